@@ -1,0 +1,3 @@
+//! core
+#![no_std]
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The `weft` program.
+
+fn main() {}
