@@ -1,3 +1,37 @@
-//! core
+//! The protocol core of Weft: machines that exchange messages through one-sided memory
+//! operations and keep working when members crash, hang or lie.
+//!
+//! No `std`, no `alloc`, no `unsafe`, no clock, no panic on a peer's input. Time and bytes come
+//! in as arguments, work leaves through the [`fabric::Fabric`] port, events leave by polling.
+//! Floors, from the ground up; imports only point down:
+//!
+//! ```text
+//! ids time fmt     words everyone uses
+//! fabric           the port: one-sided operations on registered memory
+//! wire             byte layouts: encode, decode, nothing else
+//! mailbox lane     machines; none imports another
+//! endpoint         composes the machines over one fabric
+//! ```
+//!
+//! Two kinds of machine live here. A *decider* is pure: input, state, output. A *mover* owns
+//! regions and moves bytes: its methods take `&mut impl Fabric` and post directly, so that the
+//! fast path has no queue in between. Neither allocates, blocks, logs on the data path or calls
+//! back. Start at [`endpoint::Endpoint`]; bring your own [`fabric::Fabric`] and prove it with the
+//! suite in `fabric::conformance` (feature `conformance`).
+//!
+//! Features: `defmt` or `log` carry transition and reject messages (`defmt` wins when both are
+//! on); `conformance` compiles the suite.
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+#[macro_use]
+mod fmt;
+
+pub mod fabric;
+pub mod ids;
+
+pub mod time;
+pub mod wire;

@@ -1,0 +1,317 @@
+//! A fabric in one program's memory, without `std`: several endpoints over one [`Net`].
+//!
+//! For doc examples, fuzzing, tests and bare-metal programs. Work takes effect inside `post`,
+//! under the target's gate, so the contract holds also when endpoints run on several cores;
+//! completions wait in a ring of [`DEPTH`].
+//!
+//! ```
+//! use weft_core::fabric::loopback::Net;
+//! use weft_core::fabric::{
+//!     Access, At, Completion, CompletionFlags, Fabric, Layout, Memory, Op, RegionSpec, Work,
+//!     WorkId,
+//! };
+//! use weft_core::ids::{Incarnation, Peer, PeerSet};
+//! use weft_core::time::Instant;
+//!
+//! let mut layout = Layout::new(2);
+//! let access = Access::REMOTE_WRITE;
+//! let region = layout.add(RegionSpec { len: 64, access, peers: PeerSet::first(2) })?;
+//!
+//! let net = Net::<2, 8>::new(layout);
+//! let mut writer = net.endpoint(Peer(0), Incarnation(1));
+//! let mut reader = net.endpoint(Peer(1), Incarnation(1));
+//! writer.admit(Peer(1), Incarnation(1))?;
+//! reader.admit(Peer(0), Incarnation(1))?;
+//!
+//! let op = Op::Write { to: At { region, offset: 8 }, bytes: b"one-side" };
+//! writer.post(Peer(1), Work { id: WorkId(7), op, flags: CompletionFlags::empty() })?;
+//!
+//! let mut done = [Completion::NONE; 4];
+//! assert_eq!(writer.poll(Instant(0), &mut done), 1);
+//! assert_eq!((done[0].id, done[0].outcome), (WorkId(7), Ok(0)));
+//! assert_eq!(reader.memory().load(region, 8), u64::from_le_bytes(*b"one-side"));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use heapless::Deque;
+use spin::Mutex;
+
+use super::{
+    Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
+    Region, Words, Work,
+};
+use crate::ids::{Incarnation, Peer};
+use crate::time::Instant;
+
+/// How many completions an endpoint holds before `post` reports [`PostError::Full`].
+pub const DEPTH: usize = 32;
+
+/// The memory of `PEERS` endpoints with `WORDS` 8-byte words each.
+pub struct Net<const PEERS: usize, const WORDS: usize> {
+    layout: Layout,
+    memory: [[AtomicU64; WORDS]; PEERS],
+    gates: [Mutex<Gate<PEERS>>; PEERS],
+}
+
+/// Whom an endpoint lets in. Held while foreign work takes effect, so `fence` waits for it.
+struct Gate<const PEERS: usize> {
+    alive: bool,
+    admitted: [Incarnation; PEERS],
+}
+
+/// One endpoint of a [`Net`], in one life.
+pub struct Loopback<'net, const PEERS: usize, const WORDS: usize> {
+    net: &'net Net<PEERS, WORDS>,
+    me: Peer,
+    incarnation: Incarnation,
+    open: [Incarnation; PEERS],
+    memory: LoopbackMemory<'net>,
+    done: Deque<Completion, DEPTH>,
+}
+
+/// An endpoint's own regions in a [`Net`].
+pub struct LoopbackMemory<'net> {
+    layout: &'net Layout,
+    words: Words<'net>,
+}
+
+impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
+    /// Zeroed memory for `layout` at every endpoint.
+    ///
+    /// # Panics
+    /// When `layout` is for another number of peers or needs more than `WORDS` words.
+    #[must_use]
+    pub fn new(layout: Layout) -> Self {
+        assert!(
+            usize::from(layout.peers()) == PEERS,
+            "the layout is for other peers"
+        );
+        assert!(
+            layout.total_len() <= WORDS as u64 * 8,
+            "the layout needs more words"
+        );
+        Self {
+            layout,
+            memory: core::array::from_fn(|_| core::array::from_fn(|_| AtomicU64::new(0))),
+            gates: core::array::from_fn(|_| {
+                Mutex::new(Gate {
+                    alive: false,
+                    admitted: [Incarnation(0); PEERS],
+                })
+            }),
+        }
+    }
+
+    /// The endpoint `me`, beginning its life `incarnation`. An earlier handle of the same
+    /// endpoint is dead from now on; the memory stays.
+    ///
+    /// # Panics
+    /// When there is no such peer.
+    pub fn endpoint(&self, me: Peer, incarnation: Incarnation) -> Loopback<'_, PEERS, WORDS> {
+        let mut gate = self.gates[me.index()].lock();
+        gate.alive = true;
+        gate.admitted = [Incarnation(0); PEERS];
+        gate.admitted[me.index()] = incarnation;
+        let mut open = [Incarnation(0); PEERS];
+        open[me.index()] = incarnation;
+        let memory = LoopbackMemory {
+            layout: &self.layout,
+            words: Words(&self.memory[me.index()]),
+        };
+        Loopback {
+            net: self,
+            me,
+            incarnation,
+            open,
+            memory,
+            done: Deque::new(),
+        }
+    }
+
+    /// Ends the life of `peer`: whoever posts to it from now on loses it.
+    ///
+    /// # Panics
+    /// When there is no such peer.
+    pub fn lose(&self, peer: Peer) {
+        self.gates[peer.index()].lock().alive = false;
+    }
+
+    fn region(&self, peer: Peer, region: Region) -> Words<'_> {
+        LoopbackMemory {
+            layout: &self.layout,
+            words: Words(&self.memory[peer.index()]),
+        }
+        .region(region)
+    }
+}
+
+impl<'net> LoopbackMemory<'net> {
+    fn region(&self, region: Region) -> Words<'net> {
+        let len = self.layout.spec(region).map_or(0, |spec| spec.len as usize);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "bounded by WORDS at construction"
+        )]
+        self.words.range(self.layout.offset(region) as usize, len)
+    }
+}
+
+impl<const PEERS: usize, const WORDS: usize> Loopback<'_, PEERS, WORDS> {
+    /// Carries `op` out in the memory of `peer` and returns the old value of an atomic.
+    fn carry_out(&self, peer: Peer, op: &Op<'_>) -> u64 {
+        let region = |at: Region| self.net.region(peer, at);
+        let mine = |at: Region| self.net.region(self.me, at);
+        match *op {
+            Op::Write { to, bytes } => {
+                region(to.region).copy_in(to.offset as usize, bytes);
+                0
+            }
+            Op::WriteFrom { to, from, len } => {
+                let source = (mine(from.region), from.offset as usize);
+                copy(
+                    source,
+                    (region(to.region), to.offset as usize),
+                    len as usize,
+                );
+                0
+            }
+            Op::Read { from, into, len } => {
+                let target = (mine(into.region), into.offset as usize);
+                copy(
+                    (region(from.region), from.offset as usize),
+                    target,
+                    len as usize,
+                );
+                0
+            }
+            Op::FetchAdd { at, add } => region(at.region)
+                .word(at.offset as usize)
+                .fetch_add(add, Ordering::AcqRel),
+            Op::CompareSwap { at, expected, new } => region(at.region)
+                .word(at.offset as usize)
+                .compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire)
+                .unwrap_or_else(|old| old),
+        }
+    }
+
+    /// Carries `op` out when the peer lives, lets this life in and grants the right.
+    fn attempt(&mut self, peer: Peer, op: &Op<'_>) -> Result<u64, Failure> {
+        if !self
+            .net
+            .layout
+            .allows(op.target().0.region, self.me, op.needs())
+        {
+            return Err(Failure::AccessDenied);
+        }
+        let gate = self.net.gates[peer.index()].lock();
+        if !gate.alive || gate.admitted[self.me.index()] != self.incarnation {
+            drop(gate);
+            self.open[peer.index()] = Incarnation(0);
+            return Err(Failure::Gone);
+        }
+        Ok(self.carry_out(peer, op))
+    }
+}
+
+/// Copies between two runs of words, through private memory, 64 bytes at a time.
+fn copy(from: (Words<'_>, usize), to: (Words<'_>, usize), len: usize) {
+    let mut buffer = [0; 64];
+    let mut done = 0;
+    while done < len {
+        let chunk = &mut buffer[..(len - done).min(64)];
+        from.0.copy_out(from.1 + done, chunk);
+        to.0.copy_in(to.1 + done, chunk);
+        done += chunk.len();
+    }
+}
+
+impl Memory for LoopbackMemory<'_> {
+    fn load(&self, region: Region, offset: u32) -> u64 {
+        self.region(region).load(offset as usize)
+    }
+
+    fn store(&self, region: Region, offset: u32, value: u64) {
+        self.region(region).store(offset as usize, value);
+    }
+
+    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
+        self.region(region).copy_out(offset as usize, into);
+    }
+
+    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
+        self.region(region).copy_in(offset as usize, bytes);
+    }
+}
+
+impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEERS, WORDS> {
+    type Memory = LoopbackMemory<'net>;
+
+    fn me(&self) -> Peer {
+        self.me
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.net.layout
+    }
+
+    fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        work.op
+            .check(&self.net.layout, peer)
+            .map_err(PostError::Rejected)?;
+        if self.open[peer.index()] == Incarnation(0) {
+            return Err(PostError::Gone);
+        }
+        if self.done.is_full() {
+            return Err(PostError::Full);
+        }
+        let outcome = self.attempt(peer, &work.op);
+        if outcome.is_err() || !work.flags.contains(CompletionFlags::QUIET) {
+            // There is room: looked at above, and nothing else fills the ring.
+            let _ = self.done.push_back(Completion {
+                id: work.id,
+                peer,
+                outcome,
+            });
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, _now: Instant, done: &mut [Completion]) -> usize {
+        let mut count = 0;
+        while let Some(place) = done.get_mut(count) {
+            let Some(completion) = self.done.pop_front() else {
+                break;
+            };
+            *place = completion;
+            count += 1;
+        }
+        count
+    }
+
+    fn memory(&self) -> &Self::Memory {
+        &self.memory
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        if peer.index() >= PEERS || peer == self.me {
+            return Err(FenceError::UnknownPeer);
+        }
+        self.open[peer.index()] = Incarnation(0);
+        self.net.gates[self.me.index()].lock().admitted[peer.index()] = Incarnation(0);
+        Ok(())
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        if peer.index() >= PEERS || peer == self.me {
+            return Err(FenceError::UnknownPeer);
+        }
+        if incarnation == Incarnation(0) {
+            return Err(FenceError::NotReady);
+        }
+        self.open[peer.index()] = incarnation;
+        self.net.gates[self.me.index()].lock().admitted[peer.index()] = incarnation;
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! How an endpoint looks at its own regions while peers write to them.
+//!
+//! A `&[u8]` over memory that others write is undefined behaviour in Rust and a double fetch in
+//! security, so there is none: bytes are copied in and out through relaxed atomic words, and a
+//! protocol judges the copy. [`Words`] is that copying over any run of `AtomicU64`; fabrics
+//! whose memory is addressable are built on it.
+//!
+//! Bytes lie in memory in the order of a little-endian word on every host.
+
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+
+use super::Region;
+
+/// An endpoint's own regions, word by word. Offsets are in bytes.
+///
+/// # Panics
+/// Every method panics when the range does not lie inside the region, or when `load` and
+/// `store` are given an offset that is no multiple of 8: addresses of own memory come from
+/// configuration, never from a peer.
+pub trait Memory {
+    /// The word at `offset`; everything written before it was stored is visible afterwards.
+    fn load(&self, region: Region, offset: u32) -> u64;
+
+    /// Sets the word at `offset`; peers that see it see everything stored before.
+    fn store(&self, region: Region, offset: u32, value: u64);
+
+    /// Copies from `offset` into private memory.
+    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]);
+
+    /// Copies private bytes to `offset`.
+    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]);
+}
+
+/// A run of shared words: the copying that all addressable fabrics share.
+///
+/// Loads acquire and stores release as a whole: words copied out are at least as new as any
+/// word loaded before, words copied in are seen no later than any word stored after.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a>(pub &'a [AtomicU64]);
+
+impl<'a> Words<'a> {
+    /// The sub-run of `len` bytes from `offset`, both multiples of 8.
+    ///
+    /// # Panics
+    /// When the range leaves the run.
+    #[must_use]
+    pub fn range(self, offset: usize, len: usize) -> Self {
+        Self(&self.0[offset / 8..(offset + len) / 8])
+    }
+
+    /// The word that holds byte `offset`, a multiple of 8.
+    ///
+    /// # Panics
+    /// When there is no such word.
+    #[must_use]
+    pub fn word(self, offset: usize) -> &'a AtomicU64 {
+        assert!(offset.is_multiple_of(8), "word at byte {offset}");
+        &self.0[offset / 8]
+    }
+
+    /// Loads the word at byte `offset`.
+    #[inline]
+    #[must_use]
+    pub fn load(self, offset: usize) -> u64 {
+        let value = self.word(offset).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        value
+    }
+
+    /// Stores the word at byte `offset`.
+    #[inline]
+    pub fn store(self, offset: usize, value: u64) {
+        self.word(offset).store(value, Ordering::Release);
+    }
+
+    /// Copies `into.len()` bytes out, from byte `offset`.
+    #[inline]
+    pub fn copy_out(self, offset: usize, into: &mut [u8]) {
+        let (lead, first) = (offset % 8, offset / 8);
+        if lead != 0 {
+            return self.copy_out_unaligned(offset, into);
+        }
+        let source = &self.0[first..first + into.len().div_ceil(8)];
+        let mut whole = into.chunks_exact_mut(8);
+        for (chunk, word) in whole.by_ref().zip(source) {
+            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        let tail = whole.into_remainder();
+        if let (false, Some(word)) = (tail.is_empty(), source.last()) {
+            let bytes = word.load(Ordering::Relaxed).to_le_bytes();
+            tail.copy_from_slice(&bytes[..tail.len()]);
+        }
+        fence(Ordering::Acquire);
+    }
+
+    fn copy_out_unaligned(self, offset: usize, into: &mut [u8]) {
+        let mut at = offset;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let lead = at % 8;
+            let count = (8 - lead).min(rest.len());
+            let bytes = self.0[at / 8].load(Ordering::Relaxed).to_le_bytes();
+            let (now, later) = rest.split_at_mut(count);
+            now.copy_from_slice(&bytes[lead..lead + count]);
+            rest = later;
+            at += count;
+        }
+        fence(Ordering::Acquire);
+    }
+
+    /// Copies `bytes` in, to byte `offset`. Neighbouring bytes of a half-covered word survive,
+    /// even when somebody else writes them meanwhile.
+    #[inline]
+    pub fn copy_in(self, offset: usize, bytes: &[u8]) {
+        fence(Ordering::Release);
+        if !offset.is_multiple_of(8) || !bytes.len().is_multiple_of(8) {
+            return self.copy_in_unaligned(offset, bytes);
+        }
+        let target = &self.0[offset / 8..(offset + bytes.len()) / 8];
+        // Backwards: the head of a message, which readers look at first, becomes visible last,
+        // so they seldom copy a message that is still arriving. Nothing relies on it (F-3).
+        for (word, chunk) in target.iter().zip(bytes.chunks_exact(8)).rev() {
+            let mut value = [0; 8];
+            value.copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(value), Ordering::Relaxed);
+        }
+    }
+
+    fn copy_in_unaligned(self, offset: usize, bytes: &[u8]) {
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let lead = at % 8;
+            let (now, later) = rest.split_at((8 - lead).min(rest.len()));
+            let word = &self.0[at / 8];
+            let mut seen = word.load(Ordering::Relaxed);
+            loop {
+                let mut value = seen.to_le_bytes();
+                value[lead..lead + now.len()].copy_from_slice(now);
+                let value = u64::from_le_bytes(value);
+                match word.compare_exchange_weak(seen, value, Ordering::Relaxed, Ordering::Relaxed)
+                {
+                    Ok(_) => break,
+                    Err(newer) => seen = newer,
+                }
+            }
+            at += now.len();
+            rest = later;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    fn words(count: usize) -> Vec<AtomicU64> {
+        (0..count)
+            .map(|_| AtomicU64::new(0x5555_5555_5555_5555))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_from_where_they_were_put(
+            offset in 0usize..40,
+            bytes in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let store = words(10);
+            let words = Words(&store);
+            words.copy_in(offset, &bytes);
+            let mut all = vec![0; 80];
+            words.copy_out(0, &mut all);
+            let mut expected = vec![0x55; 80];
+            expected[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            prop_assert_eq!(&all, &expected);
+            let mut back = vec![0; bytes.len()];
+            words.copy_out(offset, &mut back);
+            prop_assert_eq!(back, bytes);
+        }
+    }
+
+    #[test]
+    fn a_word_is_little_endian_on_every_host() {
+        let store = words(1);
+        Words(&store).copy_in(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(Words(&store).load(0), 0x0807_0605_0403_0201);
+    }
+
+    #[test]
+    #[should_panic(expected = "range end index")]
+    fn a_copy_past_the_end_is_a_bug_of_the_caller() {
+        Words(&words(1)).copy_out(0, &mut [0; 9]);
+    }
+}

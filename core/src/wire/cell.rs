@@ -1,0 +1,208 @@
+//! Small words that one peer writes plainly and another reads meanwhile: claims and credits.
+//!
+//! Under F-3 not even an aligned word arrives whole, so each cell is 16 bytes that carry their
+//! own check; a reader that meets a broken one reads again.
+//!
+//! ```text
+//! byte    0          4         8            12       16
+//! claim   │ tag·count│ a       │ b          │ crc32c │   Idle; Reserving(a = sequence);
+//!                                                        Holding(a = epoch, b = first ticket)
+//! credit  │ session  │ taken (64 bits)      │ crc32c │
+//! ```
+
+use super::{slot::Stamp, u32_at};
+
+/// Length of a claim or a credit in bytes.
+pub const CELL_LEN: usize = 16;
+
+/// What a sender says about its put to one owner (MB-7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Claim {
+    /// Nothing is under way: every ticket it was given has landed or will never be written.
+    #[default]
+    Idle,
+    /// Tickets were or will be asked for; which ones is not known yet.
+    Reserving {
+        /// Names the put: it differs from the one of the put before.
+        sequence: u32,
+    },
+    /// Tickets `first.ticket ..` of `first.epoch` are being written.
+    Holding {
+        /// The first ticket.
+        first: Stamp,
+        /// How many, at most 2^24 - 1.
+        count: u32,
+    },
+}
+
+const IDLE: u32 = 1;
+const RESERVING: u32 = 2;
+const HOLDING: u32 = 3;
+const COUNT_MASK: u32 = 0x00FF_FFFF;
+
+impl Claim {
+    /// The claim as bytes. The claim of fresh, zeroed memory is not `Idle` but broken.
+    #[must_use]
+    pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
+        match self {
+            Self::Idle => encode([IDLE << 24, 0, 0], checksum),
+            Self::Reserving { sequence } => encode([RESERVING << 24, sequence, 0], checksum),
+            Self::Holding { first, count } => {
+                let head = HOLDING << 24 | count & COUNT_MASK;
+                encode([head, first.epoch, first.ticket], checksum)
+            }
+        }
+    }
+
+    /// The claim in a private copy, or nothing when the copy is torn or never was one.
+    #[must_use]
+    pub fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
+        let [head, a, b] = decode(copy, checksum)?;
+        match (head >> 24, head & COUNT_MASK) {
+            (IDLE, 0) => Some(Self::Idle),
+            (RESERVING, 0) => Some(Self::Reserving { sequence: a }),
+            (HOLDING, count) => Some(Self::Holding {
+                first: Stamp {
+                    epoch: a,
+                    ticket: b,
+                },
+                count,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether the claim covers `stamp`.
+    #[must_use]
+    pub fn holds(&self, stamp: Stamp) -> bool {
+        match *self {
+            Self::Holding { first, count } => {
+                first.epoch == stamp.epoch && stamp.ticket.wrapping_sub(first.ticket) < count
+            }
+            Self::Idle | Self::Reserving { .. } => false,
+        }
+    }
+}
+
+/// What a lane's reader has taken, as it tells the writer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Credit {
+    /// Which pair of lives the count belongs to.
+    pub session: u32,
+    /// Messages taken in this session.
+    pub taken: u64,
+}
+
+impl Credit {
+    /// The credit as bytes.
+    #[must_use]
+    pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the two halves of the count"
+        )]
+        let words = [self.session, self.taken as u32, (self.taken >> 32) as u32];
+        encode(words, checksum)
+    }
+
+    /// The credit in a private copy, or nothing when the copy is torn or never was one.
+    #[must_use]
+    pub fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
+        let [session, low, high] = decode(copy, checksum)?;
+        Some(Self {
+            session,
+            taken: u64::from(low) | u64::from(high) << 32,
+        })
+    }
+}
+
+fn encode(words: [u32; 3], checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
+    let mut cell = [0; CELL_LEN];
+    for (chunk, word) in cell.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    let crc = checksum(&cell[..12]);
+    cell[12..].copy_from_slice(&crc.to_le_bytes());
+    cell
+}
+
+fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<[u32; 3]> {
+    let whole = checksum(&copy[..12]) == u32_at(copy, 12);
+    whole.then(|| [u32_at(copy, 0), u32_at(copy, 4), u32_at(copy, 8)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::crc32c;
+    use proptest::prelude::*;
+
+    fn claim() -> impl Strategy<Value = Claim> {
+        prop_oneof![
+            Just(Claim::Idle),
+            any::<u32>().prop_map(|sequence| Claim::Reserving { sequence }),
+            (any::<[u32; 2]>(), 0..COUNT_MASK).prop_map(|([epoch, ticket], count)| {
+                Claim::Holding {
+                    first: Stamp { epoch, ticket },
+                    count,
+                }
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_claim_comes_back(claim in claim()) {
+            prop_assert_eq!(Claim::decode(&claim.encode(crc32c), crc32c), Some(claim));
+        }
+
+        #[test]
+        fn a_credit_comes_back(session in any::<u32>(), taken in any::<u64>()) {
+            let credit = Credit { session, taken };
+            prop_assert_eq!(Credit::decode(&credit.encode(crc32c), crc32c), Some(credit));
+        }
+
+        #[test]
+        fn a_claim_with_a_flipped_byte_is_broken(
+            claim in claim(), at in 0..CELL_LEN, flip in 1u8..,
+        ) {
+            let mut cell = claim.encode(crc32c);
+            cell[at] ^= flip;
+            prop_assert_eq!(Claim::decode(&cell, crc32c), None);
+        }
+
+        #[test]
+        fn a_torn_claim_is_one_of_the_two_or_broken(
+            old in claim(), new in claim(), arrived in any::<[bool; CELL_LEN]>(),
+        ) {
+            let (before, after) = (old.encode(crc32c), new.encode(crc32c));
+            let mixed = core::array::from_fn(|i| if arrived[i] { after[i] } else { before[i] });
+            let seen = Claim::decode(&mixed, crc32c);
+            prop_assert!(seen.is_none() || seen == Some(old) || seen == Some(new));
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in any::<[u8; CELL_LEN]>()) {
+            let _ = (Claim::decode(&bytes, crc32c), Credit::decode(&bytes, crc32c));
+        }
+    }
+
+    #[test]
+    fn zeroed_memory_holds_no_claim() {
+        assert_eq!(Claim::decode(&[0; CELL_LEN], crc32c), None);
+    }
+
+    #[test]
+    fn a_claim_holds_its_tickets_and_no_other() {
+        let claim = Claim::Holding {
+            first: Stamp {
+                epoch: 4,
+                ticket: 10,
+            },
+            count: 3,
+        };
+        let held = |epoch, ticket| claim.holds(Stamp { epoch, ticket });
+        assert!(held(4, 10) && held(4, 12));
+        assert!(!held(4, 9) && !held(4, 13) && !held(5, 11));
+    }
+}

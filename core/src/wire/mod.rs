@@ -1,0 +1,39 @@
+//! Byte layouts: encode, decode, nothing else.
+//!
+//! Everything a peer can write has a fixed layout here, little-endian, with a CRC-32C
+//! (Castagnoli, RFC 3720) over all of it, because under F-3 a reader may meet any mixture of old
+//! and new bytes. Frame rules: a frame never spans two slots, unused bytes are not read, a
+//! decoder looks at a private copy only and never panics on it.
+
+mod cell;
+pub mod slot;
+
+pub use cell::{CELL_LEN, Claim, Credit};
+
+const CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+
+/// CRC-32C of `bytes`, in software.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    CASTAGNOLI.checksum(bytes)
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    let mut value = [0; 2];
+    value.copy_from_slice(&bytes[offset..offset + 2]);
+    u16::from_le_bytes(value)
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    let mut value = [0; 4];
+    value.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_le_bytes(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_check_value_of_rfc_3720_holds() {
+        assert_eq!(super::crc32c(b"123456789"), 0xE306_9283);
+    }
+}
