@@ -30,8 +30,11 @@ extern crate std;
 #[macro_use]
 mod fmt;
 
+pub mod endpoint;
 pub mod fabric;
 pub mod ids;
+pub mod lane;
+pub mod mailbox;
 
 pub mod time;
 pub mod wire;

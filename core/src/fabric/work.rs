@@ -11,6 +11,27 @@ use crate::ids::Peer;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WorkId(pub u64);
 
+impl WorkId {
+    /// A name that says which machine posted the work: `machine` in the high byte, the
+    /// machine's own `detail` in the low 56 bits.
+    #[must_use]
+    pub const fn new(machine: u8, detail: u64) -> Self {
+        Self((machine as u64) << 56 | detail & (u64::MAX >> 8))
+    }
+
+    /// Which machine posted the work.
+    #[must_use]
+    pub const fn machine(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+
+    /// The machine's own part.
+    #[must_use]
+    pub const fn detail(self) -> u64 {
+        self.0 & (u64::MAX >> 8)
+    }
+}
+
 /// An address in an endpoint: a region and a byte offset into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct At {

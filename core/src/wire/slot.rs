@@ -11,12 +11,13 @@
 use core::fmt;
 
 use super::{u16_at, u32_at};
+use crate::fabric::{At, Fabric, Memory};
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 24;
 
 /// Byte offset of the word that holds `epoch` (low half) and `ticket` (high half).
-pub const STAMP_OFFSET: usize = 8;
+pub const STAMP_OFFSET: u32 = 8;
 
 mod field {
     pub(super) const LEN: usize = 0;
@@ -99,25 +100,67 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
+/// Seals a slot whose header was [written](Header::write) and whose payload lies behind it:
+/// sets stamp and sequence and computes the checksum over all of it.
+///
+/// # Panics
+/// When `slot` is shorter than its header and payload: a bug of the caller.
+#[inline]
+pub fn seal(slot: &mut [u8], stamp: Stamp, sequence: u32, checksum: impl Fn(&[u8]) -> u32) {
+    let len = usize::from(u16_at(slot, field::LEN));
+    let used = &mut slot[..HEADER_LEN + len];
+    used[field::SEQUENCE..field::SEQUENCE + 4].copy_from_slice(&sequence.to_le_bytes());
+    used[field::EPOCH..field::EPOCH + 8].copy_from_slice(&stamp.to_word().to_le_bytes());
+    used[field::CRC..field::CRC + 4].copy_from_slice(&[0; 4]);
+    let crc = checksum(used);
+    used[field::CRC..field::CRC + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Copies the slot at `at` of own memory into `scratch`, once, and judges the copy.
+///
+/// # Errors
+/// [`SlotError`]; what `scratch` holds then is meaningless.
+///
+/// # Panics
+/// When `scratch` is shorter than a header and `capacity` bytes: a bug of the caller.
+#[inline]
+pub fn copy_out(
+    fabric: &impl Fabric,
+    at: At,
+    expected: Stamp,
+    capacity: usize,
+    scratch: &mut [u8],
+) -> Result<Header, SlotError> {
+    let memory = fabric.memory();
+    // A hint that spares copying what has not begun to arrive; nothing is believed of it.
+    if memory.load(at.region, at.offset + STAMP_OFFSET) != expected.to_word() {
+        return Err(SlotError::Stamp);
+    }
+    let (head, body) = scratch.split_at_mut(HEADER_LEN);
+    memory.copy_out(at.region, at.offset, head);
+    let len = Header::peek_len(head, expected, capacity)?;
+    memory.copy_out(at.region, at.offset + HEADER_LEN as u32, &mut body[..len]);
+    Header::open(&mut scratch[..HEADER_LEN + len], expected, |bytes| {
+        fabric.crc32c(bytes)
+    })
+}
+
 impl Header {
-    /// Writes the header into the first [`HEADER_LEN`] bytes of `slot`, checksum included; the
-    /// payload lies behind it already.
+    /// Writes the header into the first [`HEADER_LEN`] bytes of `slot`; no reader accepts it
+    /// before [`seal`] has computed the checksum.
     ///
     /// # Panics
-    /// When `slot` is shorter than header and payload: a bug of the caller.
+    /// When `slot` is shorter than the header: a bug of the caller.
     #[inline]
-    pub fn seal(&self, slot: &mut [u8], checksum: impl Fn(&[u8]) -> u32) {
-        let slot = &mut slot[..HEADER_LEN + usize::from(self.len)];
+    pub fn write(&self, slot: &mut [u8]) {
+        let slot = &mut slot[..HEADER_LEN];
         slot[field::LEN..field::LEN + 2].copy_from_slice(&self.len.to_le_bytes());
         slot[field::SENDER..field::SENDER + 2].copy_from_slice(&self.sender.to_le_bytes());
         slot[field::SEQUENCE..field::SEQUENCE + 4].copy_from_slice(&self.sequence.to_le_bytes());
-        slot[field::EPOCH..field::EPOCH + 4].copy_from_slice(&self.stamp.epoch.to_le_bytes());
-        slot[field::TICKET..field::TICKET + 4].copy_from_slice(&self.stamp.ticket.to_le_bytes());
+        slot[field::EPOCH..field::EPOCH + 8].copy_from_slice(&self.stamp.to_word().to_le_bytes());
         slot[field::CRC..field::CRC + 4].copy_from_slice(&[0; 4]);
         slot[field::KIND..field::KIND + 2].copy_from_slice(&self.kind.to_le_bytes());
         slot[field::FLAGS..field::FLAGS + 2].copy_from_slice(&self.flags.to_le_bytes());
-        let crc = checksum(slot);
-        slot[field::CRC..field::CRC + 4].copy_from_slice(&crc.to_le_bytes());
     }
 
     /// The payload length that the head of a private copy claims, when it can fit.
@@ -206,7 +249,8 @@ mod tests {
         };
         let mut slot = vec![0; HEADER_LEN];
         slot.extend_from_slice(payload);
-        header.seal(&mut slot, crc32c);
+        header.write(&mut slot);
+        seal(&mut slot, header.stamp, header.sequence, crc32c);
         (header, slot)
     }
 

@@ -1,0 +1,384 @@
+//! The endpoint: all machines of one member over one fabric. Poll once, get events.
+//!
+//! ```text
+//!   put, send ──▶ outboxes, lanes ──┐              ┌──▶ take, take_lane
+//!                                   ├── fabric ────┤
+//!   poll(now) ──▶ completions ──────┘   mailbox ◀──┘──▶ poll_event
+//! ```
+//!
+//! The caller owns the loop: [`Endpoint::poll`] moves everything on and never waits;
+//! [`Endpoint::poll_event`] is drained before the next `poll`, messages are fetched with
+//! [`Endpoint::take`] and [`Endpoint::take_lane`], and [`Endpoint::poll_timeout`] says when to
+//! poll again if nothing happens.
+//!
+//! Membership is driven from outside: [`Endpoint::fence`] when a life of a peer has ended by
+//! decision, [`Endpoint::admit`] when the next one begins. Order, so that nothing is lost: the
+//! new life makes its endpoint first (which clears what the old one left), then every other
+//! member fences the old and admits the new, and then the new one admits them.
+//!
+//! ```
+//! use weft_core::endpoint::{Endpoint, Event, Plan};
+//! use weft_core::fabric::loopback::Net;
+//! use weft_core::ids::{Incarnation, Peer};
+//! use weft_core::time::{Duration, Instant};
+//! use weft_core::{lane, mailbox};
+//!
+//! let sizes = mailbox::Config::new(2, 16, 64, Duration::from_millis(1))?;
+//! let plan = Plan::new(sizes, lane::Config::new(2, 8, 64)?)?;
+//! let net = Net::<2, 1024>::new(plan.layout().clone());
+//!
+//! let first = Incarnation(1);
+//! let mut alice = Endpoint::<_, 16, 2>::new(net.endpoint(Peer(0), first), &plan, first);
+//! let mut bob = Endpoint::<_, 16, 2>::new(net.endpoint(Peer(1), first), &plan, first);
+//! alice.admit(Peer(1), first)?;
+//! bob.admit(Peer(0), first)?;
+//!
+//! let now = Instant(0);
+//! alice.put(Peer(1), 0, b"hello")?;
+//! alice.poll(now); // the ticket
+//! alice.poll(now); // the write
+//! assert_eq!(alice.poll_event(), Some(Event::Put { to: Peer(1), count: 1, left: 0 }));
+//!
+//! bob.poll(now);
+//! let message = bob.take(now).expect("it has landed");
+//! assert_eq!((message.sender, message.payload), (Peer(0), &b"hello"[..]));
+//! let receipt = message.receipt;
+//! bob.release(receipt)?;
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+
+mod event;
+mod plan;
+
+pub use event::{Counters, Event, PutError};
+pub use plan::{Plan, PlanError};
+
+use heapless::Deque;
+
+use crate::fabric::{Completion, Fabric, FenceError, PostError};
+use crate::ids::{Incarnation, Peer, PeerSet};
+use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, SendError};
+use crate::mailbox::{
+    Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
+};
+use crate::time::Instant;
+
+/// Completions handled by one poll.
+const BATCH: usize = 16;
+/// A poll makes at most one event for each completion and each outbox, a fence one.
+const EVENTS: usize = BATCH + 2 * PeerSet::CAPACITY;
+
+static_assertions::const_assert!(OUTBOX_WORK != OWNER_WORK);
+static_assertions::const_assert!(OWNER_WORK != LANE_WORK && LANE_WORK != OUTBOX_WORK);
+
+/// Both directions of the lanes with one peer.
+#[derive(Clone, Debug, Hash)]
+struct Lanes {
+    writer: LaneWriter,
+    reader: LaneReader,
+}
+
+/// All machines of one member: up to `SLOTS` mailbox slots, up to `PEERS` peers.
+#[derive(Debug)]
+pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
+    fabric: F,
+    plan: Plan,
+    incarnation: Incarnation,
+    admitted: PeerSet,
+    mailbox: Mailbox<SLOTS, PEERS>,
+    outboxes: [Outbox; PEERS],
+    /// Outboxes whose write a full queue refused.
+    unposted: PeerSet,
+    lanes: [Option<Lanes>; PEERS],
+    /// The peer whose lane is looked at first, so that no lane starves another.
+    lane_turn: usize,
+    events: Deque<Event, EVENTS>,
+    counters: Counters,
+}
+
+impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS> {
+    /// The endpoint of `fabric.me()` in its life `incarnation`. Clears what an earlier life left
+    /// under way, and goes on with what it left in the mailbox. Admits itself and nobody else.
+    ///
+    /// # Panics
+    /// When the plan is larger than `SLOTS` or `PEERS`.
+    #[must_use]
+    pub fn new(fabric: F, plan: &Plan, incarnation: Incarnation) -> Self {
+        let me = fabric.me();
+        let mut mailbox = Mailbox::attach(&fabric, plan.mailbox(), plan.mailbox_regions());
+        mailbox.handle_admitted(me);
+        let last = Peer(plan.layout().peers() - 1);
+        let outboxes = core::array::from_fn(|peer| {
+            let owner = Peer(u16::try_from(peer).unwrap_or(u16::MAX)).min(last);
+            let regions = plan.mailbox_regions();
+            let mut outbox = Outbox::new(&fabric, plan.mailbox(), regions, owner, incarnation);
+            if owner != me {
+                // Nothing is posted to a peer before it is admitted.
+                outbox.lose();
+            }
+            outbox
+        });
+        Self {
+            fabric,
+            plan: plan.clone(),
+            incarnation,
+            admitted: PeerSet::only(me),
+            mailbox,
+            outboxes,
+            unposted: PeerSet::EMPTY,
+            lanes: [const { None }; PEERS],
+            lane_turn: 0,
+            events: Deque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Which endpoint this is.
+    pub fn me(&self) -> Peer {
+        self.fabric.me()
+    }
+
+    /// Which life of it this is.
+    pub const fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// Who may reach this endpoint and be reached, itself included.
+    pub const fn admitted(&self) -> PeerSet {
+        self.admitted
+    }
+
+    /// What was done and seen so far.
+    pub fn counters(&self) -> Counters {
+        let lanes = self.lanes.iter().flatten();
+        Counters {
+            mailbox: self.mailbox.counters(),
+            lane_failures: lanes.map(|lane| lane.reader.checksum_failures()).sum(),
+            ..self.counters
+        }
+    }
+
+    /// Messages in the own mailbox that were not released.
+    pub fn owed(&self) -> u32 {
+        self.mailbox.owed()
+    }
+
+    /// The fabric, for what the port does not cover.
+    pub const fn fabric(&mut self) -> &mut F {
+        &mut self.fabric
+    }
+
+    /// Lets `peer` in, in its life `incarnation`, and takes up traffic with it.
+    ///
+    /// # Errors
+    /// [`FenceError`]; the peer stays out.
+    pub fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        let lanes = self
+            .lanes
+            .get_mut(peer.index())
+            .ok_or(FenceError::UnknownPeer)?;
+        let (config, regions) = (self.plan.lane(), self.plan.lane_regions());
+        let (mine, theirs) = (self.incarnation, (peer, incarnation));
+        let reader = LaneReader::new(&self.fabric, config, regions, mine, theirs);
+        let writer = LaneWriter::new(&self.fabric, config, regions, mine, theirs);
+        self.fabric.admit(peer, incarnation)?;
+        debug!("peer {} admitted in incarnation {}", peer.0, incarnation.0);
+        *lanes = Some(Lanes { writer, reader });
+        self.admitted.insert(peer);
+        self.mailbox.handle_admitted(peer);
+        self.outboxes[peer.index()].readmit(&self.fabric);
+        Ok(())
+    }
+
+    /// Shuts `peer` out by decision: nothing of its last life changes a byte here any more.
+    ///
+    /// # Errors
+    /// [`FenceError`]; the peer's words are refused all the same, but its tickets are still
+    /// waited for.
+    pub fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        *self
+            .lanes
+            .get_mut(peer.index())
+            .ok_or(FenceError::UnknownPeer)? = None;
+        if let Some(event) = self.outboxes[peer.index()].lose() {
+            self.note(peer, event);
+        }
+        self.fabric.fence(peer)?;
+        debug!("peer {} fenced", peer.0);
+        self.admitted.remove(peer);
+        self.mailbox.handle_fenced(peer);
+        Ok(())
+    }
+
+    /// Stages one message for `to` and starts to put everything staged.
+    ///
+    /// # Errors
+    /// [`PutError`].
+    #[inline]
+    pub fn put(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), PutError> {
+        self.stage(to, kind, payload)?;
+        self.flush(to)
+    }
+
+    /// Adds one message to the batch for `to`.
+    ///
+    /// # Errors
+    /// [`PutError::Stage`], [`PutError::UnknownPeer`].
+    #[inline]
+    pub fn stage(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), PutError> {
+        self.outbox(to)?
+            .stage(kind, 0, payload)
+            .map_err(PutError::Stage)
+    }
+
+    /// Starts to put the batch for `to`; exactly one event tells how it ended.
+    ///
+    /// # Errors
+    /// [`PutError::Post`], [`PutError::UnknownPeer`]; no event will come.
+    #[inline]
+    pub fn flush(&mut self, to: Peer) -> Result<(), PutError> {
+        if to.0 >= self.plan.layout().peers() {
+            return Err(PutError::UnknownPeer);
+        }
+        self.outboxes[to.index()]
+            .flush(&mut self.fabric)
+            .map_err(PutError::Post)
+    }
+
+    /// The batch for `to`: what is staged, and whether a put is under way.
+    ///
+    /// # Errors
+    /// [`PutError::UnknownPeer`].
+    #[inline]
+    pub fn outbox(&mut self, to: Peer) -> Result<&mut Outbox, PutError> {
+        if to.0 >= self.plan.layout().peers() {
+            return Err(PutError::UnknownPeer);
+        }
+        Ok(&mut self.outboxes[to.index()])
+    }
+
+    /// Sends a lane message to `to`.
+    ///
+    /// # Errors
+    /// [`SendError`]; for a peer that is not admitted, [`PostError::Gone`].
+    pub fn send(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), SendError> {
+        match self.lanes.get_mut(to.index()) {
+            Some(Some(lanes)) => lanes.writer.send(&mut self.fabric, kind, payload),
+            Some(None) | None => Err(SendError::Post(PostError::Gone)),
+        }
+    }
+
+    /// The next message of the own mailbox.
+    #[inline]
+    pub fn take(&mut self, now: Instant) -> Option<Message<'_>> {
+        self.mailbox.take(&self.fabric, now)
+    }
+
+    /// The message of `receipt` has been dealt with.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`].
+    #[inline]
+    pub fn release(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
+        self.mailbox.release(&self.fabric, receipt)
+    }
+
+    /// The next lane message of any admitted peer.
+    pub fn take_lane(&mut self) -> Option<LaneMessage<'_>> {
+        for lanes in self.lanes.iter_mut().flatten() {
+            lanes.reader.poll(&mut self.fabric);
+        }
+        let turn = self.lane_turn;
+        let ready = (0..PEERS).map(|n| (turn + n) % PEERS).find(|peer| {
+            let lanes = self.lanes[*peer].as_ref();
+            lanes.is_some_and(|lanes| lanes.reader.is_ready(&self.fabric))
+        })?;
+        self.lane_turn = (ready + 1) % PEERS;
+        self.lanes[ready].as_mut()?.reader.take(&mut self.fabric)
+    }
+
+    /// Moves everything on; returns how many completions were handled. Never waits.
+    ///
+    /// # Panics
+    /// When [`Self::poll_event`] was not drained: a bug of the caller.
+    #[inline]
+    pub fn poll(&mut self, now: Instant) -> usize {
+        assert!(
+            self.events.is_empty(),
+            "drain poll_event before the next poll"
+        );
+        let mut done = [Completion::NONE; BATCH];
+        let count = self.fabric.poll(now, &mut done);
+        if !self.unposted.is_empty() {
+            self.post_again();
+        }
+        for completion in &done[..count] {
+            self.handle_completion(completion);
+        }
+        self.mailbox.poll(&mut self.fabric, now);
+        count
+    }
+
+    /// What happened, oldest first.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to poll again if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.mailbox.poll_timeout()
+    }
+
+    fn post_again(&mut self) {
+        for peer in core::mem::take(&mut self.unposted).iter() {
+            let event = self.outboxes[peer.index()].poll(&mut self.fabric);
+            self.note_progress(peer, event);
+        }
+    }
+
+    #[inline]
+    fn handle_completion(&mut self, completion: &Completion) {
+        match completion.id.machine() {
+            OUTBOX_WORK => {
+                let peer = completion.peer;
+                let Some(outbox) = self.outboxes.get_mut(peer.index()) else {
+                    return;
+                };
+                let event = outbox.handle_completion(&mut self.fabric, completion);
+                self.note_progress(peer, event);
+            }
+            OWNER_WORK => self.mailbox.handle_completion(&mut self.fabric, completion),
+            LANE_WORK => {
+                if let Err(failure) = completion.outcome {
+                    self.note(
+                        completion.peer,
+                        PutEvent::Lost {
+                            unknown: 0,
+                            failure,
+                        },
+                    );
+                }
+            }
+            machine => debug!("completion for unknown machine {}", machine),
+        }
+    }
+
+    #[inline]
+    fn note_progress(&mut self, peer: Peer, event: Option<PutEvent>) {
+        match event {
+            Some(event) => self.note(peer, event),
+            None if self.outboxes[peer.index()].is_unposted() => self.unposted.insert(peer),
+            None => {}
+        }
+    }
+
+    fn note(&mut self, peer: Peer, event: PutEvent) {
+        let event = self.counters.note(peer, event);
+        let accepted = self.events.push_back(event);
+        debug_assert!(
+            accepted.is_ok(),
+            "more events than completions, outboxes and fences"
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! What an endpoint needs to know before it exists: sizes, and the layout that follows.
+
+use core::fmt;
+
+use crate::fabric::{Layout, LayoutError};
+use crate::{lane, mailbox};
+
+/// The sizes of all machines and the regions they have in the layout.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    layout: Layout,
+    mailbox: mailbox::Config,
+    mailbox_regions: mailbox::Regions,
+    lane: lane::Config,
+    lane_regions: lane::Regions,
+}
+
+/// Why no layout follows from the sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// Mailbox and lanes are for different numbers of peers.
+    Peers,
+    /// The regions do not fit.
+    Layout(LayoutError),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peers => f.write_str("mailbox and lanes are for different numbers of peers"),
+            Self::Layout(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for PlanError {}
+
+impl Plan {
+    /// Lays out a mailbox and lanes of these sizes.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn new(mailbox: mailbox::Config, lane: lane::Config) -> Result<Self, PlanError> {
+        if mailbox.peers() != lane.peers() {
+            return Err(PlanError::Peers);
+        }
+        let mut layout = Layout::new(mailbox.peers());
+        let mailbox_regions = mailbox
+            .add_regions(&mut layout)
+            .map_err(PlanError::Layout)?;
+        let lane_regions = lane.add_regions(&mut layout).map_err(PlanError::Layout)?;
+        Ok(Self {
+            layout,
+            mailbox,
+            mailbox_regions,
+            lane,
+            lane_regions,
+        })
+    }
+
+    /// The regions of every endpoint.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The sizes of the mailbox.
+    #[must_use]
+    pub const fn mailbox(&self) -> mailbox::Config {
+        self.mailbox
+    }
+
+    /// The sizes of the lanes.
+    #[must_use]
+    pub const fn lane(&self) -> lane::Config {
+        self.lane
+    }
+
+    /// Where the mailbox lies.
+    #[must_use]
+    pub const fn mailbox_regions(&self) -> mailbox::Regions {
+        self.mailbox_regions
+    }
+
+    /// Where the lanes lie.
+    #[must_use]
+    pub const fn lane_regions(&self) -> lane::Regions {
+        self.lane_regions
+    }
+}

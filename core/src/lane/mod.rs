@@ -1,0 +1,188 @@
+//! The lane: one writer, one reader, a ring in the reader's memory.
+//!
+//! ```text
+//!  writer's memory                     reader's memory, writable by the writer alone
+//!  ┌────────┐                          ┌────────┬──────┬──────┬─ … ─┬──────┐
+//!  │ credit │◀── taken, half a ring ── │        │ slot │ slot │     │ slot │
+//!  └────────┘    at the latest         └────────┴──────┴──────┴─ … ─┴──────┘
+//!       └──────── one write a message ─────────────▲
+//! ```
+//!
+//! One write a message and no atomics. The slot is the mailbox's: its epoch is the pass over the
+//! ring, its ticket the index. A full lane refuses ([`SendError::Full`]); nobody else's traffic
+//! can fill it, so lanes carry control messages.
+//!
+//! A lane lives as long as its two ends: when either is born again both begin anew. Passes are
+//! counted from a number made of both incarnations, so what an earlier pair left in the ring is
+//! never taken for news. Messages that were not taken by then are lost with the life they were
+//! meant for.
+//!
+//! Source: `spec/mailbox.md`, section Lane.
+
+mod reader;
+mod writer;
+
+pub use reader::{LaneMessage, LaneReader};
+pub use writer::{LaneWriter, SendError};
+
+use core::fmt;
+
+use crate::fabric::{Access, At, INLINE_LEN, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
+use crate::ids::{Incarnation, Peer, PeerSet};
+use crate::wire::slot::{HEADER_LEN, Stamp};
+
+/// The machine number in the names of a lane's works.
+pub const LANE_WORK: u8 = 3;
+
+/// The longest lane message in bytes.
+pub const MESSAGE_LEN_MAX: u16 = 1000;
+
+/// The largest number of slots of a ring.
+pub const SLOTS_MAX: u32 = 1 << 16;
+
+/// The credit cell stands alone in the first cache line of the region.
+const SLOTS_START: u32 = 64;
+
+const _: () = assert!(HEADER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);
+
+/// The sizes of all lanes of a cluster. All members have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    peers: u16,
+    slots: u32,
+    message_len: u16,
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// Peers must be 1 to 64, and leave room for other regions.
+    Peers(u16),
+    /// Slots must be a power of two from 2 to [`SLOTS_MAX`].
+    Slots(u32),
+    /// A message must be 1 to [`MESSAGE_LEN_MAX`] bytes.
+    MessageLen(u16),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peers(n) => write!(f, "{n} peers; lanes join 1 to {}", PeerSet::CAPACITY),
+            Self::Slots(n) => write!(f, "{n} slots; want a power of two from 2 to {SLOTS_MAX}"),
+            Self::MessageLen(n) => write!(f, "messages of {n} bytes; want 1 to {MESSAGE_LEN_MAX}"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// The regions of the lanes: one for each peer that writes here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Regions {
+    first: Region,
+}
+
+impl Config {
+    /// Lanes between `peers` endpoints with `slots` slots for messages of up to `message_len`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the value and its limit.
+    pub const fn new(peers: u16, slots: u32, message_len: u16) -> Result<Self, ConfigError> {
+        if peers == 0 || peers as usize > PeerSet::CAPACITY || peers as usize > REGIONS_MAX {
+            return Err(ConfigError::Peers(peers));
+        }
+        if slots < 2 || slots > SLOTS_MAX || !slots.is_power_of_two() {
+            return Err(ConfigError::Slots(slots));
+        }
+        if message_len == 0 || message_len > MESSAGE_LEN_MAX {
+            return Err(ConfigError::MessageLen(message_len));
+        }
+        Ok(Self {
+            peers,
+            slots,
+            message_len,
+        })
+    }
+
+    /// How many endpoints the lanes join.
+    #[must_use]
+    pub const fn peers(&self) -> u16 {
+        self.peers
+    }
+
+    /// Slots of each ring.
+    #[must_use]
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The longest message in bytes.
+    #[must_use]
+    pub const fn message_len(&self) -> u16 {
+        self.message_len
+    }
+
+    /// Adds one region for each peer to `layout`, writable by that peer alone.
+    ///
+    /// # Errors
+    /// [`LayoutError::TooManyRegions`].
+    pub fn add_regions(&self, layout: &mut Layout) -> Result<Regions, LayoutError> {
+        let len = SLOTS_START + self.slots * self.stride();
+        let mut first = None;
+        for writer in 0..self.peers {
+            let peers = PeerSet::only(Peer(writer));
+            let region = layout.add(RegionSpec {
+                len,
+                access: Access::REMOTE_WRITE,
+                peers,
+            })?;
+            first = first.or(Some(region));
+        }
+        first
+            .map(|first| Regions { first })
+            .ok_or(LayoutError::TooManyRegions)
+    }
+
+    const fn stride(&self) -> u32 {
+        (HEADER_LEN as u32 + self.message_len as u32).next_multiple_of(32)
+    }
+
+    /// Where message number `index` of a session lies, and its stamp.
+    fn place(&self, region: Region, session: u32, index: u64) -> (At, Stamp) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "passes wrap, slots are masked"
+        )]
+        let (pass, ticket) = (
+            (index / u64::from(self.slots)) as u32,
+            index as u32 & (self.slots - 1),
+        );
+        let stamp = Stamp {
+            epoch: session.wrapping_add(pass),
+            ticket,
+        };
+        (
+            At {
+                region,
+                offset: SLOTS_START + ticket * self.stride(),
+            },
+            stamp,
+        )
+    }
+}
+
+impl Regions {
+    /// The region that `writer` writes: its ring and its credit for the lane the other way.
+    fn written_by(self, writer: Peer) -> Region {
+        #[expect(clippy::cast_possible_truncation, reason = "fewer peers than regions")]
+        Region(self.first.0 + writer.0 as u8)
+    }
+}
+
+/// The number from which the passes of a lane between these two lives are counted.
+const fn session(writer: Incarnation, reader: Incarnation) -> u32 {
+    writer.0.wrapping_mul(0x9E37_79B1) ^ reader.0.wrapping_mul(0x85EB_CA6B).rotate_left(16)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The reading end: copies a slot, judges the copy, returns credit.
+
+use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
+use crate::ids::{Incarnation, Peer};
+use crate::wire::Credit;
+use crate::wire::slot::{self, HEADER_LEN, Header, STAMP_OFFSET, SlotError};
+
+/// A lane message in the reader's private memory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LaneMessage<'a> {
+    /// Who sent it: nobody else can write this lane.
+    pub sender: Peer,
+    /// As the sender gave it.
+    pub kind: u16,
+    /// As the sender gave it.
+    pub payload: &'a [u8],
+}
+
+/// The reading end of the lane from one writer, between two lives.
+#[derive(Clone, Debug, Hash)]
+pub struct LaneReader {
+    config: Config,
+    writer: Peer,
+    /// In me: the ring.
+    ring: Region,
+    /// In the writer: my credit.
+    credit: At,
+    session: u32,
+    taken: u64,
+    credited: u64,
+    checksum_failures: u64,
+    scratch: [u8; HEADER_LEN + MESSAGE_LEN_MAX as usize],
+}
+
+impl LaneReader {
+    /// The lane to this endpoint's life `mine` from the life `theirs` of `writer`. Clears the
+    /// ring, so it must be made before that life of the writer is let in.
+    #[must_use]
+    pub fn new(
+        fabric: &impl Fabric,
+        config: Config,
+        regions: Regions,
+        mine: Incarnation,
+        (writer, theirs): (Peer, Incarnation),
+    ) -> Self {
+        let ring = regions.written_by(writer);
+        for index in 0..u64::from(config.slots) {
+            let (at, _) = config.place(ring, 0, index);
+            fabric
+                .memory()
+                .store(at.region, at.offset + STAMP_OFFSET, 0);
+        }
+        Self {
+            config,
+            writer,
+            ring,
+            credit: At {
+                region: regions.written_by(fabric.me()),
+                offset: 0,
+            },
+            session: session(theirs, mine),
+            taken: 0,
+            credited: 0,
+            checksum_failures: 0,
+            scratch: [0; HEADER_LEN + MESSAGE_LEN_MAX as usize],
+        }
+    }
+
+    /// Copies that bore the right stamp and did not hold: torn, still arriving, or garbage.
+    #[must_use]
+    pub const fn checksum_failures(&self) -> u64 {
+        self.checksum_failures
+    }
+
+    /// Whether it looks as if a message had landed. Only [`Self::take`] can tell.
+    #[must_use]
+    pub fn is_ready(&self, fabric: &impl Fabric) -> bool {
+        let (at, stamp) = self.config.place(self.ring, self.session, self.taken);
+        fabric.memory().load(at.region, at.offset + STAMP_OFFSET) == stamp.to_word()
+    }
+
+    /// The next message, or nothing when none has landed. Never waits.
+    pub fn take(&mut self, fabric: &mut impl Fabric) -> Option<LaneMessage<'_>> {
+        let header = self.copy_slot(fabric)?;
+        self.taken += 1;
+        self.return_credit(fabric);
+        Some(LaneMessage {
+            sender: self.writer,
+            kind: header.kind,
+            payload: &self.scratch[HEADER_LEN..HEADER_LEN + usize::from(header.len)],
+        })
+    }
+
+    /// Returns credit that a full queue held back. Call it from the poll loop.
+    #[inline]
+    pub fn poll(&mut self, fabric: &mut impl Fabric) {
+        self.return_credit(fabric);
+    }
+
+    fn copy_slot(&mut self, fabric: &impl Fabric) -> Option<Header> {
+        let (at, stamp) = self.config.place(self.ring, self.session, self.taken);
+        let capacity = usize::from(self.config.message_len);
+        match slot::copy_out(fabric, at, stamp, capacity, &mut self.scratch) {
+            Ok(header) if header.sender == self.writer.0 => return Some(header),
+            Err(SlotError::Stamp) => {}
+            Ok(_) | Err(SlotError::Length | SlotError::Checksum) => self.checksum_failures += 1,
+        }
+        None
+    }
+
+    /// Tells the writer what was taken, at the latest every half ring.
+    fn return_credit(&mut self, fabric: &mut impl Fabric) {
+        if self.taken - self.credited < u64::from(self.config.slots / 2) {
+            return;
+        }
+        let credit = Credit {
+            session: self.session,
+            taken: self.taken,
+        };
+        let bytes = credit.encode(|bytes| fabric.crc32c(bytes));
+        let op = Op::Write {
+            to: self.credit,
+            bytes: &bytes,
+        };
+        let id = WorkId::new(LANE_WORK, u64::from(self.writer.0));
+        let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
+        if fabric.post(self.writer, Work { id, op, flags }).is_ok() {
+            self.credited = self.taken;
+        }
+    }
+}

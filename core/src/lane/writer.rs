@@ -1,0 +1,146 @@
+//! The writing end: seals a slot, posts one write, counts credit.
+
+use core::fmt;
+
+use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Region, Work, WorkId};
+use crate::ids::{Incarnation, Peer};
+use crate::wire::slot::{HEADER_LEN, Header, seal};
+use crate::wire::{CELL_LEN, Credit};
+
+/// Why a message was not sent. Nothing was written; the caller still has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SendError {
+    /// The reader has not taken what fills the ring.
+    Full,
+    /// The message is longer than a slot.
+    TooLong,
+    /// The fabric did not accept the write.
+    Post(PostError),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the lane is full"),
+            Self::TooLong => f.write_str("the message is longer than a lane's slot"),
+            Self::Post(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for SendError {}
+
+/// The writing end of the lane to one reader, between two lives.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct LaneWriter {
+    config: Config,
+    me: Peer,
+    reader: Peer,
+    /// In the reader: the ring.
+    ring: Region,
+    /// In me: the credit, written by the reader.
+    credit: At,
+    session: u32,
+    sent: u64,
+    taken: u64,
+}
+
+impl LaneWriter {
+    /// The lane from this endpoint's life `mine` to the life `theirs` of `reader`.
+    #[must_use]
+    pub fn new(
+        fabric: &impl Fabric,
+        config: Config,
+        regions: Regions,
+        mine: Incarnation,
+        (reader, theirs): (Peer, Incarnation),
+    ) -> Self {
+        let me = fabric.me();
+        let ring = regions.written_by(me);
+        let credit = At {
+            region: regions.written_by(reader),
+            offset: 0,
+        };
+        let session = session(mine, theirs);
+        Self {
+            config,
+            me,
+            reader,
+            ring,
+            credit,
+            session,
+            sent: 0,
+            taken: 0,
+        }
+    }
+
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send(
+        &mut self,
+        fabric: &mut impl Fabric,
+        kind: u16,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        let len = match u16::try_from(payload.len()) {
+            Ok(len) if len <= self.config.message_len => len,
+            Ok(_) | Err(_) => return Err(SendError::TooLong),
+        };
+        if !self.has_room(fabric) {
+            return Err(SendError::Full);
+        }
+        let mut slot = [0; (HEADER_LEN + MESSAGE_LEN_MAX as usize).next_multiple_of(8)];
+        let (to, stamp) = self.config.place(self.ring, self.session, self.sent);
+        let header = Header {
+            len,
+            sender: self.me.0,
+            kind,
+            ..Header::default()
+        };
+        header.write(&mut slot);
+        slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
+        seal(&mut slot, stamp, self.sent as u32, |bytes| {
+            fabric.crc32c(bytes)
+        });
+        let bytes = &slot[..(HEADER_LEN + payload.len()).next_multiple_of(8)];
+        let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
+        let id = WorkId::new(LANE_WORK, u64::from(self.reader.0));
+        fabric
+            .post(
+                self.reader,
+                Work {
+                    id,
+                    op: Op::Write { to, bytes },
+                    flags,
+                },
+            )
+            .map_err(SendError::Post)?;
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Whether the ring has a free slot, asking for credit only when it seems to have none.
+    fn has_room(&mut self, fabric: &impl Fabric) -> bool {
+        let slots = u64::from(self.config.slots);
+        if self.sent - self.taken < slots {
+            return true;
+        }
+        let mut copy = [0; CELL_LEN];
+        fabric
+            .memory()
+            .copy_out(self.credit.region, self.credit.offset, &mut copy);
+        let credit = Credit::decode(&copy, |bytes| fabric.crc32c(bytes));
+        // A broken credit was being written; an earlier pair's or an impossible one says nothing.
+        if let Some(Credit { session, taken }) = credit
+            && session == self.session
+            && (self.taken..=self.sent).contains(&taken)
+        {
+            self.taken = taken;
+        }
+        self.sent - self.taken < slots
+    }
+}

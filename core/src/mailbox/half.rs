@@ -1,0 +1,178 @@
+//! One half of the mailbox as its owner sees it, and the journal that outlives the owner.
+//!
+//! ```text
+//! journal of a half:   record: epoch:u32 │ owed:u32 (0 while tickets are given out)
+//!                      bitmap: bit t is set when ticket t was released or skipped
+//! ```
+//!
+//! The journal is written so that a successor which finds it at any step is right: the record
+//! of a new epoch first, then its empty bitmap, then the word opens it; the number owed after
+//! the word closed it; a bit after its message was released. At worst a successor finds no
+//! number on a closed half; it then owes every slot, and questioning clears those that were
+//! never given out. Zeroed memory is the journal of a mailbox that was never used.
+
+use super::{Config, Regions};
+use crate::fabric::{Fabric, Memory};
+use crate::wire::slot::Stamp;
+
+/// What became of a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Ticket {
+    /// Given out or not yet given out; its message was not delivered.
+    Open,
+    /// Its message was handed out and not released.
+    Taken,
+    /// Its message was released, or it was skipped.
+    Done,
+}
+
+/// No half is ever closed with nothing owed.
+const OWED_OPEN: u32 = 0;
+
+/// The tickets of one epoch.
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Half<const SLOTS: usize> {
+    epoch: u32,
+    owed: u32,
+    /// All tickets below are taken or done.
+    next: u32,
+    done: u32,
+    tickets: [Ticket; SLOTS],
+}
+
+impl<const SLOTS: usize> Half<SLOTS> {
+    /// A half of no epoch's, with nothing owed.
+    pub(super) const fn drained(epoch: u32) -> Self {
+        Self {
+            epoch,
+            owed: 0,
+            next: 0,
+            done: 0,
+            tickets: [Ticket::Open; SLOTS],
+        }
+    }
+
+    /// Begins `epoch` in memory and in the journal. Nothing of the epoch before may be owed.
+    pub(super) fn begin(&mut self, fabric: &impl Fabric, place: Place<'_>, epoch: u32) {
+        debug_assert!(self.is_drained(), "a half with owed tickets was begun anew");
+        *self = Self::drained(epoch);
+        place.record(fabric, epoch, OWED_OPEN);
+        for index in 0..place.config.bitmap_words() {
+            let at = place.regions.bitmap(place.config, epoch, index);
+            fabric.memory().store(at.region, at.offset, 0);
+        }
+    }
+
+    /// What the journal says of `epoch`; `owed` are the tickets given out when it is still open.
+    pub(super) fn recover(fabric: &impl Fabric, place: Place<'_>, epoch: u32, owed: u32) -> Self {
+        let at = place.regions.record(place.config, epoch);
+        let record = Stamp::from_word(fabric.memory().load(at.region, at.offset));
+        let mut half = Self::drained(epoch);
+        if record.epoch != epoch {
+            // The other half was begun for a later epoch, so this one was drained.
+            return half;
+        }
+        half.owed = if record.ticket == OWED_OPEN {
+            owed
+        } else {
+            record.ticket
+        };
+        half.owed = half.owed.min(place.config.slots());
+        for ticket in 0..half.owed {
+            let at = place.regions.bitmap(place.config, epoch, ticket / 64);
+            if fabric.memory().load(at.region, at.offset) >> (ticket % 64) & 1 == 1 {
+                half.tickets[ticket as usize] = Ticket::Done;
+                half.done += 1;
+            }
+        }
+        half.advance();
+        half
+    }
+
+    pub(super) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// How many tickets were given out, as far as is known.
+    pub(super) const fn owed(&self) -> u32 {
+        self.owed
+    }
+
+    /// The first ticket that is neither taken nor done.
+    pub(super) const fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Whether every ticket that was given out is done.
+    pub(super) const fn is_drained(&self) -> bool {
+        self.done == self.owed
+    }
+
+    /// Tickets given out and not done.
+    pub(super) const fn outstanding(&self) -> u32 {
+        self.owed - self.done
+    }
+
+    pub(super) fn is_open(&self, ticket: u32) -> bool {
+        self.tickets[ticket as usize] == Ticket::Open
+    }
+
+    /// More tickets were given out while the half is open.
+    pub(super) fn owe(&mut self, owed: u32) {
+        self.owed = self.owed.max(owed);
+    }
+
+    /// The half was closed with `owed` tickets given out.
+    pub(super) fn close(&mut self, fabric: &impl Fabric, place: Place<'_>, owed: u32) {
+        self.owe(owed);
+        place.record(fabric, self.epoch, self.owed);
+    }
+
+    pub(super) fn take(&mut self, ticket: u32) {
+        self.tickets[ticket as usize] = Ticket::Taken;
+        self.advance();
+    }
+
+    /// Marks `ticket`, taken or open, as done.
+    pub(super) fn finish(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
+        self.tickets[ticket as usize] = Ticket::Done;
+        self.done += 1;
+        self.advance();
+        let at = place.regions.bitmap(place.config, self.epoch, ticket / 64);
+        let word = fabric.memory().load(at.region, at.offset);
+        fabric
+            .memory()
+            .store(at.region, at.offset, word | 1 << (ticket % 64));
+    }
+
+    /// Whether the message of `ticket` of `epoch` is in somebody's hands.
+    pub(super) fn is_taken(&self, stamp: Stamp) -> bool {
+        let ticket = self.tickets.get(stamp.ticket as usize);
+        stamp.epoch == self.epoch && ticket == Some(&Ticket::Taken)
+    }
+
+    fn advance(&mut self) {
+        while self.next < self.owed && self.tickets[self.next as usize] != Ticket::Open {
+            self.next += 1;
+        }
+    }
+}
+
+/// Where the journal lies.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) config: &'a Config,
+    pub(super) regions: Regions,
+}
+
+impl Place<'_> {
+    fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {
+        let at = self.regions.record(self.config, epoch);
+        let word = Stamp {
+            epoch,
+            ticket: owed,
+        }
+        .to_word();
+        fabric.memory().store(at.region, at.offset, word);
+    }
+}

@@ -1,0 +1,246 @@
+//! Whom does a missing ticket belong to? The owner asks every sender's claim (MB-7).
+//!
+//! ```text
+//!   tickets owed at the start ──▶ read all claims ──▶ all answered ──▶ judge each ticket:
+//!                                    │  ▲                 held by a live claim → wait for it
+//!                          Reserving │  │ read again      landed by now       → nothing
+//!                                    └──┘                 else                → skip
+//! ```
+//!
+//! Why a skip is safe: a ticket that was given out before the inquiry began belongs to a
+//! reservation whose claim was stored before. A sender that is then seen `Idle`, or in another
+//! reservation than the one it was first seen in, has finished every write of before; one that
+//! is seen `Holding` says what it still writes. A sender that was fenced writes nothing.
+
+use super::{Config, OWNER_WORK, Regions};
+use crate::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
+use crate::ids::{Peer, PeerSet};
+use crate::wire::slot::Stamp;
+use crate::wire::{CELL_LEN, Claim};
+
+/// Marks a claim read among the owner's works.
+pub(super) const CLAIM_READ: u64 = 1 << 48;
+
+/// One round of questions.
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Inquiry<const PEERS: usize> {
+    active: bool,
+    round: u16,
+    /// For each half, by parity of its epoch: the epoch and the tickets owed at the start.
+    subjects: [(u32, u32); 2],
+    /// Whose claim must still be read.
+    waiting: PeerSet,
+    /// Of those, whose read was posted and has not completed.
+    reading: PeerSet,
+    reserving: [Option<u32>; PEERS],
+    holding: [Claim; PEERS],
+}
+
+impl<const PEERS: usize> Inquiry<PEERS> {
+    pub(super) const fn new() -> Self {
+        Self {
+            active: false,
+            round: 0,
+            subjects: [(0, 0); 2],
+            waiting: PeerSet::EMPTY,
+            reading: PeerSet::EMPTY,
+            reserving: [None; PEERS],
+            holding: [Claim::Idle; PEERS],
+        }
+    }
+
+    pub(super) const fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// Begins to ask `senders` about the tickets owed in the two halves.
+    pub(super) fn begin(&mut self, senders: PeerSet, subjects: [(u32, u32); 2]) {
+        *self = Self {
+            active: true,
+            waiting: senders,
+            subjects,
+            round: self.round,
+            ..Self::new()
+        };
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// Posts the reads that are due. A peer that cannot be read now is tried at the next call;
+    /// one that is gone keeps the inquiry open until it is fenced.
+    pub(super) fn poll(&mut self, fabric: &mut impl Fabric, config: &Config, regions: Regions) {
+        if !self.active {
+            return;
+        }
+        let from = regions.claim(fabric.me());
+        for peer in self.waiting.iter() {
+            if self.reading.contains(peer) {
+                continue;
+            }
+            let into = regions.landing(config, peer);
+            let op = Op::Read {
+                from,
+                into,
+                len: CELL_LEN as u32,
+            };
+            let id = self.work_id(peer);
+            if fabric
+                .post(
+                    peer,
+                    Work {
+                        id,
+                        op,
+                        flags: CompletionFlags::empty(),
+                    },
+                )
+                .is_ok()
+            {
+                self.reading.insert(peer);
+            }
+        }
+    }
+
+    /// Takes in a claim that was read.
+    pub(super) fn handle_completion(
+        &mut self,
+        fabric: &impl Fabric,
+        config: &Config,
+        regions: Regions,
+        completion: &Completion,
+    ) {
+        let peer = completion.peer;
+        if !self.active || completion.id != self.work_id(peer) || !self.reading.contains(peer) {
+            return;
+        }
+        self.reading.remove(peer);
+        if completion.outcome.is_err() {
+            return;
+        }
+        let at = regions.landing(config, peer);
+        let mut copy = [0; CELL_LEN];
+        fabric.memory().copy_out(at.region, at.offset, &mut copy);
+        // A broken claim was being written: it is read again.
+        let Some(claim) = Claim::decode(&copy, |bytes| fabric.crc32c(bytes)) else {
+            return;
+        };
+        self.hear(peer, claim);
+    }
+
+    fn hear(&mut self, peer: Peer, claim: Claim) {
+        match claim {
+            Claim::Idle => self.waiting.remove(peer),
+            Claim::Holding { .. } => {
+                self.holding[peer.index()] = claim;
+                self.waiting.remove(peer);
+            }
+            Claim::Reserving { sequence } => match self.reserving[peer.index()] {
+                Some(first) if first != sequence => self.waiting.remove(peer),
+                Some(_) | None => self.reserving[peer.index()] = Some(sequence),
+            },
+        }
+    }
+
+    /// `peer` was fenced: it writes nothing any more, whatever it claimed.
+    pub(super) fn forget(&mut self, peer: Peer) {
+        self.waiting.remove(peer);
+        self.reading.remove(peer);
+        if let Some(claim) = self.holding.get_mut(peer.index()) {
+            *claim = Claim::Idle;
+        }
+    }
+
+    /// Ends the inquiry when everybody has answered. Its findings hold until the next `begin`.
+    pub(super) fn conclude(&mut self) -> bool {
+        let concluded = self.active && self.waiting.is_empty();
+        if concluded {
+            self.active = false;
+        }
+        concluded
+    }
+
+    /// Whether a ticket that has not landed by now never will: it was given out before the
+    /// inquiry began and nobody holds it.
+    pub(super) fn clears(&self, stamp: Stamp) -> bool {
+        let (epoch, owed) = self.subjects[(stamp.epoch & 1) as usize];
+        epoch == stamp.epoch
+            && stamp.ticket < owed
+            && !self.holding.iter().any(|claim| claim.holds(stamp))
+    }
+
+    fn work_id(&self, peer: Peer) -> WorkId {
+        let detail = CLAIM_READ | u64::from(peer.0) << 16 | u64::from(self.round);
+        WorkId::new(OWNER_WORK, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Peer = Peer(0);
+    const B: Peer = Peer(1);
+
+    fn inquiry() -> Inquiry<2> {
+        let mut inquiry = Inquiry::new();
+        inquiry.begin(PeerSet::first(2), [(4, 8), (3, 2)]);
+        inquiry
+    }
+
+    fn ticket(epoch: u32, ticket: u32) -> Stamp {
+        Stamp { epoch, ticket }
+    }
+
+    #[test]
+    fn nobody_holds_it_so_it_is_cleared() {
+        let mut inquiry = inquiry();
+        inquiry.hear(A, Claim::Idle);
+        assert!(!inquiry.conclude());
+        inquiry.hear(B, Claim::Idle);
+        assert!(inquiry.conclude());
+        assert!(inquiry.clears(ticket(4, 7)) && inquiry.clears(ticket(3, 1)));
+    }
+
+    #[test]
+    fn a_ticket_given_out_later_is_not_cleared() {
+        let mut inquiry = inquiry();
+        inquiry.hear(A, Claim::Idle);
+        inquiry.hear(B, Claim::Idle);
+        assert!(inquiry.conclude());
+        assert!(!inquiry.clears(ticket(4, 8)) && !inquiry.clears(ticket(6, 0)));
+    }
+
+    #[test]
+    fn a_holder_is_waited_for_until_it_is_fenced() {
+        let mut inquiry = inquiry();
+        inquiry.hear(
+            A,
+            Claim::Holding {
+                first: ticket(4, 2),
+                count: 2,
+            },
+        );
+        inquiry.hear(B, Claim::Idle);
+        assert!(inquiry.conclude());
+        assert!(!inquiry.clears(ticket(4, 3)) && inquiry.clears(ticket(4, 4)));
+        inquiry.forget(A);
+        assert!(inquiry.clears(ticket(4, 3)));
+    }
+
+    #[test]
+    fn a_reservation_is_asked_again_until_it_is_another() {
+        let mut inquiry = inquiry();
+        inquiry.hear(B, Claim::Idle);
+        inquiry.hear(A, Claim::Reserving { sequence: 5 });
+        inquiry.hear(A, Claim::Reserving { sequence: 5 });
+        assert!(!inquiry.conclude());
+        inquiry.hear(A, Claim::Reserving { sequence: 6 });
+        assert!(inquiry.conclude());
+    }
+
+    #[test]
+    fn a_fenced_sender_need_not_answer() {
+        let mut inquiry = inquiry();
+        inquiry.hear(B, Claim::Idle);
+        inquiry.forget(A);
+        assert!(inquiry.conclude());
+    }
+}

@@ -1,0 +1,482 @@
+//! The writer's side: one [`Outbox`] for each owner.
+//!
+//! Messages are staged, then put together: one fetch-add reserves a ticket for each, one write
+//! fills the neighbouring slots (MB-3, MB-8).
+//!
+//! ```text
+//!            flush                 ticket                    written
+//!   Idle ───────────▶ Reserving ───────────▶ Holding ──────────────────▶ Idle
+//!    ▲ ◀── Full ─────────┘                      └── failed ──▶ Lost ── readmit ──▶ Idle
+//!    └─ no new epoch ─ Probing ── epoch moved ──▶ Reserving
+//! ```
+//!
+//! The claim in this endpoint's memory follows the state, always before the step it speaks of
+//! (MB-7). A message that was refused stays staged: `flush` tries again, `discard` gives it up.
+//! Works by polling alone: `flush` posts, [`Outbox::handle_completion`] goes on.
+
+use core::fmt;
+
+use super::{Config, OUTBOX_WORK, Regions};
+use crate::fabric::{
+    At, Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Work,
+    WorkId,
+};
+use crate::ids::{Incarnation, Peer};
+use crate::wire::Claim;
+use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+
+/// A count at or past this is no ticket but a damaged answer (MB-7a).
+const COUNT_LIMIT: u32 = 1 << 31;
+
+/// What became of a flush. Every accepted flush leads to exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PutEvent {
+    /// The first `count` staged messages are in the owner's memory; `left` had no slot in this
+    /// half and are still staged.
+    Put {
+        /// Messages put.
+        count: u32,
+        /// Messages still staged.
+        left: u32,
+    },
+    /// The open half is full. Everything is still staged.
+    Full,
+    /// The fabric answered the reservation implausibly. Nothing was put and nothing will be;
+    /// everything is still staged. The owner skips what was reserved.
+    TicketUnknown,
+    /// The owner was lost. The first `unknown` staged messages may or may not be in its memory,
+    /// the others are not. Everything is still staged; nothing is posted before
+    /// [`Outbox::readmit`].
+    Lost {
+        /// Messages of unknown fate.
+        unknown: u32,
+        /// What the fabric said.
+        failure: Failure,
+    },
+}
+
+/// Why a message was not staged. The outbox is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StageError {
+    /// A flush is under way; wait for its [`PutEvent`].
+    Busy,
+    /// The batch is full: flush first.
+    BatchFull,
+    /// The message is longer than the configured slot.
+    TooLong,
+}
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "a put to this owner is under way",
+            Self::BatchFull => "the batch is full",
+            Self::TooLong => "the message is longer than a slot",
+        })
+    }
+}
+
+impl core::error::Error for StageError {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Idle,
+    /// Asks, by adding nothing, whether the full half was closed.
+    Probing,
+    Reserving,
+    /// `posted` tells whether the write was accepted; a full queue may have refused it.
+    Holding {
+        first: Stamp,
+        count: u32,
+        posted: bool,
+    },
+    Lost,
+}
+
+/// The writer's side of one owner's mailbox.
+#[derive(Clone, Debug, Hash)]
+pub struct Outbox {
+    config: Config,
+    regions: Regions,
+    me: Peer,
+    owner: Peer,
+    state: State,
+    /// Sequence number of the first staged message.
+    sequence: u32,
+    /// Counts the reservations, so that no two neighbouring ones look alike in the claim.
+    attempt: u32,
+    /// The epoch that was seen full and is not known to be closed.
+    full: Option<u32>,
+    staged: u32,
+    stage: [u8; INLINE_LEN],
+}
+
+impl Outbox {
+    /// The outbox of `me`, in its life `incarnation`, towards `owner`. Declares in `fabric`'s
+    /// memory that nothing is under way, so it must be made before `owner` admits this life.
+    #[must_use]
+    pub fn new(
+        fabric: &impl Fabric,
+        config: Config,
+        regions: Regions,
+        owner: Peer,
+        incarnation: Incarnation,
+    ) -> Self {
+        let outbox = Self {
+            config,
+            regions,
+            me: fabric.me(),
+            owner,
+            state: State::Idle,
+            // Far from where the life before this one stopped, so that a message of it that is
+            // still in the mailbox is not taken for a neighbour.
+            sequence: incarnation.0 << 20,
+            attempt: 0,
+            full: None,
+            staged: 0,
+            stage: [0; INLINE_LEN],
+        };
+        outbox.claim(fabric, Claim::Idle);
+        outbox
+    }
+
+    /// How many messages are staged: not yet put, or of unknown fate.
+    #[must_use]
+    pub const fn staged(&self) -> u32 {
+        self.staged
+    }
+
+    /// Whether a flush may start now.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
+    /// Whether a full queue refused the write of the flush under way: [`Self::poll`] is due.
+    #[must_use]
+    pub const fn is_unposted(&self) -> bool {
+        matches!(self.state, State::Holding { posted: false, .. })
+    }
+
+    /// The payloads of the staged messages, in order.
+    pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
+        let slots = self.stage.chunks_exact(self.config.stride() as usize);
+        slots.take(self.staged as usize).map(|slot| {
+            let len = usize::from(u16::from_le_bytes([slot[0], slot[1]]));
+            &slot[HEADER_LEN..HEADER_LEN + len]
+        })
+    }
+
+    /// Adds a message to the batch.
+    ///
+    /// # Errors
+    /// [`StageError`].
+    #[inline]
+    pub fn stage(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), StageError> {
+        if !matches!(self.state, State::Idle | State::Lost) {
+            return Err(StageError::Busy);
+        }
+        let len = match u16::try_from(payload.len()) {
+            Ok(len) if len <= self.config.message_len() => len,
+            Ok(_) | Err(_) => return Err(StageError::TooLong),
+        };
+        if self.staged == self.config.batch() {
+            return Err(StageError::BatchFull);
+        }
+        let start = (self.staged * self.config.stride()) as usize;
+        let slot = &mut self.stage[start..start + HEADER_LEN + payload.len()];
+        let header = Header {
+            len,
+            sender: self.me.0,
+            kind,
+            flags,
+            ..Header::default()
+        };
+        header.write(slot);
+        slot[HEADER_LEN..].copy_from_slice(payload);
+        self.staged += 1;
+        Ok(())
+    }
+
+    /// Forgets what is staged. Does nothing while a flush is under way.
+    pub fn discard(&mut self) {
+        if matches!(self.state, State::Idle | State::Lost) {
+            self.staged = 0;
+        }
+    }
+
+    /// Starts to put what is staged. Nothing staged, or a flush under way: does nothing.
+    ///
+    /// # Errors
+    /// [`PostError`] of the reservation; everything is still staged and no event will come.
+    pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+        match self.state {
+            State::Idle if self.staged == 0 => Ok(()),
+            State::Idle if self.full.is_some() => self.probe(fabric),
+            State::Idle => self.reserve(fabric),
+            State::Lost => Err(PostError::Gone),
+            State::Probing | State::Reserving | State::Holding { .. } => Ok(()),
+        }
+    }
+
+    /// Posts a write that a full queue refused. Call it from the poll loop.
+    #[inline]
+    pub fn poll(&mut self, fabric: &mut impl Fabric) -> Option<PutEvent> {
+        match self.state {
+            State::Holding {
+                first,
+                count,
+                posted: false,
+            } => self.write(fabric, first, count),
+            State::Idle | State::Probing | State::Reserving | State::Holding { .. } => None,
+            State::Lost => None,
+        }
+    }
+
+    /// Goes on with the flush that `completion` belongs to; others are ignored.
+    #[inline]
+    pub fn handle_completion(
+        &mut self,
+        fabric: &mut impl Fabric,
+        completion: &Completion,
+    ) -> Option<PutEvent> {
+        if completion.id != self.work_id() {
+            return None;
+        }
+        match (self.state, completion.outcome) {
+            (State::Reserving, Ok(word)) => self.handle_ticket(fabric, Stamp::from_count(word)),
+            (State::Probing, Ok(word)) => self.handle_probe(fabric, Stamp::from_count(word)),
+            (State::Holding { count, .. }, Ok(_)) => Some(self.handle_written(fabric, count)),
+            // No write was posted for the reservation, so its tickets will never land.
+            (State::Reserving | State::Probing, Err(failure)) => {
+                self.claim(fabric, Claim::Idle);
+                self.state = State::Lost;
+                Some(PutEvent::Lost {
+                    unknown: 0,
+                    failure,
+                })
+            }
+            // The claim stays `Holding`: bytes may still arrive until the owner fences this life.
+            (State::Holding { count, .. }, Err(failure)) => {
+                self.state = State::Lost;
+                Some(PutEvent::Lost {
+                    unknown: count,
+                    failure,
+                })
+            }
+            (State::Idle | State::Lost, _) => None,
+        }
+    }
+
+    /// The owner admitted this life (again): nothing of before is under way any more.
+    pub fn readmit(&mut self, fabric: &impl Fabric) {
+        self.attempt = self.attempt.wrapping_add(1);
+        self.full = None;
+        self.claim(fabric, Claim::Idle);
+        self.state = State::Idle;
+    }
+
+    /// The owner is gone: a flush under way ends here, as if the fabric had said so.
+    pub fn lose(&mut self) -> Option<PutEvent> {
+        let unknown = match self.state {
+            State::Idle | State::Lost => {
+                self.state = State::Lost;
+                return None;
+            }
+            State::Holding {
+                count,
+                posted: true,
+                ..
+            } => count,
+            State::Holding { .. } | State::Probing | State::Reserving => 0,
+        };
+        self.state = State::Lost;
+        Some(PutEvent::Lost {
+            unknown,
+            failure: Failure::Gone,
+        })
+    }
+
+    fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+        self.attempt = self.attempt.wrapping_add(1);
+        self.claim(
+            fabric,
+            Claim::Reserving {
+                sequence: self.attempt,
+            },
+        );
+        let posted = self.add(fabric, u64::from(self.staged));
+        match posted {
+            Ok(()) => self.state = State::Reserving,
+            Err(_) => self.claim(fabric, Claim::Idle),
+        }
+        posted
+    }
+
+    fn probe(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+        self.attempt = self.attempt.wrapping_add(1);
+        self.add(fabric, 0)?;
+        self.state = State::Probing;
+        Ok(())
+    }
+
+    fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<(), PostError> {
+        let op = Op::FetchAdd {
+            at: self.regions.word(),
+            add,
+        };
+        let flags = CompletionFlags::empty();
+        fabric.post(
+            self.owner,
+            Work {
+                id: self.work_id(),
+                op,
+                flags,
+            },
+        )
+    }
+
+    fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
+        self.state = State::Idle;
+        if self.full == Some(seen.epoch) || seen.ticket >= COUNT_LIMIT {
+            return Some(PutEvent::Full);
+        }
+        self.full = None;
+        match self.reserve(fabric) {
+            Ok(()) => None,
+            Err(PostError::Gone) => {
+                self.state = State::Lost;
+                Some(PutEvent::Lost {
+                    unknown: 0,
+                    failure: Failure::Gone,
+                })
+            }
+            Err(PostError::Full | PostError::Rejected(_)) => Some(PutEvent::Full),
+        }
+    }
+
+    fn handle_ticket(&mut self, fabric: &mut impl Fabric, first: Stamp) -> Option<PutEvent> {
+        if first.ticket >= COUNT_LIMIT {
+            debug!(
+                "implausible ticket {} from peer {}",
+                first.ticket, self.owner.0
+            );
+            self.claim(fabric, Claim::Idle);
+            self.state = State::Idle;
+            return Some(PutEvent::TicketUnknown);
+        }
+        if first.ticket >= self.config.slots() {
+            self.claim(fabric, Claim::Idle);
+            self.full = Some(first.epoch);
+            self.state = State::Idle;
+            return Some(PutEvent::Full);
+        }
+        let count = self.staged.min(self.config.slots() - first.ticket);
+        self.claim(fabric, Claim::Holding { first, count });
+        let stride = self.config.stride() as usize;
+        let slots = self.stage.chunks_exact_mut(stride).take(count as usize);
+        for (index, slot) in (0u32..).zip(slots) {
+            let stamp = Stamp {
+                ticket: first.ticket + index,
+                ..first
+            };
+            seal(slot, stamp, self.sequence.wrapping_add(index), |bytes| {
+                fabric.crc32c(bytes)
+            });
+        }
+        self.write(fabric, first, count)
+    }
+
+    fn write(&mut self, fabric: &mut impl Fabric, first: Stamp, count: u32) -> Option<PutEvent> {
+        let stride = self.config.stride() as usize;
+        let last = (count as usize - 1) * stride;
+        let len = usize::from(u16::from_le_bytes([self.stage[last], self.stage[last + 1]]));
+        // Up to the next word: a half-covered one would cost the fabric a read.
+        let end = (last + HEADER_LEN + len)
+            .next_multiple_of(8)
+            .min(last + stride);
+        let to: At = self.regions.slot(&self.config, first);
+        self.state = State::Holding {
+            first,
+            count,
+            posted: false,
+        };
+        let op = Op::Write {
+            to,
+            bytes: &self.stage[..end],
+        };
+        let posted = fabric.post(
+            self.owner,
+            Work {
+                id: self.work_id(),
+                op,
+                flags: CompletionFlags::WAKE,
+            },
+        );
+        match posted {
+            Ok(()) => {
+                self.state = State::Holding {
+                    first,
+                    count,
+                    posted: true,
+                };
+                None
+            }
+            Err(PostError::Full) => None,
+            Err(PostError::Gone | PostError::Rejected(_)) => {
+                self.claim(fabric, Claim::Idle);
+                self.state = State::Lost;
+                Some(PutEvent::Lost {
+                    unknown: 0,
+                    failure: Failure::Gone,
+                })
+            }
+        }
+    }
+
+    fn handle_written(&mut self, fabric: &mut impl Fabric, count: u32) -> PutEvent {
+        self.claim(fabric, Claim::Idle);
+        self.state = State::Idle;
+        self.sequence = self.sequence.wrapping_add(count);
+        let left = self.staged - count;
+        let stride = self.config.stride() as usize;
+        self.stage
+            .copy_within(count as usize * stride..self.staged as usize * stride, 0);
+        self.staged = left;
+        PutEvent::Put { count, left }
+    }
+
+    /// Sets the claim; it is visible before anything that is posted afterwards.
+    fn claim(&self, fabric: &impl Fabric, claim: Claim) {
+        let at = self.regions.claim(self.owner);
+        let cell = claim.encode(|bytes| fabric.crc32c(bytes));
+        fabric.memory().copy_in(at.region, at.offset, &cell);
+    }
+
+    const fn work_id(&self) -> WorkId {
+        let write = matches!(self.state, State::Holding { .. }) as u64;
+        WorkId::new(
+            OUTBOX_WORK,
+            (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64,
+        )
+    }
+}
+
+impl Stamp {
+    /// The reservation word holds the epoch in its high half, the count in its low half (MB-1).
+    pub(super) const fn from_count(word: u64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the two halves of the word"
+        )]
+        Self {
+            epoch: (word >> 32) as u32,
+            ticket: word as u32,
+        }
+    }
+
+    /// The reservation word with this epoch and count.
+    pub(super) const fn to_count(self) -> u64 {
+        (self.epoch as u64) << 32 | self.ticket as u64
+    }
+}

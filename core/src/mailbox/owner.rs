@@ -1,0 +1,470 @@
+//! The owner's side: what landed is copied, judged, delivered and released.
+//!
+//! The owner reads landed slots of the open half as they come, in ticket order, and closes a
+//! half by compare-swap through its own fabric (F-4) once half of its slots are given out and
+//! nothing of the other half is owed any more. So one epoch costs one atomic of the owner, an
+//! empty mailbox costs one plain load, and writers meet `Full` only when the owner falls behind
+//! by half the slots.
+//!
+//! A message is handed out by [`Mailbox::take`] and given back by [`Mailbox::release`]. Its slot
+//! is used again only after that, and an owner that dies in between leaves it to its successor:
+//! delivery is exactly once in one life of the owner, at least once across lives, and
+//! [`Receipt`] tells a repeated message.
+
+use core::fmt;
+
+use super::half::{Half, Place};
+use super::inquiry::{CLAIM_READ, Inquiry};
+use super::{Config, OWNER_WORK, Regions};
+use crate::fabric::{
+    At, Completion, CompletionFlags, Fabric, INLINE_LEN, Memory, Op, Work, WorkId,
+};
+use crate::ids::{Peer, PeerSet};
+use crate::time::{Duration, Instant};
+use crate::wire::slot::{self, HEADER_LEN, Header, SlotError, Stamp};
+
+/// Names a message of this mailbox for ever; ascending in each sender's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Receipt(Stamp);
+
+impl Receipt {
+    /// The receipt as a number that is unique in the life of the mailbox.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0.to_count()
+    }
+
+    /// The receipt that [`Self::to_bits`] made `bits` from.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(Stamp::from_count(bits))
+    }
+}
+
+/// A message in the owner's private memory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Who put it.
+    pub sender: Peer,
+    /// The sender's own count, rising by one for each message of one life of the sender.
+    pub sequence: u32,
+    /// As the sender gave it.
+    pub kind: u16,
+    /// As the sender gave it.
+    pub flags: u16,
+    /// As the sender gave it.
+    pub payload: &'a [u8],
+    /// To be handed to [`Mailbox::release`].
+    pub receipt: Receipt,
+}
+
+/// The receipt names no message that is out. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownReceipt;
+
+impl fmt::Display for UnknownReceipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the receipt names no message that was taken and not released")
+    }
+}
+
+impl core::error::Error for UnknownReceipt {}
+
+/// What the owner has seen (MB-10), since this life of it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counters {
+    /// Messages handed out.
+    pub taken: u64,
+    /// Tickets given up because no admitted sender could still write them.
+    pub skipped: u64,
+    /// Inquiries begun.
+    pub questioned: u64,
+    /// Copies whose stamp was right and whose length or checksum was not: torn, still
+    /// arriving, or garbage. Each was looked at again or skipped, never delivered.
+    pub checksum_failures: u64,
+    /// Well-formed messages under a name that may not write here.
+    pub forged: u64,
+    /// Times the reservation word showed an epoch that the owner never opened, and was repaired.
+    pub word_repairs: u64,
+    /// The longest that a ticket was missing before it landed or was skipped.
+    pub longest_stall: Duration,
+}
+
+/// The first ticket that was owed and had not landed.
+#[derive(Clone, Copy, Debug, Hash)]
+struct Missing {
+    stamp: Stamp,
+    since: Instant,
+    question_at: Instant,
+}
+
+/// The owner's side of its mailbox, for up to `SLOTS` slots and `PEERS` senders.
+#[derive(Clone, Debug, Hash)]
+pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
+    config: Config,
+    regions: Regions,
+    /// By parity of the epoch.
+    halves: [Half<SLOTS>; 2],
+    /// The epoch that gives out tickets.
+    open: u32,
+    /// A compare-swap is under way, with this expectation.
+    closing: Option<u64>,
+    admitted: PeerSet,
+    expected: [Option<u32>; PEERS],
+    missing: Option<Missing>,
+    inquiry: Inquiry<PEERS>,
+    /// A sender was fenced: question without waiting.
+    question_now: bool,
+    scratch: [u8; INLINE_LEN],
+    counters: Counters,
+}
+
+impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
+    /// The owner of the mailbox in `fabric`'s memory, be it fresh and zeroed or left behind by
+    /// an owner that died. Nobody is admitted yet.
+    ///
+    /// # Panics
+    /// When `config` is larger than `SLOTS` or `PEERS`.
+    #[must_use]
+    pub fn attach(fabric: &impl Fabric, config: Config, regions: Regions) -> Self {
+        assert!(
+            config.slots() as usize <= SLOTS,
+            "the mailbox has more slots than SLOTS"
+        );
+        assert!(
+            usize::from(config.peers()) <= PEERS,
+            "the mailbox has more peers than PEERS"
+        );
+        let place = Place {
+            config: &config,
+            regions,
+        };
+        let at = regions.word();
+        let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
+        let open = word.epoch;
+        let before = open.wrapping_sub(1);
+        let mut halves = [Half::drained(0), Half::drained(1)];
+        halves[(before & 1) as usize] = Half::recover(fabric, place, before, config.slots());
+        halves[(open & 1) as usize] = Half::recover(fabric, place, open, word.ticket);
+        Self {
+            config,
+            regions,
+            halves,
+            open,
+            closing: None,
+            admitted: PeerSet::EMPTY,
+            expected: [None; PEERS],
+            missing: None,
+            inquiry: Inquiry::new(),
+            question_now: false,
+            scratch: [0; INLINE_LEN],
+            counters: Counters::default(),
+        }
+    }
+
+    /// What was seen so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Tickets given out whose messages were not released: in the slots, in somebody's hands,
+    /// or missing.
+    #[must_use]
+    pub fn owed(&self) -> u32 {
+        self.halves.iter().map(Half::outstanding).sum()
+    }
+
+    /// `sender` may put from now on.
+    pub fn handle_admitted(&mut self, sender: Peer) {
+        self.admitted.insert(sender);
+    }
+
+    /// `sender` is fenced: nothing it posted or posts changes a byte here (F-9). What it had put
+    /// is still delivered; what it had only reserved is skipped.
+    pub fn handle_fenced(&mut self, sender: Peer) {
+        self.admitted.remove(sender);
+        self.inquiry.forget(sender);
+        self.question_now = true;
+    }
+
+    /// The next message, or nothing when none has landed (MB-5, MB-6): never waits.
+    #[inline]
+    pub fn take(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Message<'_>> {
+        self.look(fabric);
+        let header = self.find(fabric, now)?;
+        let stamp = header.stamp;
+        self.half(stamp.epoch).take(stamp.ticket);
+        self.expected[usize::from(header.sender)] = Some(header.sequence.wrapping_add(1));
+        self.counters.taken += 1;
+        Some(Message {
+            sender: Peer(header.sender),
+            sequence: header.sequence,
+            kind: header.kind,
+            flags: header.flags,
+            payload: &self.scratch[HEADER_LEN..HEADER_LEN + usize::from(header.len)],
+            receipt: Receipt(stamp),
+        })
+    }
+
+    /// The message of `receipt` has been dealt with; it is not delivered again.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`].
+    #[inline]
+    pub fn release(
+        &mut self,
+        fabric: &impl Fabric,
+        receipt: Receipt,
+    ) -> Result<(), UnknownReceipt> {
+        let Receipt(stamp) = receipt;
+        let place = Place {
+            config: &self.config,
+            regions: self.regions,
+        };
+        let half = &mut self.halves[(stamp.epoch & 1) as usize];
+        if !half.is_taken(stamp) {
+            return Err(UnknownReceipt);
+        }
+        half.finish(fabric, place, stamp.ticket);
+        Ok(())
+    }
+
+    /// Closes the open half when it is time, and questions missing tickets. Call it from the
+    /// poll loop.
+    #[inline]
+    pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
+        self.look(fabric);
+        self.close_half(fabric);
+        if self.missing.is_some() || self.inquiry.is_active() {
+            self.question(fabric, now);
+        }
+    }
+
+    /// When [`Self::poll`] wants to be called without a message having come.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.missing.map(|missing| missing.question_at)
+    }
+
+    /// Goes on with what `completion` belongs to; others are ignored.
+    pub fn handle_completion(&mut self, fabric: &mut impl Fabric, completion: &Completion) {
+        if completion.id.detail() & CLAIM_READ != 0 {
+            self.inquiry
+                .handle_completion(fabric, &self.config, self.regions, completion);
+        } else if let (Some(expected), Ok(old)) = (self.closing.take(), completion.outcome) {
+            if old == expected {
+                self.handle_closed(fabric, Stamp::from_count(old));
+            } else {
+                self.swap_word(fabric, old);
+            }
+        }
+    }
+
+    fn half(&mut self, epoch: u32) -> &mut Half<SLOTS> {
+        &mut self.halves[(epoch & 1) as usize]
+    }
+
+    /// Learns by a plain load how many tickets were given out (F-4 allows it).
+    #[inline]
+    fn look(&mut self, fabric: &impl Fabric) {
+        let at = self.regions.word();
+        let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
+        let slots = self.config.slots();
+        let open = self.open;
+        if word.epoch == open {
+            self.half(open).owe(word.ticket.min(slots));
+        } else if self.closing.is_none() {
+            // Somebody added to the word what no writer adds. Every slot may have been given
+            // out, and closing the half puts the word right.
+            self.half(open).owe(slots);
+        }
+    }
+
+    /// Finds the first deliverable message and leaves its copy in `scratch`.
+    fn find(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Header> {
+        let mut gap = None;
+        for epoch in [self.open.wrapping_sub(1), self.open] {
+            let half = &self.halves[(epoch & 1) as usize];
+            if half.epoch() != epoch {
+                continue;
+            }
+            for ticket in half.next()..half.owed() {
+                if !self.halves[(epoch & 1) as usize].is_open(ticket) {
+                    continue;
+                }
+                let stamp = Stamp { epoch, ticket };
+                match self.copy_slot(fabric, stamp) {
+                    Some(header) if gap.is_none() || self.is_next(&header) => {
+                        self.note_gap(gap, Some(stamp), now);
+                        return Some(header);
+                    }
+                    // It waits for the missing ticket, which may be its sender's.
+                    Some(_) => {}
+                    None => gap = gap.or(Some(stamp)),
+                }
+            }
+        }
+        self.note_gap(gap, None, now);
+        None
+    }
+
+    fn is_next(&self, header: &Header) -> bool {
+        self.expected[usize::from(header.sender)] == Some(header.sequence)
+    }
+
+    /// Keeps since when the first missing ticket is missing.
+    fn note_gap(&mut self, gap: Option<Stamp>, landed: Option<Stamp>, now: Instant) {
+        if let Some(missing) = self.missing
+            && gap != Some(missing.stamp)
+        {
+            if landed == Some(missing.stamp) {
+                self.note_stall(missing, now);
+            }
+            self.missing = None;
+        }
+        if let (None, Some(stamp)) = (self.missing, gap) {
+            let question_at = now.after(self.config.stall_after());
+            self.missing = Some(Missing {
+                stamp,
+                since: now,
+                question_at,
+            });
+        }
+    }
+
+    fn note_stall(&mut self, missing: Missing, now: Instant) {
+        let stall = now.since(missing.since);
+        self.counters.longest_stall = self.counters.longest_stall.max(stall);
+    }
+
+    /// Copies a slot into `scratch` once and judges the copy (MB-4).
+    #[inline]
+    fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Header> {
+        let at = self.regions.slot(&self.config, stamp);
+        let capacity = usize::from(self.config.message_len());
+        match slot::copy_out(fabric, at, stamp, capacity, &mut self.scratch) {
+            Ok(header) if header.sender < self.config.peers() => Some(header),
+            Ok(_) => {
+                self.counters.forged += 1;
+                None
+            }
+            Err(SlotError::Stamp) => None,
+            Err(SlotError::Length | SlotError::Checksum) => {
+                self.counters.checksum_failures += 1;
+                None
+            }
+        }
+    }
+
+    fn close_half(&mut self, fabric: &mut impl Fabric) {
+        let open = self.open;
+        let before = open.wrapping_sub(1);
+        let given = self.halves[(open & 1) as usize].owed();
+        let previous = &self.halves[(before & 1) as usize];
+        if self.closing.is_some() || given < self.config.slots() / 2 || !previous.is_drained() {
+            return;
+        }
+        let next = open.wrapping_add(1);
+        if previous.epoch() != next {
+            let place = Place {
+                config: &self.config,
+                regions: self.regions,
+            };
+            self.halves[(next & 1) as usize].begin(fabric, place, next);
+        }
+        let at = self.regions.word();
+        let word = fabric.memory().load(at.region, at.offset);
+        self.swap_word(fabric, word);
+    }
+
+    /// Asks for the word to change from `expected` to the next epoch with no ticket given out.
+    fn swap_word(&mut self, fabric: &mut impl Fabric, expected: u64) {
+        let at: At = self.regions.word();
+        let new = Stamp {
+            epoch: self.open.wrapping_add(1),
+            ticket: 0,
+        }
+        .to_count();
+        let op = Op::CompareSwap { at, expected, new };
+        let work = Work {
+            id: WorkId::new(OWNER_WORK, 0),
+            op,
+            flags: CompletionFlags::empty(),
+        };
+        // A full queue leaves the half open; the next poll tries again.
+        if fabric.post(fabric.me(), work).is_ok() {
+            self.closing = Some(expected);
+        }
+    }
+
+    fn handle_closed(&mut self, fabric: &impl Fabric, word: Stamp) {
+        let slots = self.config.slots();
+        let owed = if word.epoch == self.open {
+            word.ticket.min(slots)
+        } else {
+            debug!(
+                "reservation word of epoch {} found in epoch {}",
+                word.epoch, self.open
+            );
+            self.counters.word_repairs += 1;
+            slots
+        };
+        let open = self.open;
+        let place = Place {
+            config: &self.config,
+            regions: self.regions,
+        };
+        self.halves[(open & 1) as usize].close(fabric, place, owed);
+        self.open = open.wrapping_add(1);
+    }
+
+    fn question(&mut self, fabric: &mut impl Fabric, now: Instant) {
+        let due = self.poll_timeout().is_some_and(|due| due <= now) || self.question_now;
+        if !self.inquiry.is_active() && due {
+            self.question_now = false;
+            self.counters.questioned += 1;
+            let subjects = [0, 1].map(|half| {
+                let half: &Half<SLOTS> = &self.halves[half];
+                (half.epoch(), half.owed())
+            });
+            self.inquiry.begin(self.admitted, subjects);
+        }
+        self.inquiry.poll(fabric, &self.config, self.regions);
+        if self.inquiry.conclude() {
+            self.judge(fabric, now);
+        }
+    }
+
+    /// Skips every ticket that has not landed by now and never will.
+    fn judge(&mut self, fabric: &impl Fabric, now: Instant) {
+        for epoch in [self.open.wrapping_sub(1), self.open] {
+            let half = &self.halves[(epoch & 1) as usize];
+            if half.epoch() != epoch {
+                continue;
+            }
+            for ticket in half.next()..half.owed() {
+                let stamp = Stamp { epoch, ticket };
+                let open = self.halves[(epoch & 1) as usize].is_open(ticket);
+                if open && self.inquiry.clears(stamp) && self.copy_slot(fabric, stamp).is_none() {
+                    debug!("ticket {} of epoch {} skipped", ticket, epoch);
+                    self.counters.skipped += 1;
+                    let place = Place {
+                        config: &self.config,
+                        regions: self.regions,
+                    };
+                    self.halves[(epoch & 1) as usize].finish(fabric, place, ticket);
+                }
+            }
+        }
+        if let Some(missing) = self.missing {
+            self.note_stall(missing, now);
+            // Who is still missing is asked again after another span.
+            let question_at = now.after(self.config.stall_after());
+            self.missing = Some(Missing {
+                question_at,
+                ..missing
+            });
+        }
+    }
+}
