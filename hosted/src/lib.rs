@@ -1,1 +1,3 @@
 //! weft
+
+pub mod explain;

@@ -1,0 +1,224 @@
+//! How every error of this crate speaks: a cause, a cure and a code.
+//!
+//! A person reads the cause (the error's `Display`: one sentence in lower case that names the
+//! values involved) and the cure (what to type or change next). A script reads the code: a
+//! word for `--json` and a number for the exit status. Both are a promise: a code is never
+//! renamed and a number is never given to another code.
+//!
+//! | exit | codes |
+//! |---|---|
+//! | 1 | `internal` |
+//! | 2 | `usage`, the number that command lines everywhere reserve for it |
+//! | 10–15 | the cluster: its file, its name, whether it runs |
+//! | 20–24 | what was to be sent |
+//! | 30–33 | what happened on the way |
+//! | 40–42 | the machine |
+//! | 50 | `verification`: the program ran and its own check failed |
+//! | 130 | `interrupted`, as shells number an end by SIGINT |
+//!
+//! Non-goals: translation, and chains of causes; an error that wraps another names it in its
+//! own sentence and keeps it as `source`.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// An error that tells its reader what to do next.
+pub trait Explain: std::error::Error {
+    /// The code that scripts rely on.
+    fn code(&self) -> Code;
+
+    /// What to type or change so that the same command works: one sentence, lower case.
+    fn cure(&self) -> String;
+}
+
+/// The stable error codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Code {
+    /// The command line makes no sense.
+    Usage,
+    /// A key, a value or the syntax of a cluster file.
+    ClusterFile,
+    /// Not a legal cluster name.
+    ClusterName,
+    /// A living cluster has this name.
+    NameInUse,
+    /// No cluster of this name.
+    ClusterNotRunning,
+    /// A cluster of this name left its sockets behind and nobody answers them.
+    ClusterDead,
+    /// The cluster has no node of this rank.
+    NodeOutOfRange,
+    /// The message does not fit into a slot.
+    MessageTooLong,
+    /// The mailbox stayed full past the deadline.
+    MailboxFull,
+    /// An input file does not exist.
+    InputMissing,
+    /// An input file is not text.
+    InputBinary,
+    /// An input file exists and cannot be read.
+    InputUnreadable,
+    /// The deadline passed.
+    Timeout,
+    /// The component process of a node ended and did not come back.
+    ComponentLost,
+    /// A node does not answer.
+    NodeUnreachable,
+    /// A peer speaks another version, or lays its memory out in another way.
+    Protocol,
+    /// The directory of control sockets cannot be used.
+    RuntimeDir,
+    /// Memory segments could not be made.
+    Memory,
+    /// The operating system said no to this user.
+    Permission,
+    /// A demo or a benchmark found its own result wrong.
+    Verification,
+    /// Ctrl-C or SIGTERM.
+    Interrupted,
+    /// A bug in Weft.
+    Internal,
+}
+
+impl Code {
+    /// Every code, in the order of declaration.
+    pub const ALL: [Self; 22] = [
+        Self::Usage,
+        Self::ClusterFile,
+        Self::ClusterName,
+        Self::NameInUse,
+        Self::ClusterNotRunning,
+        Self::ClusterDead,
+        Self::NodeOutOfRange,
+        Self::MessageTooLong,
+        Self::MailboxFull,
+        Self::InputMissing,
+        Self::InputBinary,
+        Self::InputUnreadable,
+        Self::Timeout,
+        Self::ComponentLost,
+        Self::NodeUnreachable,
+        Self::Protocol,
+        Self::RuntimeDir,
+        Self::Memory,
+        Self::Permission,
+        Self::Verification,
+        Self::Interrupted,
+        Self::Internal,
+    ];
+
+    /// The word for scripts, in snake case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.entry().0
+    }
+
+    /// The exit status of a program that ends with this error; never 0.
+    #[must_use]
+    pub const fn exit_status(self) -> u8 {
+        self.entry().1
+    }
+
+    const fn entry(self) -> (&'static str, u8) {
+        match self {
+            Self::Internal => ("internal", 1),
+            Self::Usage => ("usage", 2),
+            Self::ClusterFile => ("cluster_file", 10),
+            Self::ClusterName => ("cluster_name", 11),
+            Self::NameInUse => ("name_in_use", 12),
+            Self::ClusterNotRunning => ("cluster_not_running", 13),
+            Self::ClusterDead => ("cluster_dead", 14),
+            Self::NodeOutOfRange => ("node_out_of_range", 15),
+            Self::MessageTooLong => ("message_too_long", 20),
+            Self::MailboxFull => ("mailbox_full", 21),
+            Self::InputMissing => ("input_missing", 22),
+            Self::InputBinary => ("input_binary", 23),
+            Self::InputUnreadable => ("input_unreadable", 24),
+            Self::Timeout => ("timeout", 30),
+            Self::ComponentLost => ("component_lost", 31),
+            Self::NodeUnreachable => ("node_unreachable", 32),
+            Self::Protocol => ("protocol", 33),
+            Self::RuntimeDir => ("runtime_dir", 40),
+            Self::Memory => ("memory", 41),
+            Self::Permission => ("permission", 42),
+            Self::Verification => ("verification", 50),
+            Self::Interrupted => ("interrupted", 130),
+        }
+    }
+}
+
+// A code declared after `Internal` would be missing from `ALL`.
+const _: () = assert!(Code::Internal as usize + 1 == Code::ALL.len());
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What scripts have been told; lines are added, never changed.
+    const PROMISED: &str = "\
+1 internal
+2 usage
+10 cluster_file
+11 cluster_name
+12 name_in_use
+13 cluster_not_running
+14 cluster_dead
+15 node_out_of_range
+20 message_too_long
+21 mailbox_full
+22 input_missing
+23 input_binary
+24 input_unreadable
+30 timeout
+31 component_lost
+32 node_unreachable
+33 protocol
+40 runtime_dir
+41 memory
+42 permission
+50 verification
+130 interrupted
+";
+
+    #[test]
+    fn codes_are_the_promised_ones() {
+        let mut codes = Code::ALL;
+        codes.sort_by_key(|code| code.exit_status());
+        let table: String = codes
+            .iter()
+            .map(|code| format!("{} {code}\n", code.exit_status()))
+            .collect();
+        assert_eq!(table, PROMISED);
+    }
+
+    #[test]
+    fn words_and_numbers_are_unique() {
+        let words: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        let numbers: BTreeSet<_> = Code::ALL.iter().map(|code| code.exit_status()).collect();
+        assert_eq!(words.len(), Code::ALL.len());
+        assert_eq!(numbers.len(), Code::ALL.len());
+        assert!(!numbers.contains(&0));
+    }
+
+    #[test]
+    fn json_carries_the_word() {
+        let json = serde_json::to_string(&Code::MailboxFull).expect("a string serialises");
+        assert_eq!(json, "\"mailbox_full\"");
+    }
+}
