@@ -1,3 +1,7 @@
 //! weft
 
+pub mod cluster;
 pub mod explain;
+
+#[cfg(test)]
+mod scratch;

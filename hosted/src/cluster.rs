@@ -1,0 +1,274 @@
+//! The cluster file: what a cluster is called, how large it is and how it waits.
+//!
+//! One TOML file describes a cluster, and every node is started from the same one. Two keys
+//! must be there, `name` and `nodes`; all others have defaults. [`Cluster::template`] is a
+//! file with every key, its meaning, its limit and its default.
+//!
+//! ```toml
+//! name = "weft"
+//! nodes = 4
+//! wait = "futex"
+//!
+//! [mailbox]
+//! slots = 1024
+//! ```
+//!
+//! A file is refused as a whole, at the first fault, with the line, the key, the value and
+//! the limit it broke; a key nobody knows is refused with the one that was probably meant.
+//!
+//! Non-goals: addresses and keys of nodes on other hosts, which bootstrap exchanges, and
+//! changes while the cluster runs: members are fixed by configuration.
+
+mod error;
+mod key;
+mod limit;
+mod name;
+mod section;
+mod template;
+mod wait;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+pub use error::{ClusterError, Place};
+pub use limit::{Limit, LimitError};
+pub use name::{ClusterName, ClusterNameError};
+pub use wait::{WaitStrategy, WaitStrategyError};
+
+use section::Section;
+
+/// A cluster as its file describes it.
+///
+/// The fields are public so that tests and benchmarks can build what no file says;
+/// [`check`](Self::check) tells whether the numbers are within their limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// `name`: names the directory of the control sockets; one living cluster per name and
+    /// user.
+    pub name: ClusterName,
+    /// `nodes`: how many members the cluster has, 2 to 32. Fixed while it runs.
+    pub nodes: usize,
+    /// `wait`: what a node does while there is nothing to do.
+    pub wait: WaitStrategy,
+    /// `[mailbox]`: the mailbox of every node.
+    pub mailbox: Mailbox,
+    /// `[lane]`: the lane from every node to every other.
+    pub lane: Lane,
+    /// `[restart]`: how often a component may be started again.
+    pub restart: Restart,
+}
+
+/// The mailbox of every node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mailbox {
+    /// `slots`: messages that wait before writers are told to come back; a power of two from
+    /// 16 to 4096.
+    pub slots: usize,
+    /// `message_len`: the longest message in bytes, 8 to 4000. Each slot takes this much memory
+    /// at every node.
+    pub message_len: usize,
+    /// `stall_after_us`: after how many microseconds the owner questions a ticket whose message
+    /// has not come; 100 to 10 000 000. Longer than the stalls of the machine, or slow writers
+    /// lose their slot and must write again.
+    pub stall_after_us: u64,
+}
+
+impl Mailbox {
+    /// `stall_after_us` as a duration.
+    #[must_use]
+    pub const fn stall_after(&self) -> Duration {
+        Duration::from_micros(self.stall_after_us)
+    }
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self {
+            slots: 1024,
+            message_len: 256,
+            stall_after_us: 2000,
+        }
+    }
+}
+
+/// The lane from every node to every other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// `slots`: messages under way from one node to one other; a power of two from 8 to 1024.
+    pub slots: usize,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { slots: 64 }
+    }
+}
+
+/// Restart intensity: at most `max` restarts of one node's component within `within_s`
+/// seconds; at the next one the node gives up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// `max`: restarts allowed within the window, 0 to 10 000; 0 means never again.
+    pub max: usize,
+    /// `within_s`: the window in seconds, 1 to 86 400.
+    pub within_s: u64,
+}
+
+impl Restart {
+    /// `within_s` as a duration.
+    #[must_use]
+    pub const fn within(&self) -> Duration {
+        Duration::from_secs(self.within_s)
+    }
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            max: 200,
+            within_s: 10,
+        }
+    }
+}
+
+impl Cluster {
+    /// The largest number of nodes.
+    pub const NODES_MAX: usize = 32;
+
+    /// The longest cluster file in bytes; a file beyond is something else.
+    pub const FILE_LEN_MAX: usize = 64 * 1024;
+
+    /// A cluster with all defaults.
+    ///
+    /// # Errors
+    /// The number of nodes is outside its limit.
+    pub fn default_named(name: ClusterName, nodes: usize) -> Result<Self, LimitError> {
+        key::NODES.limit.admit(key::NODES.path, nodes as u64)?;
+        Ok(Self {
+            name,
+            nodes,
+            wait: WaitStrategy::default(),
+            mailbox: Mailbox::default(),
+            lane: Lane::default(),
+            restart: Restart::default(),
+        })
+    }
+
+    /// Reads a cluster file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not text, is too long, or [`parse`](Self::parse) refuses it.
+    pub fn load(path: &Path) -> Result<Self, ClusterError> {
+        let unreadable = |source| ClusterError::of_read(path, source);
+        let mut bytes = Vec::new();
+        File::open(path)
+            .map_err(unreadable)?
+            .take(Self::FILE_LEN_MAX as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        if bytes.len() > Self::FILE_LEN_MAX {
+            return Err(ClusterError::TooLong {
+                origin: path.to_owned(),
+            });
+        }
+        let Ok(text) = String::from_utf8(bytes) else {
+            return Err(ClusterError::Binary {
+                origin: path.to_owned(),
+            });
+        };
+        Self::parse(&text, path)
+    }
+
+    /// Reads the text of a cluster file; `origin` only names it in errors.
+    ///
+    /// # Errors
+    /// The text is not TOML, lacks `name` or `nodes`, has a key nobody knows, or a value of
+    /// the wrong type or outside its limit.
+    pub fn parse(text: &str, origin: &Path) -> Result<Self, ClusterError> {
+        let table = toml::de::DeTable::parse(text)
+            .map_err(|error| ClusterError::of_syntax(origin, text, &error))?;
+        let top = Section::top(text, origin, table.get_ref())?;
+        let mailbox = top.section(key::MAILBOX)?;
+        let lane = top.section(key::LANE)?;
+        let restart = top.section(key::RESTART)?;
+
+        let name = top.word::<ClusterName>(key::NAME)?;
+        let nodes = top.number(&key::NODES)?;
+        let Some(name) = name else {
+            return Err(top.missing(key::NAME));
+        };
+        let Some(nodes) = nodes else {
+            return Err(top.missing(key::NODES.path));
+        };
+        let mut cluster = Self::default_named(name, nodes as usize)
+            .map_err(|source| top.limit(key::NODES.path, source))?;
+
+        let set = |target: &mut usize, value: Option<u64>| {
+            *target = value.map_or(*target, |value| value as usize);
+        };
+        set(
+            &mut cluster.mailbox.slots,
+            mailbox.number(&key::MAILBOX_SLOTS)?,
+        );
+        set(
+            &mut cluster.mailbox.message_len,
+            mailbox.number(&key::MAILBOX_MESSAGE_LEN)?,
+        );
+        set(&mut cluster.lane.slots, lane.number(&key::LANE_SLOTS)?);
+        set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
+        if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
+            cluster.mailbox.stall_after_us = value;
+        }
+        if let Some(value) = restart.number(&key::RESTART_WITHIN_S)? {
+            cluster.restart.within_s = value;
+        }
+        if let Some(wait) = top.word::<WaitStrategy>(key::WAIT)? {
+            cluster.wait = wait;
+        }
+        debug_assert_eq!(cluster.check(), Ok(()));
+        Ok(cluster)
+    }
+
+    /// Whether every number is within its limit.
+    ///
+    /// # Errors
+    /// The first that is not, in the order of the file.
+    pub fn check(&self) -> Result<(), LimitError> {
+        let numbers = [
+            (key::NODES, self.nodes as u64),
+            (key::MAILBOX_SLOTS, self.mailbox.slots as u64),
+            (key::MAILBOX_MESSAGE_LEN, self.mailbox.message_len as u64),
+            (key::MAILBOX_STALL_AFTER_US, self.mailbox.stall_after_us),
+            (key::LANE_SLOTS, self.lane.slots as u64),
+            (key::RESTART_MAX, self.restart.max as u64),
+            (key::RESTART_WITHIN_S, self.restart.within_s),
+        ];
+        numbers
+            .into_iter()
+            .try_for_each(|(key, value)| key.limit.admit(key.path, value))
+    }
+
+    /// The file that describes this cluster; parsing it gives the same cluster again.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        template::render(self)
+    }
+
+    /// A file with every key, its meaning, limit and default.
+    #[must_use]
+    pub fn template() -> String {
+        template::render(&Self {
+            name: ClusterName::default(),
+            nodes: 4,
+            wait: WaitStrategy::default(),
+            mailbox: Mailbox::default(),
+            lane: Lane::default(),
+            restart: Restart::default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

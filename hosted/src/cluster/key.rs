@@ -1,0 +1,129 @@
+//! The keys of the cluster file and their limits, in one place.
+//!
+//! The reader, the template and [`Cluster::check`](super::Cluster::check) all take the limits
+//! from here, so the file that documents a limit cannot disagree with the code that checks it.
+//! Defaults live in the `Default` of the structs; this table does not repeat them.
+
+use super::Cluster;
+use super::limit::Limit;
+
+/// A key with a number behind it.
+pub(super) struct Key {
+    /// The whole path, as people say it: `mailbox.slots`.
+    pub(super) path: &'static str,
+    pub(super) limit: Limit,
+}
+
+impl Key {
+    const fn new(path: &'static str, limit: Limit) -> Self {
+        Self { path, limit }
+    }
+}
+
+pub(super) const NAME: &str = "name";
+pub(super) const WAIT: &str = "wait";
+pub(super) const MAILBOX: &str = "mailbox";
+pub(super) const LANE: &str = "lane";
+pub(super) const RESTART: &str = "restart";
+
+pub(super) const NODES: Key = Key::new(
+    "nodes",
+    Limit::Range {
+        min: 2,
+        max: Cluster::NODES_MAX as u64,
+    },
+);
+pub(super) const MAILBOX_SLOTS: Key =
+    Key::new("mailbox.slots", Limit::PowerOfTwo { min: 16, max: 4096 });
+pub(super) const MAILBOX_MESSAGE_LEN: Key =
+    Key::new("mailbox.message_len", Limit::Range { min: 8, max: 4000 });
+pub(super) const MAILBOX_STALL_AFTER_US: Key = Key::new(
+    "mailbox.stall_after_us",
+    Limit::Range {
+        min: 100,
+        max: 10_000_000,
+    },
+);
+pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { min: 8, max: 1024 });
+pub(super) const RESTART_MAX: Key = Key::new(
+    "restart.max",
+    Limit::Range {
+        min: 0,
+        max: 10_000,
+    },
+);
+pub(super) const RESTART_WITHIN_S: Key = Key::new(
+    "restart.within_s",
+    Limit::Range {
+        min: 1,
+        max: 86_400,
+    },
+);
+
+/// Every path a file may set, tables included.
+pub(super) const PATHS: [&str; 12] = [
+    NAME,
+    NODES.path,
+    WAIT,
+    MAILBOX,
+    MAILBOX_SLOTS.path,
+    MAILBOX_MESSAGE_LEN.path,
+    MAILBOX_STALL_AFTER_US.path,
+    LANE,
+    LANE_SLOTS.path,
+    RESTART,
+    RESTART_MAX.path,
+    RESTART_WITHIN_S.path,
+];
+
+/// The last part of a path: `slots` of `mailbox.slots`.
+pub(super) fn leaf(path: &str) -> &str {
+    path.rsplit_once('.').map_or(path, |(_, leaf)| leaf)
+}
+
+/// The path that was probably meant by one that does not exist.
+pub(super) fn suggestion(unknown: &str) -> Option<&'static str> {
+    // The right word in the wrong table is likelier than a misspelt neighbour: a key written
+    // below a table header belongs to that table, which surprises people.
+    if let Some(path) = PATHS.into_iter().find(|path| leaf(path) == leaf(unknown)) {
+        return Some(path);
+    }
+    let table = unknown.rsplit_once('.').map(|(table, _)| table);
+    let likeness = |path: &str| {
+        let near = path.rsplit_once('.').map(|(table, _)| table) == table;
+        let bonus = if near { NEIGHBOUR_BONUS } else { 0.0 };
+        strsim::normalized_damerau_levenshtein(leaf(path), leaf(unknown)) + bonus
+    };
+    PATHS
+        .into_iter()
+        .map(|path| (likeness(path), path))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, path)| path)
+}
+
+const LIKENESS_MIN: f64 = 0.5;
+const NEIGHBOUR_BONUS: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_what_was_meant() {
+        for (unknown, meant) in [
+            ("nmae", Some("name")),
+            ("node", Some("nodes")),
+            ("slots", Some("mailbox.slots")),
+            ("mailbox.wait", Some("wait")),
+            ("mailbox.slot", Some("mailbox.slots")),
+            ("lane.slot", Some("lane.slots")),
+            ("mailbox.mesage_len", Some("mailbox.message_len")),
+            ("restart.within", Some("restart.within_s")),
+            ("malbox", Some("mailbox")),
+            ("colour", None),
+        ] {
+            assert_eq!(suggestion(unknown), meant, "{unknown}");
+        }
+    }
+}

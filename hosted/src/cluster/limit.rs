@@ -1,0 +1,136 @@
+//! What a number of the cluster file may be.
+//!
+//! A limit knows how to check a number and how to say itself, so that an error and the
+//! documentation use the same words. Limits are inclusive at both ends. Relations between two
+//! keys are no concern of this file; the cluster file has none.
+
+use std::fmt;
+
+use crate::explain::{Code, Explain};
+
+/// The numbers a key accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Any number from `min` to `max`.
+    Range {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A power of two from `min` to `max`.
+    PowerOfTwo {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+}
+
+impl Limit {
+    /// Checks the value of `key`.
+    pub(super) fn admit(self, key: &'static str, value: u64) -> Result<(), LimitError> {
+        let admitted = match self {
+            Self::Range { min, max } => (min..=max).contains(&value),
+            Self::PowerOfTwo { min, max } => {
+                (min..=max).contains(&value) && value.is_power_of_two()
+            }
+        };
+        if admitted {
+            Ok(())
+        } else {
+            Err(self.refuse(key, value.to_string()))
+        }
+    }
+
+    /// The refusal of a value that is no `u64` at all.
+    pub(super) fn refuse(self, key: &'static str, value: String) -> LimitError {
+        LimitError {
+            key,
+            value,
+            limit: self,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range { min, max } => write!(f, "{min} to {max}"),
+            Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
+        }
+    }
+}
+
+/// A number outside its limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitError {
+    /// The key's whole path, such as `mailbox.slots`.
+    pub key: &'static str,
+    /// The value as it was written.
+    pub value: String,
+    /// The limit it broke.
+    pub limit: Limit,
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, limit } = self;
+        write!(f, "{key} is {value}, but must be {limit}")
+    }
+}
+
+impl std::error::Error for LimitError {}
+
+impl Explain for LimitError {
+    fn code(&self) -> Code {
+        Code::ClusterFile
+    }
+
+    fn cure(&self) -> String {
+        format!("set {} to {}", self.key, self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_at_both_ends() {
+        let range = Limit::Range { min: 2, max: 32 };
+        let power = Limit::PowerOfTwo { min: 16, max: 4096 };
+        for (limit, value, admitted) in [
+            (range, 1, false),
+            (range, 2, true),
+            (range, 32, true),
+            (range, 33, false),
+            (power, 8, false),
+            (power, 16, true),
+            (power, 17, false),
+            (power, 4096, true),
+            (power, 8192, false),
+            (power, 0, false),
+        ] {
+            assert_eq!(
+                limit.admit("key", value).is_ok(),
+                admitted,
+                "{value} in {limit}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_key_value_and_limit() {
+        let limit = Limit::PowerOfTwo { min: 16, max: 4096 };
+        let error = limit.admit("mailbox.slots", 1000).expect_err("1000");
+        assert_eq!(
+            error.to_string(),
+            "mailbox.slots is 1000, but must be a power of two from 16 to 4096"
+        );
+        assert_eq!(
+            error.cure(),
+            "set mailbox.slots to a power of two from 16 to 4096"
+        );
+    }
+}

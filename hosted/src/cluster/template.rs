@@ -1,0 +1,70 @@
+//! The cluster file as people should see it: every key, its meaning and its limit.
+//!
+//! One text serves as documentation (`Cluster::template`) and as what a running cluster keeps
+//! beside its sockets (`Cluster::to_toml`), so the documented form is the one that is parsed
+//! every day. It does not keep the comments of the file a cluster was read from.
+
+use super::{Cluster, key};
+
+/// The text of a file that parses to `cluster`.
+pub(super) fn render(cluster: &Cluster) -> String {
+    let Cluster {
+        name,
+        nodes,
+        wait,
+        mailbox,
+        lane,
+        restart,
+    } = cluster;
+    format!(
+        r#"# A Weft cluster. Every node is started from the same file.
+
+# Names the cluster on this machine: 1 to {name_len_max} characters of a-z, 0-9, '_' and '-', the first a
+# letter or a digit. Must be set.
+name = "{name}"
+
+# How many members the cluster has: {nodes_limit}. Fixed while it runs. Must be set.
+nodes = {nodes}
+
+# What a node does while there is nothing to do: "spin" polls without pause (lowest latency, a
+# processor per node), "yield" polls and lets others run, "futex" sleeps until it is woken.
+wait = "{wait}"
+
+[mailbox]
+# Messages that wait in a node's mailbox before writers are told to come back:
+# {mailbox_slots_limit}.
+slots = {mailbox_slots}
+
+# The longest message in bytes: {message_len_limit}. Each slot takes this much memory.
+message_len = {message_len}
+
+# After how many microseconds the owner of a mailbox questions a ticket whose message has not
+# come: {stall_limit}. Choose more than the machine's own stalls.
+stall_after_us = {stall_after_us}
+
+[lane]
+# Messages under way from one node to one other: {lane_slots_limit}.
+slots = {lane_slots}
+
+[restart]
+# A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
+# within `within_s` seconds ({within_limit}); at the next end the node gives up.
+max = {max}
+within_s = {within_s}
+"#,
+        name_len_max = super::ClusterName::LEN_MAX,
+        nodes_limit = key::NODES.limit,
+        mailbox_slots_limit = key::MAILBOX_SLOTS.limit,
+        mailbox_slots = mailbox.slots,
+        message_len_limit = key::MAILBOX_MESSAGE_LEN.limit,
+        message_len = mailbox.message_len,
+        stall_limit = key::MAILBOX_STALL_AFTER_US.limit,
+        stall_after_us = mailbox.stall_after_us,
+        lane_slots_limit = key::LANE_SLOTS.limit,
+        lane_slots = lane.slots,
+        max_limit = key::RESTART_MAX.limit,
+        max = restart.max,
+        within_limit = key::RESTART_WITHIN_S.limit,
+        within_s = restart.within_s,
+    )
+}

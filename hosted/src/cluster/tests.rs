@@ -1,0 +1,268 @@
+//! The cluster file: what parses, what is refused and in which words.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::explain::{Code, Explain};
+use crate::scratch::Scratch;
+
+fn parse(text: &str) -> Result<Cluster, ClusterError> {
+    Cluster::parse(text, Path::new("c.toml"))
+}
+
+fn refused(text: &str) -> ClusterError {
+    parse(text).expect_err(text)
+}
+
+fn default_cluster() -> Cluster {
+    Cluster::default_named(ClusterName::default(), 4).expect("4 nodes are allowed")
+}
+
+#[test]
+fn the_template_is_the_defaults() {
+    assert_eq!(
+        parse(&Cluster::template()).expect("the template parses"),
+        default_cluster()
+    );
+}
+
+#[test]
+fn the_template_fits_a_terminal() {
+    for line in Cluster::template().lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn the_template_shows_every_key() {
+    let template: toml::Table = Cluster::template().parse().expect("the template is TOML");
+    let shown: Vec<String> = template
+        .iter()
+        .flat_map(|(key, value)| {
+            let below = value.as_table().into_iter().flat_map(|table| table.keys());
+            let below = below
+                .map(|leaf| format!("{key}.{leaf}"))
+                .collect::<Vec<_>>();
+            std::iter::once(key.clone()).chain(below)
+        })
+        .collect();
+    for path in key::PATHS {
+        assert!(shown.iter().any(|shown| shown == path), "{path}");
+    }
+}
+
+#[test]
+fn two_keys_are_enough() {
+    assert_eq!(
+        parse("name = \"weft\"\nnodes = 4").expect("two keys"),
+        default_cluster()
+    );
+}
+
+#[test]
+fn refusals_name_line_key_value_and_limit() {
+    const TOP: &str = "name = \"t\"\nnodes = 4\n";
+    for (text, cause, cure) in [
+        (
+            "nodes = 4",
+            "c.toml: the key name is missing",
+            "name = \"weft\"",
+        ),
+        (
+            "name = \"t\"",
+            "c.toml: the key nodes is missing",
+            "nodes = 4",
+        ),
+        (
+            "name = \"t\"\nnodes = 1",
+            "c.toml:2: nodes is 1, but must be 2 to 32",
+            "2 to 32",
+        ),
+        (
+            "name = \"T\"\nnodes = 4",
+            "c.toml:1: the cluster name \"T\" contains 'T'",
+            "a-z",
+        ),
+        (
+            &format!("{TOP}wait = \"sleep\""),
+            "c.toml:3: wait is \"sleep\", but must be \"spin\", \"yield\" or \"futex\"",
+            "futex",
+        ),
+        (
+            &format!("{TOP}[mailbox]\nslots = 1000"),
+            "c.toml:4: mailbox.slots is 1000, but must be a power of two from 16 to 4096",
+            "16 to 4096",
+        ),
+        (
+            &format!("{TOP}[lane]\nslots = -8"),
+            "c.toml:4: lane.slots is -8, but must be a power of two from 8 to 1024",
+            "8 to 1024",
+        ),
+        (
+            &format!("{TOP}restart.max = 99999999999999999999999"),
+            "c.toml:3: restart.max is 99999999999999999999999, but must be 0 to 10000",
+            "10000",
+        ),
+        (
+            &format!("{TOP}[mailbox]\nslots = \"many\""),
+            "c.toml:4: mailbox.slots is a string, but must be an integer",
+            "an integer",
+        ),
+        (
+            &format!("{TOP}restart = 7"),
+            "c.toml:3: restart is an integer, but must be a table",
+            "a table",
+        ),
+    ] {
+        let error = refused(text);
+        assert_eq!(error.to_string(), cause);
+        assert!(error.cure().contains(cure), "{}", error.cure());
+    }
+}
+
+#[test]
+fn unknown_keys_get_a_suggestion_at_every_level() {
+    for (text, line, meant) in [
+        ("nmae = \"t\"\nnodes = 4", 1, Some("name")),
+        (
+            "name = \"t\"\nnodes = 4\n[malbox]\nslots = 16",
+            3,
+            Some("mailbox"),
+        ),
+        (
+            "name = \"t\"\nnodes = 4\n[mailbox]\nslot = 16",
+            4,
+            Some("mailbox.slots"),
+        ),
+        (
+            "name = \"t\"\nnodes = 4\n[lane]\n\nwait = \"spin\"",
+            5,
+            Some("wait"),
+        ),
+        ("name = \"t\"\nnodes = 4\nmailbox.colour = 1", 3, None),
+    ] {
+        match refused(text) {
+            ClusterError::Unknown {
+                place, suggestion, ..
+            } => {
+                assert_eq!((place.line, suggestion), (Some(line), meant), "{text}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_first_unknown_key_of_the_file_is_named() {
+    let error = refused("zebra = 1\naxe = 2");
+    assert!(
+        matches!(&error, ClusterError::Unknown { key, .. } if key == "zebra"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_not_toml_is_refused_with_its_line() {
+    for text in [
+        "name = \"t\"\nnodes = = 4",
+        "name = \"t\"\nname = \"u\"",
+        "\n\u{0}",
+    ] {
+        let error = refused(text);
+        assert!(
+            matches!(&error, ClusterError::Syntax { place, .. } if place.line == Some(2)),
+            "{error:?}"
+        );
+        assert!(!error.to_string().contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn files_that_are_no_cluster_files_are_told_apart() {
+    let scratch = Scratch::new();
+    let binary = scratch.path().join("binary");
+    fs::write(&binary, [0x7f, b'E', b'L', b'F', 0xff]).expect("the directory is ours");
+    let long = scratch.path().join("long");
+    fs::write(&long, "# weft\n".repeat(Cluster::FILE_LEN_MAX)).expect("the directory is ours");
+    for (path, code) in [
+        (scratch.path().join("no such file"), Code::InputMissing),
+        (scratch.path().to_owned(), Code::InputUnreadable),
+        (binary, Code::InputBinary),
+        (long, Code::ClusterFile),
+    ] {
+        let error = Cluster::load(&path).expect_err("not a cluster file");
+        assert_eq!(error.code(), code, "{error}");
+    }
+}
+
+fn any_cluster() -> impl Strategy<Value = Cluster> {
+    let name = "[a-z0-9][a-z0-9_-]{0,31}".prop_map(|name| name.parse().expect("a legal name"));
+    let wait = prop::sample::select(WaitStrategy::ALL.to_vec());
+    let mailbox = (4_u32..=12, 8_usize..=4000, 100_u64..=10_000_000).prop_map(
+        |(slots_log2, message_len, stall_after_us)| Mailbox {
+            slots: 1 << slots_log2,
+            message_len,
+            stall_after_us,
+        },
+    );
+    let lane = (3_u32..=10).prop_map(|slots_log2| Lane {
+        slots: 1 << slots_log2,
+    });
+    let restart =
+        (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
+    (name, 2_usize..=32, wait, mailbox, lane, restart).prop_map(
+        |(name, nodes, wait, mailbox, lane, restart)| Cluster {
+            name,
+            nodes,
+            wait,
+            mailbox,
+            lane,
+            restart,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_cluster_round_trips(cluster in any_cluster()) {
+        prop_assert_eq!(cluster.check(), Ok(()));
+        prop_assert_eq!(parse(&cluster.to_toml()).expect("its own file"), cluster);
+    }
+
+    #[test]
+    fn no_text_panics(text in any::<String>()) {
+        if let Err(error) = parse(&text) {
+            prop_assert!(!error.to_string().is_empty() && !error.cure().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_parses_within_limits_or_is_refused(
+        at in any::<prop::sample::Index>(),
+        removed in 0_usize..8,
+        inserted in "[ -~\\n]{0,4}",
+    ) {
+        let mut text = Cluster::template();
+        let start = at.index(text.len());
+        let end = (start + removed).min(text.len());
+        text.replace_range(start..end, &inserted);
+        match parse(&text) {
+            Ok(cluster) => prop_assert_eq!(cluster.check(), Ok(())),
+            Err(error) => prop_assert!(!error.cure().is_empty(), "{}", error),
+        }
+    }
+
+    #[test]
+    fn a_number_outside_its_limit_is_refused_by_name(
+        key in prop::sample::select(vec!["slots", "message_len", "stall_after_us"]),
+        value in 10_000_001_u64..,
+    ) {
+        let error = refused(&format!("name = \"t\"\nnodes = 4\n[mailbox]\n{key} = {value}"));
+        let ClusterError::Limit { source, .. } = error else { panic!("{error:?}") };
+        prop_assert_eq!(source.key, format!("mailbox.{key}"));
+        prop_assert_eq!(source.value, value.to_string());
+    }
+}
