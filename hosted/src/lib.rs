@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod explain;
+pub mod runtime_dir;
 
 #[cfg(test)]
 mod scratch;

@@ -1,0 +1,245 @@
+//! Where the control sockets of running clusters live.
+//!
+//! ```text
+//! <runtime dir>/          0700, this user's; see `choose` for which one
+//!   <cluster>/            0700, while the cluster runs
+//!     lock                held by flock for as long as anybody of the cluster lives
+//!     cluster.toml        the cluster as it was started
+//!     node-<rank>.sock    the control socket of each node
+//! ```
+//!
+//! A cluster is alive while somebody holds its `lock`, in whatever mode: the kernel lets go
+//! of it when the last process ends, however it ends, so a cluster that was killed is seen to
+//! be dead at once and no pid is ever compared. `weft up` holds the lock exclusively and owns
+//! the name alone ([`RuntimeDir::claim`]). Nodes started by hand hold it shared, beside each
+//! other but never beside an `up` ([`RuntimeDir::join`]).
+//!
+//! Whoever looks at or changes a lock holds the *gate* for that moment: a flock on the
+//! runtime directory itself. Without it a look could not be told from an owner, two starts
+//! could clear each other's files away, and a lock file could be unlinked under one who has
+//! opened and not yet locked it.
+//!
+//! Non-goals: guarding against other processes of the same user, and checking the
+//! directories above the runtime directory.
+
+mod choice;
+mod claim;
+mod cluster_dir;
+mod error;
+mod gate;
+mod lock;
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+pub use choice::{Environment, choose};
+pub use claim::ClaimedDir;
+pub use cluster_dir::ClusterDir;
+pub use error::{ClaimError, FindError, RuntimeDirError};
+
+use crate::cluster::ClusterName;
+use gate::Gate;
+use lock::{Lock, Mode};
+
+/// The directory of all running clusters of this user.
+#[derive(Clone, Debug)]
+pub struct RuntimeDir {
+    path: PathBuf,
+}
+
+/// Whether anybody of a cluster lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// Somebody holds the lock.
+    Alive,
+    /// The directory was left behind.
+    Dead,
+}
+
+impl RuntimeDir {
+    /// Opens the directory that the environment chooses; makes it if there is none.
+    ///
+    /// # Errors
+    /// No place is left to choose, or [`at`](Self::at) refuses it.
+    pub fn open() -> Result<Self, RuntimeDirError> {
+        let dir = Self::at(choose(&Environment::read())?)?;
+        // A link on the way may lead to where the chosen path does not.
+        let real = dir
+            .path
+            .canonicalize()
+            .map_err(failed("resolve", &dir.path))?;
+        match choice::shared_root(&real) {
+            Some(root) => Err(RuntimeDirError::Shared {
+                path: dir.path,
+                root,
+            }),
+            None => Ok(dir),
+        }
+    }
+
+    /// Opens `path`; makes it, with mode 0700, if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made, or is a link, somebody else's, or writable by others.
+    pub fn at(path: PathBuf) -> Result<Self, RuntimeDirError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        match made {
+            // What is there instead of a directory is told by the check below.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed("create", &path)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        check_private(&path)?;
+        Ok(Self { path })
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes a name for this process alone, as `weft up` does, and clears away what a killed
+    /// cluster of that name left behind.
+    ///
+    /// # Errors
+    /// A living cluster has the name, or the directory cannot be used.
+    pub fn claim(&self, name: &ClusterName) -> Result<ClaimedDir, ClaimError> {
+        let gate = Gate::enter(&self.path)?;
+        let dir = self.make(name)?;
+        let Some(lock) = Lock::take(&dir, Mode::Exclusive)? else {
+            return Err(ClaimError::NameInUse { name: name.clone() });
+        };
+        dir.clear(&gate)?;
+        Ok(ClaimedDir::new(dir, lock))
+    }
+
+    /// Takes a name together with other nodes that were started by hand. The first of them
+    /// clears away what a killed cluster left behind.
+    ///
+    /// # Errors
+    /// A `weft up` has the name, or the directory cannot be used.
+    pub fn join(&self, name: &ClusterName) -> Result<ClaimedDir, ClaimError> {
+        let gate = Gate::enter(&self.path)?;
+        let dir = self.make(name)?;
+        if let Some(alone) = Lock::take(&dir, Mode::Exclusive)? {
+            dir.clear(&gate)?;
+            alone.release();
+        }
+        let Some(lock) = Lock::take(&dir, Mode::Shared)? else {
+            return Err(ClaimError::NameInUse { name: name.clone() });
+        };
+        Ok(ClaimedDir::new(dir, lock))
+    }
+
+    /// The directory of a living cluster.
+    ///
+    /// # Errors
+    /// There is no such cluster, or it is dead.
+    pub fn find(&self, name: &ClusterName) -> Result<ClusterDir, FindError> {
+        let dir = ClusterDir::below(&self.path, name);
+        let gate = Gate::enter(&self.path)?;
+        match dir.liveness(&gate)? {
+            Some(Liveness::Alive) => {
+                check_private(dir.path())?;
+                Ok(dir)
+            }
+            Some(Liveness::Dead) => Err(FindError::Dead { name: name.clone() }),
+            None => {
+                drop(gate);
+                let running = self.list()?.into_iter();
+                let running = running.filter(|(_, liveness)| *liveness == Liveness::Alive);
+                Err(FindError::NotRunning {
+                    name: name.clone(),
+                    dir: self.path.clone(),
+                    running: running.map(|(name, _)| name).collect(),
+                })
+            }
+        }
+    }
+
+    /// All clusters that have a directory, in the order of their names.
+    ///
+    /// # Errors
+    /// A directory cannot be read.
+    pub fn list(&self) -> Result<Vec<(ClusterName, Liveness)>, RuntimeDirError> {
+        let gate = Gate::enter(&self.path)?;
+        let mut clusters = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
+            let entry = entry.map_err(failed("list", &self.path))?;
+            let Some(name) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            else {
+                continue;
+            };
+            let dir = ClusterDir::below(&self.path, &name);
+            if let Some(liveness) = dir.liveness(&gate)? {
+                clusters.push((name, liveness));
+            }
+        }
+        clusters.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(clusters)
+    }
+
+    fn make(&self, name: &ClusterName) -> Result<ClusterDir, RuntimeDirError> {
+        let dir = ClusterDir::below(&self.path, name);
+        // Refused now, not when the last node comes up and finds its path a byte too long.
+        dir.node_socket(crate::cluster::Cluster::NODES_MAX - 1)?;
+        match DirBuilder::new().mode(0o700).create(dir.path()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                check_private(dir.path())?;
+                dir.check_ours()?;
+            }
+            Err(error) => return Err(failed("create", dir.path())(error)),
+        }
+        Ok(dir)
+    }
+}
+
+/// Refuses whatever is not a directory that this user alone may write.
+fn check_private(path: &Path) -> Result<(), RuntimeDirError> {
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    let found = path.symlink_metadata().map_err(failed("inspect", path))?;
+    let path = path.to_owned();
+    if found.is_symlink() {
+        return Err(RuntimeDirError::Link { path });
+    }
+    if !found.is_dir() {
+        return Err(RuntimeDirError::NotDirectory { path });
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(RuntimeDirError::Foreign {
+            path,
+            owner: found.uid(),
+        });
+    }
+    if found.mode() & WRITABLE_BY_OTHERS != 0 {
+        return Err(RuntimeDirError::Open {
+            path,
+            mode: found.mode() & 0o7777,
+        });
+    }
+    Ok(())
+}
+
+/// Turns an error of the system into ours, once it is known what was tried where.
+fn failed<E: Into<io::Error>>(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(E) -> RuntimeDirError + use<E> {
+    let path = path.to_owned();
+    move |error| RuntimeDirError::System {
+        action,
+        path,
+        source: error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

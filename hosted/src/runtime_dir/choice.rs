@@ -1,0 +1,193 @@
+//! Which directory holds the control sockets.
+//!
+//! | in this order | where |
+//! |---|---|
+//! | `$WEFT_RUNTIME_DIR` | as it is; refused, not skipped, if it cannot be used |
+//! | `$XDG_RUNTIME_DIR` | `weft` below it, if it is there and this user's |
+//! | `/run/user/<uid>` | the same without the variable, as under `su` or cron |
+//! | uid 0 | `/run/weft` |
+//! | `$XDG_STATE_HOME` | `weft/run` below it |
+//! | `$HOME` | `.local/state/weft/run` below it |
+//!
+//! Never a directory that everybody shares: nothing of Weft appears in `/tmp` or `/dev/shm`.
+//! Relative paths are skipped, as the XDG specification asks. The environment is read in one
+//! place, so the choice itself is a function of plain values.
+
+use std::env;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::error::RuntimeDirError;
+
+/// What the choice depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `$WEFT_RUNTIME_DIR`.
+    pub weft_runtime_dir: Option<PathBuf>,
+    /// `$XDG_RUNTIME_DIR`, if it is a directory of this user; a value left over from another
+    /// user's session is none.
+    pub xdg_runtime_dir: Option<PathBuf>,
+    /// `/run/user/<uid>`, if it is a directory of this user.
+    pub run_user_dir: Option<PathBuf>,
+    /// `$XDG_STATE_HOME`.
+    pub xdg_state_home: Option<PathBuf>,
+    /// `$HOME`.
+    pub home: Option<PathBuf>,
+    /// The effective user.
+    pub uid: u32,
+}
+
+impl Environment {
+    /// Reads the variables and looks at the directories that depend on the user.
+    #[must_use]
+    pub fn read() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        let variable = |name| env::var_os(name).map(PathBuf::from);
+        let own = |path: &PathBuf| {
+            path.metadata()
+                .is_ok_and(|found| found.is_dir() && found.uid() == uid)
+        };
+        Self {
+            weft_runtime_dir: variable("WEFT_RUNTIME_DIR"),
+            xdg_runtime_dir: variable("XDG_RUNTIME_DIR").filter(own),
+            run_user_dir: Some(PathBuf::from(format!("/run/user/{uid}"))).filter(own),
+            xdg_state_home: variable("XDG_STATE_HOME"),
+            home: variable("HOME"),
+            uid,
+        }
+    }
+}
+
+/// The directory for this environment; whether it can be used is not looked at.
+///
+/// # Errors
+/// `$WEFT_RUNTIME_DIR` is relative or in a directory that everybody shares, or nothing is set.
+pub fn choose(environment: &Environment) -> Result<PathBuf, RuntimeDirError> {
+    // An empty variable counts as unset, as everywhere.
+    let given = environment
+        .weft_runtime_dir
+        .as_ref()
+        .filter(|path| !path.as_os_str().is_empty());
+    if let Some(path) = given {
+        if !path.is_absolute() {
+            return Err(RuntimeDirError::Relative { path: path.clone() });
+        }
+        return match shared_root(path) {
+            Some(root) => Err(RuntimeDirError::Shared {
+                path: path.clone(),
+                root,
+            }),
+            None => Ok(path.clone()),
+        };
+    }
+    let root = Some(PathBuf::from("/run")).filter(|_| environment.uid == 0);
+    [
+        (&environment.xdg_runtime_dir, "weft"),
+        (&environment.run_user_dir, "weft"),
+        (&root, "weft"),
+        (&environment.xdg_state_home, "weft/run"),
+        (&environment.home, ".local/state/weft/run"),
+    ]
+    .into_iter()
+    .filter_map(|(base, below)| base.as_ref().map(|base| (base, below)))
+    .find(|(base, _)| base.is_absolute() && shared_root(base).is_none())
+    .map(|(base, below)| base.join(below))
+    .ok_or(RuntimeDirError::NoPlace)
+}
+
+/// The directory shared by everybody that `path` is in or below, if it is.
+pub(super) fn shared_root(path: &Path) -> Option<&'static str> {
+    const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run/shm"];
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    SHARED.into_iter().find(|root| plain.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Environment = Environment {
+        weft_runtime_dir: None,
+        xdg_runtime_dir: None,
+        run_user_dir: None,
+        xdg_state_home: None,
+        home: None,
+        uid: 1000,
+    };
+
+    type Change = fn(&mut Environment);
+
+    #[test]
+    fn the_order_is_the_documented_one() {
+        let mut environment = Environment {
+            weft_runtime_dir: Some("/srv/weft".into()),
+            xdg_runtime_dir: Some("/run/user/1000".into()),
+            run_user_dir: Some("/run/user/0".into()),
+            xdg_state_home: Some("/home/w/state".into()),
+            home: Some("/home/w".into()),
+            uid: 0,
+        };
+        let steps: [(&str, Change); 6] = [
+            ("/srv/weft", |e| e.weft_runtime_dir = None),
+            ("/run/user/1000/weft", |e| e.xdg_runtime_dir = None),
+            ("/run/user/0/weft", |e| e.run_user_dir = None),
+            ("/run/weft", |e| e.uid = 1000),
+            ("/home/w/state/weft/run", |e| e.xdg_state_home = None),
+            ("/home/w/.local/state/weft/run", |e| e.home = None),
+        ];
+        for (chosen, remove) in steps {
+            assert_eq!(choose(&environment).expect(chosen), Path::new(chosen));
+            remove(&mut environment);
+        }
+        assert!(matches!(
+            choose(&environment),
+            Err(RuntimeDirError::NoPlace)
+        ));
+    }
+
+    #[test]
+    fn a_given_directory_that_is_shared_or_relative_is_refused() {
+        for (given, expected) in [
+            ("/tmp", Some("/tmp")),
+            ("/tmp/weft", Some("/tmp")),
+            ("/srv/../tmp/weft", Some("/tmp")),
+            ("/var/tmp/x", Some("/var/tmp")),
+            ("/dev/shm/weft", Some("/dev/shm")),
+            ("weft", None),
+        ] {
+            let environment = Environment {
+                weft_runtime_dir: Some(given.into()),
+                ..NOTHING
+            };
+            match (choose(&environment), expected) {
+                (Err(RuntimeDirError::Shared { root, .. }), Some(expected)) => {
+                    assert_eq!(root, expected);
+                }
+                (Err(RuntimeDirError::Relative { .. }), None) => {}
+                (other, _) => panic!("{given}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn other_candidates_that_are_shared_or_relative_are_skipped() {
+        let environment = Environment {
+            weft_runtime_dir: Some("".into()),
+            xdg_runtime_dir: Some("/tmp/runtime-w".into()),
+            xdg_state_home: Some("state".into()),
+            home: Some("/tmpfs/w".into()),
+            ..NOTHING
+        };
+        let chosen = choose(&environment).expect("a home");
+        assert_eq!(chosen, Path::new("/tmpfs/w/.local/state/weft/run"));
+    }
+}

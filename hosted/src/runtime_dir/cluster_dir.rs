@@ -1,0 +1,133 @@
+//! The directory of one cluster and the paths in it.
+//!
+//! Only files that Weft itself makes are ever removed. A directory that holds files and no
+//! `lock` was made by somebody else, however fitting its name, and is refused: a runtime
+//! directory that was set by mistake must not cost anybody their files. To keep that rule
+//! through a crash, `lock` is the first file made and the last removed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::RuntimeDirError;
+use super::gate::Gate;
+use super::lock::Lock;
+use super::{Liveness, failed};
+use crate::cluster::ClusterName;
+
+/// The directory of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterDir {
+    name: ClusterName,
+    path: PathBuf,
+}
+
+impl ClusterDir {
+    pub(super) fn below(runtime_dir: &Path, name: &ClusterName) -> Self {
+        Self {
+            name: name.clone(),
+            path: runtime_dir.join(name.as_str()),
+        }
+    }
+
+    /// The cluster's name.
+    #[must_use]
+    pub fn name(&self) -> &ClusterName {
+        &self.name
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The copy of the cluster file that the cluster was started with.
+    #[must_use]
+    pub fn cluster_file(&self) -> PathBuf {
+        self.path.join(CLUSTER_FILE)
+    }
+
+    /// The control socket of the node with this rank.
+    ///
+    /// # Errors
+    /// The path is longer than the address of a socket may be.
+    pub fn node_socket(&self, rank: usize) -> Result<PathBuf, RuntimeDirError> {
+        let path = self.path.join(format!("{NODE_PREFIX}{rank}.sock"));
+        let len = path.as_os_str().len();
+        if len > SOCKET_PATH_LEN_MAX {
+            return Err(RuntimeDirError::SocketPathTooLong { path, len });
+        }
+        Ok(path)
+    }
+
+    pub(super) fn lock_file(&self) -> PathBuf {
+        self.path.join(LOCK_FILE)
+    }
+
+    /// Whether the cluster lives; nothing if there is no such cluster.
+    pub(super) fn liveness(&self, _gate: &Gate) -> Result<Option<Liveness>, RuntimeDirError> {
+        let held = Lock::is_held(self)?;
+        Ok(held.map(|held| {
+            if held {
+                Liveness::Alive
+            } else {
+                Liveness::Dead
+            }
+        }))
+    }
+
+    /// Refuses a directory that some other program filled.
+    pub(super) fn check_ours(&self) -> Result<(), RuntimeDirError> {
+        if self.lock_file().symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        match fs::read_dir(&self.path)
+            .map_err(failed("list", &self.path))?
+            .next()
+        {
+            // A start that was killed between making the directory and its lock.
+            None => Ok(()),
+            Some(_) => Err(RuntimeDirError::NotCluster {
+                path: self.path.clone(),
+            }),
+        }
+    }
+
+    /// Removes all that a cluster made, except the lock.
+    pub(super) fn clear(&self, _gate: &Gate) -> Result<(), RuntimeDirError> {
+        for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
+            let entry = entry.map_err(failed("list", &self.path))?;
+            let name = entry.file_name();
+            let ours = name.to_str().is_some_and(|name| {
+                name.starts_with(NODE_PREFIX) || name.starts_with(CLUSTER_FILE)
+            });
+            if ours {
+                remove_file(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all that a cluster made, and the directory if nothing else is in it.
+    pub(super) fn remove(&self, gate: &Gate) -> Result<(), RuntimeDirError> {
+        self.clear(gate)?;
+        remove_file(&self.lock_file())?;
+        fs::remove_dir(&self.path).map_err(failed("remove", &self.path))
+    }
+}
+
+fn remove_file(path: &Path) -> Result<(), RuntimeDirError> {
+    match fs::remove_file(path) {
+        // Its owner, a node that is ending, was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(failed("remove", path)),
+    }
+}
+
+const LOCK_FILE: &str = "lock";
+const CLUSTER_FILE: &str = "cluster.toml";
+const NODE_PREFIX: &str = "node-";
+
+/// `sun_path` has 108 bytes, the last of them zero.
+pub(super) const SOCKET_PATH_LEN_MAX: usize = 107;

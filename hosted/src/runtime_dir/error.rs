@@ -1,0 +1,347 @@
+//! Why the runtime directory, or a cluster in it, cannot be used.
+//!
+//! One enumeration per question asked: the directory itself, taking a name, finding a name.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use super::cluster_dir::SOCKET_PATH_LEN_MAX;
+use crate::cluster::ClusterName;
+use crate::explain::{Code, Explain};
+
+/// Why the runtime directory cannot be used.
+#[derive(Debug)]
+pub enum RuntimeDirError {
+    /// No variable names a place, and there is no directory of the user's session.
+    NoPlace,
+    /// `$WEFT_RUNTIME_DIR` is not an absolute path.
+    Relative {
+        /// Its value.
+        path: PathBuf,
+    },
+    /// The directory is in one that everybody shares.
+    Shared {
+        /// The directory.
+        path: PathBuf,
+        /// The shared one it is in.
+        root: &'static str,
+    },
+    /// A symbolic link is where the directory should be.
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// Something else is where the directory should be.
+    NotDirectory {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The directory is another user's.
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner's uid.
+        owner: u32,
+    },
+    /// Others may write into the directory.
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A directory with a cluster's name holds somebody else's files.
+    NotCluster {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The path of a control socket is longer than a socket's address may be.
+    SocketPathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// Another process kept the directory locked past the deadline.
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused.
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for RuntimeDirError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPlace => write!(
+                f,
+                "there is no place for control sockets: none of WEFT_RUNTIME_DIR, \
+                 XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME names a private directory"
+            ),
+            Self::Relative { path } => {
+                write!(
+                    f,
+                    "WEFT_RUNTIME_DIR is the relative path {}",
+                    path.display()
+                )
+            }
+            Self::Shared { path, root } => write!(
+                f,
+                "the runtime directory {} is in {root}, which all users share",
+                path.display()
+            ),
+            Self::Link { path } => {
+                write!(
+                    f,
+                    "the runtime directory {} is a symbolic link",
+                    path.display()
+                )
+            }
+            Self::NotDirectory { path } => {
+                write!(
+                    f,
+                    "the runtime directory {} is not a directory",
+                    path.display()
+                )
+            }
+            Self::Foreign { path, owner } => {
+                write!(
+                    f,
+                    "the runtime directory {} belongs to uid {owner}",
+                    path.display()
+                )
+            }
+            Self::Open { path, mode } => write!(
+                f,
+                "the runtime directory {} has mode {mode:04o}, so that others may write into it",
+                path.display()
+            ),
+            Self::NotCluster { path } => write!(
+                f,
+                "the directory {} holds files that are not a cluster's",
+                path.display()
+            ),
+            Self::SocketPathTooLong { path, len } => write!(
+                f,
+                "the socket path {} has {len} bytes, but the limit is {SOCKET_PATH_LEN_MAX}",
+                path.display()
+            ),
+            Self::Busy { path } => {
+                write!(
+                    f,
+                    "another process keeps the directory {} locked",
+                    path.display()
+                )
+            }
+            Self::System {
+                action,
+                path,
+                source,
+            } => {
+                write!(f, "cannot {action} {}: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for RuntimeDirError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for RuntimeDirError {
+    fn code(&self) -> Code {
+        match self {
+            Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Code::Permission
+            }
+            _ => Code::RuntimeDir,
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::NoPlace | Self::Relative { .. } | Self::Shared { .. } => {
+                "set WEFT_RUNTIME_DIR to an absolute path in a directory of your own".to_owned()
+            }
+            Self::Link { path } | Self::NotDirectory { path } => {
+                format!(
+                    "remove {} or set WEFT_RUNTIME_DIR to another path",
+                    path.display()
+                )
+            }
+            Self::Foreign { path, .. } => {
+                format!(
+                    "run as the owner of {} or set WEFT_RUNTIME_DIR",
+                    path.display()
+                )
+            }
+            Self::Open { path, .. } => format!("run `chmod 700 {}`", path.display()),
+            Self::NotCluster { .. } => {
+                "choose another cluster name, or set WEFT_RUNTIME_DIR to an empty directory"
+                    .to_owned()
+            }
+            Self::SocketPathTooLong { .. } => {
+                "choose a shorter cluster name, or set WEFT_RUNTIME_DIR to a shorter path"
+                    .to_owned()
+            }
+            Self::Busy { path } => {
+                format!(
+                    "end the stopped process that `fuser {}` shows",
+                    path.display()
+                )
+            }
+            Self::System { .. } => {
+                "set WEFT_RUNTIME_DIR to a directory that this user may write".to_owned()
+            }
+        }
+    }
+}
+
+/// Why a name could not be taken.
+#[derive(Debug)]
+pub enum ClaimError {
+    /// A living cluster has it.
+    NameInUse {
+        /// The name.
+        name: ClusterName,
+    },
+    /// The directory cannot be used.
+    Dir(RuntimeDirError),
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameInUse { name } => write!(f, "a cluster named {name} is running"),
+            Self::Dir(source) => source.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NameInUse { .. } => None,
+            Self::Dir(source) => source.source(),
+        }
+    }
+}
+
+impl Explain for ClaimError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NameInUse { .. } => Code::NameInUse,
+            Self::Dir(source) => source.code(),
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::NameInUse { name } => {
+                format!("choose another --name, or end it with `weft down --name {name}`")
+            }
+            Self::Dir(source) => source.cure(),
+        }
+    }
+}
+
+impl From<RuntimeDirError> for ClaimError {
+    fn from(source: RuntimeDirError) -> Self {
+        Self::Dir(source)
+    }
+}
+
+/// Why no living cluster of a name was found.
+#[derive(Debug)]
+pub enum FindError {
+    /// There is no trace of it.
+    NotRunning {
+        /// The name.
+        name: ClusterName,
+        /// Where it was looked for.
+        dir: PathBuf,
+        /// The clusters that do run there.
+        running: Vec<ClusterName>,
+    },
+    /// It left its directory behind and none of its processes lives.
+    Dead {
+        /// The name.
+        name: ClusterName,
+    },
+    /// The directory cannot be used.
+    Dir(RuntimeDirError),
+}
+
+impl fmt::Display for FindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRunning { name, dir, .. } => {
+                write!(f, "no cluster named {name} is running in {}", dir.display())
+            }
+            Self::Dead { name } => {
+                write!(
+                    f,
+                    "the cluster {name} is dead: its files are there, its processes are not"
+                )
+            }
+            Self::Dir(source) => source.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotRunning { .. } | Self::Dead { .. } => None,
+            Self::Dir(source) => source.source(),
+        }
+    }
+}
+
+impl Explain for FindError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotRunning { .. } => Code::ClusterNotRunning,
+            Self::Dead { .. } => Code::ClusterDead,
+            Self::Dir(source) => source.code(),
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::NotRunning { name, running, .. } if running.is_empty() => {
+                format!("start it with `weft up --name {name}`")
+            }
+            Self::NotRunning { name, running, .. } => {
+                let running: Vec<&str> = running.iter().map(ClusterName::as_str).collect();
+                format!(
+                    "start it with `weft up --name {name}`; running are {}",
+                    running.join(", ")
+                )
+            }
+            Self::Dead { name } => {
+                format!("run `weft up --name {name}`, which clears it away and starts it anew")
+            }
+            Self::Dir(source) => source.cure(),
+        }
+    }
+}
+
+impl From<RuntimeDirError> for FindError {
+    fn from(source: RuntimeDirError) -> Self {
+        Self::Dir(source)
+    }
+}

@@ -1,0 +1,51 @@
+//! The gate: one process at a time looks at or changes the locks of clusters.
+//!
+//! It is a flock on the runtime directory itself, so it leaves no file of its own. Whoever
+//! holds it does a few system calls and leaves; one who was stopped inside must not hang the
+//! others for ever, so entering has a deadline. Several file systems over a network cannot
+//! lock a directory; they are no place for sockets either.
+
+use std::fs::File;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::error::RuntimeDirError;
+use super::failed;
+
+/// The right to look at and change locks, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Gate {
+    dir: File,
+}
+
+impl Gate {
+    /// Waits until the gate is free.
+    pub(super) fn enter(dir: &Path) -> Result<Self, RuntimeDirError> {
+        let open = File::open(dir).map_err(failed("open", dir))?;
+        for _ in 0..ATTEMPTS_MAX {
+            match flock(&open, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { dir: open }),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(PAUSE),
+                Err(error) => return Err(failed("lock", dir)(error)),
+            }
+        }
+        Err(RuntimeDirError::Busy {
+            path: dir.to_owned(),
+        })
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // Closing would do, but for a child that another thread forks in this moment: it holds
+        // the same lock until it becomes another program.
+        let _ = flock(&self.dir, FlockOperation::Unlock);
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(2);
+const ATTEMPTS_MAX: u32 = 1500;
