@@ -133,6 +133,20 @@ impl Default for Restart {
     }
 }
 
+/// Four nodes named `weft`.
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            name: ClusterName::default(),
+            nodes: 4,
+            wait: WaitStrategy::default(),
+            mailbox: Mailbox::default(),
+            lane: Lane::default(),
+            restart: Restart::default(),
+        }
+    }
+}
+
 impl Cluster {
     /// The largest number of nodes.
     pub const NODES_MAX: usize = 32;
@@ -149,10 +163,7 @@ impl Cluster {
         Ok(Self {
             name,
             nodes,
-            wait: WaitStrategy::default(),
-            mailbox: Mailbox::default(),
-            lane: Lane::default(),
-            restart: Restart::default(),
+            ..Self::default()
         })
     }
 
@@ -259,14 +270,7 @@ impl Cluster {
     /// A file with every key, its meaning, limit and default.
     #[must_use]
     pub fn template() -> String {
-        template::render(&Self {
-            name: ClusterName::default(),
-            nodes: 4,
-            wait: WaitStrategy::default(),
-            mailbox: Mailbox::default(),
-            lane: Lane::default(),
-            restart: Restart::default(),
-        })
+        Self::default().to_toml()
     }
 }
 

@@ -24,8 +24,10 @@
 
 mod choice;
 mod claim;
+mod claim_error;
 mod cluster_dir;
 mod error;
+mod find_error;
 mod gate;
 mod lock;
 
@@ -36,8 +38,10 @@ use std::path::{Path, PathBuf};
 
 pub use choice::{Environment, choose};
 pub use claim::ClaimedDir;
+pub use claim_error::ClaimError;
 pub use cluster_dir::ClusterDir;
-pub use error::{ClaimError, FindError, RuntimeDirError};
+pub use error::RuntimeDirError;
+pub use find_error::FindError;
 
 use crate::cluster::ClusterName;
 use gate::Gate;

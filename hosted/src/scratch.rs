@@ -1,7 +1,8 @@
 //! A directory for one test, below the build directory and gone with the test.
 //!
 //! Not the system's temporary directory: that nothing of Weft appears there is a promise, and
-//! tests that broke it would hide those who do.
+//! tests that broke it would hide those who do. It is
+//! found from the test program's own path, which is right under any target directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,8 @@
 //! Why a cluster file was refused, and where.
 //!
 //! Every error names the file, and the line where there is one. Nothing is half read: a file
-//! that gives an error gave no cluster.
+//! that gives an error gave no cluster. The first fault is reported and no other, since later ones
+//! often follow from it.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};

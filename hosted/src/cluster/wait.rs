@@ -2,6 +2,7 @@
 //!
 //! The choice trades latency for processor time; which one fits a machine is what
 //! `weft doctor` advises. How each one waits is the business of the fabric, not of this file.
+//! All strategies keep the same promises; only the time until a message is seen differs.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,12 +1,13 @@
-//! Why the runtime directory, or a cluster in it, cannot be used.
+//! Why the runtime directory, or the directory of a cluster in it, cannot be used.
 //!
-//! One enumeration per question asked: the directory itself, taking a name, finding a name.
+//! Whether a name is taken or found is not asked here: those are questions of their own, with
+//! errors of their own, which may be this one. Each variant
+//! has a cure of its own, since a wrong owner and a long path are mended in different places.
 
 use std::path::PathBuf;
 use std::{fmt, io};
 
 use super::cluster_dir::SOCKET_PATH_LEN_MAX;
-use crate::cluster::ClusterName;
 use crate::explain::{Code, Explain};
 
 /// Why the runtime directory cannot be used.
@@ -207,141 +208,5 @@ impl Explain for RuntimeDirError {
                 "set WEFT_RUNTIME_DIR to a directory that this user may write".to_owned()
             }
         }
-    }
-}
-
-/// Why a name could not be taken.
-#[derive(Debug)]
-pub enum ClaimError {
-    /// A living cluster has it.
-    NameInUse {
-        /// The name.
-        name: ClusterName,
-    },
-    /// The directory cannot be used.
-    Dir(RuntimeDirError),
-}
-
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NameInUse { name } => write!(f, "a cluster named {name} is running"),
-            Self::Dir(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ClaimError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NameInUse { .. } => None,
-            Self::Dir(source) => source.source(),
-        }
-    }
-}
-
-impl Explain for ClaimError {
-    fn code(&self) -> Code {
-        match self {
-            Self::NameInUse { .. } => Code::NameInUse,
-            Self::Dir(source) => source.code(),
-        }
-    }
-
-    fn cure(&self) -> String {
-        match self {
-            Self::NameInUse { name } => {
-                format!("choose another --name, or end it with `weft down --name {name}`")
-            }
-            Self::Dir(source) => source.cure(),
-        }
-    }
-}
-
-impl From<RuntimeDirError> for ClaimError {
-    fn from(source: RuntimeDirError) -> Self {
-        Self::Dir(source)
-    }
-}
-
-/// Why no living cluster of a name was found.
-#[derive(Debug)]
-pub enum FindError {
-    /// There is no trace of it.
-    NotRunning {
-        /// The name.
-        name: ClusterName,
-        /// Where it was looked for.
-        dir: PathBuf,
-        /// The clusters that do run there.
-        running: Vec<ClusterName>,
-    },
-    /// It left its directory behind and none of its processes lives.
-    Dead {
-        /// The name.
-        name: ClusterName,
-    },
-    /// The directory cannot be used.
-    Dir(RuntimeDirError),
-}
-
-impl fmt::Display for FindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRunning { name, dir, .. } => {
-                write!(f, "no cluster named {name} is running in {}", dir.display())
-            }
-            Self::Dead { name } => {
-                write!(
-                    f,
-                    "the cluster {name} is dead: its files are there, its processes are not"
-                )
-            }
-            Self::Dir(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FindError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotRunning { .. } | Self::Dead { .. } => None,
-            Self::Dir(source) => source.source(),
-        }
-    }
-}
-
-impl Explain for FindError {
-    fn code(&self) -> Code {
-        match self {
-            Self::NotRunning { .. } => Code::ClusterNotRunning,
-            Self::Dead { .. } => Code::ClusterDead,
-            Self::Dir(source) => source.code(),
-        }
-    }
-
-    fn cure(&self) -> String {
-        match self {
-            Self::NotRunning { name, running, .. } if running.is_empty() => {
-                format!("start it with `weft up --name {name}`")
-            }
-            Self::NotRunning { name, running, .. } => {
-                let running: Vec<&str> = running.iter().map(ClusterName::as_str).collect();
-                format!(
-                    "start it with `weft up --name {name}`; running are {}",
-                    running.join(", ")
-                )
-            }
-            Self::Dead { name } => {
-                format!("run `weft up --name {name}`, which clears it away and starts it anew")
-            }
-            Self::Dir(source) => source.cure(),
-        }
-    }
-}
-
-impl From<RuntimeDirError> for FindError {
-    fn from(source: RuntimeDirError) -> Self {
-        Self::Dir(source)
     }
 }

@@ -1,4 +1,8 @@
 //! Runtime directories that are made, refused, claimed, shared and left behind.
+//!
+//! A killed cluster is imitated by the files it leaves, which is all that is left of one: the
+//! kernel drops its lock. What inherits a lock is imitated by a second descriptor of the same
+//! open file, which is what a child has.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};

@@ -1,0 +1,65 @@
+//! Why a name could not be taken.
+//!
+//! The one who has it is not named: the lock tells that somebody lives, not who.
+//! Whatever keeps the directory from being used at all is a `RuntimeDirError`, carried along
+//! with its own code and cure.
+
+use std::fmt;
+
+use super::error::RuntimeDirError;
+use crate::cluster::ClusterName;
+use crate::explain::{Code, Explain};
+
+/// Why a name could not be taken.
+#[derive(Debug)]
+pub enum ClaimError {
+    /// A living cluster has it.
+    NameInUse {
+        /// The name.
+        name: ClusterName,
+    },
+    /// The directory cannot be used.
+    Dir(RuntimeDirError),
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameInUse { name } => write!(f, "a cluster named {name} is running"),
+            Self::Dir(source) => source.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NameInUse { .. } => None,
+            Self::Dir(source) => source.source(),
+        }
+    }
+}
+
+impl Explain for ClaimError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NameInUse { .. } => Code::NameInUse,
+            Self::Dir(source) => source.code(),
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::NameInUse { name } => {
+                format!("choose another --name, or end it with `weft down --name {name}`")
+            }
+            Self::Dir(source) => source.cure(),
+        }
+    }
+}
+
+impl From<RuntimeDirError> for ClaimError {
+    fn from(source: RuntimeDirError) -> Self {
+        Self::Dir(source)
+    }
+}

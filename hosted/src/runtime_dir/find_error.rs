@@ -1,0 +1,94 @@
+//! Why no living cluster of a name was found.
+//!
+//! Never started and killed are told apart, since they are mended differently: the first by
+//! another name or another runtime directory, the second by a new start. The names that do run are told with
+//! the first, because it is mostly a matter of a misspelt or forgotten one.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::error::RuntimeDirError;
+use crate::cluster::ClusterName;
+use crate::explain::{Code, Explain};
+
+/// Why no living cluster of a name was found.
+#[derive(Debug)]
+pub enum FindError {
+    /// There is no trace of it.
+    NotRunning {
+        /// The name.
+        name: ClusterName,
+        /// Where it was looked for.
+        dir: PathBuf,
+        /// The clusters that do run there.
+        running: Vec<ClusterName>,
+    },
+    /// It left its directory behind and none of its processes lives.
+    Dead {
+        /// The name.
+        name: ClusterName,
+    },
+    /// The directory cannot be used.
+    Dir(RuntimeDirError),
+}
+
+impl fmt::Display for FindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRunning { name, dir, .. } => {
+                write!(f, "no cluster named {name} is running in {}", dir.display())
+            }
+            Self::Dead { name } => {
+                write!(
+                    f,
+                    "the cluster {name} is dead: its files are there, its processes are not"
+                )
+            }
+            Self::Dir(source) => source.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotRunning { .. } | Self::Dead { .. } => None,
+            Self::Dir(source) => source.source(),
+        }
+    }
+}
+
+impl Explain for FindError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotRunning { .. } => Code::ClusterNotRunning,
+            Self::Dead { .. } => Code::ClusterDead,
+            Self::Dir(source) => source.code(),
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::NotRunning { name, running, .. } if running.is_empty() => {
+                format!("start it with `weft up --name {name}`")
+            }
+            Self::NotRunning { name, running, .. } => {
+                let running: Vec<&str> = running.iter().map(ClusterName::as_str).collect();
+                format!(
+                    "start it with `weft up --name {name}`; running are {}",
+                    running.join(", ")
+                )
+            }
+            Self::Dead { name } => {
+                format!("run `weft up --name {name}`, which clears it away and starts it anew")
+            }
+            Self::Dir(source) => source.cure(),
+        }
+    }
+}
+
+impl From<RuntimeDirError> for FindError {
+    fn from(source: RuntimeDirError) -> Self {
+        Self::Dir(source)
+    }
+}
