@@ -1,6 +1,7 @@
 //! weft
 
 pub mod cluster;
+pub mod doctor;
 pub mod explain;
 pub mod runtime_dir;
 

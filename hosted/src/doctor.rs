@@ -1,0 +1,191 @@
+//! What this machine can do for a cluster, and what mends the rest.
+//!
+//! Each subject is a file of its own: a plain struct of facts, a `probe` that gathers them by
+//! trying the thing itself (a kernel's version says little about what a container's filter
+//! lets through), and an `advise` that judges facts and needs the machine no more.
+//!
+//! | subject | asks |
+//! |---|---|
+//! | kernel | do sealed segments, passed descriptors, process handles and futexes work? |
+//! | limits | how many files may be open, how much memory be locked? |
+//! | processor | how many may run at once, how fast is a checksum, which wait strategy fits? |
+//! | memory | is there room for the segments? |
+//! | place | can the control sockets be made, is anything left behind? |
+//! | rdma | is there a device? |
+//!
+//! Non-goals: changing anything, and measuring, which is what `weft bench` is for.
+
+mod control_group;
+mod demand;
+mod kernel;
+mod limits;
+mod memory;
+mod place;
+mod processor;
+mod rdma;
+mod render;
+
+use serde::Serialize;
+
+use crate::cluster::Cluster;
+use demand::Demand;
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// A cluster works, but slower, or without a part.
+    Warning,
+    /// No cluster works.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub subject: &'static str,
+    /// How to take it.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// Why it matters; empty if it is good.
+    pub cause: String,
+    /// What mends it; empty if it is good.
+    pub cure: String,
+}
+
+impl Finding {
+    fn good(subject: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            subject,
+            verdict: Verdict::Good,
+            found: found.into(),
+            cause: String::new(),
+            cure: String::new(),
+        }
+    }
+
+    fn warning(subject: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Warning,
+            ..Self::good(subject, found)
+        }
+    }
+
+    fn missing(subject: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Missing,
+            ..Self::good(subject, found)
+        }
+    }
+
+    fn because(self, cause: impl Into<String>) -> Self {
+        Self {
+            cause: cause.into(),
+            ..self
+        }
+    }
+
+    fn cured_by(self, cure: impl Into<String>) -> Self {
+        Self {
+            cure: cure.into(),
+            ..self
+        }
+    }
+}
+
+/// All that was looked at.
+///
+/// `Display` is the form for a terminal, `Serialize` the one for scripts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    ok: bool,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn new(findings: Vec<Finding>) -> Self {
+        let ok = findings
+            .iter()
+            .all(|finding| finding.verdict < Verdict::Missing);
+        Self { ok, findings }
+    }
+
+    /// Whether a cluster works here: nothing is missing.
+    #[must_use]
+    pub fn ok(&self) -> bool {
+        self.ok
+    }
+
+    /// The findings, from the ground up.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+/// Looks at this machine with the needs of a cluster that nobody configured: four nodes, all
+/// defaults.
+#[must_use]
+pub fn examine() -> Report {
+    examine_for(&Cluster::default())
+}
+
+/// Looks at this machine with the needs of `cluster`, all of its nodes here.
+#[must_use]
+pub fn examine_for(cluster: &Cluster) -> Report {
+    let demand = Demand::of(cluster);
+    let group = control_group::ControlGroup::probe();
+    let mut findings = kernel::advise(&kernel::Kernel::probe());
+    findings.extend(limits::advise(&limits::Limits::probe(), &demand));
+    findings.extend(processor::advise(
+        &processor::Processors::probe(&group),
+        &demand,
+    ));
+    findings.push(memory::advise(&memory::Memory::probe(&group), &demand));
+    findings.push(place::advise(&place::probe()));
+    findings.push(rdma::advise(&rdma::probe()));
+    Report::new(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_that_is_not_good_has_cause_and_cure() {
+        let report = examine();
+        assert!(report.findings().len() >= 10);
+        for finding in report.findings() {
+            let good = finding.verdict == Verdict::Good;
+            assert!(!finding.found.is_empty(), "{finding:?}");
+            assert_eq!(finding.cause.is_empty(), good, "{finding:?}");
+            assert_eq!(finding.cure.is_empty(), good, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_missing_makes_a_report_bad() {
+        let warned = vec![Finding::good("a", "b"), Finding::warning("c", "d")];
+        assert!(Report::new(warned.clone()).ok());
+        let missed = warned
+            .into_iter()
+            .chain([Finding::missing("e", "f")])
+            .collect();
+        assert!(!Report::new(missed).ok());
+    }
+
+    #[test]
+    fn json_has_the_promised_shape() {
+        let finding = Finding::warning("s", "f").because("why").cured_by("how");
+        let json = serde_json::to_string(&Report::new(vec![finding])).expect("plain data");
+        assert_eq!(
+            json,
+            "{\"ok\":true,\"findings\":[{\"subject\":\"s\",\"verdict\":\"warning\",\
+             \"found\":\"f\",\"cause\":\"why\",\"cure\":\"how\"}]}"
+        );
+    }
+}

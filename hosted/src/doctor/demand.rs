@@ -1,0 +1,70 @@
+//! What a cluster asks of the machine it runs on.
+//!
+//! Estimates from above, so that a machine that passes is large enough; the exact layout of
+//! segments is the business of the fabric. All nodes are taken to run on this one machine, which is
+//! the most that a machine is asked for.
+
+use crate::cluster::{Cluster, WaitStrategy};
+
+/// What a cluster asks of the machine, all of its nodes on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Demand {
+    /// Processes that poll.
+    pub(super) nodes: usize,
+    /// How they poll.
+    pub(super) wait: WaitStrategy,
+    /// Files that one process has open.
+    pub(super) open_files: u64,
+    /// Shared memory of all nodes together.
+    pub(super) segment_bytes: u64,
+}
+
+impl Demand {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        let nodes = cluster.nodes as u64;
+        let slot_bytes = cluster.mailbox.message_len as u64 + SLOT_OVERHEAD_BYTES;
+        let mailbox = cluster.mailbox.slots as u64 * slot_bytes;
+        let lanes = nodes * cluster.lane.slots as u64 * slot_bytes;
+        Self {
+            nodes: cluster.nodes,
+            wait: cluster.wait,
+            open_files: FILES_BASE + FILES_PER_NODE * nodes,
+            segment_bytes: nodes * (mailbox + lanes + nodes * PAGE_BYTES),
+        }
+    }
+}
+
+/// Header, checksum and rounding up to cache lines.
+const SLOT_OVERHEAD_BYTES: u64 = 128;
+/// Rounding up of each node's segment at each other.
+const PAGE_BYTES: u64 = 4096;
+/// Standard streams, sockets, handles on time and processes.
+const FILES_BASE: u64 = 16;
+/// Segments in both directions, sockets and handles for each peer.
+const FILES_PER_NODE: u64 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::ClusterName;
+
+    #[test]
+    fn demand_grows_with_the_cluster() {
+        let cluster = |nodes| Cluster::default_named(ClusterName::default(), nodes).expect("legal");
+        let small = Demand::of(&cluster(4));
+        let large = Demand::of(&cluster(32));
+        assert_eq!((small.open_files, large.open_files), (40, 208));
+        assert!(small.segment_bytes > 4 * 1024 * 256);
+        assert!(large.segment_bytes > 8 * small.segment_bytes);
+    }
+
+    #[test]
+    fn the_largest_cluster_does_not_overflow() {
+        let mut cluster = Cluster::default_named(ClusterName::default(), 32).expect("legal");
+        cluster.mailbox.slots = 4096;
+        cluster.mailbox.message_len = 4000;
+        cluster.lane.slots = 1024;
+        assert_eq!(cluster.check(), Ok(()));
+        assert!(Demand::of(&cluster).segment_bytes < 8 << 30);
+    }
+}

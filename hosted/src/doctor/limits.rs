@@ -1,0 +1,162 @@
+//! The limits that a process inherits: open files and locked memory.
+//!
+//! Shared memory locks nothing; the second limit matters to RDMA devices alone, which lock
+//! every page that peers may reach. Neither limit is raised here, although a process might
+//! raise its own: the one it inherits is the one that its owner chose.
+
+use rustix::process::{Resource, getrlimit};
+
+use super::Finding;
+use super::demand::Demand;
+
+/// One limit; nothing means unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// What holds now.
+    soft: Option<u64>,
+    /// What the user may raise it to.
+    hard: Option<u64>,
+}
+
+/// The limits of this process.
+pub(super) struct Limits {
+    open_files: Bound,
+    locked_bytes: Bound,
+}
+
+impl Limits {
+    pub(super) fn probe() -> Self {
+        let bound = |resource| {
+            let limit = getrlimit(resource);
+            Bound {
+                soft: limit.current,
+                hard: limit.maximum,
+            }
+        };
+        Self {
+            open_files: bound(Resource::Nofile),
+            locked_bytes: bound(Resource::Memlock),
+        }
+    }
+}
+
+pub(super) fn advise(limits: &Limits, demand: &Demand) -> [Finding; 2] {
+    [
+        open_files(limits.open_files, demand),
+        locked_memory(limits.locked_bytes, demand),
+    ]
+}
+
+fn open_files(bound: Bound, demand: &Demand) -> Finding {
+    const SUBJECT: &str = "open files";
+    let needed = demand.open_files;
+    if is_enough(bound.soft, needed) {
+        return Finding::good(SUBJECT, format!("{}, {needed} needed", shown(bound.soft)));
+    }
+    let cure = if is_enough(bound.hard, needed) {
+        format!("run `ulimit -n {needed}` before weft")
+    } else {
+        format!("raise `nofile` to {needed} in /etc/security/limits.conf and log in again")
+    };
+    Finding::missing(SUBJECT, shown(bound.soft))
+        .because(format!(
+            "a process of a cluster of {} has {needed} files open",
+            demand.nodes
+        ))
+        .cured_by(cure)
+}
+
+fn locked_memory(bound: Bound, demand: &Demand) -> Finding {
+    const SUBJECT: &str = "locked memory";
+    let needed_kib = demand.segment_bytes.div_ceil(1024);
+    if is_enough(bound.soft, demand.segment_bytes) {
+        return Finding::good(SUBJECT, kib(bound.soft));
+    }
+    let cure = if is_enough(bound.hard, demand.segment_bytes) {
+        format!("run `ulimit -l {needed_kib}` before weft")
+    } else {
+        "set `memlock` to unlimited in /etc/security/limits.conf and log in again".to_owned()
+    };
+    Finding::warning(SUBJECT, kib(bound.soft))
+        .because(format!(
+            "an RDMA device locks the {needed_kib} KiB that peers may reach; shared memory \
+             locks nothing"
+        ))
+        .cured_by(cure)
+}
+
+fn is_enough(bound: Option<u64>, needed: u64) -> bool {
+    bound.is_none_or(|bound| bound >= needed)
+}
+
+fn shown(bound: Option<u64>) -> String {
+    bound.map_or_else(|| "unlimited".to_owned(), |bound| bound.to_string())
+}
+
+fn kib(bound: Option<u64>) -> String {
+    bound.map_or_else(
+        || "unlimited".to_owned(),
+        |bytes| format!("{} KiB", bytes / 1024),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::WaitStrategy;
+    use crate::doctor::Verdict;
+
+    #[test]
+    fn limits_are_judged_by_what_the_cluster_needs() {
+        let demand = Demand {
+            nodes: 4,
+            wait: WaitStrategy::Futex,
+            open_files: 40,
+            segment_bytes: 64 * 1024,
+        };
+        for (judge, soft, hard, verdict, cure) in [
+            (
+                open_files as fn(Bound, &Demand) -> Finding,
+                Some(40),
+                Some(40),
+                Verdict::Good,
+                "",
+            ),
+            (open_files, None, None, Verdict::Good, ""),
+            (
+                open_files,
+                Some(39),
+                Some(40),
+                Verdict::Missing,
+                "ulimit -n 40",
+            ),
+            (
+                open_files,
+                Some(39),
+                Some(39),
+                Verdict::Missing,
+                "limits.conf",
+            ),
+            (locked_memory, None, None, Verdict::Good, ""),
+            (locked_memory, Some(64 * 1024), None, Verdict::Good, ""),
+            (
+                locked_memory,
+                Some(1),
+                None,
+                Verdict::Warning,
+                "ulimit -l 64",
+            ),
+            (
+                locked_memory,
+                Some(1),
+                Some(1),
+                Verdict::Warning,
+                "limits.conf",
+            ),
+        ] {
+            let finding = judge(Bound { soft, hard }, &demand);
+            assert_eq!(finding.verdict, verdict, "{finding:?}");
+            assert!(finding.cure.contains(cure), "{finding:?}");
+        }
+    }
+}
