@@ -1,9 +1,23 @@
-//! weft
+//! Weft on a hosted system: processes, threads, sockets and shared memory around the core.
+//!
+//! The library that systems programmers link, and the floor under the `weft` program. Linux
+//! only, on 64-bit processors: shared memory is handed out as atomic words, and reading those
+//! from a read-only page is guaranteed for pointer-sized loads alone.
+//!
+//! Everything that can block takes a timeout, and every failure of the operating system arrives
+//! as a typed error with its errno as source. Unsafe code is confined to mapped memory and the
+//! checksum instruction in `shm`, to fork and inherited descriptors in `process`, and to one
+//! socket option in `packet`.
 
+pub mod clock;
 pub mod cluster;
 pub mod doctor;
 pub mod explain;
+pub mod packet;
+pub mod process;
+mod readiness;
 pub mod runtime_dir;
+pub mod shm;
 
 #[cfg(test)]
 mod scratch;

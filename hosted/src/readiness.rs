@@ -1,0 +1,88 @@
+//! Waiting for one descriptor: poll(2) against a fixed end.
+//!
+//! The single place where the crate blocks on a descriptor. A signal interrupts poll(2); the
+//! loop then waits for what is left of the deadline, never for the whole timeout again.
+//!
+//! Ready means "worth trying": another thread may take the packet or the connection first, so
+//! callers try without blocking and come back here.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::clock::Deadline;
+
+/// How a wait for a descriptor ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Ready,
+    TimedOut,
+}
+
+/// Waits until `fd` shows one of `events`, an error or a hang-up.
+pub(crate) fn await_events(
+    fd: BorrowedFd<'_>,
+    events: PollFlags,
+    deadline: Deadline,
+) -> Result<Readiness, Errno> {
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(fd, events)];
+        match poll(&mut fds, Some(&timespec_until(deadline))) {
+            Ok(0) if deadline.has_passed() => return Ok(Readiness::TimedOut),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(Readiness::Ready),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// What is left of `deadline` as the kernel wants it.
+pub(crate) fn timespec_until(deadline: Deadline) -> Timespec {
+    let left = deadline.remaining();
+    Timespec {
+        // At most u64::MAX nanoseconds are left, which is far below i64::MAX seconds.
+        tv_sec: left.as_secs().cast_signed(),
+        tv_nsec: left.subsec_nanos().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::pipe;
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    #[test]
+    fn readable_descriptor_is_ready_even_with_no_time_left() {
+        let (reader, writer) = pipe().unwrap();
+        rustix::io::write(&writer, b"x").unwrap();
+        let readiness = await_events(
+            reader.as_fd(),
+            PollFlags::IN,
+            Deadline::after(Duration::ZERO),
+        );
+        assert_eq!(readiness, Ok(Readiness::Ready));
+    }
+
+    #[test]
+    fn silent_descriptor_times_out() {
+        let (reader, _writer) = pipe().unwrap();
+        let deadline = Deadline::after(Duration::from_millis(5));
+        let readiness = await_events(reader.as_fd(), PollFlags::IN, deadline);
+        assert_eq!(readiness, Ok(Readiness::TimedOut));
+        assert!(deadline.has_passed());
+    }
+
+    #[test]
+    fn hang_up_counts_as_ready() {
+        let (reader, writer) = pipe().unwrap();
+        drop(writer);
+        let deadline = Deadline::after(Duration::from_secs(60));
+        assert_eq!(
+            await_events(reader.as_fd(), PollFlags::IN, deadline),
+            Ok(Readiness::Ready)
+        );
+    }
+}
