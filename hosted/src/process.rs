@@ -1,0 +1,26 @@
+//! Processes of one host: starting them, noticing their death, ending them.
+//!
+//! ```text
+//!   supervisor ── Spawn ──▶ child          fd 3: what the parent gave it, adopt_inherited(3)
+//!       │                     │
+//!       └── Pidfd ────────────┘            readable once the child is dead, wherever it is sent
+//! ```
+//!
+//! A process is held by pidfd, never by number: a number is reused, a pidfd is not, and it can
+//! be passed to another process in a packet. A child dies with the parent that started it, and
+//! it inherits the descriptors it was given and no others.
+//!
+//! What this does not do: it does not reap ([`std::process::Child`] does), restart, or count
+//! restarts; that is the node's policy.
+
+mod error;
+mod inherited;
+mod pidfd;
+mod spawn;
+
+pub use error::ProcessError;
+pub use inherited::adopt_inherited;
+pub use pidfd::{Liveness, Pidfd, Signalled};
+pub use spawn::{Spawn, Spawned};
+
+pub use rustix::process::{Pid, Signal};
