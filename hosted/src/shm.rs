@@ -1,0 +1,37 @@
+//! Memory that the processes of one host share, and the bell that wakes who waits for it.
+//!
+//! ```text
+//!   owner                                     peer
+//!   Segment (memfd, allocated, sealed) ─fd──▶ Mapping or ReadOnlyMapping
+//!   Waiter  ◀───────── rings ──────────────── Bell
+//! ```
+//!
+//! A segment is one memory object with one kind of right for each descriptor that is passed on:
+//! a peer that got a read-only descriptor cannot map it for writing. Segments have no name in
+//! any file system: when the last descriptor and mapping are gone, so is the memory, no matter
+//! how its processes ended. Nothing ever appears in /dev/shm.
+//!
+//! Memory that others write is never lent as `&[u8]`; it is seen as atomic words or copied out.
+//!
+//! What this does not do: it has no layout, no queue and no notion of peers. Rights hold against
+//! mistakes and against processes of other users; a process of the same user that means harm
+//! can reach any of this through ptrace or /proc anyway.
+
+mod arm;
+mod bell;
+mod error;
+mod mapping;
+mod pages;
+mod segment;
+mod wait;
+mod waiter;
+
+pub use bell::{Bell, Ring};
+pub use error::{BellError, SegmentError};
+pub use mapping::{Mapping, ReadOnlyMapping};
+pub use segment::Segment;
+pub use wait::{ParseWaitError, Wait};
+pub use waiter::{Idled, Waiter};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Mapped pages: where a descriptor becomes addresses, after it has been checked.
+//!
+//! A peer may hand us any descriptor. What is mapped here has its size sealed for good and is as
+//! long as agreed, so that touching it cannot raise SIGBUS however the peer behaves: a seal that
+//! is there cannot be taken away again, and so the size that is read after it cannot change.
+//!
+//! Pages know nothing of what is in them. Each of their owners ([`super::Mapping`],
+//! [`super::ReadOnlyMapping`], [`super::Bell`]) looks at them in one way only, because atomic
+//! accesses of different sizes to the same bytes must not be mixed.
+
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::segment::SEALS;
+use super::{Segment, SegmentError};
+
+/// A shared mapping of a sealed segment, unmapped on drop.
+#[derive(Debug)]
+pub(super) struct Pages {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and unmapping works from any.
+unsafe impl Send for Pages {}
+// SAFETY: through `&Pages` only the address and length can be had, which never change. Owners
+// look at the bytes as atomics alone.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Maps `len` bytes for reading and writing.
+    pub(super) fn writable(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
+        Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// Maps `len` bytes for reading; a store to them is a fault.
+    pub(super) fn read_only(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
+        Self::map(fd, len, ProtFlags::READ)
+    }
+
+    /// First byte: aligned to a page, mapped for `len` bytes as long as `self` lives.
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Length in bytes, a positive multiple of a word.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn map(fd: BorrowedFd<'_>, len: usize, prot: ProtFlags) -> Result<Self, SegmentError> {
+        if len == 0 || !len.is_multiple_of(Segment::WORD_LEN) {
+            return Err(SegmentError::Length { len });
+        }
+        check_seals(fd)?;
+        let stat = fstat(fd).map_err(SegmentError::os("fstat"))?;
+        let found = stat.st_size.cast_unsigned();
+        if found != len as u64 {
+            return Err(SegmentError::WrongSize {
+                expected: len,
+                found,
+            });
+        }
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: without MAP_FIXED and with a null hint, the kernel chooses addresses that
+        // nothing else in this process uses.
+        let address = unsafe { mmap(ptr::null_mut(), len, prot, flags, fd, 0) }
+            .map_err(SegmentError::os("mmap"))?;
+        let base = NonNull::new(address.cast()).ok_or(SegmentError::Os {
+            call: "mmap",
+            errno: Errno::FAULT,
+        })?;
+        Ok(Self { base, len })
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: this is exactly the range that `map` got, unmapped once; everything that was
+        // lent from it borrowed `self`.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert_eq!(unmapped, Ok(()), "a whole mapping can always be unmapped");
+    }
+}
+
+fn check_seals(fd: BorrowedFd<'_>) -> Result<(), SegmentError> {
+    let found = match fcntl_get_seals(fd) {
+        Ok(found) => found,
+        // Not a memfd: no seal can ever be on it.
+        Err(Errno::INVAL) => SealFlags::empty(),
+        Err(errno) => {
+            return Err(SegmentError::Os {
+                call: "fcntl F_GET_SEALS",
+                errno,
+            });
+        }
+    };
+    if found.contains(SEALS) {
+        Ok(())
+    } else {
+        Err(SegmentError::Unsealed {
+            missing: SEALS.difference(found),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, fcntl_add_seals, ftruncate, memfd_create};
+    use std::os::fd::{AsFd, OwnedFd};
+
+    fn memfd(len: u64, seals: SealFlags) -> OwnedFd {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = memfd_create("weft-test", flags).unwrap();
+        ftruncate(&fd, len).unwrap();
+        fcntl_add_seals(&fd, seals).unwrap();
+        fd
+    }
+
+    #[test]
+    fn memory_whose_size_may_change_is_refused() {
+        for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::SEAL, SEALS] {
+            let fd = memfd(4096, SEALS.difference(missing));
+            let refused = Pages::read_only(fd.as_fd(), 4096).map(drop);
+            assert_eq!(refused, Err(SegmentError::Unsealed { missing }));
+        }
+    }
+
+    #[test]
+    fn files_and_pipes_are_refused() {
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let (pipe, _writer) = std::io::pipe().unwrap();
+        for fd in [file.as_fd(), pipe.as_fd()] {
+            let refused = Pages::read_only(fd, 4096).map(drop);
+            assert_eq!(refused, Err(SegmentError::Unsealed { missing: SEALS }));
+        }
+    }
+
+    #[test]
+    fn memory_of_another_length_is_refused() {
+        for found in [0, 4088, 8192] {
+            let fd = memfd(found, SEALS);
+            let refused = Pages::writable(fd.as_fd(), 4096).map(drop);
+            assert_eq!(
+                refused,
+                Err(SegmentError::WrongSize {
+                    expected: 4096,
+                    found
+                })
+            );
+        }
+        let refused = Pages::writable(memfd(0, SEALS).as_fd(), 0).map(drop);
+        assert_eq!(refused, Err(SegmentError::Length { len: 0 }));
+    }
+
+    #[test]
+    fn read_only_descriptor_cannot_be_mapped_writable() {
+        let segment = Segment::create("weft-test", 4096).unwrap();
+        let fd = segment.read_only_fd().unwrap();
+        let refused = Pages::writable(fd.as_fd(), 4096).map(drop);
+        assert_eq!(
+            refused,
+            Err(SegmentError::Os {
+                call: "mmap",
+                errno: Errno::ACCESS
+            })
+        );
+        Pages::read_only(fd.as_fd(), 4096).unwrap();
+    }
+}
