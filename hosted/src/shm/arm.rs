@@ -98,6 +98,7 @@ impl ArmWord<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     fn word_after(steps: impl FnOnce(ArmWord<'_>)) -> u32 {
         let word = AtomicU32::new(IDLE);
@@ -171,5 +172,43 @@ mod tests {
         assert_eq!(ArmWord(&word).start_ring(), Duty::Wake);
         ArmWord(&word).disarm();
         assert_eq!(word.into_inner(), IDLE);
+    }
+
+    /// One race of a waiter about to sleep with a ringer, on a cache line of its own.
+    #[derive(Default)]
+    #[repr(align(128))]
+    struct Race {
+        word: AtomicU32,
+        work: AtomicU32,
+    }
+
+    /// The litmus test of `SYNC: bell-arm`. Both sides run through the races side by side, and
+    /// meet in some of them; without one of the fences most runs fail, even on x86.
+    #[test]
+    fn waiter_finds_the_work_or_ringer_finds_the_waiter() {
+        const RACES: usize = 20_000;
+        for _ in 0..10 {
+            let races: Vec<Race> = std::iter::repeat_with(Race::default).take(RACES).collect();
+            let start = Barrier::new(2);
+            let look = |race: &Race| {
+                ArmWord(&race.word).arm();
+                race.work.load(Ordering::Relaxed)
+            };
+            let ring = |race: &Race| {
+                race.work.store(1, Ordering::Relaxed);
+                ArmWord(&race.word).start_ring()
+            };
+            let (looks, duties): (Vec<u32>, Vec<Duty>) = std::thread::scope(|scope| {
+                let waiter = scope.spawn(|| {
+                    start.wait();
+                    races.iter().map(look).collect()
+                });
+                start.wait();
+                let duties = races.iter().map(ring).collect();
+                (waiter.join().unwrap(), duties)
+            });
+            let lost = std::iter::zip(looks, duties).position(|seen| seen == (0, Duty::Nothing));
+            assert_eq!(lost, None, "neither side saw the other");
+        }
     }
 }
