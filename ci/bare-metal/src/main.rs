@@ -1,0 +1,27 @@
+//! The per-commit gate: weft-core, linked as a program that has nothing below it.
+//!
+//! ```text
+//!   calls.rs ──► weft-core        every public call, on inputs the optimiser cannot see
+//!   mistakes.rs                   one wrong call per `must-fail-*` feature, to prove the gate bites
+//!   ground.rs                     entry, exit, memcpy and its like, the panic handler
+//! ```
+//!
+//! There is no std here to be found and no allocator: a crate that asks for either does not build.
+//! The panic handler calls a symbol that nobody defines, so a panic that the optimiser cannot
+//! prove impossible fails the link. `ci/bare-metal/check` builds it, runs it, and checks that each
+//! planted mistake is refused.
+//!
+//! What it does not show: overflow of plain arithmetic, which wraps in a release build, and code
+//! that `calls.rs` does not call, which is thrown away before the link.
+#![no_std]
+#![no_main]
+
+mod calls;
+mod ground;
+mod mistakes;
+
+/// What the entry point runs; its value is the program's exit status.
+fn run() -> u8 {
+    mistakes::make();
+    calls::run()
+}
