@@ -1,9 +1,9 @@
 //! The per-commit gate: weft-core, linked as a program that has nothing below it.
 //!
 //! ```text
-//!   calls.rs ──► weft-core        every public call, on inputs the optimiser cannot see
-//!   mistakes.rs                   one wrong call per `must-fail-*` feature, to prove the gate bites
-//!   ground.rs                     entry, exit, memcpy and its like, the panic handler
+//!   calls.rs ──► weft-core      every public call, on inputs the optimiser cannot see
+//!   mistakes.rs                 one wrong call per `must-fail-*` feature, to prove the gate bites
+//!   ground.rs                   entry, exit, memcpy and its like, the panic handler
 //! ```
 //!
 //! There is no std here to be found and no allocator: a crate that asks for either does not build.
