@@ -32,9 +32,7 @@ impl Deadline {
     #[must_use]
     pub fn after(timeout: Duration) -> Self {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        Self {
-            at_ns: now_ns().saturating_add(timeout_ns),
-        }
+        Self { at_ns: now_ns().saturating_add(timeout_ns) }
     }
 
     /// The time left, zero once the deadline has passed.

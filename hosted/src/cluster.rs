@@ -25,7 +25,6 @@ mod limit;
 mod name;
 mod section;
 mod template;
-mod wait;
 
 use std::fs::File;
 use std::io::Read;
@@ -35,8 +34,8 @@ use std::time::Duration;
 pub use error::{ClusterError, Place};
 pub use limit::{Limit, LimitError};
 pub use name::{ClusterName, ClusterNameError};
-pub use wait::{WaitStrategy, WaitStrategyError};
 
+use crate::shm::Wait;
 use section::Section;
 
 /// A cluster as its file describes it.
@@ -51,7 +50,7 @@ pub struct Cluster {
     /// `nodes`: how many members the cluster has, 2 to 32. Fixed while it runs.
     pub nodes: usize,
     /// `wait`: what a node does while there is nothing to do.
-    pub wait: WaitStrategy,
+    pub wait: Wait,
     /// `[mailbox]`: the mailbox of every node.
     pub mailbox: Mailbox,
     /// `[lane]`: the lane from every node to every other.
@@ -85,11 +84,7 @@ impl Mailbox {
 
 impl Default for Mailbox {
     fn default() -> Self {
-        Self {
-            slots: 1024,
-            message_len: 256,
-            stall_after_us: 2000,
-        }
+        Self { slots: 1024, message_len: 256, stall_after_us: 2000 }
     }
 }
 
@@ -126,10 +121,7 @@ impl Restart {
 
 impl Default for Restart {
     fn default() -> Self {
-        Self {
-            max: 200,
-            within_s: 10,
-        }
+        Self { max: 200, within_s: 10 }
     }
 }
 
@@ -139,7 +131,7 @@ impl Default for Cluster {
         Self {
             name: ClusterName::default(),
             nodes: 4,
-            wait: WaitStrategy::default(),
+            wait: Wait::default(),
             mailbox: Mailbox::default(),
             lane: Lane::default(),
             restart: Restart::default(),
@@ -160,11 +152,7 @@ impl Cluster {
     /// The number of nodes is outside its limit.
     pub fn default_named(name: ClusterName, nodes: usize) -> Result<Self, LimitError> {
         key::NODES.limit.admit(key::NODES.path, nodes as u64)?;
-        Ok(Self {
-            name,
-            nodes,
-            ..Self::default()
-        })
+        Ok(Self { name, nodes, ..Self::default() })
     }
 
     /// Reads a cluster file.
@@ -180,14 +168,10 @@ impl Cluster {
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
         if bytes.len() > Self::FILE_LEN_MAX {
-            return Err(ClusterError::TooLong {
-                origin: path.to_owned(),
-            });
+            return Err(ClusterError::TooLong { origin: path.to_owned() });
         }
         let Ok(text) = String::from_utf8(bytes) else {
-            return Err(ClusterError::Binary {
-                origin: path.to_owned(),
-            });
+            return Err(ClusterError::Binary { origin: path.to_owned() });
         };
         Self::parse(&text, path)
     }
@@ -219,14 +203,8 @@ impl Cluster {
         let set = |target: &mut usize, value: Option<u64>| {
             *target = value.map_or(*target, |value| value as usize);
         };
-        set(
-            &mut cluster.mailbox.slots,
-            mailbox.number(&key::MAILBOX_SLOTS)?,
-        );
-        set(
-            &mut cluster.mailbox.message_len,
-            mailbox.number(&key::MAILBOX_MESSAGE_LEN)?,
-        );
+        set(&mut cluster.mailbox.slots, mailbox.number(&key::MAILBOX_SLOTS)?);
+        set(&mut cluster.mailbox.message_len, mailbox.number(&key::MAILBOX_MESSAGE_LEN)?);
         set(&mut cluster.lane.slots, lane.number(&key::LANE_SLOTS)?);
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
@@ -235,7 +213,7 @@ impl Cluster {
         if let Some(value) = restart.number(&key::RESTART_WITHIN_S)? {
             cluster.restart.within_s = value;
         }
-        if let Some(wait) = top.word::<WaitStrategy>(key::WAIT)? {
+        if let Some(wait) = top.word::<Wait>(key::WAIT)? {
             cluster.wait = wait;
         }
         debug_assert_eq!(cluster.check(), Ok(()));
@@ -256,9 +234,7 @@ impl Cluster {
             (key::RESTART_MAX, self.restart.max as u64),
             (key::RESTART_WITHIN_S, self.restart.within_s),
         ];
-        numbers
-            .into_iter()
-            .try_for_each(|(key, value)| key.limit.admit(key.path, value))
+        numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))
     }
 
     /// The file that describes this cluster; parsing it gives the same cluster again.

@@ -69,31 +69,19 @@ impl Finding {
     }
 
     fn warning(subject: &'static str, found: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Warning,
-            ..Self::good(subject, found)
-        }
+        Self { verdict: Verdict::Warning, ..Self::good(subject, found) }
     }
 
     fn missing(subject: &'static str, found: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Missing,
-            ..Self::good(subject, found)
-        }
+        Self { verdict: Verdict::Missing, ..Self::good(subject, found) }
     }
 
     fn because(self, cause: impl Into<String>) -> Self {
-        Self {
-            cause: cause.into(),
-            ..self
-        }
+        Self { cause: cause.into(), ..self }
     }
 
     fn cured_by(self, cure: impl Into<String>) -> Self {
-        Self {
-            cure: cure.into(),
-            ..self
-        }
+        Self { cure: cure.into(), ..self }
     }
 }
 
@@ -108,9 +96,7 @@ pub struct Report {
 
 impl Report {
     fn new(findings: Vec<Finding>) -> Self {
-        let ok = findings
-            .iter()
-            .all(|finding| finding.verdict < Verdict::Missing);
+        let ok = findings.iter().all(|finding| finding.verdict < Verdict::Missing);
         Self { ok, findings }
     }
 
@@ -141,10 +127,7 @@ pub fn examine_for(cluster: &Cluster) -> Report {
     let group = control_group::ControlGroup::probe();
     let mut findings = kernel::advise(&kernel::Kernel::probe());
     findings.extend(limits::advise(&limits::Limits::probe(), &demand));
-    findings.extend(processor::advise(
-        &processor::Processors::probe(&group),
-        &demand,
-    ));
+    findings.extend(processor::advise(&processor::Processors::probe(&group), &demand));
     findings.push(memory::advise(&memory::Memory::probe(&group), &demand));
     findings.push(place::advise(&place::probe()));
     findings.push(rdma::advise(&rdma::probe()));
@@ -171,10 +154,7 @@ mod tests {
     fn only_what_is_missing_makes_a_report_bad() {
         let warned = vec![Finding::good("a", "b"), Finding::warning("c", "d")];
         assert!(Report::new(warned.clone()).ok());
-        let missed = warned
-            .into_iter()
-            .chain([Finding::missing("e", "f")])
-            .collect();
+        let missed = warned.into_iter().chain([Finding::missing("e", "f")]).collect();
         assert!(!Report::new(missed).ok());
     }
 

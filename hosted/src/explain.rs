@@ -200,10 +200,8 @@ mod tests {
     fn codes_are_the_promised_ones() {
         let mut codes = Code::ALL;
         codes.sort_by_key(|code| code.exit_status());
-        let table: String = codes
-            .iter()
-            .map(|code| format!("{} {code}\n", code.exit_status()))
-            .collect();
+        let table: String =
+            codes.iter().map(|code| format!("{} {code}\n", code.exit_status())).collect();
         assert_eq!(table, PROMISED);
     }
 

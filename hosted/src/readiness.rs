@@ -58,11 +58,8 @@ mod tests {
     fn readable_descriptor_is_ready_even_with_no_time_left() {
         let (reader, writer) = pipe().unwrap();
         rustix::io::write(&writer, b"x").unwrap();
-        let readiness = await_events(
-            reader.as_fd(),
-            PollFlags::IN,
-            Deadline::after(Duration::ZERO),
-        );
+        let readiness =
+            await_events(reader.as_fd(), PollFlags::IN, Deadline::after(Duration::ZERO));
         assert_eq!(readiness, Ok(Readiness::Ready));
     }
 
@@ -80,9 +77,6 @@ mod tests {
         let (reader, writer) = pipe().unwrap();
         drop(writer);
         let deadline = Deadline::after(Duration::from_secs(60));
-        assert_eq!(
-            await_events(reader.as_fd(), PollFlags::IN, deadline),
-            Ok(Readiness::Ready)
-        );
+        assert_eq!(await_events(reader.as_fd(), PollFlags::IN, deadline), Ok(Readiness::Ready));
     }
 }

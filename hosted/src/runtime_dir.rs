@@ -70,15 +70,9 @@ impl RuntimeDir {
     pub fn open() -> Result<Self, RuntimeDirError> {
         let dir = Self::at(choose(&Environment::read())?)?;
         // A link on the way may lead to where the chosen path does not.
-        let real = dir
-            .path
-            .canonicalize()
-            .map_err(failed("resolve", &dir.path))?;
+        let real = dir.path.canonicalize().map_err(failed("resolve", &dir.path))?;
         match choice::shared_root(&real) {
-            Some(root) => Err(RuntimeDirError::Shared {
-                path: dir.path,
-                root,
-            }),
+            Some(root) => Err(RuntimeDirError::Shared { path: dir.path, root }),
             None => Ok(dir),
         }
     }
@@ -174,11 +168,7 @@ impl RuntimeDir {
         let mut clusters = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let entry = entry.map_err(failed("list", &self.path))?;
-            let Some(name) = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok())
-            else {
+            let Some(name) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
             let dir = ClusterDir::below(&self.path, &name);
@@ -218,16 +208,10 @@ fn check_private(path: &Path) -> Result<(), RuntimeDirError> {
         return Err(RuntimeDirError::NotDirectory { path });
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(RuntimeDirError::Foreign {
-            path,
-            owner: found.uid(),
-        });
+        return Err(RuntimeDirError::Foreign { path, owner: found.uid() });
     }
     if found.mode() & WRITABLE_BY_OTHERS != 0 {
-        return Err(RuntimeDirError::Open {
-            path,
-            mode: found.mode() & 0o7777,
-        });
+        return Err(RuntimeDirError::Open { path, mode: found.mode() & 0o7777 });
     }
     Ok(())
 }
@@ -238,11 +222,7 @@ fn failed<E: Into<io::Error>>(
     path: &Path,
 ) -> impl FnOnce(E) -> RuntimeDirError + use<E> {
     let path = path.to_owned();
-    move |error| RuntimeDirError::System {
-        action,
-        path,
-        source: error.into(),
-    }
+    move |error| RuntimeDirError::System { action, path, source: error.into() }
 }
 
 #[cfg(test)]

@@ -15,21 +15,13 @@ impl Scratch {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let test = env::current_exe().expect("the test program has a path");
-        let profile = test
-            .ancestors()
-            .nth(2)
-            .expect("tests run below target/<profile>/deps");
+        let profile = test.ancestors().nth(2).expect("tests run below target/<profile>/deps");
         // Short, because socket paths below it have 107 bytes.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = profile
-            .join("tmp")
-            .join(format!("s{}-{count}", process::id()));
+        let path = profile.join("tmp").join(format!("s{}-{count}", process::id()));
         let mut builder = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .recursive(true)
-            .create(&path)
-            .expect("the build directory is writable");
+        builder.recursive(true).create(&path).expect("the build directory is writable");
         Self(path)
     }
 

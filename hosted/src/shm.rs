@@ -13,14 +13,19 @@
 //!
 //! Memory that others write is never lent as `&[u8]`; it is seen as atomic words or copied out.
 //!
-//! What this does not do: it has no layout, no queue and no notion of peers. Rights hold against
+//! [`NodeMemory`] is the memory of a node laid out in segments, [`ShmFabric`] the port over it.
+//!
+//! What this does not do: rights hold against
 //! mistakes and against processes of other users; a process of the same user that means harm
 //! can reach any of this through ptrace or /proc anyway.
 
 mod arm;
 mod bell;
+mod checksum;
 mod error;
+mod fabric;
 mod mapping;
+mod node_memory;
 mod pages;
 mod segment;
 mod wait;
@@ -28,9 +33,11 @@ mod waiter;
 
 pub use bell::{Bell, Ring};
 pub use error::{BellError, SegmentError};
+pub use fabric::ShmFabric;
 pub use mapping::{Mapping, ReadOnlyMapping};
+pub use node_memory::{Grant, NodeMemory, OwnMemory, RemoteMemory};
 pub use segment::Segment;
-pub use wait::{ParseWaitError, Wait};
+pub use wait::{Wait, WaitError};
 pub use waiter::{Idled, Waiter};
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use std::{fmt, io};
 
 use super::limit::LimitError;
 use super::name::ClusterNameError;
-use super::wait::WaitStrategyError;
 use super::{Cluster, key};
 use crate::explain::{Code, Explain};
+use crate::shm::WaitError;
 
 /// A file, and a line of it if one is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +27,7 @@ impl Place {
     pub(super) fn at(origin: &Path, text: &str, offset: usize) -> Self {
         let before = text.as_bytes().iter().take(offset);
         let line = 1 + before.filter(|&&byte| byte == b'\n').count();
-        Self {
-            origin: origin.to_owned(),
-            line: Some(line),
-        }
+        Self { origin: origin.to_owned(), line: Some(line) }
     }
 }
 
@@ -50,7 +47,7 @@ pub enum Choice {
     /// `name`.
     Name(ClusterNameError),
     /// `wait`.
-    Wait(WaitStrategyError),
+    Wait(WaitError),
 }
 
 impl Choice {
@@ -68,8 +65,8 @@ impl From<ClusterNameError> for Choice {
     }
 }
 
-impl From<WaitStrategyError> for Choice {
-    fn from(source: WaitStrategyError) -> Self {
+impl From<WaitError> for Choice {
+    fn from(source: WaitError) -> Self {
         Self::Wait(source)
     }
 }
@@ -161,15 +158,9 @@ impl ClusterError {
     pub(super) fn of_syntax(origin: &Path, text: &str, error: &toml::de::Error) -> Self {
         let place = match error.span() {
             Some(span) => Place::at(origin, text, span.start),
-            None => Place {
-                origin: origin.to_owned(),
-                line: None,
-            },
+            None => Place { origin: origin.to_owned(), line: None },
         };
-        Self::Syntax {
-            place,
-            message: error.message().replace('\n', ", "),
-        }
+        Self::Syntax { place, message: error.message().replace('\n', ", ") }
     }
 }
 
@@ -180,11 +171,7 @@ impl fmt::Display for ClusterError {
                 write!(f, "the cluster file {} does not exist", origin.display())
             }
             Self::Unreadable { origin, source } => {
-                write!(
-                    f,
-                    "the cluster file {} cannot be read: {source}",
-                    origin.display()
-                )
+                write!(f, "the cluster file {} cannot be read: {source}", origin.display())
             }
             Self::Binary { origin } => {
                 write!(f, "the cluster file {} is not text", origin.display())
@@ -200,12 +187,7 @@ impl fmt::Display for ClusterError {
                 write!(f, "{}: the key {key} is missing", origin.display())
             }
             Self::Unknown { place, key, .. } => write!(f, "{place}: the key {key:?} is unknown"),
-            Self::WrongType {
-                place,
-                key,
-                expected,
-                found,
-            } => {
+            Self::WrongType { place, key, expected, found } => {
                 write!(f, "{place}: {key} is {found}, but must be {expected}")
             }
             Self::Limit { place, source } => write!(f, "{place}: {source}"),
@@ -266,15 +248,10 @@ impl Explain for ClusterError {
                 "add a line such as: name = \"weft\"".to_owned()
             }
             Self::Missing { key, .. } => format!("add a line such as: {key} = 4"),
-            Self::Unknown {
-                suggestion: Some(suggestion),
-                ..
-            } => {
+            Self::Unknown { suggestion: Some(suggestion), .. } => {
                 format!("did you mean {suggestion:?}?")
             }
-            Self::Unknown {
-                suggestion: None, ..
-            } => {
+            Self::Unknown { suggestion: None, .. } => {
                 format!("remove it; the keys are {}", key::PATHS.join(", "))
             }
             Self::WrongType { key, expected, .. } => format!("make {key} {expected}"),

@@ -26,39 +26,18 @@ pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const RESTART: &str = "restart";
 
-pub(super) const NODES: Key = Key::new(
-    "nodes",
-    Limit::Range {
-        min: 2,
-        max: Cluster::NODES_MAX as u64,
-    },
-);
+pub(super) const NODES: Key =
+    Key::new("nodes", Limit::Range { min: 2, max: Cluster::NODES_MAX as u64 });
 pub(super) const MAILBOX_SLOTS: Key =
     Key::new("mailbox.slots", Limit::PowerOfTwo { min: 16, max: 4096 });
 pub(super) const MAILBOX_MESSAGE_LEN: Key =
     Key::new("mailbox.message_len", Limit::Range { min: 8, max: 4000 });
-pub(super) const MAILBOX_STALL_AFTER_US: Key = Key::new(
-    "mailbox.stall_after_us",
-    Limit::Range {
-        min: 100,
-        max: 10_000_000,
-    },
-);
+pub(super) const MAILBOX_STALL_AFTER_US: Key =
+    Key::new("mailbox.stall_after_us", Limit::Range { min: 100, max: 10_000_000 });
 pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { min: 8, max: 1024 });
-pub(super) const RESTART_MAX: Key = Key::new(
-    "restart.max",
-    Limit::Range {
-        min: 0,
-        max: 10_000,
-    },
-);
-pub(super) const RESTART_WITHIN_S: Key = Key::new(
-    "restart.within_s",
-    Limit::Range {
-        min: 1,
-        max: 86_400,
-    },
-);
+pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
+pub(super) const RESTART_WITHIN_S: Key =
+    Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
 
 /// Every path a file may set, tables included.
 pub(super) const PATHS: [&str; 12] = [

@@ -36,20 +36,12 @@ impl Limit {
                 (min..=max).contains(&value) && value.is_power_of_two()
             }
         };
-        if admitted {
-            Ok(())
-        } else {
-            Err(self.refuse(key, value.to_string()))
-        }
+        if admitted { Ok(()) } else { Err(self.refuse(key, value.to_string())) }
     }
 
     /// The refusal of a value that is no `u64` at all.
     pub(super) fn refuse(self, key: &'static str, value: String) -> LimitError {
-        LimitError {
-            key,
-            value,
-            limit: self,
-        }
+        LimitError { key, value, limit: self }
     }
 }
 
@@ -112,11 +104,7 @@ mod tests {
             (power, 8192, false),
             (power, 0, false),
         ] {
-            assert_eq!(
-                limit.admit("key", value).is_ok(),
-                admitted,
-                "{value} in {limit}"
-            );
+            assert_eq!(limit.admit("key", value).is_ok(), admitted, "{value} in {limit}");
         }
     }
 
@@ -128,9 +116,6 @@ mod tests {
             error.to_string(),
             "mailbox.slots is 1000, but must be a power of two from 16 to 4096"
         );
-        assert_eq!(
-            error.cure(),
-            "set mailbox.slots to a power of two from 16 to 4096"
-        );
+        assert_eq!(error.cure(), "set mailbox.slots to a power of two from 16 to 4096");
     }
 }

@@ -32,22 +32,13 @@ impl FromStr for ClusterName {
             return Err(ClusterNameError::Empty);
         };
         if let Some(found) = text.chars().find(|&c| !is_legal(c)) {
-            return Err(ClusterNameError::Character {
-                name: shortened(text),
-                found,
-            });
+            return Err(ClusterNameError::Character { name: shortened(text), found });
         }
         if !first.is_ascii_alphanumeric() {
-            return Err(ClusterNameError::Start {
-                name: shortened(text),
-                found: first,
-            });
+            return Err(ClusterNameError::Start { name: shortened(text), found: first });
         }
         if text.len() > Self::LEN_MAX {
-            return Err(ClusterNameError::TooLong {
-                name: shortened(text),
-                len: text.len(),
-            });
+            return Err(ClusterNameError::TooLong { name: shortened(text), len: text.len() });
         }
         Ok(Self(text.to_owned()))
     }
@@ -176,10 +167,7 @@ mod tests {
 
     #[test]
     fn a_pasted_file_is_not_repeated() {
-        let error = "a."
-            .repeat(10_000)
-            .parse::<ClusterName>()
-            .expect_err("dots");
+        let error = "a.".repeat(10_000).parse::<ClusterName>().expect_err("dots");
         assert!(error.to_string().len() < 200);
     }
 }

@@ -31,12 +31,7 @@ impl<'a> Section<'a> {
         origin: &'a Path,
         table: &'a DeTable<'a>,
     ) -> Result<Self, ClusterError> {
-        let top = Self {
-            text,
-            origin,
-            prefix: String::new(),
-            table: Some(table),
-        };
+        let top = Self { text, origin, prefix: String::new(), table: Some(table) };
         top.check_known()?;
         Ok(top)
     }
@@ -50,12 +45,8 @@ impl<'a> Section<'a> {
                 _ => return Err(self.wrong_type(name, value, "a table")),
             },
         };
-        let section = Self {
-            text: self.text,
-            origin: self.origin,
-            prefix: format!("{name}."),
-            table,
-        };
+        let section =
+            Self { text: self.text, origin: self.origin, prefix: format!("{name}."), table };
         section.check_known()?;
         Ok(section)
     }
@@ -89,32 +80,21 @@ impl<'a> Section<'a> {
         let DeValue::String(word) = value.get_ref() else {
             return Err(self.wrong_type(path, value, "a string"));
         };
-        word.parse()
-            .map(Some)
-            .map_err(|source: T::Err| ClusterError::Choice {
-                place: self.place(value),
-                source: source.into(),
-            })
+        word.parse().map(Some).map_err(|source: T::Err| ClusterError::Choice {
+            place: self.place(value),
+            source: source.into(),
+        })
     }
 
     /// The error for a key that must be set and is not.
     pub(super) fn missing(&self, path: &'static str) -> ClusterError {
-        ClusterError::Missing {
-            origin: self.origin.to_owned(),
-            key: path,
-        }
+        ClusterError::Missing { origin: self.origin.to_owned(), key: path }
     }
 
     /// A broken limit, at the line of its key.
     pub(super) fn limit(&self, path: &'static str, source: LimitError) -> ClusterError {
         let line = self.get(path).and_then(|value| self.place(value).line);
-        ClusterError::Limit {
-            place: Place {
-                origin: self.origin.to_owned(),
-                line,
-            },
-            source,
-        }
+        ClusterError::Limit { place: Place { origin: self.origin.to_owned(), line }, source }
     }
 
     fn get(&self, path: &str) -> Option<&'a Spanned<DeValue<'a>>> {
@@ -126,12 +106,7 @@ impl<'a> Section<'a> {
             .table
             .into_iter()
             .flatten()
-            .map(|(name, _)| {
-                (
-                    name.span().start,
-                    format!("{}{}", self.prefix, name.get_ref()),
-                )
-            })
+            .map(|(name, _)| (name.span().start, format!("{}{}", self.prefix, name.get_ref())))
             .filter(|(_, path)| !key::PATHS.contains(&path.as_str()))
             .min();
         let Some((start, path)) = unknown else {
@@ -159,12 +134,7 @@ impl<'a> Section<'a> {
             DeValue::Array(_) => "an array",
             DeValue::Table(_) => "a table",
         };
-        ClusterError::WrongType {
-            place: self.place(value),
-            key: path,
-            expected,
-            found,
-        }
+        ClusterError::WrongType { place: self.place(value), key: path, expected, found }
     }
 
     fn place(&self, value: &Spanned<DeValue<'_>>) -> Place {

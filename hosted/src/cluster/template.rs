@@ -8,14 +8,7 @@ use super::{Cluster, key};
 
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
-    let Cluster {
-        name,
-        nodes,
-        wait,
-        mailbox,
-        lane,
-        restart,
-    } = cluster;
+    let Cluster { name, nodes, wait, mailbox, lane, restart } = cluster;
     format!(
         r#"# A Weft cluster. Every node is started from the same file.
 

@@ -23,10 +23,7 @@ fn refused(text: &str) -> ClusterError {
 
 #[test]
 fn the_template_is_the_defaults() {
-    assert_eq!(
-        parse(&Cluster::template()).expect("the template parses"),
-        Cluster::default()
-    );
+    assert_eq!(parse(&Cluster::template()).expect("the template parses"), Cluster::default());
 }
 
 #[test]
@@ -43,9 +40,7 @@ fn the_template_shows_every_key() {
         .iter()
         .flat_map(|(key, value)| {
             let below = value.as_table().into_iter().flat_map(|table| table.keys());
-            let below = below
-                .map(|leaf| format!("{key}.{leaf}"))
-                .collect::<Vec<_>>();
+            let below = below.map(|leaf| format!("{key}.{leaf}")).collect::<Vec<_>>();
             std::iter::once(key.clone()).chain(below)
         })
         .collect();
@@ -56,36 +51,17 @@ fn the_template_shows_every_key() {
 
 #[test]
 fn two_keys_are_enough() {
-    assert_eq!(
-        parse("name = \"weft\"\nnodes = 4").expect("two keys"),
-        Cluster::default()
-    );
+    assert_eq!(parse("name = \"weft\"\nnodes = 4").expect("two keys"), Cluster::default());
 }
 
 #[test]
 fn refusals_name_line_key_value_and_limit() {
     const TOP: &str = "name = \"t\"\nnodes = 4\n";
     for (text, cause, cure) in [
-        (
-            "nodes = 4",
-            "c.toml: the key name is missing",
-            "name = \"weft\"",
-        ),
-        (
-            "name = \"t\"",
-            "c.toml: the key nodes is missing",
-            "nodes = 4",
-        ),
-        (
-            "name = \"t\"\nnodes = 1",
-            "c.toml:2: nodes is 1, but must be 2 to 32",
-            "2 to 32",
-        ),
-        (
-            "name = \"T\"\nnodes = 4",
-            "c.toml:1: the cluster name \"T\" contains 'T'",
-            "a-z",
-        ),
+        ("nodes = 4", "c.toml: the key name is missing", "name = \"weft\""),
+        ("name = \"t\"", "c.toml: the key nodes is missing", "nodes = 4"),
+        ("name = \"t\"\nnodes = 1", "c.toml:2: nodes is 1, but must be 2 to 32", "2 to 32"),
+        ("name = \"T\"\nnodes = 4", "c.toml:1: the cluster name \"T\" contains 'T'", "a-z"),
         (
             &format!("{TOP}wait = \"sleep\""),
             "c.toml:3: wait is \"sleep\", but must be \"spin\", \"yield\" or \"futex\"",
@@ -127,27 +103,13 @@ fn refusals_name_line_key_value_and_limit() {
 fn unknown_keys_get_a_suggestion_at_every_level() {
     for (text, line, meant) in [
         ("nmae = \"t\"\nnodes = 4", 1, Some("name")),
-        (
-            "name = \"t\"\nnodes = 4\n[malbox]\nslots = 16",
-            3,
-            Some("mailbox"),
-        ),
-        (
-            "name = \"t\"\nnodes = 4\n[mailbox]\nslot = 16",
-            4,
-            Some("mailbox.slots"),
-        ),
-        (
-            "name = \"t\"\nnodes = 4\n[lane]\n\nwait = \"spin\"",
-            5,
-            Some("wait"),
-        ),
+        ("name = \"t\"\nnodes = 4\n[malbox]\nslots = 16", 3, Some("mailbox")),
+        ("name = \"t\"\nnodes = 4\n[mailbox]\nslot = 16", 4, Some("mailbox.slots")),
+        ("name = \"t\"\nnodes = 4\n[lane]\n\nwait = \"spin\"", 5, Some("wait")),
         ("name = \"t\"\nnodes = 4\nmailbox.colour = 1", 3, None),
     ] {
         match refused(text) {
-            ClusterError::Unknown {
-                place, suggestion, ..
-            } => {
+            ClusterError::Unknown { place, suggestion, .. } => {
                 assert_eq!((place.line, suggestion), (Some(line), meant), "{text}");
             }
             other => panic!("{text}: {other:?}"),
@@ -158,19 +120,12 @@ fn unknown_keys_get_a_suggestion_at_every_level() {
 #[test]
 fn the_first_unknown_key_of_the_file_is_named() {
     let error = refused("zebra = 1\naxe = 2");
-    assert!(
-        matches!(&error, ClusterError::Unknown { key, .. } if key == "zebra"),
-        "{error}"
-    );
+    assert!(matches!(&error, ClusterError::Unknown { key, .. } if key == "zebra"), "{error}");
 }
 
 #[test]
 fn what_is_not_toml_is_refused_with_its_line() {
-    for text in [
-        "name = \"t\"\nnodes = = 4",
-        "name = \"t\"\nname = \"u\"",
-        "\n\u{0}",
-    ] {
+    for text in ["name = \"t\"\nnodes = = 4", "name = \"t\"\nname = \"u\"", "\n\u{0}"] {
         let error = refused(text);
         assert!(
             matches!(&error, ClusterError::Syntax { place, .. } if place.line == Some(2)),
@@ -200,7 +155,7 @@ fn files_that_are_no_cluster_files_are_told_apart() {
 
 fn any_cluster() -> impl Strategy<Value = Cluster> {
     let name = "[a-z0-9][a-z0-9_-]{0,31}".prop_map(|name| name.parse().expect("a legal name"));
-    let wait = prop::sample::select(WaitStrategy::ALL.to_vec());
+    let wait = prop::sample::select(Wait::ALL.to_vec());
     let mailbox = (4_u32..=12, 8_usize..=4000, 100_u64..=10_000_000).prop_map(
         |(slots_log2, message_len, stall_after_us)| Mailbox {
             slots: 1 << slots_log2,
@@ -208,9 +163,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
             stall_after_us,
         },
     );
-    let lane = (3_u32..=10).prop_map(|slots_log2| Lane {
-        slots: 1 << slots_log2,
-    });
+    let lane = (3_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
     let restart =
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
     (name, 2_usize..=32, wait, mailbox, lane, restart).prop_map(

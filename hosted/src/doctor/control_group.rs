@@ -51,10 +51,7 @@ impl ControlGroup {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Self {
-            processors,
-            free_bytes,
-        }
+        Self { processors, free_bytes }
     }
 }
 
@@ -156,10 +153,7 @@ mod tests {
             ),
             (
                 "1:cpu:/\n",
-                &[
-                    ("cpu/cpu.cfs_quota_us", "-1\n"),
-                    ("cpu/cpu.cfs_period_us", "100000\n"),
-                ][..],
+                &[("cpu/cpu.cfs_quota_us", "-1\n"), ("cpu/cpu.cfs_period_us", "100000\n")][..],
                 None,
                 None,
             ),
@@ -168,14 +162,7 @@ mod tests {
             let scratch = Scratch::new();
             write(scratch.path(), files);
             let found = ControlGroup::of(membership, scratch.path());
-            assert_eq!(
-                found,
-                ControlGroup {
-                    processors,
-                    free_bytes
-                },
-                "{membership}"
-            );
+            assert_eq!(found, ControlGroup { processors, free_bytes }, "{membership}");
         }
     }
 }

@@ -4,7 +4,8 @@
 //! segments is the business of the fabric. All nodes are taken to run on this one machine, which is
 //! the most that a machine is asked for.
 
-use crate::cluster::{Cluster, WaitStrategy};
+use crate::cluster::Cluster;
+use crate::shm::Wait;
 
 /// What a cluster asks of the machine, all of its nodes on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub(super) struct Demand {
     /// Processes that poll.
     pub(super) nodes: usize,
     /// How they poll.
-    pub(super) wait: WaitStrategy,
+    pub(super) wait: Wait,
     /// Files that one process has open.
     pub(super) open_files: u64,
     /// Shared memory of all nodes together.

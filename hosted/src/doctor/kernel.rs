@@ -40,12 +40,8 @@ struct Feature {
 impl Kernel {
     pub(super) fn probe() -> Self {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let feature = |subject, purpose, since, outcome| Feature {
-            subject,
-            purpose,
-            since,
-            outcome,
-        };
+        let feature =
+            |subject, purpose, since, outcome| Feature { subject, purpose, since, outcome };
         Self {
             release: release.trim().to_owned(),
             features: [
@@ -67,23 +63,14 @@ impl Kernel {
                     "5.3",
                     open_process_handle(),
                 ),
-                feature(
-                    "futex",
-                    "a node that sleeps cannot be woken",
-                    "2.6",
-                    use_futex(),
-                ),
+                feature("futex", "a node that sleeps cannot be woken", "2.6", use_futex()),
             ],
         }
     }
 }
 
 pub(super) fn advise(kernel: &Kernel) -> Vec<Finding> {
-    let release = if kernel.release.is_empty() {
-        "unknown"
-    } else {
-        &kernel.release
-    };
+    let release = if kernel.release.is_empty() { "unknown" } else { &kernel.release };
     let features = kernel.features.iter().map(|feature| match feature.outcome {
         Ok(()) => Finding::good(feature.subject, "works"),
         Err(errno) => Finding::missing(feature.subject, format!("fails: {errno}"))
@@ -94,18 +81,14 @@ pub(super) fn advise(kernel: &Kernel) -> Vec<Finding> {
                 "allow it in the seccomp filter or security policy of this container".to_owned()
             }),
     });
-    std::iter::once(Finding::good("kernel", release))
-        .chain(features)
-        .collect()
+    std::iter::once(Finding::good("kernel", release)).chain(features).collect()
 }
 
 fn seal_memory() -> Result<(), Errno> {
     const LEN: u64 = 4096;
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    let memory = rustix::fs::memfd_create(
-        "weft-doctor",
-        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
-    )?;
+    let memory =
+        rustix::fs::memfd_create("weft-doctor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::fallocate(&memory, FallocateFlags::empty(), 0, LEN)?;
     rustix::fs::fcntl_add_seals(&memory, seals)?;
     match rustix::fs::ftruncate(&memory, 0) {
@@ -128,12 +111,7 @@ fn pass_descriptor() -> Result<(), Errno> {
     if !control.push(SendAncillaryMessage::ScmRights(&passed)) {
         return Err(Errno::NOBUFS);
     }
-    rustix::net::sendmsg(
-        &here,
-        &[IoSlice::new(b"w")],
-        &mut control,
-        SendFlags::empty(),
-    )?;
+    rustix::net::sendmsg(&here, &[IoSlice::new(b"w")], &mut control, SendFlags::empty())?;
 
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -151,11 +129,7 @@ fn pass_descriptor() -> Result<(), Errno> {
             _ => 0,
         })
         .sum();
-    if arrived == 1 {
-        Ok(())
-    } else {
-        Err(Errno::NOTSUP)
-    }
+    if arrived == 1 { Ok(()) } else { Err(Errno::NOTSUP) }
 }
 
 fn open_process_handle() -> Result<(), Errno> {
@@ -179,12 +153,7 @@ mod tests {
 
     #[test]
     fn a_failed_feature_is_missing_with_the_cure_that_fits_its_error() {
-        let feature = |subject, outcome| Feature {
-            subject,
-            purpose: "p",
-            since: "5.3",
-            outcome,
-        };
+        let feature = |subject, outcome| Feature { subject, purpose: "p", since: "5.3", outcome };
         let kernel = Kernel {
             release: "4.19".to_owned(),
             features: [

@@ -28,23 +28,14 @@ impl Limits {
     pub(super) fn probe() -> Self {
         let bound = |resource| {
             let limit = getrlimit(resource);
-            Bound {
-                soft: limit.current,
-                hard: limit.maximum,
-            }
+            Bound { soft: limit.current, hard: limit.maximum }
         };
-        Self {
-            open_files: bound(Resource::Nofile),
-            locked_bytes: bound(Resource::Memlock),
-        }
+        Self { open_files: bound(Resource::Nofile), locked_bytes: bound(Resource::Memlock) }
     }
 }
 
 pub(super) fn advise(limits: &Limits, demand: &Demand) -> [Finding; 2] {
-    [
-        open_files(limits.open_files, demand),
-        locked_memory(limits.locked_bytes, demand),
-    ]
+    [open_files(limits.open_files, demand), locked_memory(limits.locked_bytes, demand)]
 }
 
 fn open_files(bound: Bound, demand: &Demand) -> Finding {
@@ -59,10 +50,7 @@ fn open_files(bound: Bound, demand: &Demand) -> Finding {
         format!("raise `nofile` to {needed} in /etc/security/limits.conf and log in again")
     };
     Finding::missing(SUBJECT, shown(bound.soft))
-        .because(format!(
-            "a process of a cluster of {} has {needed} files open",
-            demand.nodes
-        ))
+        .because(format!("a process of a cluster of {} has {needed} files open", demand.nodes))
         .cured_by(cure)
 }
 
@@ -94,65 +82,28 @@ fn shown(bound: Option<u64>) -> String {
 }
 
 fn kib(bound: Option<u64>) -> String {
-    bound.map_or_else(
-        || "unlimited".to_owned(),
-        |bytes| format!("{} KiB", bytes / 1024),
-    )
+    bound.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KiB", bytes / 1024))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::WaitStrategy;
     use crate::doctor::Verdict;
+    use crate::shm::Wait;
 
     #[test]
     fn limits_are_judged_by_what_the_cluster_needs() {
-        let demand = Demand {
-            nodes: 4,
-            wait: WaitStrategy::Futex,
-            open_files: 40,
-            segment_bytes: 64 * 1024,
-        };
+        let demand =
+            Demand { nodes: 4, wait: Wait::Futex, open_files: 40, segment_bytes: 64 * 1024 };
         for (judge, soft, hard, verdict, cure) in [
-            (
-                open_files as fn(Bound, &Demand) -> Finding,
-                Some(40),
-                Some(40),
-                Verdict::Good,
-                "",
-            ),
+            (open_files as fn(Bound, &Demand) -> Finding, Some(40), Some(40), Verdict::Good, ""),
             (open_files, None, None, Verdict::Good, ""),
-            (
-                open_files,
-                Some(39),
-                Some(40),
-                Verdict::Missing,
-                "ulimit -n 40",
-            ),
-            (
-                open_files,
-                Some(39),
-                Some(39),
-                Verdict::Missing,
-                "limits.conf",
-            ),
+            (open_files, Some(39), Some(40), Verdict::Missing, "ulimit -n 40"),
+            (open_files, Some(39), Some(39), Verdict::Missing, "limits.conf"),
             (locked_memory, None, None, Verdict::Good, ""),
             (locked_memory, Some(64 * 1024), None, Verdict::Good, ""),
-            (
-                locked_memory,
-                Some(1),
-                None,
-                Verdict::Warning,
-                "ulimit -l 64",
-            ),
-            (
-                locked_memory,
-                Some(1),
-                Some(1),
-                Verdict::Warning,
-                "limits.conf",
-            ),
+            (locked_memory, Some(1), None, Verdict::Warning, "ulimit -l 64"),
+            (locked_memory, Some(1), Some(1), Verdict::Warning, "limits.conf"),
         ] {
             let finding = judge(Bound { soft, hard }, &demand);
             assert_eq!(finding.verdict, verdict, "{finding:?}");

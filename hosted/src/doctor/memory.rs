@@ -24,11 +24,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn probe(group: &ControlGroup) -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
-        Self::of(
-            &read("/proc/meminfo"),
-            &read("/proc/sys/vm/overcommit_memory"),
-            group,
-        )
+        Self::of(&read("/proc/meminfo"), &read("/proc/sys/vm/overcommit_memory"), group)
     }
 
     fn of(meminfo: &str, overcommit: &str, group: &ControlGroup) -> Self {
@@ -40,11 +36,7 @@ impl Memory {
             }
             _ => None,
         };
-        Self {
-            available: bytes("MemAvailable"),
-            uncommitted,
-            granted: group.free_bytes,
-        }
+        Self { available: bytes("MemAvailable"), uncommitted, granted: group.free_bytes }
     }
 }
 
@@ -52,21 +44,9 @@ pub(super) fn advise(memory: &Memory, demand: &Demand) -> Finding {
     const SUBJECT: &str = "memory";
     let needed = demand.segment_bytes;
     let bounds = [
-        (
-            memory.available,
-            "the machine",
-            "end other programs or add memory",
-        ),
-        (
-            memory.granted,
-            "the control group",
-            "raise the memory limit of this container",
-        ),
-        (
-            memory.uncommitted,
-            "the commit limit",
-            "raise vm.overcommit_ratio with sysctl",
-        ),
+        (memory.available, "the machine", "end other programs or add memory"),
+        (memory.granted, "the control group", "raise the memory limit of this container"),
+        (memory.uncommitted, "the commit limit", "raise vm.overcommit_ratio with sysctl"),
     ];
     let tightest = bounds
         .into_iter()
@@ -90,9 +70,7 @@ pub(super) fn advise(memory: &Memory, demand: &Demand) -> Finding {
             "segments of {} nodes are allocated in full; {whose} sets the bound",
             demand.nodes
         ))
-        .cured_by(format!(
-            "{cure}, or lower mailbox.slots or mailbox.message_len"
-        ))
+        .cured_by(format!("{cure}, or lower mailbox.slots or mailbox.message_len"))
 }
 
 fn field_kib(meminfo: &str, key: &str) -> Option<u64> {
@@ -111,8 +89,8 @@ fn mib(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::WaitStrategy;
     use crate::doctor::Verdict;
+    use crate::shm::Wait;
 
     const MEMINFO: &str = "\
 MemTotal:       8000 kB
@@ -123,17 +101,10 @@ Committed_AS:   2500 kB
 
     #[test]
     fn the_commit_limit_counts_only_when_it_is_enforced() {
-        let group = ControlGroup {
-            processors: None,
-            free_bytes: Some(7),
-        };
+        let group = ControlGroup { processors: None, free_bytes: Some(7) };
         for (overcommit, uncommitted) in [("0\n", None), ("1\n", None), ("2\n", Some(500 * 1024))] {
             let memory = Memory::of(MEMINFO, overcommit, &group);
-            let expected = Memory {
-                available: Some(4000 * 1024),
-                uncommitted,
-                granted: Some(7),
-            };
+            let expected = Memory { available: Some(4000 * 1024), uncommitted, granted: Some(7) };
             assert_eq!(memory, expected);
         }
         assert_eq!(
@@ -145,40 +116,16 @@ Committed_AS:   2500 kB
     #[test]
     fn the_tightest_bound_is_judged() {
         const NEEDED: u64 = 1000;
-        let demand = Demand {
-            nodes: 4,
-            wait: WaitStrategy::Futex,
-            open_files: 0,
-            segment_bytes: NEEDED,
-        };
+        let demand = Demand { nodes: 4, wait: Wait::Futex, open_files: 0, segment_bytes: NEEDED };
         for (available, granted, uncommitted, verdict, whose) in [
             (Some(2000), None, None, Verdict::Good, ""),
             (Some(1999), None, None, Verdict::Warning, "the machine"),
             (Some(999), None, None, Verdict::Missing, "the machine"),
-            (
-                Some(9000),
-                Some(10),
-                None,
-                Verdict::Missing,
-                "the control group",
-            ),
-            (
-                Some(9000),
-                Some(9000),
-                Some(0),
-                Verdict::Missing,
-                "the commit limit",
-            ),
+            (Some(9000), Some(10), None, Verdict::Missing, "the control group"),
+            (Some(9000), Some(9000), Some(0), Verdict::Missing, "the commit limit"),
             (None, None, None, Verdict::Warning, "the kernel"),
         ] {
-            let finding = advise(
-                &Memory {
-                    available,
-                    uncommitted,
-                    granted,
-                },
-                &demand,
-            );
+            let finding = advise(&Memory { available, uncommitted, granted }, &demand);
             assert_eq!(finding.verdict, verdict, "{finding:?}");
             assert!(finding.cause.contains(whose), "{finding:?}");
         }

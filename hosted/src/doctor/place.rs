@@ -24,17 +24,11 @@ pub(super) fn probe() -> Result<Place, RuntimeDirError> {
     let path = choose(&Environment::read())?;
     if is_absent(&path) {
         check_can_be_made(&path)?;
-        return Ok(Place {
-            path,
-            clusters: Vec::new(),
-        });
+        return Ok(Place { path, clusters: Vec::new() });
     }
     let dir = RuntimeDir::open()?;
     let clusters = dir.list()?;
-    Ok(Place {
-        path: dir.path().to_owned(),
-        clusters,
-    })
+    Ok(Place { path: dir.path().to_owned(), clusters })
 }
 
 pub(super) fn advise(place: &Result<Place, RuntimeDirError>) -> Finding {
@@ -48,10 +42,7 @@ pub(super) fn advise(place: &Result<Place, RuntimeDirError>) -> Finding {
         }
     };
     let names = |wanted: Liveness| -> Vec<&str> {
-        let chosen = place
-            .clusters
-            .iter()
-            .filter(|(_, liveness)| *liveness == wanted);
+        let chosen = place.clusters.iter().filter(|(_, liveness)| *liveness == wanted);
         chosen.map(|(name, _)| name.as_str()).collect()
     };
     let alive = names(Liveness::Alive);
@@ -64,27 +55,18 @@ pub(super) fn advise(place: &Result<Place, RuntimeDirError>) -> Finding {
     match dead.as_slice() {
         [] => Finding::good(SUBJECT, found),
         [first, ..] => Finding::warning(SUBJECT, found)
-            .because(format!(
-                "killed clusters left their files behind: {}",
-                dead.join(", ")
-            ))
-            .cured_by(format!(
-                "run `weft up --name {first}`, which clears them away"
-            )),
+            .because(format!("killed clusters left their files behind: {}", dead.join(", ")))
+            .cured_by(format!("run `weft up --name {first}`, which clears them away")),
     }
 }
 
 fn is_absent(path: &Path) -> bool {
-    path.symlink_metadata()
-        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 fn check_can_be_made(path: &Path) -> Result<(), RuntimeDirError> {
     // The root is always there.
-    let nearest = path
-        .ancestors()
-        .find(|level| !is_absent(level))
-        .unwrap_or(path);
+    let nearest = path.ancestors().find(|level| !is_absent(level)).unwrap_or(path);
     access(nearest, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| RuntimeDirError::System {
         action: "create",
         path: path.to_owned(),
@@ -102,10 +84,7 @@ mod tests {
             let name = name.parse().expect("a legal name");
             (name, *liveness)
         });
-        Place {
-            path: PathBuf::from("/run/weft"),
-            clusters: clusters.collect(),
-        }
+        Place { path: PathBuf::from("/run/weft"), clusters: clusters.collect() }
     }
 
     #[test]
@@ -113,24 +92,14 @@ mod tests {
         let unusable = Err(RuntimeDirError::NoPlace);
         for (place, verdict, found, cure) in [
             (Ok(place(&[])), Verdict::Good, "/run/weft", ""),
-            (
-                Ok(place(&[("a", Liveness::Alive)])),
-                Verdict::Good,
-                "/run/weft, running: a",
-                "",
-            ),
+            (Ok(place(&[("a", Liveness::Alive)])), Verdict::Good, "/run/weft, running: a", ""),
             (
                 Ok(place(&[("a", Liveness::Alive), ("b", Liveness::Dead)])),
                 Verdict::Warning,
                 "/run/weft, running: a",
                 "weft up --name b",
             ),
-            (
-                unusable,
-                Verdict::Missing,
-                "cannot be used",
-                "WEFT_RUNTIME_DIR",
-            ),
+            (unusable, Verdict::Missing, "cannot be used", "WEFT_RUNTIME_DIR"),
         ] {
             let finding = advise(&place);
             assert_eq!((finding.verdict, finding.found.as_str()), (verdict, found));
@@ -146,15 +115,6 @@ mod tests {
         let file = scratch.path().join("file");
         std::fs::write(&file, "").expect("the directory is ours");
         let error = check_can_be_made(&file.join("weft")).expect_err("below a file");
-        assert!(
-            matches!(
-                error,
-                RuntimeDirError::System {
-                    action: "create",
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, RuntimeDirError::System { action: "create", .. }), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use std::{fs, thread};
 use super::Finding;
 use super::control_group::ControlGroup;
 use super::demand::Demand;
-use crate::cluster::WaitStrategy;
+use crate::shm::Wait;
 
 /// The processors of this machine, as far as this process sees them.
 pub(super) struct Processors {
@@ -31,22 +31,13 @@ impl Processors {
             Err(_) => thread::available_parallelism().map_or(1, usize::from),
         };
         let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let busy = load
-            .split_whitespace()
-            .next()
-            .and_then(|minute| minute.parse().ok());
-        Self {
-            allowed,
-            quota: group.processors,
-            busy: busy.unwrap_or(0.0),
-            crc: has_crc(),
-        }
+        let busy = load.split_whitespace().next().and_then(|minute| minute.parse().ok());
+        Self { allowed, quota: group.processors, busy: busy.unwrap_or(0.0), crc: has_crc() }
     }
 
     /// How many threads can run at the same time.
     fn usable(&self) -> usize {
-        self.quota
-            .map_or(self.allowed, |quota| self.allowed.min(quota as usize))
+        self.quota.map_or(self.allowed, |quota| self.allowed.min(quota as usize))
     }
 
     fn idle(&self) -> usize {
@@ -55,20 +46,12 @@ impl Processors {
 }
 
 pub(super) fn advise(processors: &Processors, demand: &Demand) -> [Finding; 4] {
-    [
-        count(processors),
-        quota(processors),
-        wait(processors, demand),
-        crc(processors.crc),
-    ]
+    [count(processors), quota(processors), wait(processors, demand), crc(processors.crc)]
 }
 
 fn count(processors: &Processors) -> Finding {
     const SUBJECT: &str = "processors";
-    let found = format!(
-        "{} allowed, {:.1} busy",
-        processors.allowed, processors.busy
-    );
+    let found = format!("{} allowed, {:.1} busy", processors.allowed, processors.busy);
     if processors.allowed >= 2 {
         return Finding::good(SUBJECT, found);
     }
@@ -81,10 +64,9 @@ fn quota(processors: &Processors) -> Finding {
     const SUBJECT: &str = "processor quota";
     match processors.quota {
         None => Finding::good(SUBJECT, "none"),
-        Some(quota) if quota >= processors.allowed as f64 => Finding::good(
-            SUBJECT,
-            format!("{quota:.1} processors, not less than allowed"),
-        ),
+        Some(quota) if quota >= processors.allowed as f64 => {
+            Finding::good(SUBJECT, format!("{quota:.1} processors, not less than allowed"))
+        }
         Some(quota) => Finding::warning(SUBJECT, format!("{quota:.1} processors"))
             .because("once it is used up all nodes stop for some ms, which looks like a hung peer")
             .cured_by("raise the cpu limit of this container or control group"),
@@ -108,29 +90,26 @@ fn wait(processors: &Processors, demand: &Demand) -> Finding {
     if fitting == configured {
         return Finding::good(SUBJECT, configured.as_str());
     }
-    Finding::good(
-        SUBJECT,
-        format!("{configured}; here {fitting} would be faster"),
-    )
+    Finding::good(SUBJECT, format!("{configured}; here {fitting} would be faster"))
 }
 
 /// The fastest strategy that does not take processors from the nodes themselves.
-fn fitting_wait(processors: &Processors, nodes: usize) -> WaitStrategy {
+fn fitting_wait(processors: &Processors, nodes: usize) -> Wait {
     // One more than the nodes, for all that is not a node.
     if processors.idle() > nodes {
-        WaitStrategy::Spin
+        Wait::Spin
     } else if processors.usable() >= nodes {
-        WaitStrategy::Yield
+        Wait::Yield
     } else {
-        WaitStrategy::Futex
+        Wait::Futex
     }
 }
 
-fn greed(wait: WaitStrategy) -> u8 {
+fn greed(wait: Wait) -> u8 {
     match wait {
-        WaitStrategy::Futex => 0,
-        WaitStrategy::Yield => 1,
-        WaitStrategy::Spin => 2,
+        Wait::Futex => 0,
+        Wait::Yield => 1,
+        Wait::Spin => 2,
     }
 }
 
@@ -161,18 +140,13 @@ fn has_crc() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use WaitStrategy::{Futex, Spin, Yield};
+    use Wait::{Futex, Spin, Yield};
 
     use super::*;
     use crate::doctor::Verdict;
 
     fn processors(allowed: usize, quota: Option<f64>, busy: f64) -> Processors {
-        Processors {
-            allowed,
-            quota,
-            busy,
-            crc: true,
-        }
+        Processors { allowed, quota, busy, crc: true }
     }
 
     #[test]
@@ -203,12 +177,7 @@ mod tests {
             (2, Yield, Verdict::Good, "yield"),
             (2, Futex, Verdict::Good, "futex; here yield would be faster"),
         ] {
-            let demand = Demand {
-                nodes,
-                wait,
-                open_files: 0,
-                segment_bytes: 0,
-            };
+            let demand = Demand { nodes, wait, open_files: 0, segment_bytes: 0 };
             let finding = super::wait(&two, &demand);
             assert_eq!((finding.verdict, finding.found.as_str()), (verdict, found));
         }

@@ -11,13 +11,9 @@ use super::Finding;
 /// The names of all devices, sorted.
 pub(super) fn probe() -> Vec<String> {
     // No such directory means that no driver is loaded, and so that there is no device.
-    let entries = fs::read_dir("/sys/class/infiniband")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let entries = fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort_unstable();
     names
 }
@@ -41,9 +37,6 @@ mod tests {
     fn no_device_is_no_obstacle() {
         assert_eq!(advise(&[]).verdict, Verdict::Warning);
         let finding = advise(&["mlx5_0".to_owned(), "rxe0".to_owned()]);
-        assert_eq!(
-            (finding.verdict, finding.found.as_str()),
-            (Verdict::Good, "mlx5_0, rxe0")
-        );
+        assert_eq!((finding.verdict, finding.found.as_str()), (Verdict::Good, "mlx5_0, rxe0"));
     }
 }

@@ -10,19 +10,10 @@ use super::{Report, Verdict};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self
-            .findings
-            .iter()
-            .map(|finding| finding.subject.len())
-            .max()
-            .unwrap_or(0);
+        let width = self.findings.iter().map(|finding| finding.subject.len()).max().unwrap_or(0);
         for finding in &self.findings {
             let verdict = word(finding.verdict);
-            writeln!(
-                f,
-                "{verdict:7}  {:width$}  {}",
-                finding.subject, finding.found
-            )?;
+            writeln!(f, "{verdict:7}  {:width$}  {}", finding.subject, finding.found)?;
             if finding.verdict > Verdict::Good {
                 writeln!(f, "         cause: {}", finding.cause)?;
                 writeln!(f, "         cure:  {}", finding.cure)?;
@@ -49,9 +40,7 @@ mod tests {
     fn findings_align_and_explain_themselves() {
         let report = Report::new(vec![
             Finding::good("kernel", "6.1"),
-            Finding::warning("rdma devices", "none")
-                .because("why")
-                .cured_by("how"),
+            Finding::warning("rdma devices", "none").because("why").cured_by("how"),
         ]);
         assert_eq!(
             report.to_string(),

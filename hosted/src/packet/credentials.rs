@@ -25,11 +25,7 @@ pub struct Credentials {
 
 impl Credentials {
     pub(super) fn of_peer(socket: BorrowedFd<'_>) -> Result<Self, PacketError> {
-        let mut raw = libc::ucred {
-            pid: 0,
-            uid: 0,
-            gid: 0,
-        };
+        let mut raw = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut len = size_of::<libc::ucred>() as libc::socklen_t;
         // rustix keeps the pid as a non-zero number, which the kernel does not promise: a peer
         // outside our pid namespace has pid 0.
@@ -47,14 +43,8 @@ impl Credentials {
         if status != 0 {
             let errno = Errno::from_io_error(&std::io::Error::last_os_error());
             let errno = errno.expect("last_os_error carries an errno");
-            return Err(PacketError::Os {
-                call: "getsockopt SO_PEERCRED",
-                errno,
-            });
+            return Err(PacketError::Os { call: "getsockopt SO_PEERCRED", errno });
         }
-        Ok(Self {
-            uid: raw.uid,
-            pid: Pid::from_raw(raw.pid),
-        })
+        Ok(Self { uid: raw.uid, pid: Pid::from_raw(raw.pid) })
     }
 }

@@ -89,11 +89,7 @@ impl fmt::Display for PacketError {
             Self::Closed => f.write_str("the peer closed the connection"),
             Self::TimedOut { call, timeout } => write!(f, "{call}: timed out after {timeout:?}"),
             Self::TooLong { len } => {
-                write!(
-                    f,
-                    "send: value of {len} bytes is over the limit of {}",
-                    Packet::MAX_LEN
-                )
+                write!(f, "send: value of {len} bytes is over the limit of {}", Packet::MAX_LEN)
             }
             Self::TooManyDescriptors { count } => {
                 let max = Packet::MAX_DESCRIPTORS;
@@ -102,20 +98,13 @@ impl fmt::Display for PacketError {
             Self::Encode(error) => write!(f, "send: value does not encode: {error}"),
             Self::Decode(error) => write!(f, "receive: malformed packet: {error}"),
             Self::TruncatedData => {
-                write!(
-                    f,
-                    "receive: packet is over the limit of {} bytes",
-                    Packet::MAX_LEN
-                )
+                write!(f, "receive: packet is over the limit of {} bytes", Packet::MAX_LEN)
             }
             Self::TruncatedDescriptors => {
                 f.write_str("receive: descriptors were cut off (is the limit on open files met?)")
             }
             Self::ForeignUser { peer_uid, own_uid } => {
-                write!(
-                    f,
-                    "authorize: peer runs as user {peer_uid}, this process as {own_uid}"
-                )
+                write!(f, "authorize: peer runs as user {peer_uid}, this process as {own_uid}")
             }
             Self::NotPacketSocket => f.write_str("adopt: not a Unix socket for packets"),
             Self::Bind { path, errno } => write!(f, "bind {}: {errno}", path.display()),

@@ -33,10 +33,7 @@ impl Listener {
     /// # Errors
     /// [`PacketError::Bind`], with EADDRINUSE if the file exists.
     pub fn bind(path: &Path) -> Result<Self, PacketError> {
-        let refused = |errno| PacketError::Bind {
-            path: path.to_path_buf(),
-            errno,
-        };
+        let refused = |errno| PacketError::Bind { path: path.to_path_buf(), errno };
         // Non-blocking, because a connection seen by poll may be accepted by another thread.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
@@ -59,10 +56,7 @@ impl Listener {
             }
             let ready = await_events(self.as_fd(), PollFlags::IN, deadline);
             if ready.map_err(PacketError::os("poll"))? == Readiness::TimedOut {
-                return Err(PacketError::TimedOut {
-                    call: "accept",
-                    timeout,
-                });
+                return Err(PacketError::TimedOut { call: "accept", timeout });
             }
         }
     }
@@ -78,10 +72,7 @@ impl Listener {
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(errno) => {
-                    return Err(PacketError::Os {
-                        call: "accept",
-                        errno,
-                    });
+                    return Err(PacketError::Os { call: "accept", errno });
                 }
             }
         }

@@ -75,10 +75,7 @@ impl Socket {
     /// [`PacketError::Connect`] if nobody listens there, [`PacketError::TimedOut`] if the
     /// listener's backlog stayed full.
     pub fn connect(path: &Path, timeout: Duration) -> Result<Self, PacketError> {
-        let refused = |errno| PacketError::Connect {
-            path: path.to_path_buf(),
-            errno,
-        };
+        let refused = |errno| PacketError::Connect { path: path.to_path_buf(), errno };
         let address = SocketAddrUnix::new(path).map_err(refused)?;
         let deadline = Deadline::after(timeout);
         let family = AddressFamily::UNIX;
@@ -94,10 +91,7 @@ impl Socket {
             match connect(&fd, &address) {
                 Ok(()) => return Self::from_fd(fd),
                 Err(Errno::AGAIN | Errno::INTR) if deadline.has_passed() => {
-                    return Err(PacketError::TimedOut {
-                        call: "connect",
-                        timeout,
-                    });
+                    return Err(PacketError::TimedOut { call: "connect", timeout });
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(errno) => return Err(refused(errno)),
@@ -134,10 +128,7 @@ impl Socket {
                     return Err(PacketError::Closed);
                 }
                 Err(errno) => {
-                    return Err(PacketError::Os {
-                        call: "sendmsg",
-                        errno,
-                    });
+                    return Err(PacketError::Os { call: "sendmsg", errno });
                 }
             }
         }
@@ -178,10 +169,7 @@ impl Socket {
                 // A peer that closes without reading all we sent resets the connection. The
                 // reset is reported once, ahead of what the peer itself sent before; that is
                 // still queued, and the end comes after it.
-                Err(PacketError::Os {
-                    errno: Errno::INTR | Errno::CONNRESET,
-                    ..
-                }) => {}
+                Err(PacketError::Os { errno: Errno::INTR | Errno::CONNRESET, .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -223,10 +211,7 @@ impl Socket {
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() {
             let pushed = control.push(SendAncillaryMessage::ScmRights(fds));
-            assert!(
-                pushed,
-                "the control buffer holds the most descriptors of a packet"
-            );
+            assert!(pushed, "the control buffer holds the most descriptors of a packet");
         }
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         sendmsg(&self.fd, &[IoSlice::new(bytes)], &mut control, flags).map(drop)
@@ -243,10 +228,7 @@ impl Socket {
             Ok(received) => received,
             Err(Errno::AGAIN) => return Ok(None),
             Err(errno) => {
-                return Err(PacketError::Os {
-                    call: "recvmsg",
-                    errno,
-                });
+                return Err(PacketError::Os { call: "recvmsg", errno });
             }
         };
         let mut fds = Vec::new();
@@ -278,10 +260,7 @@ impl Socket {
         match await_events(self.as_fd(), events, deadline) {
             Ok(Readiness::Ready) => Ok(()),
             Ok(Readiness::TimedOut) => Err(PacketError::TimedOut { call, timeout }),
-            Err(errno) => Err(PacketError::Os {
-                call: "poll",
-                errno,
-            }),
+            Err(errno) => Err(PacketError::Os { call: "poll", errno }),
         }
     }
 }

@@ -18,10 +18,7 @@ struct Greeting {
 }
 
 fn greeting() -> Greeting {
-    Greeting {
-        name: "weft".into(),
-        rank: 3,
-    }
+    Greeting { name: "weft".into(), rank: 3 }
 }
 
 fn send_raw(socket: &Socket, bytes: &[u8]) {
@@ -50,8 +47,7 @@ impl Drop for SocketPath {
 fn value_and_descriptors_arrive_together() {
     let (left, right) = Socket::pair().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
-    left.send(&greeting(), &[reader.as_fd(), writer.as_fd()], SOON)
-        .unwrap();
+    left.send(&greeting(), &[reader.as_fd(), writer.as_fd()], SOON).unwrap();
 
     let (value, mut fds): (Greeting, _) = right.recv(SOON).unwrap();
     assert_eq!(value, greeting());
@@ -73,10 +69,7 @@ fn most_descriptors_pass_and_one_more_is_refused() {
     let (reader, _writer) = std::io::pipe().unwrap();
     let fds: Vec<BorrowedFd<'_>> = vec![reader.as_fd(); Packet::MAX_DESCRIPTORS + 1];
     let error = left.send(&1, &fds, SOON).unwrap_err();
-    assert!(matches!(
-        error,
-        PacketError::TooManyDescriptors { count: 254 }
-    ));
+    assert!(matches!(error, PacketError::TooManyDescriptors { count: 254 }));
 
     left.send(&2, &fds[1..], SOON).unwrap();
     let (value, fds): (u8, Vec<OwnedFd>) = right.recv(SOON).unwrap();
@@ -102,10 +95,7 @@ fn oversized_packet_of_a_peer_is_refused_and_the_next_one_arrives() {
     send_raw(&left, &vec![b'1'; Packet::MAX_LEN + 1]);
     left.send(&7, &[], SOON).unwrap();
 
-    assert!(matches!(
-        right.recv::<u8>(SOON),
-        Err(PacketError::TruncatedData)
-    ));
+    assert!(matches!(right.recv::<u8>(SOON), Err(PacketError::TruncatedData)));
     assert_eq!(right.recv::<u8>(SOON).unwrap().0, 7);
 }
 
@@ -118,10 +108,7 @@ fn malformed_packet_is_refused_and_the_next_one_arrives() {
 
     let error = right.recv::<Greeting>(SOON).unwrap_err();
     assert!(error.to_string().contains("EOF while parsing"), "{error}");
-    assert!(matches!(
-        right.recv::<Greeting>(SOON),
-        Err(PacketError::Decode(_))
-    ));
+    assert!(matches!(right.recv::<Greeting>(SOON), Err(PacketError::Decode(_))));
     assert_eq!(right.recv::<Greeting>(SOON).unwrap().0, greeting());
 }
 
@@ -132,10 +119,7 @@ fn descriptors_of_a_malformed_packet_are_closed() {
     left.send(&"not a number", &[writer.as_fd()], SOON).unwrap();
     drop(writer);
 
-    assert!(matches!(
-        right.recv::<u8>(SOON),
-        Err(PacketError::Decode(_))
-    ));
+    assert!(matches!(right.recv::<u8>(SOON), Err(PacketError::Decode(_))));
     // The pipe ends only when no writer is left anywhere.
     assert_eq!(std::io::read_to_string(reader).unwrap(), "");
 }
@@ -148,10 +132,7 @@ fn last_words_arrive_before_the_end_even_after_a_reset() {
     drop(right);
 
     assert_eq!(left.recv::<String>(SOON).unwrap().0, "last words");
-    assert!(matches!(
-        left.recv::<String>(SOON),
-        Err(PacketError::Closed)
-    ));
+    assert!(matches!(left.recv::<String>(SOON), Err(PacketError::Closed)));
     assert!(matches!(left.send(&1, &[], SOON), Err(PacketError::Closed)));
 }
 
@@ -214,33 +195,15 @@ fn peer_is_this_user_and_this_process() {
 fn taken_path_and_missing_path_are_named() {
     let path = SocketPath::new("taken");
     let missing = Socket::connect(&path.0, SOON).unwrap_err();
-    assert!(matches!(
-        missing,
-        PacketError::Connect {
-            errno: Errno::NOENT,
-            ..
-        }
-    ));
+    assert!(matches!(missing, PacketError::Connect { errno: Errno::NOENT, .. }));
     let listener = Listener::bind(&path.0).unwrap();
     assert!(listener.try_accept().unwrap().is_none());
     let taken = Listener::bind(&path.0).unwrap_err();
-    assert!(matches!(
-        taken,
-        PacketError::Bind {
-            errno: Errno::ADDRINUSE,
-            ..
-        }
-    ));
+    assert!(matches!(taken, PacketError::Bind { errno: Errno::ADDRINUSE, .. }));
     assert!(taken.to_string().contains("taken.sock"), "{taken}");
     drop(listener);
     let stale = Socket::connect(&path.0, SOON).unwrap_err();
-    assert!(matches!(
-        stale,
-        PacketError::Connect {
-            errno: Errno::CONNREFUSED,
-            ..
-        }
-    ));
+    assert!(matches!(stale, PacketError::Connect { errno: Errno::CONNREFUSED, .. }));
 }
 
 #[test]
@@ -256,13 +219,7 @@ fn full_backlog_and_idle_listener_time_out() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(
-        error,
-        PacketError::TimedOut {
-            call: "connect",
-            ..
-        }
-    ));
+    assert!(matches!(error, PacketError::TimedOut { call: "connect", .. }));
     listener.accept(SOON).unwrap();
     Socket::connect(&path.0, SOON).unwrap();
 }
@@ -270,14 +227,8 @@ fn full_backlog_and_idle_listener_time_out() {
 #[test]
 fn other_descriptors_are_not_adopted() {
     let (reader, _writer) = std::io::pipe().unwrap();
-    assert!(matches!(
-        Socket::from_fd(reader.into()),
-        Err(PacketError::NotPacketSocket)
-    ));
+    assert!(matches!(Socket::from_fd(reader.into()), Err(PacketError::NotPacketSocket)));
     let (stream, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     assert!(stream.as_raw_fd() > 2);
-    assert!(matches!(
-        Socket::from_fd(stream.into()),
-        Err(PacketError::NotPacketSocket)
-    ));
+    assert!(matches!(Socket::from_fd(stream.into()), Err(PacketError::NotPacketSocket)));
 }

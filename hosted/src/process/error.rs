@@ -54,10 +54,7 @@ impl fmt::Display for ProcessError {
         match self {
             Self::NotPidfd => f.write_str("adopt: the descriptor does not refer to a process"),
             Self::ReservedNumber { number } => {
-                write!(
-                    f,
-                    "inherit: descriptor number {number} is not above standard error"
-                )
+                write!(f, "inherit: descriptor number {number} is not above standard error")
             }
             Self::NumberTwice { number } => {
                 write!(f, "spawn: descriptor number {number} is given twice")

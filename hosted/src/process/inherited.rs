@@ -38,10 +38,7 @@ pub fn adopt_inherited(number: RawFd) -> Result<OwnedFd, ProcessError> {
     if status < 0 {
         let errno = Errno::from_io_error(&std::io::Error::last_os_error());
         let errno = errno.expect("last_os_error carries an errno");
-        return Err(ProcessError::Os {
-            call: "fcntl F_SETFD",
-            errno,
-        });
+        return Err(ProcessError::Os { call: "fcntl F_SETFD", errno });
     }
     // SAFETY: the descriptor is open, and by the mark just set, under the lock, this is the only
     // time that it is turned into an owned one.
@@ -70,10 +67,7 @@ mod tests {
         let own = adopt_inherited(reader.as_raw_fd());
         assert!(matches!(own, Err(ProcessError::NotInherited { .. })));
         let closed = adopt_inherited(RawFd::MAX);
-        assert!(matches!(
-            closed,
-            Err(ProcessError::NotInherited { number: RawFd::MAX })
-        ));
+        assert!(matches!(closed, Err(ProcessError::NotInherited { number: RawFd::MAX })));
         for number in [-1, 0, 2] {
             let reserved = adopt_inherited(number);
             assert!(matches!(reserved, Err(ProcessError::ReservedNumber { .. })));

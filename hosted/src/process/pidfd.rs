@@ -85,10 +85,7 @@ impl Pidfd {
         match waitid(WaitId::PidFd(fd.as_fd()), peek) {
             Ok(_) | Err(Errno::CHILD | Errno::AGAIN) => Ok(Self { fd }),
             Err(Errno::BADF | Errno::INVAL) => Err(ProcessError::NotPidfd),
-            Err(errno) => Err(ProcessError::Os {
-                call: "waitid",
-                errno,
-            }),
+            Err(errno) => Err(ProcessError::Os { call: "waitid", errno }),
         }
     }
 
@@ -118,10 +115,7 @@ impl Pidfd {
         match await_events(self.as_fd(), PollFlags::IN, deadline) {
             Ok(Readiness::Ready) => Ok(Liveness::Dead),
             Ok(Readiness::TimedOut) => Ok(Liveness::Alive),
-            Err(errno) => Err(ProcessError::Os {
-                call: "poll",
-                errno,
-            }),
+            Err(errno) => Err(ProcessError::Os { call: "poll", errno }),
         }
     }
 
@@ -141,10 +135,7 @@ impl Pidfd {
         match pidfd_send_signal(&self.fd, signal) {
             Ok(()) => Ok(Signalled::Sent),
             Err(Errno::SRCH) => Ok(Signalled::AlreadyDead),
-            Err(errno) => Err(ProcessError::Os {
-                call: "pidfd_send_signal",
-                errno,
-            }),
+            Err(errno) => Err(ProcessError::Os { call: "pidfd_send_signal", errno }),
         }
     }
 }
@@ -172,10 +163,7 @@ mod tests {
     fn self_is_alive() {
         let own = Pidfd::of_self().unwrap();
         assert!(!own.is_dead().unwrap());
-        assert_eq!(
-            own.wait_dead(Duration::from_millis(2)).unwrap(),
-            Liveness::Alive
-        );
+        assert_eq!(own.wait_dead(Duration::from_millis(2)).unwrap(), Liveness::Alive);
     }
 
     #[test]
@@ -208,9 +196,6 @@ mod tests {
     fn readable_pipe_does_not_pass_for_a_dead_process() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(writer);
-        assert!(matches!(
-            Pidfd::from_fd(reader.into()),
-            Err(ProcessError::NotPidfd)
-        ));
+        assert!(matches!(Pidfd::from_fd(reader.into()), Err(ProcessError::NotPidfd)));
     }
 }

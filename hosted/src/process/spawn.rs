@@ -53,11 +53,7 @@ impl Spawn {
     pub fn own_program() -> Self {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("weft");
-        Self {
-            command,
-            parent_death: Signal::KILL,
-            inherited: Vec::new(),
-        }
+        Self { command, parent_death: Signal::KILL, inherited: Vec::new() }
     }
 
     /// Adds an argument.
@@ -128,8 +124,7 @@ impl Spawn {
         // allowed. It and `become_child` make plain system calls on captured numbers; they
         // neither allocate, lock nor panic: an error is built from an errno, without a box.
         unsafe {
-            self.command
-                .pre_exec(move || become_child(parent, signal, &moves));
+            self.command.pre_exec(move || become_child(parent, signal, &moves));
         }
         let started = self.command.spawn().map_err(ProcessError::Spawn);
         drop((sources, placeholders));
@@ -150,10 +145,7 @@ impl Spawn {
             if *number <= libc::STDERR_FILENO {
                 return Err(ProcessError::ReservedNumber { number: *number });
             }
-            if self.inherited[..index]
-                .iter()
-                .any(|earlier| earlier.number == *number)
-            {
+            if self.inherited[..index].iter().any(|earlier| earlier.number == *number) {
                 return Err(ProcessError::NumberTwice { number: *number });
             }
         }
@@ -163,11 +155,7 @@ impl Spawn {
     /// Duplicates above every chosen number, so that no dup2 in the child overwrites a
     /// descriptor that another one still needs, nor copies one onto itself.
     fn sources_above_numbers(&self) -> Result<Vec<OwnedFd>, ProcessError> {
-        let highest = self
-            .inherited
-            .iter()
-            .map(|inherited| inherited.number)
-            .max();
+        let highest = self.inherited.iter().map(|inherited| inherited.number).max();
         let floor = highest.unwrap_or(0).saturating_add(1);
         self.inherited
             .iter()

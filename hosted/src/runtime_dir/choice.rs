@@ -44,8 +44,7 @@ impl Environment {
         let uid = rustix::process::geteuid().as_raw();
         let variable = |name| env::var_os(name).map(PathBuf::from);
         let own = |path: &PathBuf| {
-            path.metadata()
-                .is_ok_and(|found| found.is_dir() && found.uid() == uid)
+            path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid)
         };
         Self {
             weft_runtime_dir: variable("WEFT_RUNTIME_DIR"),
@@ -64,19 +63,13 @@ impl Environment {
 /// `$WEFT_RUNTIME_DIR` is relative or in a directory that everybody shares, or nothing is set.
 pub fn choose(environment: &Environment) -> Result<PathBuf, RuntimeDirError> {
     // An empty variable counts as unset, as everywhere.
-    let given = environment
-        .weft_runtime_dir
-        .as_ref()
-        .filter(|path| !path.as_os_str().is_empty());
+    let given = environment.weft_runtime_dir.as_ref().filter(|path| !path.as_os_str().is_empty());
     if let Some(path) = given {
         if !path.is_absolute() {
             return Err(RuntimeDirError::Relative { path: path.clone() });
         }
         return match shared_root(path) {
-            Some(root) => Err(RuntimeDirError::Shared {
-                path: path.clone(),
-                root,
-            }),
+            Some(root) => Err(RuntimeDirError::Shared { path: path.clone(), root }),
             None => Ok(path.clone()),
         };
     }
@@ -148,10 +141,7 @@ mod tests {
             assert_eq!(choose(&environment).expect(chosen), Path::new(chosen));
             remove(&mut environment);
         }
-        assert!(matches!(
-            choose(&environment),
-            Err(RuntimeDirError::NoPlace)
-        ));
+        assert!(matches!(choose(&environment), Err(RuntimeDirError::NoPlace)));
     }
 
     #[test]
@@ -164,10 +154,7 @@ mod tests {
             ("/dev/shm/weft", Some("/dev/shm")),
             ("weft", None),
         ] {
-            let environment = Environment {
-                weft_runtime_dir: Some(given.into()),
-                ..NOTHING
-            };
+            let environment = Environment { weft_runtime_dir: Some(given.into()), ..NOTHING };
             match (choose(&environment), expected) {
                 (Err(RuntimeDirError::Shared { root, .. }), Some(expected)) => {
                     assert_eq!(root, expected);

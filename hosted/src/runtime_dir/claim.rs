@@ -32,11 +32,7 @@ pub struct ClaimedDir {
 
 impl ClaimedDir {
     pub(super) fn new(dir: ClusterDir, lock: Lock) -> Self {
-        Self {
-            dir,
-            lock,
-            given_up: false,
-        }
+        Self { dir, lock, given_up: false }
     }
 
     /// The directory.

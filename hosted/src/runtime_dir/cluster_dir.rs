@@ -24,10 +24,7 @@ pub struct ClusterDir {
 
 impl ClusterDir {
     pub(super) fn below(runtime_dir: &Path, name: &ClusterName) -> Self {
-        Self {
-            name: name.clone(),
-            path: runtime_dir.join(name.as_str()),
-        }
+        Self { name: name.clone(), path: runtime_dir.join(name.as_str()) }
     }
 
     /// The cluster's name.
@@ -68,13 +65,7 @@ impl ClusterDir {
     /// Whether the cluster lives; nothing if there is no such cluster.
     pub(super) fn liveness(&self, _gate: &Gate) -> Result<Option<Liveness>, RuntimeDirError> {
         let held = Lock::is_held(self)?;
-        Ok(held.map(|held| {
-            if held {
-                Liveness::Alive
-            } else {
-                Liveness::Dead
-            }
-        }))
+        Ok(held.map(|held| if held { Liveness::Alive } else { Liveness::Dead }))
     }
 
     /// Refuses a directory that some other program filled.
@@ -82,15 +73,10 @@ impl ClusterDir {
         if self.lock_file().symlink_metadata().is_ok() {
             return Ok(());
         }
-        match fs::read_dir(&self.path)
-            .map_err(failed("list", &self.path))?
-            .next()
-        {
+        match fs::read_dir(&self.path).map_err(failed("list", &self.path))?.next() {
             // A start that was killed between making the directory and its lock.
             None => Ok(()),
-            Some(_) => Err(RuntimeDirError::NotCluster {
-                path: self.path.clone(),
-            }),
+            Some(_) => Err(RuntimeDirError::NotCluster { path: self.path.clone() }),
         }
     }
 

@@ -88,11 +88,7 @@ impl fmt::Display for RuntimeDirError {
                  XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME names a private directory"
             ),
             Self::Relative { path } => {
-                write!(
-                    f,
-                    "WEFT_RUNTIME_DIR is the relative path {}",
-                    path.display()
-                )
+                write!(f, "WEFT_RUNTIME_DIR is the relative path {}", path.display())
             }
             Self::Shared { path, root } => write!(
                 f,
@@ -100,53 +96,31 @@ impl fmt::Display for RuntimeDirError {
                 path.display()
             ),
             Self::Link { path } => {
-                write!(
-                    f,
-                    "the runtime directory {} is a symbolic link",
-                    path.display()
-                )
+                write!(f, "the runtime directory {} is a symbolic link", path.display())
             }
             Self::NotDirectory { path } => {
-                write!(
-                    f,
-                    "the runtime directory {} is not a directory",
-                    path.display()
-                )
+                write!(f, "the runtime directory {} is not a directory", path.display())
             }
             Self::Foreign { path, owner } => {
-                write!(
-                    f,
-                    "the runtime directory {} belongs to uid {owner}",
-                    path.display()
-                )
+                write!(f, "the runtime directory {} belongs to uid {owner}", path.display())
             }
             Self::Open { path, mode } => write!(
                 f,
                 "the runtime directory {} has mode {mode:04o}, so that others may write into it",
                 path.display()
             ),
-            Self::NotCluster { path } => write!(
-                f,
-                "the directory {} holds files that are not a cluster's",
-                path.display()
-            ),
+            Self::NotCluster { path } => {
+                write!(f, "the directory {} holds files that are not a cluster's", path.display())
+            }
             Self::SocketPathTooLong { path, len } => write!(
                 f,
                 "the socket path {} has {len} bytes, but the limit is {SOCKET_PATH_LEN_MAX}",
                 path.display()
             ),
             Self::Busy { path } => {
-                write!(
-                    f,
-                    "another process keeps the directory {} locked",
-                    path.display()
-                )
+                write!(f, "another process keeps the directory {} locked", path.display())
             }
-            Self::System {
-                action,
-                path,
-                source,
-            } => {
+            Self::System { action, path, source } => {
                 write!(f, "cannot {action} {}: {source}", path.display())
             }
         }
@@ -178,16 +152,10 @@ impl Explain for RuntimeDirError {
                 "set WEFT_RUNTIME_DIR to an absolute path in a directory of your own".to_owned()
             }
             Self::Link { path } | Self::NotDirectory { path } => {
-                format!(
-                    "remove {} or set WEFT_RUNTIME_DIR to another path",
-                    path.display()
-                )
+                format!("remove {} or set WEFT_RUNTIME_DIR to another path", path.display())
             }
             Self::Foreign { path, .. } => {
-                format!(
-                    "run as the owner of {} or set WEFT_RUNTIME_DIR",
-                    path.display()
-                )
+                format!("run as the owner of {} or set WEFT_RUNTIME_DIR", path.display())
             }
             Self::Open { path, .. } => format!("run `chmod 700 {}`", path.display()),
             Self::NotCluster { .. } => {
@@ -199,10 +167,7 @@ impl Explain for RuntimeDirError {
                     .to_owned()
             }
             Self::Busy { path } => {
-                format!(
-                    "end the stopped process that `fuser {}` shows",
-                    path.display()
-                )
+                format!("end the stopped process that `fuser {}` shows", path.display())
             }
             Self::System { .. } => {
                 "set WEFT_RUNTIME_DIR to a directory that this user may write".to_owned()

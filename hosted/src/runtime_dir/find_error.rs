@@ -39,10 +39,7 @@ impl fmt::Display for FindError {
                 write!(f, "no cluster named {name} is running in {}", dir.display())
             }
             Self::Dead { name } => {
-                write!(
-                    f,
-                    "the cluster {name} is dead: its files are there, its processes are not"
-                )
+                write!(f, "the cluster {name} is dead: its files are there, its processes are not")
             }
             Self::Dir(source) => source.fmt(f),
         }
@@ -74,10 +71,7 @@ impl Explain for FindError {
             }
             Self::NotRunning { name, running, .. } => {
                 let running: Vec<&str> = running.iter().map(ClusterName::as_str).collect();
-                format!(
-                    "start it with `weft up --name {name}`; running are {}",
-                    running.join(", ")
-                )
+                format!("start it with `weft up --name {name}`; running are {}", running.join(", "))
             }
             Self::Dead { name } => {
                 format!("run `weft up --name {name}`, which clears it away and starts it anew")

@@ -33,9 +33,7 @@ impl Gate {
                 Err(error) => return Err(failed("lock", dir)(error)),
             }
         }
-        Err(RuntimeDirError::Busy {
-            path: dir.to_owned(),
-        })
+        Err(RuntimeDirError::Busy { path: dir.to_owned() })
     }
 }
 

@@ -51,11 +51,7 @@ impl Lock {
     /// Whether anybody holds the lock of `dir`; nothing if it has no lock file.
     pub(super) fn is_held(dir: &ClusterDir) -> Result<Option<bool>, RuntimeDirError> {
         let path = dir.lock_file();
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags(OPEN_FLAGS)
-            .open(&path)
-        {
+        let file = match OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(&path) {
             Ok(file) => file,
             // Not a directory, or none at all: no cluster either way.
             Err(error)
@@ -116,7 +112,4 @@ impl AsFd for Lock {
 }
 
 /// A link or a pipe in the place of the lock must not lead elsewhere or hang the opener.
-const OPEN_FLAGS: i32 = OFlags::NOFOLLOW
-    .union(OFlags::NONBLOCK)
-    .bits()
-    .cast_signed();
+const OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();

@@ -28,17 +28,8 @@ fn name(text: &str) -> ClusterName {
 /// What `kill -9` of every process of cluster `t` leaves.
 fn leave_behind(dir: &RuntimeDir) -> PathBuf {
     let path = dir.path().join("t");
-    DirBuilder::new()
-        .mode(0o700)
-        .create(&path)
-        .expect("a new directory");
-    for file in [
-        "lock",
-        "cluster.toml",
-        "cluster.toml.77",
-        "node-0.sock",
-        "node-12.sock",
-    ] {
+    DirBuilder::new().mode(0o700).create(&path).expect("a new directory");
+    for file in ["lock", "cluster.toml", "cluster.toml.77", "node-0.sock", "node-12.sock"] {
         fs::write(path.join(file), "").expect("a new file");
     }
     path
@@ -63,10 +54,7 @@ fn what_others_could_tamper_with_is_refused() {
     fs::set_permissions(path("open"), Permissions::from_mode(0o770)).expect("ours");
 
     let refused = |name| RuntimeDir::at(path(name)).expect_err(name);
-    assert!(matches!(
-        refused("file"),
-        RuntimeDirError::NotDirectory { .. }
-    ));
+    assert!(matches!(refused("file"), RuntimeDirError::NotDirectory { .. }));
     assert!(matches!(refused("link"), RuntimeDirError::Link { .. }));
     let open = refused("open");
     assert!(matches!(open, RuntimeDirError::Open { mode: 0o770, .. }));
@@ -98,17 +86,11 @@ fn a_claim_excludes_others_and_leaves_nothing() {
         assert_eq!(second.expect_err("taken").code(), Code::NameInUse);
     }
     let found = dir.find(&name("t")).expect("alive");
-    assert_eq!(
-        Cluster::load(&found.cluster_file()).expect("published"),
-        cluster
-    );
+    assert_eq!(Cluster::load(&found.cluster_file()).expect("published"), cluster);
 
     claimed.remove().expect("ours");
     assert_eq!(fs::read_dir(dir.path()).expect("ours").count(), 0);
-    assert_eq!(
-        dir.find(&name("t")).expect_err("gone").code(),
-        Code::ClusterNotRunning
-    );
+    assert_eq!(dir.find(&name("t")).expect_err("gone").code(), Code::ClusterNotRunning);
 }
 
 #[test]
@@ -118,11 +100,7 @@ fn a_killed_cluster_is_dead_until_claimed() {
     let path = leave_behind(&dir);
     let error = dir.find(&name("t")).expect_err("nobody lives");
     assert_eq!(error.code(), Code::ClusterDead);
-    assert!(
-        error.cure().contains("weft up --name t"),
-        "{}",
-        error.cure()
-    );
+    assert!(error.cure().contains("weft up --name t"), "{}", error.cure());
 
     let claimed = dir.claim(&name("t")).expect("nobody holds it");
     let left: Vec<_> = fs::read_dir(&path).expect("ours").flatten().collect();
@@ -143,10 +121,7 @@ fn nodes_started_by_hand_share_a_directory() {
 
     let second = dir.join(&name("t")).expect("shared");
     assert!(socket.exists(), "not cleared by the second");
-    assert_eq!(
-        dir.claim(&name("t")).expect_err("in use").code(),
-        Code::NameInUse
-    );
+    assert_eq!(dir.claim(&name("t")).expect_err("in use").code(), Code::NameInUse);
 
     drop(first);
     assert!(dir.find(&name("t")).is_ok(), "the second keeps it alive");
@@ -160,19 +135,12 @@ fn a_lock_lives_as_long_as_the_last_who_inherited_it() {
     let dir = runtime_dir(&scratch);
     leave_behind(&dir);
     let cluster = ClusterDir::below(dir.path(), &name("t"));
-    let lock = Lock::take(&cluster, Mode::Exclusive)
-        .expect("ours")
-        .expect("free");
-    let inherited = std::os::fd::AsFd::as_fd(&lock)
-        .try_clone_to_owned()
-        .expect("a descriptor");
+    let lock = Lock::take(&cluster, Mode::Exclusive).expect("ours").expect("free");
+    let inherited = std::os::fd::AsFd::as_fd(&lock).try_clone_to_owned().expect("a descriptor");
     drop(lock);
     assert!(dir.find(&name("t")).is_ok());
     drop(inherited);
-    assert_eq!(
-        dir.find(&name("t")).expect_err("dead").code(),
-        Code::ClusterDead
-    );
+    assert_eq!(dir.find(&name("t")).expect_err("dead").code(), Code::ClusterDead);
 }
 
 #[test]
@@ -194,10 +162,7 @@ fn files_of_others_are_never_removed() {
     fs::create_dir(dir.path().join("t")).expect("a directory");
     fs::write(&precious, "thesis").expect("a file");
     let error = dir.claim(&name("t")).expect_err("no lock file in it");
-    assert!(
-        matches!(error, ClaimError::Dir(RuntimeDirError::NotCluster { .. })),
-        "{error}"
-    );
+    assert!(matches!(error, ClaimError::Dir(RuntimeDirError::NotCluster { .. })), "{error}");
     assert!(precious.exists());
     assert_eq!(dir.list().expect("ours"), []);
 }
@@ -246,10 +211,7 @@ fn a_storm_of_claims_never_gives_a_name_twice() {
             match claim {
                 Ok(claimed) => {
                     let before = inside.fetch_add(weight, Ordering::SeqCst);
-                    assert!(
-                        before == 0 || before < OWNER && weight == 1,
-                        "{before} {weight}"
-                    );
+                    assert!(before == 0 || before < OWNER && weight == 1, "{before} {weight}");
                     assert!(dir.find(&name("t")).is_ok());
                     inside.fetch_sub(weight, Ordering::SeqCst);
                     claimed.remove().expect("ours");

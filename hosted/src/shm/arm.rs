@@ -63,10 +63,7 @@ impl ArmWord<'_> {
         if self.0.load(Ordering::Relaxed) == IDLE {
             return Duty::Nothing;
         }
-        match self
-            .0
-            .compare_exchange(ARMED, RINGING, Ordering::Relaxed, Ordering::Relaxed)
-        {
+        match self.0.compare_exchange(ARMED, RINGING, Ordering::Relaxed, Ordering::Relaxed) {
             // It disarmed since the load. If it arms again, its fence comes after ours, for
             // otherwise the load had seen that; and so it finds the work before it sleeps.
             Err(IDLE) => Duty::Nothing,
@@ -85,10 +82,7 @@ impl ArmWord<'_> {
     /// Ringer: the wake-up is done, and later ringers need not repeat it. Right even if it found
     /// nobody: a waiter on its way to sleep is turned back by IDLE as much as by RINGING.
     pub(super) fn finish_ring(self) {
-        match self
-            .0
-            .compare_exchange(RINGING, IDLE, Ordering::Relaxed, Ordering::Relaxed)
-        {
+        match self.0.compare_exchange(RINGING, IDLE, Ordering::Relaxed, Ordering::Relaxed) {
             // On failure the waiter has disarmed, and perhaps armed again: the word is its own.
             Ok(_) | Err(_) => {}
         }

@@ -63,9 +63,7 @@ impl Bell {
     /// # Errors
     /// [`SegmentError`] if the descriptor is of anything else.
     pub fn open(fd: BorrowedFd<'_>) -> Result<Self, SegmentError> {
-        Ok(Self {
-            page: Pages::writable(fd, Self::SEGMENT_LEN)?,
-        })
+        Ok(Self { page: Pages::writable(fd, Self::SEGMENT_LEN)? })
     }
 
     /// Wakes the owner if it sleeps or is about to; to be called after work has been stored.

@@ -33,6 +33,13 @@ pub enum SegmentError {
         /// Its size in bytes.
         found: u64,
     },
+    /// Not as many descriptors as the layout calls for.
+    Count {
+        /// As the layout says.
+        expected: usize,
+        /// As received.
+        found: usize,
+    },
     /// A system call that failed.
     Os {
         /// The system call.
@@ -54,19 +61,16 @@ impl fmt::Display for SegmentError {
         match self {
             Self::Length { len } => {
                 let word = Segment::WORD_LEN;
-                write!(
-                    f,
-                    "segment: length {len} is not a positive multiple of {word}"
-                )
+                write!(f, "segment: length {len} is not a positive multiple of {word}")
             }
             Self::Unsealed { missing } => {
                 write!(f, "map: shared memory lacks the seals {missing:?}")
             }
             Self::WrongSize { expected, found } => {
-                write!(
-                    f,
-                    "map: shared memory of {found} bytes where {expected} were agreed"
-                )
+                write!(f, "map: shared memory of {found} bytes where {expected} were agreed")
+            }
+            Self::Count { expected, found } => {
+                write!(f, "map: {found} descriptors where the layout has {expected}")
             }
             Self::Os { call, errno } => write!(f, "{call}: {errno}"),
         }
@@ -77,7 +81,10 @@ impl Error for SegmentError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Os { errno, .. } => Some(errno),
-            Self::Length { .. } | Self::Unsealed { .. } | Self::WrongSize { .. } => None,
+            Self::Length { .. }
+            | Self::Unsealed { .. }
+            | Self::WrongSize { .. }
+            | Self::Count { .. } => None,
         }
     }
 }

@@ -15,10 +15,7 @@ use super::pages::Pages;
 use super::{Segment, SegmentError};
 
 /// Loads from read-only pages are promised for pointer-sized words only.
-const _: () = assert!(
-    size_of::<usize>() == size_of::<u64>(),
-    "64-bit processors only"
-);
+const _: () = assert!(size_of::<usize>() == size_of::<u64>(), "64-bit processors only");
 
 /// A segment mapped for reading and writing.
 #[derive(Debug)]
@@ -32,9 +29,7 @@ impl Mapping {
     /// # Errors
     /// [`SegmentError`] if `fd` is unsealed, not `len` bytes long, or without the right to write.
     pub fn writable(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
-        Ok(Self {
-            pages: Pages::writable(fd, len)?,
-        })
+        Ok(Self { pages: Pages::writable(fd, len)? })
     }
 
     /// All words of the segment.
@@ -56,9 +51,7 @@ impl ReadOnlyMapping {
     /// # Errors
     /// [`SegmentError`] if `fd` is unsealed or not `len` bytes long.
     pub fn new(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
-        Ok(Self {
-            pages: Pages::read_only(fd, len)?,
-        })
+        Ok(Self { pages: Pages::read_only(fd, len)? })
     }
 
     /// Length in words.
@@ -82,14 +75,8 @@ impl ReadOnlyMapping {
     /// # Panics
     /// If the range does not lie within the segment.
     pub fn copy_out(&self, offset: usize, out: &mut [u8]) {
-        let end = offset
-            .checked_add(out.len())
-            .expect("range ends within the address space");
-        assert!(
-            end <= self.pages.len(),
-            "range {offset}..{end} of {} bytes",
-            self.pages.len()
-        );
+        let end = offset.checked_add(out.len()).expect("range ends within the address space");
+        assert!(end <= self.pages.len(), "range {offset}..{end} of {} bytes", self.pages.len());
         let mut at = offset;
         let mut rest = out;
         while !rest.is_empty() {
@@ -130,12 +117,7 @@ mod tests {
     fn fresh_segment_is_zero() {
         let mapping = Mapping::writable(segment().writable_fd(), LEN).unwrap();
         assert_eq!(mapping.words().len(), LEN / 8);
-        assert!(
-            mapping
-                .words()
-                .iter()
-                .all(|word| word.load(Ordering::Relaxed) == 0)
-        );
+        assert!(mapping.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 
     #[test]
@@ -159,10 +141,7 @@ mod tests {
         let reader = ReadOnlyMapping::new(segment.writable_fd(), LEN).unwrap();
         let bytes: Vec<u8> = (1..=32).collect();
         for (word, chunk) in writer.words().iter().zip(bytes.chunks_exact(8)) {
-            word.store(
-                u64::from_ne_bytes(chunk.try_into().unwrap()),
-                Ordering::Relaxed,
-            );
+            word.store(u64::from_ne_bytes(chunk.try_into().unwrap()), Ordering::Relaxed);
         }
         for start in 0..=bytes.len() {
             for end in start..=bytes.len() {

@@ -60,20 +60,15 @@ impl Pages {
         let stat = fstat(fd).map_err(SegmentError::os("fstat"))?;
         let found = stat.st_size.cast_unsigned();
         if found != len as u64 {
-            return Err(SegmentError::WrongSize {
-                expected: len,
-                found,
-            });
+            return Err(SegmentError::WrongSize { expected: len, found });
         }
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: without MAP_FIXED and with a null hint, the kernel chooses addresses that
         // nothing else in this process uses.
         let address = unsafe { mmap(ptr::null_mut(), len, prot, flags, fd, 0) }
             .map_err(SegmentError::os("mmap"))?;
-        let base = NonNull::new(address.cast()).ok_or(SegmentError::Os {
-            call: "mmap",
-            errno: Errno::FAULT,
-        })?;
+        let base = NonNull::new(address.cast())
+            .ok_or(SegmentError::Os { call: "mmap", errno: Errno::FAULT })?;
         Ok(Self { base, len })
     }
 }
@@ -93,18 +88,13 @@ fn check_seals(fd: BorrowedFd<'_>) -> Result<(), SegmentError> {
         // Not a memfd: no seal can ever be on it.
         Err(Errno::INVAL) => SealFlags::empty(),
         Err(errno) => {
-            return Err(SegmentError::Os {
-                call: "fcntl F_GET_SEALS",
-                errno,
-            });
+            return Err(SegmentError::Os { call: "fcntl F_GET_SEALS", errno });
         }
     };
     if found.contains(SEALS) {
         Ok(())
     } else {
-        Err(SegmentError::Unsealed {
-            missing: SEALS.difference(found),
-        })
+        Err(SegmentError::Unsealed { missing: SEALS.difference(found) })
     }
 }
 
@@ -146,13 +136,7 @@ mod tests {
         for found in [0, 4088, 8192] {
             let fd = memfd(found, SEALS);
             let refused = Pages::writable(fd.as_fd(), 4096).map(drop);
-            assert_eq!(
-                refused,
-                Err(SegmentError::WrongSize {
-                    expected: 4096,
-                    found
-                })
-            );
+            assert_eq!(refused, Err(SegmentError::WrongSize { expected: 4096, found }));
         }
         let refused = Pages::writable(memfd(0, SEALS).as_fd(), 0).map(drop);
         assert_eq!(refused, Err(SegmentError::Length { len: 0 }));
@@ -163,13 +147,7 @@ mod tests {
         let segment = Segment::create("weft-test", 4096).unwrap();
         let fd = segment.read_only_fd().unwrap();
         let refused = Pages::writable(fd.as_fd(), 4096).map(drop);
-        assert_eq!(
-            refused,
-            Err(SegmentError::Os {
-                call: "mmap",
-                errno: Errno::ACCESS
-            })
-        );
+        assert_eq!(refused, Err(SegmentError::Os { call: "mmap", errno: Errno::ACCESS }));
         Pages::read_only(fd.as_fd(), 4096).unwrap();
     }
 }

@@ -20,9 +20,7 @@ use rustix::io::Errno;
 use super::SegmentError;
 
 /// What keeps the size of a segment, and this list itself, as they are.
-pub(super) const SEALS: SealFlags = SealFlags::SHRINK
-    .union(SealFlags::GROW)
-    .union(SealFlags::SEAL);
+pub(super) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// Shared memory of a fixed size.
 #[derive(Debug)]
@@ -31,10 +29,7 @@ pub struct Segment {
     len: usize,
 }
 
-#[expect(
-    clippy::len_without_is_empty,
-    reason = "a segment has at least one word"
-)]
+#[expect(clippy::len_without_is_empty, reason = "a segment has at least one word")]
 impl Segment {
     /// The unit of length in bytes: one atomic word.
     pub const WORD_LEN: usize = size_of::<u64>();
@@ -128,24 +123,9 @@ mod tests {
     #[test]
     fn bad_name_and_lack_of_memory_are_named() {
         let bad_name = Segment::create(&"n".repeat(300), 8).unwrap_err();
-        assert_eq!(
-            bad_name,
-            SegmentError::Os {
-                call: "memfd_create",
-                errno: Errno::INVAL
-            }
-        );
+        assert_eq!(bad_name, SegmentError::Os { call: "memfd_create", errno: Errno::INVAL });
         let too_long = Segment::create("weft-test", usize::MAX - 7).unwrap_err();
-        assert!(
-            matches!(
-                too_long,
-                SegmentError::Os {
-                    call: "fallocate",
-                    ..
-                }
-            ),
-            "{too_long}"
-        );
+        assert!(matches!(too_long, SegmentError::Os { call: "fallocate", .. }), "{too_long}");
     }
 
     #[test]

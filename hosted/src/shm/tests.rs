@@ -36,10 +36,7 @@ fn child() {
     let (len, fds): (usize, _) = socket.recv(SOON).unwrap();
     let [writable, read_only, bell] = fds.try_into().unwrap();
     let refused = Mapping::writable(read_only.as_fd(), len).map(drop);
-    assert!(matches!(
-        refused,
-        Err(SegmentError::Os { call: "mmap", .. })
-    ));
+    assert!(matches!(refused, Err(SegmentError::Os { call: "mmap", .. })));
 
     let reader = ReadOnlyMapping::new(read_only.as_fd(), len).unwrap();
     let counter = Mapping::writable(writable.as_fd(), len).unwrap();

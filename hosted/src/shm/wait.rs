@@ -8,21 +8,20 @@
 //!
 //! Only `futex` ever sleeps, so only its peers need to ring ([`Wait::needs_bell`]).
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use crate::explain::{Code, Explain};
 
 /// A wait strategy, in files and on command lines by its lower-case name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// Looks again and again.
     Spin,
     /// Looks again after everybody else has had a turn.
     Yield,
     /// Looks for a while, then sleeps until the bell rings.
+    #[default]
     Futex,
 }
 
@@ -41,7 +40,7 @@ impl Wait {
 
     /// The name in files and on command lines.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Spin => "spin",
             Self::Yield => "yield",
@@ -52,50 +51,64 @@ impl Wait {
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.as_str())
     }
 }
 
 impl FromStr for Wait {
-    type Err = ParseWaitError;
+    type Err = WaitError;
 
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|wait| wait.name() == name);
-        found.ok_or(ParseWaitError)
+    fn from_str(text: &str) -> Result<Self, WaitError> {
+        let found = Self::ALL.into_iter().find(|wait| wait.as_str() == text);
+        found.ok_or_else(|| WaitError { found: text.chars().take(FOUND_MAX).collect() })
     }
 }
 
-/// The name is not that of a wait strategy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParseWaitError;
+const FOUND_MAX: usize = 48;
 
-impl fmt::Display for ParseWaitError {
+/// A word that is no wait strategy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitError {
+    /// The beginning of the word.
+    pub found: String,
+}
+
+impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a wait strategy is one of spin, yield, futex")
+        let found = &self.found;
+        write!(f, "wait is {found:?}, but must be \"spin\", \"yield\" or \"futex\"")
     }
 }
 
-impl Error for ParseWaitError {}
+impl std::error::Error for WaitError {}
+
+impl Explain for WaitError {
+    fn code(&self) -> Code {
+        Code::ClusterFile
+    }
+
+    fn cure(&self) -> String {
+        "set wait to \"futex\", or ask `weft doctor` what fits this machine".to_owned()
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_go_round_in_text_and_in_json() {
+    fn words_round_trip() {
         for wait in Wait::ALL {
-            assert_eq!(wait.to_string().parse(), Ok(wait));
-            let json = serde_json::to_string(&wait).unwrap();
-            assert_eq!(json, format!("\"{wait}\""));
-            assert_eq!(serde_json::from_str::<Wait>(&json).unwrap(), wait);
+            assert_eq!(wait.as_str().parse(), Ok(wait));
         }
     }
 
     #[test]
-    fn other_names_are_refused() {
-        for name in ["", "Spin", "busy", "futex "] {
-            assert_eq!(name.parse::<Wait>(), Err(ParseWaitError));
-        }
-        assert!(serde_json::from_str::<Wait>("\"SPIN\"").is_err());
+    fn another_word_is_refused_with_the_choices() {
+        let error = "sleep".parse::<Wait>().expect_err("sleep");
+        assert_eq!(
+            error.to_string(),
+            "wait is \"sleep\", but must be \"spin\", \"yield\" or \"futex\""
+        );
     }
 }

@@ -52,13 +52,7 @@ impl Waiter {
     /// A waiter that follows `strategy` on its own endpoint's bell.
     #[must_use]
     pub fn new(strategy: Wait, bell: Bell) -> Self {
-        Self {
-            strategy,
-            bell,
-            idle_steps: 0,
-            spins_max: SPINS_MAX,
-            yields_max: YIELDS_MAX,
-        }
+        Self { strategy, bell, idle_steps: 0, spins_max: SPINS_MAX, yields_max: YIELDS_MAX }
     }
 
     /// The bell, for ringing oneself from another thread's work.
@@ -109,11 +103,7 @@ impl Waiter {
         let deadline = Deadline::after(timeout);
         self.bell.arm_word().arm();
         // SYNC: bell-arm. The load of work that the fence in `arm` is for.
-        let slept = if poll_again() {
-            None
-        } else {
-            Some(self.bell.sleep(deadline))
-        };
+        let slept = if poll_again() { None } else { Some(self.bell.sleep(deadline)) };
         self.bell.arm_word().disarm();
         match slept.transpose()? {
             None => Ok(Idled::Found),
@@ -140,11 +130,7 @@ mod tests {
 
     /// Goes to sleep at the first empty poll.
     fn sleepy(bell: Bell) -> Waiter {
-        Waiter {
-            spins_max: 0,
-            yields_max: 0,
-            ..Waiter::new(Wait::Futex, bell)
-        }
+        Waiter { spins_max: 0, yields_max: 0, ..Waiter::new(Wait::Futex, bell) }
     }
 
     #[test]
@@ -164,10 +150,7 @@ mod tests {
         let mut waiter = Waiter::new(Wait::Futex, bell().1);
         for _ in 0..2 {
             for _ in 0..SPINS_MAX + YIELDS_MAX {
-                assert_eq!(
-                    waiter.idle(|| unreachable!("not yet"), NEVER),
-                    Ok(Idled::Stepped)
-                );
+                assert_eq!(waiter.idle(|| unreachable!("not yet"), NEVER), Ok(Idled::Stepped));
             }
             for _ in 0..2 {
                 assert_eq!(waiter.idle(|| false, Duration::ZERO), Ok(Idled::TimedOut));
@@ -209,11 +192,7 @@ mod tests {
     fn await_work(waiter: &mut Waiter, work: &AtomicU64, goal: u64) {
         let arrived = || work.load(Ordering::Acquire) == goal;
         while !arrived() {
-            assert_ne!(
-                waiter.idle(arrived, NEVER),
-                Ok(Idled::TimedOut),
-                "lost wake-up"
-            );
+            assert_ne!(waiter.idle(arrived, NEVER), Ok(Idled::TimedOut), "lost wake-up");
         }
         waiter.progress();
     }

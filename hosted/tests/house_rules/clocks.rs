@@ -17,14 +17,10 @@ const SLEEPS: &[&str] = &["thread::sleep", "nanosleep", "clock_nanosleep", "usle
 fn read_in_one_file(source: &Source) -> Vec<Finding> {
     // A test of processes needs a deadline; one of core gets its time as its machines do.
     let may_read = |is_test| source.path == CLOCK || is_test && source.path.starts_with("hosted/");
-    let others = source
-        .numbered()
-        .filter(|(_, line)| !may_read(line.is_test));
+    let others = source.numbered().filter(|(_, line)| !may_read(line.is_test));
     others
         .filter_map(|(at, line)| {
-            let clock = CLOCKS
-                .iter()
-                .find(|clock| words(&line.code, clock).next().is_some())?;
+            let clock = CLOCKS.iter().find(|clock| words(&line.code, clock).next().is_some())?;
             let cure = "take the time as an argument; hosted/src/clock.rs reads it";
             Some(source.finding(at, format!("`{clock}` outside {CLOCK}"), cure))
         })
@@ -38,10 +34,7 @@ fn never_slept(source: &Source) -> Vec<Finding> {
     let sleeps = |code: &str| {
         let imports =
             words(code, "thread::{").any(|at| words(&code[at..], "sleep").next().is_some());
-        imports
-            || SLEEPS
-                .iter()
-                .any(|sleep| words(code, sleep).next().is_some())
+        imports || SLEEPS.iter().any(|sleep| words(code, sleep).next().is_some())
     };
     source
         .numbered()
@@ -55,10 +48,7 @@ fn never_slept(source: &Source) -> Vec<Finding> {
 
 #[test]
 fn clocks_are_read_in_one_file() {
-    expect_none(
-        "clocks are read in hosted/src/clock.rs",
-        &Tree::load().check(read_in_one_file),
-    );
+    expect_none("clocks are read in hosted/src/clock.rs", &Tree::load().check(read_in_one_file));
 }
 
 #[test]

@@ -23,12 +23,7 @@ fn examples(path: &str, text: &str, included: bool) -> Vec<Finding> {
         if !is_open || !(marks[0] == "rust" || marks[0].is_empty()) {
             continue;
         }
-        let find = |what: &str, cure| Finding {
-            path: path.into(),
-            line,
-            what: what.into(),
-            cure,
-        };
+        let find = |what: &str, cure| Finding { path: path.into(), line, what: what.into(), cure };
         if marks[0].is_empty() {
             let cure = "name the language of the block; rustdoc takes a nameless one for Rust";
             findings.push(find("a block without a language", cure));
@@ -54,11 +49,7 @@ fn examples_in_documents_are_compiled() {
     for document in DOCUMENTS {
         // One that is not written yet has no examples.
         if let Ok(text) = fs::read_to_string(root().join(document)) {
-            findings.extend(examples(
-                document,
-                &text,
-                includes(&format!("/{document}\"")),
-            ));
+            findings.extend(examples(document, &text, includes(&format!("/{document}\""))));
         }
     }
     expect_none("the Rust in documents is compiled", &findings);

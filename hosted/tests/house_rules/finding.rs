@@ -14,12 +14,7 @@ pub(crate) struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            what,
-            cure,
-        } = self;
+        let Self { path, line, what, cure } = self;
         match line {
             0 => write!(out, "{path}: {what}\n    cure: {cure}"),
             _ => write!(out, "{path}:{line}: {what}\n    cure: {cure}"),
@@ -31,12 +26,7 @@ impl fmt::Display for Finding {
 #[track_caller]
 pub(crate) fn expect_none(rule: &str, findings: &[Finding]) {
     let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    assert!(
-        list.is_empty(),
-        "{} against the rule: {rule}\n\n{}\n",
-        list.len(),
-        list.join("\n")
-    );
+    assert!(list.is_empty(), "{} against the rule: {rule}\n\n{}\n", list.len(), list.join("\n"));
 }
 
 /// The lines that were found, for the tests of a rule.
@@ -46,14 +36,7 @@ pub(crate) fn lines(findings: &[Finding]) -> Vec<usize> {
 
 #[test]
 fn a_finding_reads_as_place_breach_and_cure() {
-    let finding = Finding {
-        path: "core/src/neb.rs".into(),
-        line: 7,
-        what: "std".into(),
-        cure: "use core",
-    };
-    assert_eq!(
-        finding.to_string(),
-        "core/src/neb.rs:7: std\n    cure: use core"
-    );
+    let finding =
+        Finding { path: "core/src/neb.rs".into(), line: 7, what: "std".into(), cure: "use core" };
+    assert_eq!(finding.to_string(), "core/src/neb.rs:7: std\n    cure: use core");
 }

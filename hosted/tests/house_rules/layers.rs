@@ -21,15 +21,7 @@ const FLOORS: &[&[&str]] = &[
     &["wheel"],
     &["fabric"],
     &["wire"],
-    &[
-        "mailbox",
-        "lane",
-        "neb",
-        "group",
-        "rendezvous",
-        "dirnet",
-        "recovery",
-    ],
+    &["mailbox", "lane", "neb", "group", "rendezvous", "dirnet", "recovery"],
     &["endpoint"],
 ];
 
@@ -66,10 +58,7 @@ fn ends_in_ident(code: &str) -> bool {
 }
 
 fn points_down(source: &Source) -> Vec<Finding> {
-    let Some(inner) = source
-        .path
-        .strip_prefix(CORE)
-        .and_then(|path| path.strip_suffix(".rs"))
+    let Some(inner) = source.path.strip_prefix(CORE).and_then(|path| path.strip_suffix(".rs"))
     else {
         return Vec::new();
     };
@@ -98,15 +87,11 @@ fn breach(floor: usize, name: &str) -> Option<(&'static str, &'static str)> {
     let shares_freely = |other| floor == 0 && other == 0;
     match floor_of(name) {
         Some(other) if other < floor || shares_freely(other) => None,
-        Some(other) if other == floor => Some((
-            "a module of its own floor",
-            "let endpoint bring the two together",
-        )),
+        Some(other) if other == floor => {
+            Some(("a module of its own floor", "let endpoint bring the two together"))
+        }
         Some(_) => Some(("a module above it", "move what both need to the lower one")),
-        None => Some((
-            "which is no module of a floor",
-            "name the module that defines it",
-        )),
+        None => Some(("which is no module of a floor", "name the module that defines it")),
     }
 }
 
@@ -131,9 +116,7 @@ fn references(code: &str, depth: usize) -> Vec<(usize, &str)> {
 /// The name at `at`, or the first of each path when a group stands there.
 fn names_at(code: &str, at: usize) -> Vec<(usize, &str)> {
     let mut names: Vec<(usize, &str)> = match code[at..].strip_prefix('{') {
-        Some(group) => group_heads(group)
-            .map(|(head, name)| (at + 1 + head, name))
-            .collect(),
+        Some(group) => group_heads(group).map(|(head, name)| (at + 1 + head, name)).collect(),
         None if code[at..].starts_with('*') => vec![(at, &code[at..=at])],
         None => vec![(at, leading_ident(&code[at..]))],
     };
@@ -158,25 +141,17 @@ fn group_heads(group: &str) -> impl Iterator<Item = (usize, &str)> {
         is_head = (is_head && letter.is_whitespace()) || (letter == ',' && depth == 1);
         (depth > 0).then_some((at, begins))
     });
-    heads
-        .filter(|(_, begins)| *begins)
-        .map(|(at, _)| (at, leading_ident(&group[at..])))
+    heads.filter(|(_, begins)| *begins).map(|(at, _)| (at, leading_ident(&group[at..])))
 }
 
 #[test]
 fn core_has_no_std() {
-    expect_none(
-        "core uses neither std nor alloc",
-        &Tree::load().check(without_std),
-    );
+    expect_none("core uses neither std nor alloc", &Tree::load().check(without_std));
 }
 
 #[test]
 fn imports_of_core_point_down() {
-    expect_none(
-        "machines do not import each other",
-        &Tree::load().check(points_down),
-    );
+    expect_none("machines do not import each other", &Tree::load().check(points_down));
 }
 
 #[test]
@@ -212,10 +187,7 @@ fn a_machine_that_imports_another_is_found() {
 #[test]
 fn the_finding_is_at_the_line_of_the_name() {
     let bad = "use crate::{\n    fabric::{Fabric, Work},\n    ids::Rank,\n    neb,\n};";
-    assert_eq!(
-        lines(&points_down(&Source::parse("core/src/mailbox.rs", bad))),
-        [4]
-    );
+    assert_eq!(lines(&points_down(&Source::parse("core/src/mailbox.rs", bad))), [4]);
 }
 
 #[test]
@@ -236,22 +208,12 @@ fn imports_that_point_down_pass() {
         "mod field {\n    use super::Slot;\n}",
         "#[cfg(test)]\nmod tests {\n    use crate::endpoint::Endpoint;\n}",
     ] {
-        assert_eq!(
-            points_down(&Source::parse("core/src/mailbox.rs", good)),
-            [],
-            "{good}"
-        );
+        assert_eq!(points_down(&Source::parse("core/src/mailbox.rs", good)), [], "{good}");
     }
-    assert_eq!(
-        points_down(&Source::parse("core/src/time.rs", "use crate::fmt;")),
-        []
-    );
+    assert_eq!(points_down(&Source::parse("core/src/time.rs", "use crate::fmt;")), []);
 }
 
 #[test]
 fn a_module_without_a_floor_is_found() {
-    assert_eq!(
-        points_down(&Source::parse("core/src/sundries.rs", "//! x")).len(),
-        1
-    );
+    assert_eq!(points_down(&Source::parse("core/src/sundries.rs", "//! x")).len(), 1);
 }

@@ -11,11 +11,7 @@ const LINES_MAX: usize = 600;
 const COLUMNS_MAX: usize = 100;
 
 fn begins_with_its_claim(source: &Source) -> Vec<Finding> {
-    if source
-        .lines
-        .first()
-        .is_some_and(|line| line.text.starts_with("//!"))
-    {
+    if source.lines.first().is_some_and(|line| line.text.starts_with("//!")) {
         return Vec::new();
     }
     let cure = "begin it with `//!`: what it claims, and a drawing where order matters";
@@ -28,19 +24,12 @@ fn is_short(source: &Source) -> Vec<Finding> {
         return Vec::new();
     }
     let what = format!("{len} lines before the tests, at most {LINES_MAX}");
-    vec![source.finding(
-        LINES_MAX + 1,
-        what,
-        "split it where its second noun appears",
-    )]
+    vec![source.finding(LINES_MAX + 1, what, "split it where its second noun appears")]
 }
 
 fn is_narrow(source: &Source) -> Vec<Finding> {
     let is_excused = |text: &str| {
-        let in_table = text
-            .trim_start()
-            .trim_start_matches(['/', '!'])
-            .trim_start();
+        let in_table = text.trim_start().trim_start_matches(['/', '!']).trim_start();
         text.contains("://") || text.trim_start().starts_with("//") && in_table.starts_with('|')
     };
     source
@@ -56,26 +45,17 @@ fn is_narrow(source: &Source) -> Vec<Finding> {
 
 #[test]
 fn files_begin_with_their_claim() {
-    expect_none(
-        "a file begins with //!",
-        &Tree::load().check(begins_with_its_claim),
-    );
+    expect_none("a file begins with //!", &Tree::load().check(begins_with_its_claim));
 }
 
 #[test]
 fn files_are_short() {
-    expect_none(
-        "a file is short before its tests",
-        &Tree::load().check(is_short),
-    );
+    expect_none("a file is short before its tests", &Tree::load().check(is_short));
 }
 
 #[test]
 fn lines_are_narrow() {
-    expect_none(
-        "a line has at most 100 columns",
-        &Tree::load().check(is_narrow),
-    );
+    expect_none("a line has at most 100 columns", &Tree::load().check(is_narrow));
 }
 
 #[test]
@@ -89,26 +69,14 @@ fn a_file_without_a_claim_is_found() {
 #[test]
 fn a_long_file_is_found() {
     let check = |text: &str| lines(&is_short(&Source::parse("core/src/neb.rs", text)));
-    assert_eq!(
-        check(&"let a = 1;\n".repeat(LINES_MAX + 1)),
-        [LINES_MAX + 1]
-    );
-    let tested = format!(
-        "#[cfg(test)]\nmod tests {{\n{}}}",
-        "let a = 1;\n".repeat(LINES_MAX)
-    );
-    assert_eq!(
-        check(&format!("{}{tested}", "let a = 1;\n".repeat(LINES_MAX))),
-        []
-    );
+    assert_eq!(check(&"let a = 1;\n".repeat(LINES_MAX + 1)), [LINES_MAX + 1]);
+    let tested = format!("#[cfg(test)]\nmod tests {{\n{}}}", "let a = 1;\n".repeat(LINES_MAX));
+    assert_eq!(check(&format!("{}{tested}", "let a = 1;\n".repeat(LINES_MAX))), []);
 }
 
 #[test]
 fn a_wide_line_is_found() {
     let wide = "é".repeat(COLUMNS_MAX + 1);
     let bad = format!("{wide}\n// {wide}\n// | {wide} |\n// see https://{wide}\n// short");
-    assert_eq!(
-        lines(&is_narrow(&Source::parse("core/src/neb.rs", &bad))),
-        [1, 2]
-    );
+    assert_eq!(lines(&is_narrow(&Source::parse("core/src/neb.rs", &bad))), [1, 2]);
 }

@@ -11,12 +11,8 @@ const NOTES: &[&str] = &["FIXME", "TODO", "XXX"];
 fn left(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, line) in source.numbered() {
-        let code = CODE
-            .iter()
-            .filter(|mark| words(&line.code, mark).next().is_some());
-        let notes = NOTES
-            .iter()
-            .filter(|mark| words(&line.comment, mark).next().is_some());
+        let code = CODE.iter().filter(|mark| words(&line.code, mark).next().is_some());
+        let notes = NOTES.iter().filter(|mark| words(&line.comment, mark).next().is_some());
         for mark in code.chain(notes) {
             let cure = "finish it, delete it, or open an issue and say nothing here";
             findings.push(source.finding(at, format!("`{mark}` was left here"), cure));
@@ -27,10 +23,7 @@ fn left(source: &Source) -> Vec<Finding> {
 
 #[test]
 fn nothing_is_left_lying_about() {
-    expect_none(
-        "no unfinished code, no notes to self",
-        &Tree::load().check(left),
-    );
+    expect_none("no unfinished code, no notes to self", &Tree::load().check(left));
 }
 
 #[test]

@@ -28,10 +28,7 @@ fn nouns(source: &Source) -> Vec<Finding> {
 
 #[test]
 fn types_have_names_of_the_field() {
-    expect_none(
-        "no type is called after its being useful",
-        &Tree::load().check(nouns),
-    );
+    expect_none("no type is called after its being useful", &Tree::load().check(nouns));
 }
 
 #[test]

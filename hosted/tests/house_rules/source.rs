@@ -39,10 +39,7 @@ impl Source {
             })
             .collect();
         mark_test_items(&mut lines);
-        Self {
-            path: path.into(),
-            lines,
-        }
+        Self { path: path.into(), lines }
     }
 
     /// Lines with their numbers, from 1.
@@ -68,12 +65,7 @@ impl Source {
     }
 
     pub(crate) fn finding(&self, line: usize, what: String, cure: &'static str) -> Finding {
-        Finding {
-            path: self.path.clone(),
-            line,
-            what,
-            cure,
-        }
+        Finding { path: self.path.clone(), line, what, cure }
     }
 }
 
@@ -84,15 +76,13 @@ pub(crate) fn line_of(code: &str, at: usize) -> usize {
 
 /// Where `word` stands in `code` as a word of its own; `word` may hold `::` and the like.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
-    code.match_indices(word)
-        .map(|(at, _)| at)
-        .filter(move |&at| {
-            let before = code[..at].chars().next_back();
-            let after = code[at + word.len()..].chars().next();
-            let starts = !word.starts_with(is_ident) || !before.is_some_and(is_ident);
-            let ends = !word.ends_with(is_ident) || !after.is_some_and(is_ident);
-            starts && ends
-        })
+    code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + word.len()..].chars().next();
+        let starts = !word.starts_with(is_ident) || !before.is_some_and(is_ident);
+        let ends = !word.ends_with(is_ident) || !after.is_some_and(is_ident);
+        starts && ends
+    })
 }
 
 /// The identifier that `code` begins with; empty when it begins with something else.
@@ -106,10 +96,7 @@ pub(crate) fn is_ident(letter: char) -> bool {
 }
 
 fn is_test_path(path: &str) -> bool {
-    path.ends_with("/tests.rs")
-        || path
-            .split('/')
-            .any(|part| part == "tests" || part == "benches")
+    path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests" || part == "benches")
 }
 
 /// Marks the items behind `#[cfg(test)]`, up to the brace that closes them or to their semicolon.
@@ -217,10 +204,7 @@ fn follows_ident(letters: &[char], at: usize) -> bool {
 
 /// The number of hashes of the raw string that begins with the `r` at `at`.
 fn raw_opening(letters: &[char], at: usize) -> Option<usize> {
-    let hashes = letters[at + 1..]
-        .iter()
-        .take_while(|&&letter| letter == '#')
-        .count();
+    let hashes = letters[at + 1..].iter().take_while(|&&letter| letter == '#').count();
     (letters.get(at + 1 + hashes) == Some(&'"')).then_some(hashes)
 }
 
@@ -229,9 +213,7 @@ fn character_len(letters: &[char], at: usize) -> usize {
     match letters.get(at + 1) {
         Some('\\') => {
             let rest = letters.iter().skip(at + 3);
-            rest.take(12)
-                .position(|&letter| letter == '\'')
-                .map_or(1, |end| end + 4)
+            rest.take(12).position(|&letter| letter == '\'').map_or(1, |end| end + 4)
         }
         Some(_) if letters.get(at + 2) == Some(&'\'') => 3,
         _ => 1,
@@ -278,11 +260,8 @@ mod tests {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() {}\n}\nfn c() {}\n\
                     #[cfg(test)]\nfn d(_: [u8; 2]) {\n}\nfn e() {}\n";
         let source = Source::parse("core/src/x.rs", text);
-        let tests: Vec<usize> = source
-            .numbered()
-            .filter(|(_, line)| line.is_test)
-            .map(|(at, _)| at)
-            .collect();
+        let tests: Vec<usize> =
+            source.numbered().filter(|(_, line)| line.is_test).map(|(at, _)| at).collect();
         assert_eq!(tests, [2, 3, 4, 5, 7, 8, 9]);
     }
 

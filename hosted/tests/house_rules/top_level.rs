@@ -45,10 +45,7 @@ fn the_top_level_holds_what_the_design_names() {
         .map(|name| name.to_string_lossy().into_owned())
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    expect_none(
-        "the top level holds only what the design names",
-        &strangers(&names),
-    );
+    expect_none("the top level holds only what the design names", &strangers(&names));
 }
 
 #[test]

@@ -30,10 +30,7 @@ struct Declaration<'a> {
 
 /// The folder that holds the workspace's manifest.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("hosted has a parent")
-        .into()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("hosted has a parent").into()
 }
 
 impl Tree {
@@ -41,15 +38,10 @@ impl Tree {
     pub(crate) fn load() -> Self {
         let mut texts = Vec::new();
         read_folder(&root(), "", &mut texts);
-        let texts: Vec<(&str, &str)> = texts
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
-            .collect();
+        let texts: Vec<(&str, &str)> =
+            texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let tree = Self::from_texts(&texts);
-        assert!(
-            tree.sources.contains_key("core/src/lib.rs"),
-            "this is not the house's root"
-        );
+        assert!(tree.sources.contains_key("core/src/lib.rs"), "this is not the house's root");
         tree
     }
 
@@ -83,16 +75,9 @@ impl Tree {
             for (_, line) in source.numbered() {
                 for at in words(&line.code, "mod ") {
                     let name = leading_ident(&line.code[at + 4..]);
-                    if line.code[at + 4 + name.len()..]
-                        .trim_start()
-                        .starts_with(';')
-                    {
+                    if line.code[at + 4 + name.len()..].trim_start().starts_with(';') {
                         let is_test = line.is_test;
-                        all.push(Declaration {
-                            by: &source.path,
-                            name: name.into(),
-                            is_test,
-                        });
+                        all.push(Declaration { by: &source.path, name: name.into(), is_test });
                     }
                 }
             }
@@ -107,20 +92,13 @@ impl Tree {
             let tests = declarations.iter().filter(|declared| declared.is_test);
             let fresh: Vec<String> = tests
                 .flat_map(Declaration::files)
-                .filter(|path| {
-                    self.sources
-                        .get(path)
-                        .is_some_and(|source| !source.is_test())
-                })
+                .filter(|path| self.sources.get(path).is_some_and(|source| !source.is_test()))
                 .collect();
             if fresh.is_empty() {
                 return;
             }
             for path in fresh {
-                self.sources
-                    .get_mut(&path)
-                    .expect("filtered above")
-                    .mark_as_test();
+                self.sources.get_mut(&path).expect("filtered above").mark_as_test();
             }
         }
     }
@@ -135,10 +113,7 @@ impl Declaration<'_> {
         } else {
             format!("{folder}/{}", file.trim_end_matches(".rs"))
         };
-        [
-            format!("{folder}/{}.rs", self.name),
-            format!("{folder}/{}/mod.rs", self.name),
-        ]
+        [format!("{folder}/{}.rs", self.name), format!("{folder}/{}/mod.rs", self.name)]
     }
 }
 
@@ -161,11 +136,7 @@ fn named_paths(path: &str, text: &str, marker: &str) -> Vec<String> {
     text.match_indices(marker)
         .filter_map(|(at, _)| text[at + marker.len()..].split('"').next())
         .filter(|named| named.ends_with(".rs"))
-        .map(|named| {
-            format!("{folder}/{named}")
-                .trim_start_matches('/')
-                .to_owned()
-        })
+        .map(|named| format!("{folder}/{named}").trim_start_matches('/').to_owned())
         .collect()
 }
 
@@ -173,10 +144,7 @@ fn read_folder(folder: &Path, prefix: &str, texts: &mut Vec<(String, String)>) {
     let entries = fs::read_dir(folder).expect("a folder of the workspace is readable");
     for entry in entries {
         let entry = entry.expect("a folder of the workspace can be listed");
-        let name = entry
-            .file_name()
-            .into_string()
-            .expect("names in the house are UTF-8");
+        let name = entry.file_name().into_string().expect("names in the house are UTF-8");
         let kind = entry.file_type().expect("an entry has a type");
         let path = format!("{prefix}{name}");
         if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
@@ -193,9 +161,7 @@ fn orphans(tree: &Tree) -> Vec<Finding> {
     let mut reached: BTreeSet<String> = tree.named.clone();
     reached.extend(tree.sources.keys().filter(|path| is_root(path)).cloned());
     loop {
-        let from_reached = declarations
-            .iter()
-            .filter(|declared| reached.contains(declared.by));
+        let from_reached = declarations.iter().filter(|declared| reached.contains(declared.by));
         let fresh: Vec<String> = from_reached
             .flat_map(Declaration::files)
             .filter(|path| tree.sources.contains_key(path) && !reached.contains(path))
@@ -216,10 +182,7 @@ fn orphans(tree: &Tree) -> Vec<Finding> {
 
 #[test]
 fn every_file_is_part_of_a_crate() {
-    expect_none(
-        "every source file is reached by `mod`",
-        &orphans(&Tree::load()),
-    );
+    expect_none("every source file is reached by `mod`", &orphans(&Tree::load()));
 }
 
 #[test]
@@ -231,10 +194,7 @@ fn an_orphan_is_found() {
         ("core/src/mailbox/writer.rs", ""),
         ("core/src/lane.rs", ""),
     ]);
-    let found: Vec<String> = orphans(&tree)
-        .into_iter()
-        .map(|finding| finding.path)
-        .collect();
+    let found: Vec<String> = orphans(&tree).into_iter().map(|finding| finding.path).collect();
     assert_eq!(found, ["core/src/lane.rs", "core/src/mailbox/writer.rs"]);
 }
 

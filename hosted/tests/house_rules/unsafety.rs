@@ -18,9 +18,7 @@ const ALLOWED: &[&str] = &[
 fn in_its_place(source: &Source) -> Vec<Finding> {
     let in_core = source.path.starts_with("core/");
     let allowed = ALLOWED.iter().any(|place| source.path.starts_with(place));
-    let outside = source
-        .numbered()
-        .filter(|(_, line)| in_core || !(allowed || line.is_test));
+    let outside = source.numbered().filter(|(_, line)| in_core || !(allowed || line.is_test));
     outside
         .filter(|(_, line)| words(&line.code, "unsafe").next().is_some())
         .map(|(at, _)| {
@@ -31,10 +29,7 @@ fn in_its_place(source: &Source) -> Vec<Finding> {
 }
 
 fn forbidden_in_core(source: &Source) -> Vec<Finding> {
-    let forbids = source
-        .lines
-        .iter()
-        .any(|line| line.code.trim() == "#![forbid(unsafe_code)]");
+    let forbids = source.lines.iter().any(|line| line.code.trim() == "#![forbid(unsafe_code)]");
     if source.path != "core/src/lib.rs" || forbids {
         return Vec::new();
     }
@@ -85,26 +80,17 @@ fn has_reason(source: &Source, at: usize) -> bool {
 
 #[test]
 fn unsafe_code_is_in_its_places() {
-    expect_none(
-        "unsafe code only where it is allowed",
-        &Tree::load().check(in_its_place),
-    );
+    expect_none("unsafe code only where it is allowed", &Tree::load().check(in_its_place));
 }
 
 #[test]
 fn core_forbids_unsafe_code() {
-    expect_none(
-        "core forbids unsafe code",
-        &Tree::load().check(forbidden_in_core),
-    );
+    expect_none("core forbids unsafe code", &Tree::load().check(forbidden_in_core));
 }
 
 #[test]
 fn unsafe_code_says_why_it_is_sound() {
-    expect_none(
-        "unsafe code has a SAFETY comment",
-        &Tree::load().check(with_its_reason),
-    );
+    expect_none("unsafe code has a SAFETY comment", &Tree::load().check(with_its_reason));
 }
 
 #[test]

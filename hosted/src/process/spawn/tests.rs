@@ -26,15 +26,7 @@ fn child_half(socket_number: RawFd) -> Spawn {
 fn open_numbers() -> Vec<RawFd> {
     let listing = std::fs::read_dir("/proc/self/fd").unwrap();
     let mut numbers: Vec<RawFd> = listing
-        .map(|entry| {
-            entry
-                .unwrap()
-                .file_name()
-                .to_str()
-                .unwrap()
-                .parse()
-                .unwrap()
-        })
+        .map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap())
         .filter(|number| *number > libc::STDERR_FILENO)
         .collect();
     // The descriptor of the listing itself was listed, and is closed by now.
@@ -66,9 +58,7 @@ fn child_has_exactly_the_given_descriptors_and_ends_by_itself() {
     let stray = rustix::io::fcntl_dupfd_cloexec(&reader, 40).unwrap();
     rustix::io::fcntl_setfd(&stray, rustix::io::FdFlags::empty()).unwrap();
 
-    let spawn = child_half(SOCKET)
-        .inherit(SOCKET, theirs.into())
-        .inherit(PIPE, reader.into());
+    let spawn = child_half(SOCKET).inherit(SOCKET, theirs.into()).inherit(PIPE, reader.into());
     let mut spawned = spawn.start().unwrap();
     let (open, _): (Vec<RawFd>, _) = ours.recv(SOON).unwrap();
     assert_eq!(open, [SOCKET, PIPE]);
@@ -99,9 +89,8 @@ fn given_descriptors_may_take_each_others_numbers() {
 fn child_dies_with_the_thread_that_started_it() {
     let (ours, theirs) = Socket::pair().unwrap();
     let starter = std::thread::spawn(move || {
-        let spawn = child_half(SOCKET)
-            .inherit(SOCKET, theirs.into())
-            .parent_death_signal(Signal::TERM);
+        let spawn =
+            child_half(SOCKET).inherit(SOCKET, theirs.into()).parent_death_signal(Signal::TERM);
         let spawned = spawn.start().unwrap();
         ours.recv::<Vec<RawFd>>(SOON).unwrap();
         assert!(!spawned.pidfd.is_dead().unwrap());
@@ -120,12 +109,6 @@ fn bad_numbers_are_refused_before_anything_starts() {
         let refused = child_half(SOCKET).inherit(number, pipe_end()).start();
         assert!(matches!(refused, Err(ProcessError::ReservedNumber { number: n }) if n == number));
     }
-    let twice = child_half(SOCKET)
-        .inherit(9, pipe_end())
-        .inherit(9, pipe_end())
-        .start();
-    assert!(matches!(
-        twice,
-        Err(ProcessError::NumberTwice { number: 9 })
-    ));
+    let twice = child_half(SOCKET).inherit(9, pipe_end()).inherit(9, pipe_end()).start();
+    assert!(matches!(twice, Err(ProcessError::NumberTwice { number: 9 })));
 }

@@ -1,0 +1,266 @@
+//! The fabric over shared memory: work takes effect inside `post`, by the poster's own hand.
+//!
+//! How the contract is kept where it is not obvious:
+//!
+//! | rule | how |
+//! |---|---|
+//! | F-1 | a post is complete when it returns, and each copy begins with a release fence |
+//! | F-5 | the rights are checked before posting, and the pages of a region are mapped only by those who have one, read-only if that is the right |
+//! | F-6 | a peer's death is noticed by its pidfd, looked at once a millisecond, never by its pid |
+//! | F-9 | the gate for the peer is closed, which every honest poster sees before each post; and if the peer lives in another process, that process is killed and waited for, since its mappings cannot be taken away. If it cannot be killed within a second, `fence` fails with `StillReaching`: the gate stays closed, its lane is not read, and its tickets are waited for |
+//! | F-12 | nothing stays open: work is done when posted |
+//! | F-13 | the memory belongs to the node's supervisor, so it is reached while the component is stopped |
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weft_core::fabric::{
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Words,
+    Work,
+};
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::{self, Instant};
+
+use super::checksum;
+use super::node_memory::{OwnMemory, RemoteMemory};
+use super::wait::Wait;
+use crate::process::{Liveness, Pidfd};
+
+/// Completions held before `post` reports [`PostError::Full`].
+const DEPTH: usize = 64;
+/// How often dead peers are looked for.
+const WATCH_EVERY: time::Duration = time::Duration::from_millis(1);
+/// How long a killed process may take to end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A peer as this endpoint reaches it.
+#[derive(Debug)]
+struct Link {
+    memory: RemoteMemory,
+    /// The process that posts for the peer; none when it runs in this process.
+    process: Option<Pidfd>,
+    open: bool,
+}
+
+/// One endpoint over shared memory.
+#[derive(Debug)]
+pub struct ShmFabric {
+    me: Peer,
+    incarnation: Incarnation,
+    layout: Layout,
+    own: OwnMemory,
+    links: Vec<Option<Link>>,
+    done: VecDeque<Completion>,
+    /// Whether peers may sleep, so that work which says so rings their bell.
+    peers_sleep: bool,
+    watch_at: Instant,
+}
+
+impl ShmFabric {
+    /// The endpoint `me` in its life `incarnation`, over its own memory; nobody is let in.
+    #[must_use]
+    pub fn new(
+        me: Peer,
+        incarnation: Incarnation,
+        layout: Layout,
+        own: OwnMemory,
+        wait: Wait,
+    ) -> Self {
+        for peer in (0..layout.peers()).map(Peer) {
+            own.set_gate(peer, Incarnation(0));
+        }
+        let links = (0..layout.peers()).map(|_| None).collect();
+        let done = VecDeque::with_capacity(DEPTH);
+        let peers_sleep = wait.needs_bell();
+        let watch_at = Instant(0);
+        Self { me, incarnation, layout, own, links, done, peers_sleep, watch_at }
+    }
+
+    /// Where `peer` lies and which process posts for it, to be let in by the next `admit`. What
+    /// was known of an earlier life is forgotten; fence it first.
+    pub fn connect(&mut self, peer: Peer, memory: RemoteMemory, process: Option<Pidfd>) {
+        if let Some(link) = self.links.get_mut(peer.index()) {
+            *link = Some(Link { memory, process, open: false });
+        }
+    }
+
+    /// This endpoint's bell.
+    #[must_use]
+    pub const fn own(&self) -> &OwnMemory {
+        &self.own
+    }
+
+    /// Carries `op` out. The rights were checked, so a barred region cannot come up.
+    #[inline]
+    fn carry_out(&self, peer: Peer, op: &Op<'_>) -> Result<u64, Failure> {
+        let denied = Failure::AccessDenied;
+        let theirs = |at: At| match self.link(peer) {
+            None => Some(self.own.words(at.region)),
+            Some(link) => link.memory.region(at.region).words(),
+        };
+        match *op {
+            Op::Write { to, bytes } => {
+                theirs(to).ok_or(denied)?.copy_in(to.offset as usize, bytes);
+                Ok(0)
+            }
+            Op::WriteFrom { to, from, len } => {
+                let source = self.own.words(from.region);
+                let target = theirs(to).ok_or(denied)?;
+                in_chunks(len, |done, chunk| {
+                    source.copy_out(from.offset as usize + done, chunk);
+                    target.copy_in(to.offset as usize + done, chunk);
+                });
+                Ok(0)
+            }
+            Op::Read { from, into, len } => self.read(peer, from, into, len),
+            Op::FetchAdd { at, add } => {
+                let word = theirs(at).ok_or(denied)?.word(at.offset as usize);
+                Ok(word.fetch_add(add, Ordering::AcqRel))
+            }
+            Op::CompareSwap { at, expected, new } => {
+                let word = theirs(at).ok_or(denied)?.word(at.offset as usize);
+                let swapped =
+                    word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire);
+                Ok(swapped.unwrap_or_else(|old| old))
+            }
+        }
+    }
+
+    fn read(&self, peer: Peer, from: At, into: At, len: u32) -> Result<u64, Failure> {
+        let target: Words<'_> = self.own.words(into.region);
+        let mut granted = true;
+        in_chunks(len, |done, chunk| {
+            let offset = from.offset as usize + done;
+            match self.link(peer) {
+                None => self.own.words(from.region).copy_out(offset, chunk),
+                Some(link) => granted &= link.memory.region(from.region).copy_out(offset, chunk),
+            }
+            target.copy_in(into.offset as usize + done, chunk);
+        });
+        granted.then_some(0).ok_or(Failure::AccessDenied)
+    }
+
+    #[inline]
+    fn link(&self, peer: Peer) -> Option<&Link> {
+        self.links[peer.index()].as_ref()
+    }
+
+    /// Whether `peer` is connected, was admitted here, and lets this life in there.
+    #[inline]
+    fn is_open(&self, peer: Peer) -> bool {
+        peer == self.me
+            || self.link(peer).is_some_and(|link| {
+                link.open && link.memory.gate(self.me) == u64::from(self.incarnation.0)
+            })
+    }
+
+    /// Closes the pair with every peer whose process has ended (F-6).
+    fn watch(&mut self) {
+        for link in self.links.iter_mut().flatten() {
+            let dead =
+                link.process.as_ref().is_some_and(|process| matches!(process.is_dead(), Ok(true)));
+            link.open &= !dead;
+        }
+    }
+}
+
+/// Goes over `len` bytes in chunks of private memory.
+fn in_chunks(len: u32, mut step: impl FnMut(usize, &mut [u8])) {
+    let mut buffer = [0; 256];
+    let mut done = 0;
+    while done < len as usize {
+        let chunk = &mut buffer[..(len as usize - done).min(256)];
+        step(done, chunk);
+        done += chunk.len();
+    }
+}
+
+impl Fabric for ShmFabric {
+    type Memory = OwnMemory;
+
+    fn me(&self) -> Peer {
+        self.me
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
+        if !self.is_open(peer) {
+            return Err(PostError::Gone);
+        }
+        if self.done.len() == DEPTH {
+            return Err(PostError::Full);
+        }
+        let outcome = if self.layout.allows(work.op.target().0.region, self.me, work.op.needs()) {
+            self.carry_out(peer, &work.op)
+        } else {
+            Err(Failure::AccessDenied)
+        };
+        if outcome.is_err() || !work.flags.contains(CompletionFlags::QUIET) {
+            self.done.push_back(Completion { id: work.id, peer, outcome });
+        }
+        if self.peers_sleep
+            && work.flags.contains(CompletionFlags::WAKE)
+            && let Some(link) = self.link(peer)
+        {
+            // A bell that cannot be rung is a peer that wakes by its own timeout.
+            let _ = link.memory.bell().ring_if_armed();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
+        if now >= self.watch_at {
+            self.watch_at = now.after(WATCH_EVERY);
+            self.watch();
+        }
+        let count = done.len().min(self.done.len());
+        for (place, completion) in done.iter_mut().zip(self.done.drain(..count)) {
+            *place = completion;
+        }
+        count
+    }
+
+    fn memory(&self) -> &Self::Memory {
+        &self.own
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        if peer.0 >= self.layout.peers() || peer == self.me {
+            return Err(FenceError::UnknownPeer);
+        }
+        self.own.set_gate(peer, Incarnation(0));
+        let Some(link) = &mut self.links[peer.index()] else { return Ok(()) };
+        link.open = false;
+        let Some(process) = &link.process else { return Ok(()) };
+        // A process that refuses the signal is found alive by the wait.
+        let _ = process.kill();
+        match process.wait_dead(KILL_TIMEOUT) {
+            Ok(Liveness::Dead) => Ok(()),
+            Ok(Liveness::Alive) | Err(_) => Err(FenceError::StillReaching),
+        }
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        if peer.0 >= self.layout.peers() || peer == self.me {
+            return Err(FenceError::UnknownPeer);
+        }
+        match &mut self.links[peer.index()] {
+            Some(link) if incarnation != Incarnation(0) => link.open = true,
+            Some(_) | None => return Err(FenceError::NotReady),
+        }
+        self.own.set_gate(peer, incarnation);
+        Ok(())
+    }
+
+    #[inline]
+    fn crc32c(&self, bytes: &[u8]) -> u32 {
+        checksum::crc32c(bytes)
+    }
+}

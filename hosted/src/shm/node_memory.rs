@@ -1,0 +1,255 @@
+//! The memory of one node: a segment for each region, a bell, and the gates.
+//!
+//! ```text
+//!   gates   one word for each peer: the incarnation that may post here, 0 for none.
+//!           Written by the node alone, read by every peer before it posts.
+//!   bell    rung by peers that post to a sleeping node
+//!   region  one segment each, so that the rights of a region are the rights of its pages
+//! ```
+//!
+//! Whoever holds the [`NodeMemory`] keeps the memory alive: on one host that is the node's
+//! supervisor, so the memory outlives the component that uses it, and a new component finds
+//! what the old one left. A peer is handed the descriptors that its rights call for and no
+//! other; [`Grant`] is that handful in its order on the socket.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use weft_core::fabric::{Access, Layout, Memory, Region, RegionSpec, Words};
+use weft_core::ids::{Incarnation, Peer};
+
+use super::{Bell, Mapping, ReadOnlyMapping, Segment, SegmentError};
+
+/// The segments of one node.
+#[derive(Debug)]
+pub struct NodeMemory {
+    gates: Segment,
+    bell: Segment,
+    regions: Vec<Segment>,
+}
+
+/// Descriptors of a node's memory, in the order: gates, bell, regions.
+#[derive(Debug)]
+pub struct Grant(pub Vec<OwnedFd>);
+
+const fn gates_len(layout: &Layout) -> usize {
+    layout.peers() as usize * 8
+}
+
+/// What `access` lets a peer do to the pages.
+const fn is_written(access: Access) -> bool {
+    access.intersects(Access::REMOTE_WRITE.union(Access::REMOTE_ATOMIC))
+}
+
+impl NodeMemory {
+    /// Zeroed memory for `layout`; `name` shows in /proc/PID/maps.
+    ///
+    /// # Errors
+    /// [`SegmentError`].
+    pub fn create(name: &str, layout: &Layout) -> Result<Self, SegmentError> {
+        let regions = layout.regions().iter().enumerate();
+        let regions = regions
+            .map(|(number, spec)| Segment::create(&format!("{name}-r{number}"), spec.len as usize));
+        Ok(Self {
+            gates: Segment::create(&format!("{name}-gates"), gates_len(layout))?,
+            bell: Bell::segment(&format!("{name}-bell"))?,
+            regions: regions.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Everything, for the node's own component.
+    ///
+    /// # Errors
+    /// [`SegmentError`].
+    pub fn grant_owner(&self) -> Result<Grant, SegmentError> {
+        let segments = [&self.gates, &self.bell].into_iter().chain(&self.regions);
+        segments
+            .map(|segment| duplicate(segment.writable_fd()))
+            .collect::<Result<_, _>>()
+            .map(Grant)
+    }
+
+    /// What `peer` has a right to.
+    ///
+    /// # Errors
+    /// [`SegmentError`].
+    pub fn grant(&self, layout: &Layout, peer: Peer) -> Result<Grant, SegmentError> {
+        let mut fds = vec![self.gates.read_only_fd()?, duplicate(self.bell.writable_fd())?];
+        for (segment, spec) in self.regions.iter().zip(layout.regions()) {
+            if !spec.peers.contains(peer) || spec.access.is_empty() {
+                continue;
+            }
+            fds.push(if is_written(spec.access) {
+                duplicate(segment.writable_fd())?
+            } else {
+                segment.read_only_fd()?
+            });
+        }
+        Ok(Grant(fds))
+    }
+}
+
+fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, SegmentError> {
+    fd.try_clone_to_owned().map_err(|error| SegmentError::Os {
+        call: "dup",
+        errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::MFILE),
+    })
+}
+
+/// A node's own memory, mapped by its component.
+#[derive(Debug)]
+pub struct OwnMemory {
+    gates: Mapping,
+    bell: Bell,
+    regions: Vec<Mapping>,
+}
+
+impl OwnMemory {
+    /// Maps what [`NodeMemory::grant_owner`] handed out.
+    ///
+    /// # Errors
+    /// [`SegmentError`], also when the number of descriptors is not the layout's.
+    pub fn map(layout: &Layout, grant: &Grant) -> Result<Self, SegmentError> {
+        let expected = layout.regions().len() + 2;
+        let [gates, bell, regions @ ..] = grant.0.as_slice() else {
+            return Err(SegmentError::Count { expected, found: grant.0.len() });
+        };
+        if regions.len() != layout.regions().len() {
+            return Err(SegmentError::Count { expected, found: grant.0.len() });
+        }
+        let regions = regions.iter().zip(layout.regions());
+        Ok(Self {
+            gates: Mapping::writable(gates.as_fd(), gates_len(layout))?,
+            bell: Bell::open(bell.as_fd())?,
+            regions: regions
+                .map(|(fd, spec)| Mapping::writable(fd.as_fd(), spec.len as usize))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The bell that peers ring.
+    #[must_use]
+    pub const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Lets `incarnation` of `peer` post here, and no other life of it.
+    pub(super) fn set_gate(&self, peer: Peer, incarnation: Incarnation) {
+        self.gates.words()[peer.index()].store(u64::from(incarnation.0), Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(super) fn words(&self, region: Region) -> Words<'_> {
+        Words(self.regions[usize::from(region.0)].words())
+    }
+}
+
+impl Memory for OwnMemory {
+    #[inline]
+    fn load(&self, region: Region, offset: u32) -> u64 {
+        self.words(region).load(offset as usize)
+    }
+
+    #[inline]
+    fn store(&self, region: Region, offset: u32, value: u64) {
+        self.words(region).store(offset as usize, value);
+    }
+
+    #[inline]
+    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
+        self.words(region).copy_out(offset as usize, into);
+    }
+
+    #[inline]
+    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
+        self.words(region).copy_in(offset as usize, bytes);
+    }
+}
+
+/// A region of a peer, mapped with the right that this endpoint has.
+#[derive(Debug)]
+pub(super) enum RemoteRegion {
+    Writable(Mapping),
+    ReadOnly(ReadOnlyMapping),
+    /// Not mapped: no right.
+    Barred,
+}
+
+/// A peer's memory, mapped with the rights of this endpoint.
+#[derive(Debug)]
+pub struct RemoteMemory {
+    gates: ReadOnlyMapping,
+    bell: Bell,
+    regions: Vec<RemoteRegion>,
+}
+
+impl RemoteMemory {
+    /// Maps what [`NodeMemory::grant`] handed to `me`.
+    ///
+    /// # Errors
+    /// [`SegmentError`], also when the number of descriptors is not the layout's.
+    pub fn map(layout: &Layout, me: Peer, grant: &Grant) -> Result<Self, SegmentError> {
+        let granted = |spec: &&RegionSpec| spec.peers.contains(me) && !spec.access.is_empty();
+        let expected = layout.regions().iter().filter(granted).count() + 2;
+        let found = grant.0.len();
+        let [gates, bell, rest @ ..] = grant.0.as_slice() else {
+            return Err(SegmentError::Count { expected, found });
+        };
+        if found != expected {
+            return Err(SegmentError::Count { expected, found });
+        }
+        let mut fds = rest.iter();
+        let mut regions = Vec::with_capacity(layout.regions().len());
+        for spec in layout.regions() {
+            let len = spec.len as usize;
+            regions.push(match granted(&spec).then(|| fds.next()).flatten() {
+                None => RemoteRegion::Barred,
+                Some(fd) if is_written(spec.access) => {
+                    RemoteRegion::Writable(Mapping::writable(fd.as_fd(), len)?)
+                }
+                Some(fd) => RemoteRegion::ReadOnly(ReadOnlyMapping::new(fd.as_fd(), len)?),
+            });
+        }
+        let gates = ReadOnlyMapping::new(gates.as_fd(), gates_len(layout))?;
+        Ok(Self { gates, bell: Bell::open(bell.as_fd())?, regions })
+    }
+
+    /// Which life of `me` the node lets in.
+    #[inline]
+    pub(super) fn gate(&self, me: Peer) -> u64 {
+        self.gates.load(me.index())
+    }
+
+    pub(super) const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    #[inline]
+    pub(super) fn region(&self, region: Region) -> &RemoteRegion {
+        &self.regions[usize::from(region.0)]
+    }
+}
+
+impl RemoteRegion {
+    /// The words, when they may be written.
+    #[inline]
+    pub(super) fn words(&self) -> Option<Words<'_>> {
+        match self {
+            Self::Writable(mapping) => Some(Words(mapping.words())),
+            Self::ReadOnly(_) | Self::Barred => None,
+        }
+    }
+
+    /// Copies out, when it may be read.
+    pub(super) fn copy_out(&self, offset: usize, into: &mut [u8]) -> bool {
+        match self {
+            Self::Writable(mapping) => Words(mapping.words()).copy_out(offset, into),
+            Self::ReadOnly(mapping) => {
+                mapping.copy_out(offset, into);
+                std::sync::atomic::fence(Ordering::Acquire);
+            }
+            Self::Barred => return false,
+        }
+        true
+    }
+}
