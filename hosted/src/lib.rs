@@ -9,10 +9,15 @@
 //! checksum instruction in `shm`, to fork and inherited descriptors in `process`, and to one
 //! socket option in `packet`.
 
+pub mod bootstrap;
+pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod cluster;
 pub mod doctor;
 pub mod explain;
+pub mod launch;
+pub mod node;
 pub mod packet;
 pub mod process;
 mod readiness;

@@ -1,3 +1,5 @@
-//! The `weft` program.
+//! The `weft` program; everything is in the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    weft::cli::main()
+}

@@ -283,6 +283,20 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.mailbox.release(&self.fabric, receipt)
     }
 
+    /// The message of `receipt` was taken and not dealt with: it is delivered again, after those
+    /// that its sender put later if they have been delivered already.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`].
+    pub fn restore(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
+        self.mailbox.restore(receipt)
+    }
+
+    /// The longest message in bytes.
+    pub const fn message_len(&self) -> u16 {
+        self.plan.mailbox().message_len()
+    }
+
     /// The next lane message of any admitted peer.
     pub fn take_lane(&mut self) -> Option<LaneMessage<'_>> {
         for lanes in self.lanes.iter_mut().flatten() {

@@ -133,6 +133,12 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.advance();
     }
 
+    /// The taken `ticket` is open again.
+    pub(super) fn restore(&mut self, ticket: u32) {
+        self.tickets[ticket as usize] = Ticket::Open;
+        self.next = self.next.min(ticket);
+    }
+
     /// Marks `ticket`, taken or open, as done.
     pub(super) fn finish(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Done;

@@ -230,6 +230,21 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         Ok(())
     }
 
+    /// The message of `receipt` was taken and not dealt with: it is delivered again, after those
+    /// that its sender put later if they have been delivered already.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`].
+    pub fn restore(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
+        let Receipt(stamp) = receipt;
+        let half = self.half(stamp.epoch);
+        if !half.is_taken(stamp) {
+            return Err(UnknownReceipt);
+        }
+        half.restore(stamp.ticket);
+        Ok(())
+    }
+
     /// Closes the open half when it is time, and questions missing tickets. Call it from the
     /// poll loop.
     #[inline]

@@ -50,7 +50,25 @@ impl ClusterDir {
     /// # Errors
     /// The path is longer than the address of a socket may be.
     pub fn node_socket(&self, rank: usize) -> Result<PathBuf, RuntimeDirError> {
-        let path = self.path.join(format!("{NODE_PREFIX}{rank}.sock"));
+        self.socket(&format!("{NODE_PREFIX}{rank}.sock"))
+    }
+
+    /// The socket at which the node with this rank meets its peers.
+    ///
+    /// # Errors
+    /// The path is longer than the address of a socket may be.
+    pub fn peer_socket(&self, rank: usize) -> Result<PathBuf, RuntimeDirError> {
+        self.socket(&format!("{NODE_PREFIX}{rank}.peers"))
+    }
+
+    /// Where the node with this rank notes the last incarnation that it gave out.
+    #[must_use]
+    pub fn incarnation_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.incarnation"))
+    }
+
+    fn socket(&self, name: &str) -> Result<PathBuf, RuntimeDirError> {
+        let path = self.path.join(name);
         let len = path.as_os_str().len();
         if len > SOCKET_PATH_LEN_MAX {
             return Err(RuntimeDirError::SocketPathTooLong { path, len });

@@ -32,6 +32,31 @@ pub struct NodeMemory {
 #[derive(Debug)]
 pub struct Grant(pub Vec<OwnedFd>);
 
+impl Grant {
+    /// The descriptors as a socket takes them.
+    #[must_use]
+    pub fn borrow(&self) -> Vec<BorrowedFd<'_>> {
+        self.0.iter().map(AsFd::as_fd).collect()
+    }
+
+    /// The bell, for another mapping of it.
+    ///
+    /// # Panics
+    /// When the handful is not one that was mapped: it has no bell.
+    #[must_use]
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.0[1].as_fd()
+    }
+
+    /// Another handful of the same.
+    ///
+    /// # Errors
+    /// [`SegmentError::Os`], when descriptors have run out.
+    pub fn try_clone(&self) -> Result<Self, SegmentError> {
+        self.0.iter().map(|fd| duplicate(fd.as_fd())).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 const fn gates_len(layout: &Layout) -> usize {
     layout.peers() as usize * 8
 }

@@ -1,0 +1,148 @@
+//! The first words between two nodes, and why they may be the last.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::explain::{Code, Explain};
+
+/// The version of everything two nodes say to each other, memory layout included.
+pub const VERSION: u32 = 1;
+
+/// Who a node is and what it takes for granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`] of the sender.
+    pub version: u32,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The digest of its memory layout.
+    pub layout: u64,
+    /// The sender's rank.
+    pub rank: u16,
+}
+
+/// Why two nodes do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// They speak different versions.
+    Version {
+        /// Of the node that refuses.
+        ours: u32,
+        /// Of the other.
+        theirs: u32,
+    },
+    /// They belong to different clusters.
+    Cluster {
+        /// Of the node that refuses.
+        ours: String,
+        /// Of the other.
+        theirs: String,
+    },
+    /// Their cluster files give different memory layouts.
+    Layout {
+        /// Of the node that refuses.
+        ours: u64,
+        /// Of the other.
+        theirs: u64,
+    },
+    /// The rank is not one of the cluster's, or the refusing node's own.
+    Rank {
+        /// As claimed.
+        rank: u16,
+    },
+    /// The other runs as another user.
+    User,
+}
+
+impl Hello {
+    /// Whether `theirs` may take part.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn check(&self, theirs: &Self, nodes: u16) -> Result<(), Refusal> {
+        if theirs.version != self.version {
+            return Err(Refusal::Version { ours: self.version, theirs: theirs.version });
+        }
+        if theirs.cluster != self.cluster {
+            let (ours, theirs) = (self.cluster.clone(), theirs.cluster.clone());
+            return Err(Refusal::Cluster { ours, theirs });
+        }
+        if theirs.layout != self.layout {
+            return Err(Refusal::Layout { ours: self.layout, theirs: theirs.layout });
+        }
+        if theirs.rank >= nodes || theirs.rank == self.rank {
+            return Err(Refusal::Rank { rank: theirs.rank });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version { ours, theirs } => {
+                write!(f, "a node speaks version {theirs}, this one {ours}")
+            }
+            Self::Cluster { ours, theirs } => {
+                write!(f, "a node of cluster {theirs:?} came to cluster {ours:?}")
+            }
+            Self::Layout { ours, theirs } => {
+                write!(f, "memory layouts differ: {theirs:016x} there, {ours:016x} here")
+            }
+            Self::Rank { rank } => write!(f, "rank {rank} is taken or not one of the cluster's"),
+            Self::User => f.write_str("a process of another user came to the cluster"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Explain for Refusal {
+    fn code(&self) -> Code {
+        match self {
+            Self::Version { .. } | Self::Layout { .. } | Self::Cluster { .. } => Code::Protocol,
+            Self::Rank { .. } => Code::NodeOutOfRange,
+            Self::User => Code::Permission,
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Version { .. } => "run the same build of weft for every node",
+            Self::Cluster { .. } => "start the node with the file of the cluster it belongs to",
+            Self::Layout { .. } => "start every node with the same cluster file",
+            Self::Rank { .. } => "start each rank below `nodes` exactly once",
+            Self::User => "run all nodes of a cluster as one user",
+        }
+        .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(rank: u16) -> Hello {
+        Hello { version: VERSION, cluster: "weft".to_owned(), layout: 7, rank }
+    }
+
+    #[test]
+    fn equals_with_another_rank_belong_together() {
+        assert_eq!(hello(0).check(&hello(3), 4), Ok(()));
+    }
+
+    #[test]
+    fn each_difference_is_refused_by_its_name() {
+        let ours = hello(0);
+        let refused = |theirs: Hello| ours.check(&theirs, 4).unwrap_err();
+        let version = refused(Hello { version: 9, ..hello(1) });
+        assert_eq!(version, Refusal::Version { ours: VERSION, theirs: 9 });
+        let other = refused(Hello { cluster: "loom".to_owned(), ..hello(1) });
+        assert!(matches!(other, Refusal::Cluster { .. }));
+        let layout = refused(Hello { layout: 8, ..hello(1) });
+        assert_eq!(layout, Refusal::Layout { ours: 7, theirs: 8 });
+        assert_eq!(refused(hello(4)), Refusal::Rank { rank: 4 });
+        assert_eq!(refused(hello(0)), Refusal::Rank { rank: 0 });
+    }
+}

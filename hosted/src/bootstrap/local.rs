@@ -1,0 +1,243 @@
+//! Bootstrap on one host: nodes meet at each other's Unix sockets.
+//!
+//! The node of the higher rank calls, again every fifty milliseconds until it is answered; the
+//! node of the lower rank listens. One thread listens, one reads each peer. All of them end
+//! within a fraction of a second after the bootstrap is dropped.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use weft_core::fabric::Layout;
+use weft_core::ids::{Incarnation, Peer};
+
+use super::hello::Hello;
+use super::session::{self, SessionError};
+use super::{Bootstrap, Life, News, Tidings};
+use crate::packet::{Listener, PacketError, Socket};
+use crate::runtime_dir::{ClusterDir, RuntimeDirError};
+use crate::shm::{Grant, NodeMemory};
+
+/// How long a thread waits before it looks whether it is still wanted.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long after a failed call the next one is made.
+const CALL_EVERY: Duration = Duration::from_millis(50);
+
+/// Takes tidings to whoever acts on them.
+type Sink = Box<dyn Fn(Tidings) + Send + Sync>;
+
+/// Bootstrap over the Unix sockets of a cluster's directory.
+pub struct LocalBootstrap {
+    shared: Arc<Shared>,
+}
+
+/// Why the node cannot be met.
+#[derive(Debug)]
+pub enum LocalError {
+    /// A path cannot be a socket's.
+    Path(RuntimeDirError),
+    /// The socket cannot be made.
+    Packet(PacketError),
+}
+
+impl std::fmt::Display for LocalError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(error) => error.fmt(f),
+            Self::Packet(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LocalError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Path(error) => Some(error),
+            Self::Packet(error) => Some(error),
+        }
+    }
+}
+
+struct Shared {
+    hello: Hello,
+    layout: Layout,
+    memory: Arc<NodeMemory>,
+    sink: Sink,
+    over: AtomicBool,
+    /// The own life and the peers that are told of it, together, so that none is missed.
+    audience: Mutex<Audience>,
+}
+
+#[derive(Default)]
+struct Audience {
+    life: Option<Life>,
+    peers: BTreeMap<Peer, Session>,
+    sessions: u64,
+}
+
+struct Session {
+    number: u64,
+    socket: Socket,
+}
+
+impl LocalBootstrap {
+    /// Begins to meet the other nodes of `hello`'s cluster in `dir`; what is learned goes to
+    /// `sink`, from several threads.
+    ///
+    /// # Errors
+    /// [`LocalError`].
+    pub fn start(
+        dir: &ClusterDir,
+        hello: Hello,
+        layout: Layout,
+        memory: Arc<NodeMemory>,
+        sink: impl Fn(Tidings) + Send + Sync + 'static,
+    ) -> Result<Self, LocalError> {
+        let rank = hello.rank;
+        let own = dir.peer_socket(usize::from(rank)).map_err(LocalError::Path)?;
+        let others = (0..rank).map(|peer| Ok((Peer(peer), dir.peer_socket(usize::from(peer))?)));
+        let others = others.collect::<Result<Vec<_>, _>>().map_err(LocalError::Path)?;
+        // A node that returns finds the socket of its former self; nobody listens there.
+        let _ = std::fs::remove_file(&own);
+        let listener = Listener::bind(&own).map_err(LocalError::Packet)?;
+        let shared = Arc::new(Shared {
+            hello,
+            layout,
+            memory,
+            sink: Box::new(sink),
+            over: AtomicBool::new(false),
+            audience: Mutex::default(),
+        });
+        let listening = Arc::clone(&shared);
+        thread::spawn(move || listening.listen(&listener));
+        for (peer, path) in others {
+            let calling = Arc::clone(&shared);
+            thread::spawn(move || calling.call(peer, &path));
+        }
+        Ok(Self { shared })
+    }
+}
+
+impl Bootstrap for LocalBootstrap {
+    fn announce(&mut self, life: Life) {
+        let mut audience = self.shared.audience();
+        // A peer that cannot be told is parted from by the thread that reads it.
+        audience.peers.retain(|_, peer| session::tell_alive(&peer.socket, &life).is_ok());
+        audience.life = Some(life);
+    }
+
+    fn retract(&mut self, incarnation: Incarnation) {
+        let mut audience = self.shared.audience();
+        audience.peers.retain(|_, peer| session::tell_dead(&peer.socket, incarnation).is_ok());
+        audience.life = None;
+    }
+}
+
+impl Drop for LocalBootstrap {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn audience(&self) -> MutexGuard<'_, Audience> {
+        self.audience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn nodes(&self) -> u16 {
+        self.layout.peers()
+    }
+
+    fn listen(self: &Arc<Self>, listener: &Listener) {
+        while !self.is_over() {
+            match listener.accept(LOOK_EVERY) {
+                Ok(socket) => {
+                    let shared = Arc::clone(self);
+                    thread::spawn(move || shared.receive(socket));
+                }
+                Err(PacketError::TimedOut { .. }) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "peers cannot be accepted");
+                    thread::park_timeout(LOOK_EVERY);
+                }
+            }
+        }
+    }
+
+    fn receive(&self, socket: Socket) {
+        let met = session::answer(&socket, &self.hello, self.nodes(), |peer| Ok(self.grant(peer)));
+        self.attend(socket, met);
+    }
+
+    fn call(&self, peer: Peer, path: &Path) {
+        while !self.is_over() {
+            if let Ok(socket) = Socket::connect(path, LOOK_EVERY) {
+                let grant = self.grant(peer);
+                let met = session::greet(&socket, &self.hello, self.nodes(), &grant);
+                self.attend(socket, met);
+            }
+            thread::park_timeout(CALL_EVERY);
+        }
+    }
+
+    /// What `peer` may reach; nothing when descriptors have run out, which the peer refuses.
+    fn grant(&self, peer: Peer) -> Grant {
+        self.memory.grant(&self.layout, peer).unwrap_or_else(|error| {
+            tracing::warn!(%error, peer = peer.0, "memory cannot be granted");
+            Grant(Vec::new())
+        })
+    }
+
+    /// Reads a peer that was met until it cannot be heard any more.
+    fn attend(&self, socket: Socket, met: Result<(Peer, Grant), SessionError>) {
+        let (peer, grant) = match met {
+            Ok(met) => met,
+            Err(SessionError::Refused(reason)) => return (self.sink)(Tidings::Refused(reason)),
+            Err(SessionError::Packet(error)) => {
+                return tracing::debug!(%error, "a handshake ended early");
+            }
+        };
+        let Ok(speaking) = socket.try_clone() else { return };
+        let session = self.join(peer, speaking);
+        let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
+        tell(News::Met(grant));
+        while !self.is_over() {
+            match session::hear(&socket, LOOK_EVERY) {
+                Ok(Some(news)) => tell(news),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(%error, peer = peer.0, "a peer is not heard any more");
+                    break;
+                }
+            }
+        }
+        self.leave(peer, session);
+        tell(News::Parted);
+    }
+
+    /// Tells `peer` of the own life, now and from now on; numbers the session.
+    fn join(&self, peer: Peer, socket: Socket) -> u64 {
+        let mut audience = self.audience();
+        audience.sessions += 1;
+        let number = audience.sessions;
+        let told = audience.life.as_ref().map(|life| session::tell_alive(&socket, life));
+        if !matches!(told, Some(Err(_))) {
+            audience.peers.insert(peer, Session { number, socket });
+        }
+        number
+    }
+
+    fn leave(&self, peer: Peer, session: u64) {
+        let mut audience = self.audience();
+        if audience.peers.get(&peer).is_some_and(|joined| joined.number == session) {
+            audience.peers.remove(&peer);
+        }
+    }
+}

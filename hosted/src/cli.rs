@@ -1,0 +1,105 @@
+//! The `weft` program.
+//!
+//! Each subcommand is a module with its arguments and a `run`. People get text and progress
+//! bars on a terminal; `--json` makes every command end with one line holding one object, and
+//! errors one object on standard error: `{"error": {"code", "cause", "cure"}}`. The exit status
+//! of an error is its code's ([`crate::explain`]), of success 0.
+
+mod bench;
+mod cluster_choice;
+mod component;
+mod demo;
+mod doctor;
+mod down;
+mod failure;
+mod get;
+mod inject;
+mod node;
+mod output;
+mod put;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+use output::Output;
+
+/// Group communication over one-sided memory that survives its members' failures.
+#[derive(Debug, Parser)]
+#[command(name = "weft", version, about, max_term_width = 100)]
+struct Arguments {
+    /// Print machine-readable JSON: the last line is one object.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A cluster of four works, loses a member and gets it back; everything is verified.
+    Demo(demo::Arguments),
+    /// Start a cluster on this machine and stay with it until it ends.
+    Up(up::Arguments),
+    /// End a running cluster.
+    Down(down::Arguments),
+    /// Run one node of a cluster.
+    Node(node::Arguments),
+    /// Show every node of a running cluster.
+    Status(status::Arguments),
+    /// Put lines of standard input into a node's mailbox.
+    Put(put::Arguments),
+    /// Take messages from a node's mailbox to standard output.
+    Get(get::Arguments),
+    /// Break something in a running cluster.
+    Inject(inject::Arguments),
+    /// Measure.
+    Bench(bench::Arguments),
+    /// What this machine can do, and the command that mends what it cannot.
+    Doctor(doctor::Arguments),
+    /// The component process of a node; started by the node itself.
+    #[command(hide = true)]
+    Component,
+}
+
+/// Runs the program with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    log_to_standard_error();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::report_usage(&error),
+    };
+    let output = Output::new(arguments.json);
+    match dispatch(arguments.command, output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(output),
+    }
+}
+
+fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Demo(arguments) => demo::run(&arguments, output),
+        Command::Up(arguments) => up::run(&arguments, output),
+        Command::Down(arguments) => down::run(&arguments, output),
+        Command::Node(arguments) => node::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments, output),
+        Command::Put(arguments) => put::run(&arguments, output),
+        Command::Get(arguments) => get::run(&arguments, output),
+        Command::Inject(arguments) => inject::run(&arguments, output),
+        Command::Bench(arguments) => bench::run(&arguments, output),
+        Command::Doctor(arguments) => doctor::run(&arguments, output),
+        Command::Component => component::run(),
+    }
+}
+
+/// Messages of the library go to standard error, at the level that WEFT_LOG names.
+fn log_to_standard_error() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("WEFT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

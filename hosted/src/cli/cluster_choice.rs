@@ -1,0 +1,65 @@
+//! Which running cluster a command speaks to.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::failure::Failure;
+use crate::client::{self, Client};
+use crate::cluster::{Cluster, ClusterName};
+use crate::explain::Code;
+use crate::runtime_dir::ClusterDir;
+
+/// The choice of a running cluster.
+#[derive(Debug, Args)]
+pub(super) struct ClusterChoice {
+    /// The cluster's name.
+    #[arg(long, default_value = "weft", value_name = "NAME")]
+    name: String,
+
+    /// How long to wait, in seconds, for a cluster that is just being started.
+    #[arg(long, default_value_t = 3.0, value_name = "SECONDS")]
+    patience: f64,
+}
+
+/// A running cluster.
+pub(super) struct Running {
+    pub(super) dir: ClusterDir,
+    pub(super) cluster: Cluster,
+    patience: Duration,
+}
+
+impl ClusterChoice {
+    /// Finds the cluster.
+    pub(super) fn find(&self) -> Result<Running, Failure> {
+        let patience = seconds("--patience", self.patience)?;
+        let name = name(&self.name)?;
+        let (dir, cluster) = client::find(&name, patience).map_err(Failure::new)?;
+        Ok(Running { dir, cluster, patience })
+    }
+}
+
+impl Running {
+    /// Connects to one node.
+    pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
+        Client::connect(&self.dir, &self.cluster, rank, self.patience).map_err(Failure::new)
+    }
+
+    /// The ranks of all nodes.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = u16> + use<> {
+        0..u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX)
+    }
+}
+
+/// A cluster's name as it was typed.
+pub(super) fn name(text: &str) -> Result<ClusterName, Failure> {
+    text.parse().map_err(Failure::new)
+}
+
+/// A number of seconds as it was typed.
+pub(super) fn seconds(flag: &str, value: f64) -> Result<Duration, Failure> {
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        let cause = format!("{flag} is {value}, which is no length of time");
+        Failure::of(Code::Usage, cause, "give a number of seconds, 0 or more")
+    })
+}

@@ -1,0 +1,26 @@
+//! `weft doctor`: what this machine can do.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::output::Output;
+use crate::cluster::Cluster;
+use crate::doctor;
+
+/// Arguments of `weft doctor`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Examine the machine for the cluster of this file, instead of the default one.
+    cluster: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let report = match &arguments.cluster {
+        None => doctor::examine(),
+        Some(path) => doctor::examine_for(&Cluster::load(path).map_err(Failure::new)?),
+    };
+    output.finish(&report, &report.to_string());
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! How the program ends when it does not succeed.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::output::Output;
+use crate::explain::{Code, Explain};
+
+/// An error on its way to the user.
+#[derive(Debug)]
+pub(super) struct Failure(Box<dyn Explain>);
+
+impl Failure {
+    pub(super) fn new(error: impl Explain + 'static) -> Self {
+        Self(Box::new(error))
+    }
+
+    /// An error of the program itself, where no library error says it.
+    pub(super) fn of(code: Code, cause: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self::new(Told { code, cause: cause.into(), cure: cure.into() })
+    }
+
+    pub(super) fn code(&self) -> Code {
+        self.0.code()
+    }
+
+    /// Tells the user, and gives the exit status.
+    pub(super) fn report(&self, output: Output) -> ExitCode {
+        let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
+        if output.is_json() {
+            let error = json!({ "code": code.as_str(), "cause": cause, "cure": cure });
+            eprintln!("{}", json!({ "error": error }));
+        } else {
+            eprintln!("weft: {cause}\n      {cure} [{}]", code.as_str());
+        }
+        ExitCode::from(code.exit_status())
+    }
+}
+
+/// What is wrong with the command line, as clap tells it; help and version are no errors.
+pub(super) fn report_usage(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if !error.use_stderr() || !json {
+        // Nobody to tell if the terminal is gone.
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines();
+    let cause = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let failure = Failure::of(Code::Usage, cause, "see `weft --help`");
+    failure.report(Output::new(true))
+}
+
+#[derive(Debug)]
+struct Told {
+    code: Code,
+    cause: String,
+    cure: String,
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.cause)
+    }
+}
+
+impl std::error::Error for Told {}
+
+impl Explain for Told {
+    fn code(&self) -> Code {
+        self.code
+    }
+
+    fn cure(&self) -> String {
+        self.cure.clone()
+    }
+}

@@ -1,0 +1,43 @@
+//! `weft node`: one node of a cluster, by hand or below `weft up`.
+
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::failure::Failure;
+use crate::cluster::Cluster;
+use crate::node::{self, NodeError};
+use crate::process::adopt_inherited;
+use crate::runtime_dir::RuntimeDir;
+
+/// Arguments of `weft node`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The cluster file, the same for every node.
+    cluster: PathBuf,
+
+    /// Which node to be.
+    #[arg(long)]
+    rank: u16,
+
+    /// The descriptor of the cluster's lock, held by the `weft up` that started this.
+    #[arg(long, hide = true)]
+    lock_fd: Option<RawFd>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let cluster = Cluster::load(&arguments.cluster).map_err(Failure::new)?;
+    let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
+    let Some(number) = arguments.lock_fd else {
+        let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
+        claimed.publish(&cluster).map_err(Failure::new)?;
+        let ended = node::run_supervisor(&cluster, claimed.dir(), arguments.rank);
+        claimed.remove().map_err(Failure::new)?;
+        return ended.map_err(Failure::new);
+    };
+    // Held until the process ends, so that the cluster counts as alive as long as this node.
+    let _lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
+    let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
+    node::run_supervisor(&cluster, &dir, arguments.rank).map_err(Failure::new)
+}

@@ -1,0 +1,123 @@
+//! `weft up`: a cluster on this machine.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::cluster_choice::name;
+use super::failure::Failure;
+use super::output::Output;
+use crate::cluster::Cluster;
+use crate::explain::Code;
+use crate::launch::Launched;
+
+/// How long the nodes may take to come together.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Arguments of `weft up`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The cluster file; without it, a cluster of default sizes. `--template` prints one.
+    cluster: Option<PathBuf>,
+
+    /// How many nodes, instead of what the file says.
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
+
+    /// The cluster's name, instead of what the file says.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Print a cluster file with every key, its meaning, limit and default, and start nothing.
+    #[arg(long, conflicts_with_all = ["cluster", "nodes", "name"])]
+    template: bool,
+}
+
+/// Why the program goes on after the cluster has come up.
+enum Wake {
+    Signal,
+    Ended,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    if arguments.template {
+        let template = Cluster::template();
+        output.finish(&json!({ "template": template }), &template);
+        return Ok(());
+    }
+    let cluster = choose(arguments)?;
+    let (sender, wakes) = sync_channel(cluster.nodes + 1);
+    // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
+    listen_for_signals(sender.clone())?;
+    let mut launched = Launched::start(&cluster).map_err(Failure::new)?;
+    launched.await_running(START_TIMEOUT).map_err(Failure::new)?;
+    let (name, nodes) = (cluster.name.as_str(), cluster.nodes);
+    output.say(&format!(
+        "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
+         `weft down --name {name}` or Ctrl-C ends them"
+    ));
+    watch(&launched, &sender)?;
+    let mut alive = nodes;
+    while alive > 0 {
+        match wakes.recv() {
+            Ok(Wake::Ended) => alive -= 1,
+            Ok(Wake::Signal) | Err(_) => break,
+        }
+    }
+    launched.stop().map_err(Failure::new)?;
+    let object = json!({ "ok": true, "name": name, "nodes": nodes });
+    output.finish(&object, &format!("cluster {name}: ended\n"));
+    Ok(())
+}
+
+/// The cluster of the file and the flags.
+fn choose(arguments: &Arguments) -> Result<Cluster, Failure> {
+    let mut cluster = match &arguments.cluster {
+        Some(path) => Cluster::load(path).map_err(Failure::new)?,
+        None => Cluster::default(),
+    };
+    if let Some(text) = &arguments.name {
+        cluster.name = name(text)?;
+    }
+    if let Some(nodes) = arguments.nodes {
+        cluster.nodes = nodes;
+    }
+    cluster.check().map_err(Failure::new)?;
+    Ok(cluster)
+}
+
+fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| {
+        let cause = format!("signals cannot be listened for: {error}");
+        Failure::of(Code::Internal, cause, "see what the machine lacks with `weft doctor`")
+    })?;
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            if sender.send(Wake::Signal).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Turns the end of each node into a wake.
+fn watch(launched: &Launched, sender: &SyncSender<Wake>) -> Result<(), Failure> {
+    for process in launched.processes() {
+        let process = process.try_clone().map_err(crate::node::NodeError::from);
+        let process = process.map_err(Failure::new)?;
+        let sender = sender.clone();
+        thread::spawn(move || {
+            // Without a timeout there is nothing but the end to come back for.
+            let _ = process.wait_dead(Duration::MAX);
+            sender.send(Wake::Ended)
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! A client of one node: the library behind `weft put`, `get`, `status` and the demo.
+//!
+//! A [`Client`] speaks to a node's supervisor, which outlives the component, so a client keeps
+//! its connection while the component is killed and started again: requests that had not begun
+//! are served by the next one, requests that were under way fail with `ComponentLost`.
+//!
+//! [`Inbox`] is the receiving side with the bookkeeping done: every message once, whatever the
+//! component goes through.
+
+mod error;
+mod inbox;
+
+use std::path::Path;
+use std::time::Duration;
+
+pub use error::ClientError;
+pub use inbox::Inbox;
+
+use crate::clock::Deadline;
+use crate::cluster::{Cluster, ClusterName};
+use crate::node::control::{
+    NodeStatus, Outcome, Payload, PutOutcome, Refused, Reply, Request, TakenMessage, Want,
+};
+use crate::packet::{PacketError, Socket};
+use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
+
+/// How long a node's supervisor may take beyond what a request itself allows.
+const SLACK: Duration = Duration::from_secs(5);
+/// How often a cluster that is just being started is looked for again.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A connection to one node.
+#[derive(Debug)]
+pub struct Client {
+    rank: u16,
+    socket: Socket,
+    requests: u64,
+}
+
+/// Finds the running cluster `name`, waiting up to `patience` for one that is being started.
+///
+/// # Errors
+/// [`ClientError::Find`]: not running, or dead.
+pub fn find(name: &ClusterName, patience: Duration) -> Result<(ClusterDir, Cluster), ClientError> {
+    let deadline = Deadline::after(patience);
+    loop {
+        let found = RuntimeDir::open()
+            .map_err(ClientError::Directory)?
+            .find(name)
+            .map_err(ClientError::Find)
+            .and_then(|dir| {
+                let cluster = Cluster::load(&dir.cluster_file()).map_err(ClientError::Cluster)?;
+                Ok((dir, cluster))
+            });
+        match found {
+            // The directory of a cluster that is being started is there a moment before its file.
+            Err(ClientError::Find(FindError::NotRunning { .. }) | ClientError::Cluster(_))
+                if !deadline.has_passed() =>
+            {
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+            found => return found,
+        }
+    }
+}
+
+impl Client {
+    /// Connects to node `rank` of the cluster in `dir`.
+    ///
+    /// # Errors
+    /// [`ClientError::OutOfRange`], [`ClientError::Unreachable`].
+    pub fn connect(
+        dir: &ClusterDir,
+        cluster: &Cluster,
+        rank: u16,
+        patience: Duration,
+    ) -> Result<Self, ClientError> {
+        if usize::from(rank) >= cluster.nodes {
+            return Err(ClientError::OutOfRange { rank, nodes: cluster.nodes });
+        }
+        let path = dir.node_socket(usize::from(rank)).map_err(ClientError::Directory)?;
+        let socket = connect_patiently(&path, patience)
+            .map_err(|source| ClientError::Unreachable { rank, source })?;
+        Ok(Self { rank, socket, requests: 0 })
+    }
+
+    /// Which node this is.
+    #[must_use]
+    pub const fn rank(&self) -> u16 {
+        self.rank
+    }
+
+    /// Puts messages into the mailbox of `to`, in order.
+    ///
+    /// # Errors
+    /// [`ClientError`]. A put that stopped early is no error but a [`PutOutcome`].
+    pub fn put(
+        &mut self,
+        to: u16,
+        messages: &[&[u8]],
+        timeout: Duration,
+    ) -> Result<PutOutcome, ClientError> {
+        let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
+        match self.ask(Want::Put { to, messages, timeout_ms: millis(timeout) }, timeout)? {
+            Outcome::Put(outcome) => Ok(outcome),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Takes up to `max` messages, waiting up to `timeout` for the first. They come again, to
+    /// whoever asks next, unless they are released.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn take(
+        &mut self,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<Vec<TakenMessage>, ClientError> {
+        match self.ask(Want::Take { max, timeout_ms: millis(timeout) }, timeout)? {
+            Outcome::Taken(messages) => Ok(messages),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Says that the messages of these receipts have been dealt with.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn release(&mut self, receipts: Vec<u64>) -> Result<usize, ClientError> {
+        match self.ask(Want::Release { receipts }, Duration::ZERO)? {
+            Outcome::Released(count) => Ok(count),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// The node's status.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn status(&mut self) -> Result<NodeStatus, ClientError> {
+        match self.ask(Want::Status, Duration::ZERO)? {
+            Outcome::Status(status) => Ok(*status),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Waits until the node runs in `incarnation` or a later one, joined with all living peers.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn await_running(
+        &mut self,
+        incarnation: u32,
+        timeout: Duration,
+    ) -> Result<NodeStatus, ClientError> {
+        self.wait(incarnation, 0, timeout)
+    }
+
+    /// Waits until the node runs and `peers` peers live and have joined.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn await_joined(
+        &mut self,
+        peers: usize,
+        timeout: Duration,
+    ) -> Result<NodeStatus, ClientError> {
+        self.wait(0, peers, timeout)
+    }
+
+    fn wait(
+        &mut self,
+        incarnation: u32,
+        peers: usize,
+        timeout: Duration,
+    ) -> Result<NodeStatus, ClientError> {
+        let want = Want::Await { incarnation, peers, timeout_ms: millis(timeout) };
+        match self.ask(want, timeout)? {
+            Outcome::Running(status) => Ok(*status),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Kills the node's component process with SIGKILL.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn kill(&mut self) -> Result<(), ClientError> {
+        match self.ask(Want::Kill, Duration::ZERO)? {
+            Outcome::Done => Ok(()),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Ends the node, and waits until its supervisor has let go of the connection.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn stop(&mut self) -> Result<(), ClientError> {
+        match self.ask(Want::Stop, Duration::ZERO)? {
+            Outcome::Done => {}
+            other => return Err(self.out_of_place(&other)),
+        }
+        match self.socket.recv::<Reply>(SLACK) {
+            Err(PacketError::Closed) => Ok(()),
+            Ok((reply, _)) => Err(self.out_of_place(&reply.what)),
+            Err(source) => Err(ClientError::Unreachable { rank: self.rank, source }),
+        }
+    }
+
+    fn ask(&mut self, what: Want, timeout: Duration) -> Result<Outcome, ClientError> {
+        let rank = self.rank;
+        let unreachable = |source| ClientError::Unreachable { rank, source };
+        self.requests += 1;
+        let request = Request { id: self.requests, what };
+        self.socket.send(&request, &[], SLACK).map_err(unreachable)?;
+        let deadline = Deadline::after(timeout.saturating_add(SLACK));
+        loop {
+            let (reply, _) =
+                self.socket.recv::<Reply>(deadline.remaining()).map_err(unreachable)?;
+            match reply {
+                Reply { id: 0, what: Outcome::Refused(reason) } => {
+                    return Err(ClientError::Refused { rank, reason });
+                }
+                // The answer to a request that was given up.
+                Reply { id, .. } if id != request.id => {}
+                Reply { what: Outcome::Refused(reason), .. } => {
+                    return Err(ClientError::Refused { rank, reason });
+                }
+                Reply { what, .. } => return Ok(what),
+            }
+        }
+    }
+
+    fn out_of_place(&self, outcome: &Outcome) -> ClientError {
+        let reason = Refused::Malformed(format!("an answer out of place: {outcome:?}"));
+        ClientError::Refused { rank: self.rank, reason }
+    }
+}
+
+fn millis(timeout: Duration) -> u64 {
+    u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Connects to a socket that may not be there yet.
+fn connect_patiently(path: &Path, patience: Duration) -> Result<Socket, PacketError> {
+    let deadline = Deadline::after(patience);
+    loop {
+        match Socket::connect(path, deadline.remaining()) {
+            Err(PacketError::Connect { .. }) if !deadline.has_passed() => {
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+            connected => return connected,
+        }
+    }
+}

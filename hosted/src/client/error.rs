@@ -1,0 +1,128 @@
+//! Why a client did not get what it asked for.
+
+use std::fmt;
+
+use crate::cluster::ClusterError;
+use crate::explain::{Code, Explain};
+use crate::node::control::Refused;
+use crate::packet::PacketError;
+use crate::runtime_dir::{FindError, RuntimeDirError};
+
+/// Why a client did not get what it asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is no such cluster, or it is dead.
+    Find(FindError),
+    /// The directory of running clusters.
+    Directory(RuntimeDirError),
+    /// The running cluster's copy of its file.
+    Cluster(ClusterError),
+    /// The cluster has no such node.
+    OutOfRange {
+        /// As asked.
+        rank: u16,
+        /// How many there are.
+        nodes: usize,
+    },
+    /// The node's supervisor does not answer.
+    Unreachable {
+        /// Which node.
+        rank: u16,
+        /// What the socket said.
+        source: PacketError,
+    },
+    /// The node answered no.
+    Refused {
+        /// Which node.
+        rank: u16,
+        /// Why.
+        reason: Refused,
+    },
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Find(error) => error.fmt(f),
+            Self::Directory(error) => error.fmt(f),
+            Self::Cluster(error) => error.fmt(f),
+            Self::OutOfRange { rank, nodes } => {
+                write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
+            }
+            Self::Unreachable { rank, source } => write!(f, "node {rank}: {source}"),
+            Self::Refused { rank, reason } => match reason {
+                Refused::ComponentLost => {
+                    write!(f, "the component of node {rank} ended while it worked on this")
+                }
+                Refused::GivenUp => {
+                    write!(f, "the component of node {rank} failed too often and was given up")
+                }
+                Refused::Busy => write!(f, "node {rank} has too many requests waiting"),
+                Refused::TimedOut => write!(f, "node {rank} was not ready in time"),
+                Refused::OutOfRange { rank, nodes } => {
+                    write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
+                }
+                Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
+            },
+        }
+    }
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Find(error) => Some(error),
+            Self::Directory(error) => Some(error),
+            Self::Cluster(error) => Some(error),
+            Self::Unreachable { source, .. } => Some(source),
+            Self::OutOfRange { .. } | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl Explain for ClientError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Find(error) => error.code(),
+            Self::Directory(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+            Self::OutOfRange { .. } => Code::NodeOutOfRange,
+            Self::Unreachable { source: PacketError::TimedOut { .. }, .. } => Code::Timeout,
+            Self::Unreachable { .. } => Code::NodeUnreachable,
+            Self::Refused { reason, .. } => match reason {
+                Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
+                Refused::Busy | Refused::TimedOut => Code::Timeout,
+                Refused::OutOfRange { .. } => Code::NodeOutOfRange,
+                Refused::Malformed(_) => Code::Protocol,
+            },
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Find(error) => error.cure(),
+            Self::Directory(error) => error.cure(),
+            Self::Cluster(error) => error.cure(),
+            Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
+            Self::Unreachable { .. } => "see which nodes live with `weft status`".to_owned(),
+            Self::Refused { reason, .. } => match reason {
+                Refused::ComponentLost => {
+                    "look at what arrived, then try again: the next component is being started"
+                        .to_owned()
+                }
+                Refused::GivenUp => {
+                    "see why it ended in the output of `weft up`, then restart the cluster, or \
+                     raise `restart.max` in its file"
+                        .to_owned()
+                }
+                Refused::Busy => "send fewer requests at a time".to_owned(),
+                Refused::TimedOut => "see what is missing with `weft status`".to_owned(),
+                Refused::OutOfRange { nodes, .. } => {
+                    format!("use a rank from 0 to {}", nodes - 1)
+                }
+                Refused::Malformed(_) => "run one build of weft".to_owned(),
+            },
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Messages of one node's mailbox, each of them once.
+//!
+//! A message is released when the caller asks for more, that is, when it has dealt with it.
+//! If the component dies in between, its successor delivers again what was not released; the
+//! inbox knows the receipts of what it has handed out and drops those.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{Client, ClientError};
+use crate::clock::Deadline;
+use crate::node::control::{Refused, TakenMessage};
+
+/// How long to wait for a component that is being started again, at a time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The receiving side of a [`Client`].
+#[derive(Debug)]
+pub struct Inbox {
+    client: Client,
+    /// Handed out by the last `receive`.
+    out: Vec<u64>,
+    /// Handed out earlier, and perhaps not released by a component that died.
+    doubtful: BTreeSet<u64>,
+    redelivered: u64,
+}
+
+impl Inbox {
+    /// Receives what comes to the client's node.
+    #[must_use]
+    pub const fn new(client: Client) -> Self {
+        Self { client, out: Vec::new(), doubtful: BTreeSet::new(), redelivered: 0 }
+    }
+
+    /// Messages that a component delivered again after the one before had died, and that were
+    /// not handed out a second time.
+    #[must_use]
+    pub const fn redelivered(&self) -> u64 {
+        self.redelivered
+    }
+
+    /// Up to `max` messages, at least one unless `timeout` passes. What was handed out before
+    /// is released: call this when it has been dealt with.
+    ///
+    /// # Errors
+    /// [`ClientError`], but not that the component was lost: the next one goes on.
+    pub fn receive(
+        &mut self,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<Vec<TakenMessage>, ClientError> {
+        let deadline = Deadline::after(timeout);
+        self.release()?;
+        loop {
+            match self.client.take(max, deadline.remaining()) {
+                Ok(messages) => {
+                    let empty = messages.is_empty();
+                    let fresh = self.sort_out(messages)?;
+                    if !fresh.is_empty() || empty && deadline.has_passed() {
+                        return Ok(fresh);
+                    }
+                }
+                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {
+                    self.client.await_running(0, PATIENCE)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Releases what was handed out. When the component is lost meanwhile, what it had not
+    /// released comes again and is known by its receipt.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn release(&mut self) -> Result<(), ClientError> {
+        let out = std::mem::take(&mut self.out);
+        if out.is_empty() {
+            return Ok(());
+        }
+        match self.client.release(out.clone()) {
+            Ok(count) if count == out.len() => Ok(()),
+            Ok(_) | Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {
+                self.doubtful.extend(out);
+                Ok(())
+            }
+            Err(error) => {
+                self.out = out;
+                Err(error)
+            }
+        }
+    }
+
+    /// Drops what was handed out before, releasing it, and notes the rest as handed out.
+    fn sort_out(&mut self, messages: Vec<TakenMessage>) -> Result<Vec<TakenMessage>, ClientError> {
+        let (again, fresh): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|message| self.doubtful.contains(&message.receipt));
+        if !again.is_empty() {
+            self.redelivered += again.len() as u64;
+            let receipts = again.iter().map(|message| message.receipt).collect();
+            match self.client.release(receipts) {
+                Ok(_) | Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.extend(fresh.iter().map(|message| message.receipt));
+        if let Some(newest) = self.out.last().map(|receipt| epoch(*receipt)) {
+            // Slots of older epochs have been used again, so nothing of them can come any more.
+            self.doubtful.retain(|receipt| newest.wrapping_sub(epoch(*receipt)) <= 2);
+        }
+        Ok(fresh)
+    }
+}
+
+/// The high half of a receipt: the pass over the slots that it belongs to.
+const fn epoch(receipt: u64) -> u64 {
+    receipt >> 32
+}

@@ -1,0 +1,67 @@
+//! One node: a supervisor process and, below it, a component process.
+//!
+//! ```text
+//!   weft node ── supervisor ───── control socket ◀── weft put, get, status, …
+//!                 │  owns the node's memory, meets the peers, counts the restarts
+//!                 │ link (descriptors, requests, replies)
+//!                component ──── endpoint loop over shared memory ◀──▶ other components
+//! ```
+//!
+//! The supervisor owns the node's memory segments, so they outlive a component that crashes: the
+//! next one finds the mailbox as it was left. A component that ends is started again with the
+//! next incarnation, at most as often as the cluster file allows; every peer is told of the end
+//! (it fences that life) and of the new life (it admits it). Whatever `kill -9` hits, nothing
+//! stays behind: the component dies with its supervisor, and memory without a holder is gone.
+//!
+//! What this does not do yet: a supervisor that dies is a node that is gone until it is started
+//! again; nobody does that by itself.
+
+mod component;
+pub mod control;
+mod error;
+mod incarnation;
+mod intensity;
+mod link;
+mod membership;
+mod puts;
+mod supervisor;
+mod takes;
+
+pub use component::run as run_component;
+pub use error::NodeError;
+pub use supervisor::run as run_supervisor;
+
+use weft_core::endpoint::{Endpoint, Plan, PlanError};
+use weft_core::time::Duration;
+use weft_core::{lane, mailbox};
+
+use crate::cluster::Cluster;
+use crate::shm::ShmFabric;
+
+/// The largest mailbox that a cluster file may ask for.
+pub const SLOTS: usize = 4096;
+/// The largest cluster.
+pub const PEERS: usize = Cluster::NODES_MAX;
+/// The longest lane message: 64 bytes, as control messages have.
+const LANE_MESSAGE_LEN: u16 = 64;
+
+/// The endpoint of a hosted node.
+pub type NodeEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;
+
+/// Lays out the memory of a node of `cluster`.
+///
+/// # Errors
+/// [`NodeError::Plan`], for sizes that [`Cluster::check`] would have refused.
+pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
+    let refused = |reason: &dyn std::fmt::Display| NodeError::Plan(reason.to_string());
+    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let short = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);
+    let peers = short(cluster.nodes);
+    let stall_after = Duration::from_micros(cluster.mailbox.stall_after_us);
+    let slots = number(cluster.mailbox.slots);
+    let len = short(cluster.mailbox.message_len);
+    let mailbox = mailbox::Config::new(peers, slots, len, stall_after).map_err(|e| refused(&e))?;
+    let lane = lane::Config::new(peers, number(cluster.lane.slots), LANE_MESSAGE_LEN)
+        .map_err(|e| refused(&e))?;
+    Plan::new(mailbox, lane).map_err(|e: PlanError| refused(&e))
+}

@@ -1,0 +1,305 @@
+//! The component process: the endpoint, its loop, and the requests that come over the link.
+//!
+//! One thread runs the loop and does everything; a second one only reads the link, queues what
+//! comes and rings the loop's own bell. The process ends when the supervisor says so, when the
+//! link closes, or with the supervisor itself (the kernel kills it then).
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use weft_core::endpoint::Plan;
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::Instant;
+
+use super::control::{CounterStatus, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Want};
+use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
+use super::membership::Membership;
+use super::puts::{PutJob, Puts};
+use super::takes::{TakeJob, Takes};
+use super::{NodeEndpoint, NodeError};
+use crate::clock::now_ns;
+use crate::cluster::Cluster;
+use crate::packet::{PacketError, Socket};
+use crate::process::{Pidfd, adopt_inherited};
+use crate::shm::{Bell, Grant, OwnMemory, RemoteMemory, ShmFabric, Waiter};
+
+/// How long the supervisor may take to say `Start`.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the supervisor may leave the link full before the component gives up.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the loop sleeps at most: the bound on noticing what rings no bell.
+const SLEEP_MAX: Duration = Duration::from_millis(10);
+/// Words from the link that wait for the loop.
+const INBOX: usize = 1024;
+
+type Heard = (ToComponent, Vec<OwnedFd>);
+
+/// Runs the component whose link was inherited, until it is told to end.
+///
+/// # Errors
+/// [`NodeError`]; the supervisor starts the next one.
+pub fn run() -> Result<(), NodeError> {
+    let socket = Socket::from_fd(adopt_inherited(LINK_FD)?)?;
+    let (word, fds) = socket.recv::<ToComponent>(START_TIMEOUT)?;
+    let ToComponent::Start { rank, incarnation, cluster } = word else {
+        return Err(NodeError::Link("the first word was not a start"));
+    };
+    let cluster = Cluster::parse(&cluster, Path::new("link"))
+        .map_err(|_| NodeError::Link("the cluster file does not parse"))?;
+    let mut component =
+        Component::new(socket, &cluster, Peer(rank), Incarnation(incarnation), fds)?;
+    component.tell(&FromComponent::Ready)?;
+    component.run()
+}
+
+struct Component {
+    socket: Socket,
+    inbox: Receiver<Heard>,
+    plan: Plan,
+    endpoint: Box<NodeEndpoint>,
+    waiter: Option<Waiter>,
+    membership: Membership,
+    puts: Puts,
+    takes: Takes,
+}
+
+/// Whether the loop goes on.
+#[derive(PartialEq, Eq)]
+enum Flow {
+    Idle,
+    Progress,
+    End,
+}
+
+impl Component {
+    fn new(
+        socket: Socket,
+        cluster: &Cluster,
+        me: Peer,
+        incarnation: Incarnation,
+        fds: Vec<OwnedFd>,
+    ) -> Result<Self, NodeError> {
+        let plan = super::plan(cluster)?;
+        let grant = Grant(fds);
+        let own = OwnMemory::map(plan.layout(), &grant)?;
+        let bell = || Bell::open(grant.bell().as_fd());
+        let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
+        let fabric = ShmFabric::new(me, incarnation, plan.layout().clone(), own, cluster.wait);
+        let endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
+        let (sender, inbox) = sync_channel(INBOX);
+        let reading = socket.try_clone()?;
+        thread::spawn(move || read_link(&reading, &sender, &reader_bell));
+        Ok(Self {
+            socket,
+            inbox,
+            plan,
+            endpoint,
+            waiter: Some(waiter),
+            membership: Membership::new(cluster.nodes, incarnation),
+            puts: Puts::new(cluster.nodes),
+            takes: Takes::default(),
+        })
+    }
+
+    fn run(&mut self) -> Result<(), NodeError> {
+        let Some(mut waiter) = self.waiter.take() else { return Ok(()) };
+        loop {
+            match self.pass()? {
+                Flow::End => return Ok(()),
+                Flow::Progress => waiter.progress(),
+                Flow::Idle => {
+                    let timeout = self.timeout();
+                    let mut last = Ok(Flow::Idle);
+                    waiter.idle(
+                        || {
+                            last = self.pass();
+                            !matches!(last, Ok(Flow::Idle))
+                        },
+                        timeout,
+                    )?;
+                    match last? {
+                        Flow::End => return Ok(()),
+                        Flow::Progress => waiter.progress(),
+                        Flow::Idle => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at everything once.
+    fn pass(&mut self) -> Result<Flow, NodeError> {
+        let now_ns = now_ns();
+        let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
+        while let Some(event) = self.endpoint.poll_event() {
+            let ended = self.puts.handle_event(&mut self.endpoint, event, now_ns);
+            if let Some((ticket, what)) = ended {
+                self.answer(ticket, what)?;
+            }
+            progress = true;
+        }
+        match self.inbox.try_recv() {
+            Ok((word, fds)) => {
+                progress = true;
+                if self.handle(word, fds, now_ns)? == Flow::End {
+                    return Ok(Flow::End);
+                }
+            }
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return Ok(Flow::End),
+        }
+        self.membership.speak(&mut self.endpoint);
+        for (peer, incarnation) in self.membership.listen(&mut self.endpoint) {
+            self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
+            progress = true;
+        }
+        let mut answers = self.puts.step(&mut self.endpoint, now_ns);
+        answers.extend(self.takes.step(&mut self.endpoint, now_ns));
+        for (ticket, what) in answers {
+            self.answer(ticket, what)?;
+            progress = true;
+        }
+        Ok(if progress { Flow::Progress } else { Flow::Idle })
+    }
+
+    /// How long the loop may sleep.
+    fn timeout(&self) -> Duration {
+        let poll = self.endpoint.poll_timeout().map(|at| at.0);
+        let next = [poll, self.puts.next_retry_ns(), self.takes.next_deadline_ns()];
+        let next = next.into_iter().flatten().min();
+        let left = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns())));
+        left.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+    }
+
+    fn handle(
+        &mut self,
+        word: ToComponent,
+        fds: Vec<OwnedFd>,
+        now_ns: u64,
+    ) -> Result<Flow, NodeError> {
+        match word {
+            ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
+            ToComponent::Connect { peer, incarnation } => {
+                self.connect(Peer(peer), Incarnation(incarnation), fds)?;
+            }
+            ToComponent::Fence { peer } => self.fence(Peer(peer))?,
+            ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
+            ToComponent::Left { client } => {
+                self.puts.forget(client);
+                self.takes.forget(&mut self.endpoint, client);
+            }
+            ToComponent::Stop => return Ok(Flow::End),
+        }
+        Ok(Flow::Progress)
+    }
+
+    /// Fences the life of `peer` that was known, and admits the next.
+    fn connect(
+        &mut self,
+        peer: Peer,
+        incarnation: Incarnation,
+        mut fds: Vec<OwnedFd>,
+    ) -> Result<(), NodeError> {
+        let process = fds.pop().ok_or(NodeError::Link("a peer without a process"))?;
+        let process = Pidfd::from_fd(process)?;
+        let memory = RemoteMemory::map(self.plan.layout(), self.endpoint.me(), &Grant(fds))?;
+        self.fence(peer)?;
+        self.endpoint.fabric().connect(peer, memory, Some(process));
+        self.endpoint
+            .admit(peer, incarnation)
+            .map_err(|_| NodeError::Link("a peer that cannot be admitted"))?;
+        self.membership.handle_admitted(peer, incarnation);
+        Ok(())
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), NodeError> {
+        self.membership.handle_fenced(peer);
+        if self.endpoint.fence(peer).is_err() {
+            self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, ticket: Ticket, what: Want, now_ns: u64) -> Result<(), NodeError> {
+        let deadline =
+            |timeout_ms: u64| now_ns.saturating_add(timeout_ms.saturating_mul(1_000_000));
+        let answer = match what {
+            Want::Put { to, messages, timeout_ms } => {
+                let job = PutJob::new(ticket, messages, deadline(timeout_ms));
+                self.puts.begin(to, job)
+            }
+            Want::Take { max, timeout_ms } => {
+                let max = max.clamp(1, MESSAGES_MAX);
+                self.takes.begin(TakeJob { ticket, max, deadline_ns: deadline(timeout_ms) })
+            }
+            Want::Release { receipts } => {
+                let released = self.takes.release(&mut self.endpoint, ticket.client, &receipts);
+                Some((ticket, Outcome::Released(released)))
+            }
+            Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
+            Want::Await { .. } | Want::Kill | Want::Stop => {
+                return Err(NodeError::Link("a request that is the supervisor's"));
+            }
+        };
+        answer.map_or(Ok(()), |(ticket, what)| self.answer(ticket, what))
+    }
+
+    /// What the component knows; the supervisor fills in the rest.
+    fn status(&self) -> NodeStatus {
+        let counters = self.endpoint.counters();
+        NodeStatus {
+            rank: self.endpoint.me().0,
+            state: NodeState::Running,
+            incarnation: self.endpoint.incarnation().0,
+            restarts: 0,
+            supervisor_pid: 0,
+            component_pid: None,
+            last_recovery_us: None,
+            peers: Vec::new(),
+            counters: Some(CounterStatus {
+                put: counters.put,
+                full: counters.full,
+                tickets_unknown: counters.tickets_unknown,
+                taken: counters.mailbox.taken,
+                owed: self.endpoint.owed(),
+                skipped: counters.mailbox.skipped,
+                questioned: counters.mailbox.questioned,
+                checksum_failures: counters.mailbox.checksum_failures,
+                forged: counters.mailbox.forged,
+                longest_stall_us: counters.mailbox.longest_stall.as_micros(),
+                lane_failures: counters.lane_failures,
+            }),
+        }
+    }
+
+    fn answer(&self, ticket: Ticket, what: Outcome) -> Result<(), NodeError> {
+        self.tell(&FromComponent::Reply { ticket, what })
+    }
+
+    fn tell(&self, word: &FromComponent) -> Result<(), NodeError> {
+        Ok(self.socket.send(word, &[], SEND_TIMEOUT)?)
+    }
+}
+
+/// Queues what comes over the link until it closes.
+fn read_link(socket: &Socket, inbox: &SyncSender<Heard>, bell: &Bell) {
+    loop {
+        match socket.recv::<ToComponent>(Duration::MAX) {
+            Ok(heard) => {
+                if inbox.send(heard).is_err() {
+                    return;
+                }
+                // A bell that cannot be rung is a loop that wakes within its longest sleep.
+                let _ = bell.ring_if_armed();
+            }
+            Err(PacketError::TimedOut { .. }) => {}
+            Err(error) => {
+                tracing::debug!(%error, "the link is closed");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What a client says to a node over its control socket, and what it hears.
+//!
+//! One packet a request, one packet a reply; the reply carries the request's number. Everything
+//! is JSON, payloads in base64. A client that leaves gives back what it took and did not
+//! release.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The bytes of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload(pub Vec<u8>);
+
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD.decode(text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+/// The most payload bytes of one request or reply, so that its packet has room for them.
+pub const PAYLOAD_LEN_MAX: usize = 64 * 1024;
+/// The most messages of one request or reply.
+pub const MESSAGES_MAX: usize = 1024;
+
+/// A numbered request.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The client's own number for it.
+    pub id: u64,
+    /// What is wanted.
+    pub what: Want,
+}
+
+/// What a client may want of a node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Want {
+    /// Put these messages, in this order, into the mailbox of `to`.
+    Put {
+        /// The owner's rank.
+        to: u16,
+        /// The messages.
+        messages: Vec<Payload>,
+        /// How long a full mailbox may hold this up.
+        timeout_ms: u64,
+    },
+    /// Take up to `max` messages from this node's mailbox, waiting for the first.
+    Take {
+        /// At most so many.
+        max: usize,
+        /// How long to wait for the first.
+        timeout_ms: u64,
+    },
+    /// These messages have been dealt with.
+    Release {
+        /// Their receipts.
+        receipts: Vec<u64>,
+    },
+    /// How is the node?
+    Status,
+    /// Tell me when the node runs, joined with all living peers, in this incarnation or later.
+    Await {
+        /// The earliest incarnation that will do.
+        incarnation: u32,
+        /// The least number of peers that will do.
+        peers: usize,
+        /// How long to wait.
+        timeout_ms: u64,
+    },
+    /// Kill the component process with SIGKILL.
+    Kill,
+    /// End the node.
+    Stop,
+}
+
+/// The reply to the request of the same number.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// The client's number.
+    pub id: u64,
+    /// The outcome.
+    pub what: Outcome,
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The first `put` messages are in the owner's memory, come what may.
+    Put(PutOutcome),
+    /// Messages, in delivery order; none when none came in time.
+    Taken(Vec<TakenMessage>),
+    /// So many were released.
+    Released(usize),
+    /// The node's status.
+    Status(Box<NodeStatus>),
+    /// The node runs.
+    Running(Box<NodeStatus>),
+    /// Done.
+    Done,
+    /// Not done.
+    Refused(Refused),
+}
+
+/// How far a put came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutOutcome {
+    /// Messages put.
+    pub put: usize,
+    /// Messages behind those that may or may not have been put.
+    pub unknown: usize,
+    /// How often the mailbox was found full and the put was tried again.
+    pub full: u64,
+    /// Why not all were put.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why a put stopped early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stopped {
+    /// The mailbox stayed full past the deadline.
+    Full,
+    /// The owner could not be reached past the deadline, or was lost during the write.
+    Unreachable,
+    /// A message is longer than a slot.
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// A message that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenMessage {
+    /// The sender's rank.
+    pub from: u16,
+    /// The sender's own count.
+    pub sequence: u32,
+    /// To be released; the same for a message that is delivered again.
+    pub receipt: u64,
+    /// The message.
+    pub payload: Payload,
+}
+
+/// Why a node does not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refused {
+    /// The component ended while the request was with it; what it had done is not known.
+    ComponentLost,
+    /// The component failed too often and is not started again.
+    GivenUp,
+    /// Too many requests are waiting.
+    Busy,
+    /// The time was over.
+    TimedOut,
+    /// No such rank.
+    OutOfRange {
+        /// As asked.
+        rank: u16,
+        /// How many there are.
+        nodes: u16,
+    },
+    /// The request itself is wrong.
+    Malformed(String),
+}
+
+/// What a node's component is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    /// A component was started and is not ready.
+    Starting,
+    /// It is ready, and not all living peers have welcomed it.
+    Joining,
+    /// It exchanges messages with every living peer.
+    Running,
+    /// It failed more often than the cluster file allows.
+    GivenUp,
+}
+
+/// A node as it sees itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Its rank.
+    pub rank: u16,
+    /// What its component does.
+    pub state: NodeState,
+    /// The component's life.
+    pub incarnation: u32,
+    /// How often the component was started again.
+    pub restarts: u64,
+    /// The supervisor's process.
+    pub supervisor_pid: i32,
+    /// The component's process, when there is one.
+    pub component_pid: Option<i32>,
+    /// From the last end of a component to the next one running, in microseconds.
+    pub last_recovery_us: Option<u64>,
+    /// The peers.
+    pub peers: Vec<PeerStatus>,
+    /// What the component counted, when it could be asked.
+    pub counters: Option<CounterStatus>,
+}
+
+/// A peer as a node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerStatus {
+    /// Its rank.
+    pub rank: u16,
+    /// Its living incarnation, when it has one.
+    pub incarnation: Option<u32>,
+    /// Whether messages have gone to it and back.
+    pub joined: bool,
+}
+
+/// What a component counted since it began (MB-10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterStatus {
+    /// Messages put into other mailboxes.
+    pub put: u64,
+    /// Puts that found a mailbox full.
+    pub full: u64,
+    /// Puts whose ticket the fabric answered implausibly.
+    pub tickets_unknown: u64,
+    /// Messages taken from the own mailbox.
+    pub taken: u64,
+    /// Messages in the own mailbox and not released.
+    pub owed: u32,
+    /// Tickets skipped because nobody could still write them.
+    pub skipped: u64,
+    /// Inquiries into missing tickets.
+    pub questioned: u64,
+    /// Damaged copies: never delivered.
+    pub checksum_failures: u64,
+    /// Messages under a name that may not write: never delivered.
+    pub forged: u64,
+    /// The longest that a ticket was missing, in microseconds.
+    pub longest_stall_us: u64,
+    /// Damaged lane messages.
+    pub lane_failures: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_survives_the_wire_whatever_its_bytes() {
+        let payload = Payload((0..=255).collect());
+        let json = serde_json::to_string(&payload).unwrap();
+        assert_eq!(serde_json::from_str::<Payload>(&json).unwrap(), payload);
+        assert!(serde_json::from_str::<Payload>("\"not base64!\"").is_err());
+    }
+
+    #[test]
+    fn the_largest_request_fits_into_a_packet() {
+        let each = PAYLOAD_LEN_MAX / MESSAGES_MAX;
+        let messages = vec![Payload(vec![255; each]); MESSAGES_MAX];
+        let what = Want::Put { to: u16::MAX, messages, timeout_ms: u64::MAX };
+        let json = serde_json::to_vec(&Request { id: u64::MAX, what }).unwrap();
+        assert!(json.len() < crate::packet::Packet::MAX_LEN, "{} bytes", json.len());
+    }
+}

@@ -1,0 +1,134 @@
+//! Why a node ends, or does not begin.
+
+use std::fmt;
+use std::io;
+
+use crate::bootstrap::LocalError;
+use crate::explain::{Code, Explain};
+use crate::packet::PacketError;
+use crate::process::ProcessError;
+use crate::runtime_dir::RuntimeDirError;
+use crate::shm::{BellError, SegmentError};
+
+/// Why a node ends, or does not begin.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The cluster has no such rank.
+    OutOfRange {
+        /// As asked.
+        rank: u16,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// No memory layout follows from the cluster file.
+    Plan(String),
+    /// The node's memory could not be made or mapped.
+    Memory(SegmentError),
+    /// A sleeping loop could not be woken, or could not sleep.
+    Bell(BellError),
+    /// The control socket or the link failed.
+    Packet(PacketError),
+    /// The node cannot be met by its peers.
+    Bootstrap(LocalError),
+    /// A process could not be started or watched.
+    Process(ProcessError),
+    /// The cluster's directory.
+    Directory(RuntimeDirError),
+    /// The note of the last incarnation.
+    Incarnation(io::Error),
+    /// Signals could not be listened for.
+    Signals(io::Error),
+    /// The other end of the link said something out of place.
+    Link(&'static str),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange { rank, nodes } => {
+                write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
+            }
+            Self::Plan(reason) => write!(f, "no memory layout: {reason}"),
+            Self::Memory(error) => write!(f, "memory of the node: {error}"),
+            Self::Bell(error) => write!(f, "waiting: {error}"),
+            Self::Packet(error) => write!(f, "socket of the node: {error}"),
+            Self::Bootstrap(error) => write!(f, "meeting the peers: {error}"),
+            Self::Process(error) => write!(f, "component process: {error}"),
+            Self::Directory(error) => error.fmt(f),
+            Self::Incarnation(error) => write!(f, "note of the incarnation: {error}"),
+            Self::Signals(error) => write!(f, "listening for signals: {error}"),
+            Self::Link(what) => write!(f, "supervisor and component disagree: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::OutOfRange { .. } | Self::Plan(_) | Self::Link(_) => None,
+            Self::Memory(error) => Some(error),
+            Self::Bell(error) => Some(error),
+            Self::Packet(error) => Some(error),
+            Self::Bootstrap(error) => Some(error),
+            Self::Process(error) => Some(error),
+            Self::Directory(error) => Some(error),
+            Self::Incarnation(error) | Self::Signals(error) => Some(error),
+        }
+    }
+}
+
+impl Explain for NodeError {
+    fn code(&self) -> Code {
+        match self {
+            Self::OutOfRange { .. } => Code::NodeOutOfRange,
+            Self::Plan(_) => Code::ClusterFile,
+            Self::Memory(_) => Code::Memory,
+            Self::Directory(error) => error.code(),
+            Self::Incarnation(_) | Self::Bootstrap(_) => Code::RuntimeDir,
+            Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
+            Self::Link(_) => Code::Protocol,
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
+            Self::Plan(_) => "make the sizes in the cluster file smaller".to_owned(),
+            Self::Memory(_) => {
+                "free memory, or lower `nodes`, `mailbox.slots` or `mailbox.message_len`; \
+                 `weft doctor` shows the limits"
+                    .to_owned()
+            }
+            Self::Directory(error) => error.cure(),
+            Self::Incarnation(_) | Self::Bootstrap(_) => {
+                "see that the cluster's directory is writable, and that no other process runs \
+                 this rank"
+                    .to_owned()
+            }
+            Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => {
+                "`weft doctor` shows which kernel feature is missing".to_owned()
+            }
+            Self::Link(_) => "run one build of weft".to_owned(),
+        }
+    }
+}
+
+macro_rules! from {
+    ($($source:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$source> for NodeError {
+            fn from(error: $source) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
+}
+
+from! {
+    SegmentError => Memory,
+    BellError => Bell,
+    PacketError => Packet,
+    LocalError => Bootstrap,
+    ProcessError => Process,
+    RuntimeDirError => Directory,
+}

@@ -1,0 +1,67 @@
+//! Restart intensity: at most so many restarts within so long, as Erlang's supervisors have it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::cluster::Restart;
+
+/// Counts restarts within a sliding window.
+#[derive(Debug)]
+pub(super) struct Intensity {
+    max: usize,
+    within_ns: u64,
+    /// When the counted restarts happened, at most `max` of them.
+    restarts: VecDeque<u64>,
+}
+
+impl Intensity {
+    pub(super) fn new(limit: &Restart) -> Self {
+        let within: Duration = limit.within();
+        let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+        Self { max: limit.max, within_ns, restarts: VecDeque::new() }
+    }
+
+    /// Whether one more restart at `now_ns` is within the limit; if so, it is counted.
+    pub(super) fn allows(&mut self, now_ns: u64) -> bool {
+        while self.restarts.front().is_some_and(|at| now_ns - at >= self.within_ns) {
+            self.restarts.pop_front();
+        }
+        let allowed = self.restarts.len() < self.max;
+        if allowed {
+            self.restarts.push_back(now_ns);
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn twice_in_ten_seconds() -> Intensity {
+        Intensity::new(&Restart { max: 2, within_s: 10 })
+    }
+
+    #[test]
+    fn the_third_restart_within_the_window_is_one_too_many() {
+        let mut intensity = twice_in_ten_seconds();
+        assert!(intensity.allows(SECOND) && intensity.allows(2 * SECOND));
+        assert!(!intensity.allows(10 * SECOND));
+    }
+
+    #[test]
+    fn restarts_leave_the_window_one_by_one() {
+        let mut intensity = twice_in_ten_seconds();
+        assert!(intensity.allows(0) && intensity.allows(5 * SECOND));
+        assert!(intensity.allows(10 * SECOND));
+        assert!(!intensity.allows(14 * SECOND));
+        assert!(intensity.allows(15 * SECOND));
+    }
+
+    #[test]
+    fn none_allowed_means_none() {
+        assert!(!Intensity::new(&Restart { max: 0, within_s: 1 }).allows(0));
+    }
+}

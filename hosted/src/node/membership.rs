@@ -1,0 +1,94 @@
+//! Greeting peers over their lanes: a peer counts as joined when a hello went and came back.
+//!
+//! ```text
+//!   admitted ──▶ hello {mine, yours} ──lane──▶ the peer's component
+//!   joined   ◀─────────lane── welcome {mine, yours} ◀──┘
+//! ```
+//!
+//! Both carry the two incarnations, so the words of an earlier pair are not mistaken. A lane
+//! that cannot be written yet, because the peer has not admitted this life, is tried again.
+
+use weft_core::ids::{Incarnation, Peer};
+
+use super::NodeEndpoint;
+
+const HELLO: u16 = 1;
+const WELCOME: u16 = 2;
+
+/// What is still to be said to one peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Greeting {
+    /// The life that is admitted; none when zero.
+    theirs: Incarnation,
+    hello_due: bool,
+    welcome_due: bool,
+}
+
+/// The greetings with all peers.
+#[derive(Debug)]
+pub(super) struct Membership {
+    mine: Incarnation,
+    greetings: Vec<Greeting>,
+}
+
+impl Membership {
+    pub(super) fn new(nodes: usize, mine: Incarnation) -> Self {
+        Self { mine, greetings: vec![Greeting::default(); nodes] }
+    }
+
+    /// The life `theirs` of `peer` was admitted: greet it.
+    pub(super) fn handle_admitted(&mut self, peer: Peer, theirs: Incarnation) {
+        if let Some(greeting) = self.greetings.get_mut(peer.index()) {
+            *greeting = Greeting { theirs, hello_due: true, welcome_due: false };
+        }
+    }
+
+    /// `peer` was fenced: nothing more to say to that life.
+    pub(super) fn handle_fenced(&mut self, peer: Peer) {
+        if let Some(greeting) = self.greetings.get_mut(peer.index()) {
+            *greeting = Greeting::default();
+        }
+    }
+
+    /// Says what is due; what cannot be said now stays due. Whether something stays due.
+    pub(super) fn speak(&mut self, endpoint: &mut NodeEndpoint) -> bool {
+        let mine = self.mine;
+        let mut left = false;
+        for (peer, greeting) in (0..).map(Peer).zip(&mut self.greetings) {
+            let words = encode(mine, greeting.theirs);
+            let due = [(HELLO, &mut greeting.hello_due), (WELCOME, &mut greeting.welcome_due)];
+            for (kind, due) in due {
+                *due = *due && endpoint.send(peer, kind, &words).is_err();
+                left |= *due;
+            }
+        }
+        left
+    }
+
+    /// Takes in every lane message; returns the peers that have now joined.
+    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Vec<(Peer, Incarnation)> {
+        let mut joined = Vec::new();
+        while let Some(message) = endpoint.take_lane() {
+            let peer = message.sender;
+            let Some(greeting) = self.greetings.get_mut(peer.index()) else { continue };
+            if message.payload != encode(greeting.theirs, self.mine) {
+                tracing::debug!(peer = peer.0, "a greeting between other lives");
+                continue;
+            }
+            match message.kind {
+                HELLO => greeting.welcome_due = true,
+                WELCOME => joined.push((peer, greeting.theirs)),
+                kind => tracing::debug!(peer = peer.0, kind, "a lane message of unknown kind"),
+            }
+        }
+        joined
+    }
+}
+
+/// The speaker's life, then the listener's.
+fn encode(speaker: Incarnation, listener: Incarnation) -> [u8; 8] {
+    let mut words = [0; 8];
+    words[..4].copy_from_slice(&speaker.0.to_le_bytes());
+    words[4..].copy_from_slice(&listener.0.to_le_bytes());
+    words
+}

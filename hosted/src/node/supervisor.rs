@@ -1,0 +1,412 @@
+//! The supervisor process: it is the node.
+//!
+//! One thread owns all state and acts on one event after another; other threads only turn
+//! sockets, signals and the component's end into events. The component is started from that
+//! thread, which lives as long as the process, because the kernel ties the child to it.
+
+mod clients;
+mod event;
+mod lives;
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid};
+use weft_core::ids::{Incarnation, Peer};
+
+use clients::{Awaited, Clients};
+use event::Event;
+use lives::{Due, Lives};
+
+use super::NodeError;
+use super::control::{NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want};
+use super::incarnation::Incarnations;
+use super::intensity::Intensity;
+use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
+use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Tidings, VERSION};
+use crate::clock::now_ns;
+use crate::cluster::Cluster;
+use crate::packet::Socket;
+use crate::process::{Spawn, Spawned};
+use crate::runtime_dir::ClusterDir;
+use crate::shm::NodeMemory;
+
+/// Events that wait for the main thread.
+const EVENTS: usize = 1024;
+/// Requests that wait for a component to be ready.
+const PARKED_MAX: usize = 1024;
+/// How often deadlines are looked at when nothing happens.
+const TICK: Duration = Duration::from_millis(20);
+/// How long a component may leave the link full.
+const LINK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a component may take to end in order.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Runs node `rank` of `cluster` in `dir` until it is told to stop.
+///
+/// # Errors
+/// [`NodeError`]. The component is gone in every case.
+pub fn run(cluster: &Cluster, dir: &ClusterDir, rank: u16) -> Result<(), NodeError> {
+    if usize::from(rank) >= cluster.nodes {
+        return Err(NodeError::OutOfRange { rank, nodes: cluster.nodes });
+    }
+    let (sender, events) = sync_channel(EVENTS);
+    event::listen_for_signals(sender.clone())?;
+    let mut supervisor = Supervisor::new(cluster, dir, rank, sender.clone())?;
+    event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
+    supervisor.start_component()?;
+    let ended = supervisor.run(&events);
+    supervisor.stop_component();
+    ended
+}
+
+/// The component that was started last.
+struct Component {
+    incarnation: Incarnation,
+    spawned: Spawned,
+    link: Socket,
+    ready: bool,
+}
+
+struct Supervisor {
+    rank: u16,
+    cluster: Cluster,
+    memory: Arc<NodeMemory>,
+    bootstrap: LocalBootstrap,
+    incarnations: Incarnations,
+    intensity: Intensity,
+    events: SyncSender<Event>,
+    component: Option<Component>,
+    lives: Lives,
+    clients: Clients,
+    /// Requests that came while no component was ready.
+    parked: VecDeque<(Ticket, Want)>,
+    restarts: u64,
+    given_up: bool,
+    lost_at_ns: Option<u64>,
+    last_recovery_us: Option<u64>,
+}
+
+/// Whether the node goes on.
+#[derive(PartialEq, Eq)]
+enum Flow {
+    On,
+    End,
+}
+
+impl Supervisor {
+    fn new(
+        cluster: &Cluster,
+        dir: &ClusterDir,
+        rank: u16,
+        events: SyncSender<Event>,
+    ) -> Result<Self, NodeError> {
+        let plan = super::plan(cluster)?;
+        let name = format!("weft-{}-{rank}", cluster.name);
+        let memory = Arc::new(NodeMemory::create(&name, plan.layout())?);
+        let layout = plan.layout().digest();
+        let hello = Hello { version: VERSION, cluster: cluster.name.to_string(), layout, rank };
+        let sink = events.clone();
+        let shared = Arc::clone(&memory);
+        let bootstrap =
+            LocalBootstrap::start(dir, hello, plan.layout().clone(), shared, move |tidings| {
+                // The main thread is gone only when the process is about to end.
+                let _ = sink.send(Event::Tidings(tidings));
+            })?;
+        let incarnations = Incarnations::open(dir.incarnation_file(usize::from(rank)))
+            .map_err(NodeError::Incarnation)?;
+        Ok(Self {
+            rank,
+            memory,
+            bootstrap,
+            incarnations,
+            intensity: Intensity::new(&cluster.restart),
+            events,
+            component: None,
+            lives: Lives::new(cluster.nodes),
+            clients: Clients::default(),
+            parked: VecDeque::new(),
+            restarts: 0,
+            given_up: false,
+            lost_at_ns: None,
+            last_recovery_us: None,
+            cluster: cluster.clone(),
+        })
+    }
+
+    fn run(&mut self, events: &Receiver<Event>) -> Result<(), NodeError> {
+        loop {
+            let flow = match events.recv_timeout(TICK) {
+                Ok(event) => self.handle(event)?,
+                Err(RecvTimeoutError::Timeout) => Flow::On,
+                Err(RecvTimeoutError::Disconnected) => Flow::End,
+            };
+            let status = self.status();
+            self.clients.answer_awaits(&status, now_ns());
+            if flow == Flow::End {
+                return Ok(());
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Result<Flow, NodeError> {
+        match event {
+            Event::Stop => return Ok(Flow::End),
+            Event::Tidings(tidings) => self.handle_tidings(tidings),
+            Event::Said { incarnation, word } => self.handle_word(incarnation, word),
+            Event::Ended { incarnation } => self.handle_end(incarnation)?,
+            Event::Came { client, socket } => self.clients.add(client, socket),
+            Event::Left { client } => {
+                self.clients.remove(client);
+                self.parked.retain(|(ticket, _)| ticket.client != client);
+                self.tell(&ToComponent::Left { client }, &[]);
+            }
+            Event::Wants { client, request } => return Ok(self.handle_request(client, request)),
+            Event::Nonsense { client, error } => {
+                let what = Outcome::Refused(Refused::Malformed(error));
+                self.clients.reply(client, &Reply { id: 0, what });
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// Starts the next life of the component.
+    fn start_component(&mut self) -> Result<(), NodeError> {
+        let incarnation = self.incarnations.next().map_err(NodeError::Incarnation)?;
+        let (link, theirs) = Socket::pair()?;
+        let spawned = Spawn::own_program()
+            .arg("component")
+            .parent_death_signal(Signal::KILL)
+            .inherit(LINK_FD, OwnedFd::from(theirs))
+            .start()?;
+        let start = ToComponent::Start {
+            rank: self.rank,
+            incarnation: incarnation.0,
+            cluster: self.cluster.to_toml(),
+        };
+        let grant = self.memory.grant_owner()?;
+        link.send(&start, &grant.borrow(), LINK_TIMEOUT)?;
+        event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
+        tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
+        self.component = Some(Component { incarnation, spawned, link, ready: false });
+        Ok(())
+    }
+
+    fn stop_component(&mut self) {
+        self.tell(&ToComponent::Stop, &[]);
+        let Some(mut component) = self.component.take() else { return };
+        // One that does not end in time is killed; the kernel would do so anyway.
+        let _ = component.spawned.pidfd.wait_dead(STOP_TIMEOUT);
+        let _ = component.spawned.pidfd.kill();
+        let _ = component.spawned.child.wait();
+    }
+
+    /// The component's process has ended: its memory stays, its peers are told, and it is
+    /// started again if that is not too often.
+    fn handle_end(&mut self, incarnation: Incarnation) -> Result<(), NodeError> {
+        if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
+            return Ok(());
+        }
+        let Some(mut component) = self.component.take() else { return Ok(()) };
+        let status = component.spawned.child.wait();
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        tracing::warn!(rank = self.rank, incarnation = incarnation.0, %status, "component ended");
+        self.bootstrap.retract(incarnation);
+        self.lives.handle_own_end();
+        self.clients.refuse_pending(&Refused::ComponentLost);
+        let now_ns = now_ns();
+        self.lost_at_ns.get_or_insert(now_ns);
+        if self.intensity.allows(now_ns) {
+            self.restarts += 1;
+            return self.start_component();
+        }
+        tracing::error!(rank = self.rank, "component failed too often; not started again");
+        self.given_up = true;
+        self.parked.clear();
+        self.clients.refuse_pending(&Refused::GivenUp);
+        Ok(())
+    }
+
+    fn handle_tidings(&mut self, tidings: Tidings) {
+        match tidings {
+            Tidings::Refused(reason) => {
+                tracing::warn!(rank = self.rank, %reason, "a node was refused");
+            }
+            Tidings::Heard { peer, session, news } => {
+                tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");
+                let due = match news {
+                    News::Met(grant) => self.lives.handle_met(peer, session, grant),
+                    News::Alive(life) => self.lives.handle_alive(peer, session, life),
+                    News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
+                    News::Parted => self.lives.handle_parted(peer, session),
+                };
+                self.act(due);
+            }
+        }
+    }
+
+    /// Carries out what a change of a peer's life calls for, if there is a component to tell.
+    fn act(&mut self, due: Option<Due>) {
+        if !self.component.as_ref().is_some_and(|component| component.ready) {
+            return;
+        }
+        match due {
+            None => self.note_recovery(),
+            Some(Due::Fence(peer)) => {
+                self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
+                self.note_recovery();
+            }
+            Some(Due::Connect(peer)) => self.connect(peer),
+        }
+    }
+
+    fn connect(&mut self, peer: Peer) {
+        let Some((life, grant)) = self.lives.reach(peer) else { return };
+        let word = ToComponent::Connect { peer: peer.0, incarnation: life.incarnation.0 };
+        let mut fds = grant.borrow();
+        fds.push(life.process.as_fd());
+        let Some(component) = &self.component else { return };
+        if let Err(error) = component.link.send(&word, &fds, LINK_TIMEOUT) {
+            tracing::warn!(%error, peer = peer.0, "the component cannot be told of a peer");
+        }
+    }
+
+    fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
+        if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
+            return;
+        }
+        match word {
+            FromComponent::Ready => self.handle_ready(incarnation),
+            FromComponent::Joined { peer, incarnation } => {
+                self.lives.handle_joined(Peer(peer), Incarnation(incarnation));
+                self.note_recovery();
+            }
+            FromComponent::Reply { ticket, what } => self.clients.finish(ticket, what),
+            FromComponent::StillReaching { peer } => {
+                tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
+            }
+        }
+    }
+
+    /// The component's endpoint is made: peers are told of this life, it is told of theirs, and
+    /// what waited for it is handed over.
+    fn handle_ready(&mut self, incarnation: Incarnation) {
+        let Some(component) = &mut self.component else { return };
+        component.ready = true;
+        match component.spawned.pidfd.try_clone() {
+            Ok(process) => self.bootstrap.announce(Life { incarnation, process }),
+            Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
+        }
+        for peer in self.lives.alive() {
+            self.connect(peer);
+        }
+        for (ticket, what) in std::mem::take(&mut self.parked) {
+            self.forward(ticket, what);
+        }
+        self.note_recovery();
+    }
+
+    /// Notes how long the node was away, once it is back.
+    fn note_recovery(&mut self) {
+        if self.state() == NodeState::Running
+            && let Some(lost_at) = self.lost_at_ns.take()
+        {
+            self.last_recovery_us = Some((now_ns() - lost_at) / 1_000);
+        }
+    }
+
+    fn handle_request(&mut self, client: u64, request: Request) -> Flow {
+        let Request { id, what } = request;
+        let ticket = Ticket { client, id };
+        match what {
+            Want::Stop => {
+                self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                return Flow::End;
+            }
+            Want::Kill => {
+                let killed =
+                    self.component.as_ref().map(|component| component.spawned.pidfd.kill());
+                let what = match killed {
+                    Some(Ok(_)) => Outcome::Done,
+                    Some(Err(_)) | None => Outcome::Refused(Refused::ComponentLost),
+                };
+                self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Await { incarnation, peers, timeout_ms } => {
+                let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
+                let wanted = Awaited { incarnation: Incarnation(incarnation), peers, deadline_ns };
+                self.clients.begin_await(ticket, wanted);
+            }
+            Want::Status if !self.component.as_ref().is_some_and(|component| component.ready) => {
+                let what = Outcome::Status(Box::new(self.status()));
+                self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Put { .. } | Want::Take { .. } | Want::Release { .. } | Want::Status => {
+                self.forward(ticket, what);
+            }
+        }
+        Flow::On
+    }
+
+    /// Hands a request to the component, or parks it until there is one.
+    fn forward(&mut self, ticket: Ticket, what: Want) {
+        let refused = match &self.component {
+            _ if self.given_up => Refused::GivenUp,
+            Some(component) if component.ready => {
+                self.clients.begin(ticket, matches!(what, Want::Status).then(|| self.status()));
+                self.tell(&ToComponent::Request { ticket, what }, &[]);
+                return;
+            }
+            Some(_) | None if self.parked.len() < PARKED_MAX => {
+                self.clients.park(ticket);
+                self.parked.push_back((ticket, what));
+                return;
+            }
+            Some(_) | None => Refused::Busy,
+        };
+        let what = Outcome::Refused(refused);
+        self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
+    }
+
+    fn tell(&self, word: &ToComponent, fds: &[std::os::fd::BorrowedFd<'_>]) {
+        let Some(component) = &self.component else { return };
+        // A component that does not listen is one that has ended or will be killed.
+        if let Err(error) = component.link.send(word, fds, LINK_TIMEOUT) {
+            tracing::debug!(%error, "the component does not listen");
+        }
+    }
+
+    fn state(&self) -> NodeState {
+        match &self.component {
+            _ if self.given_up => NodeState::GivenUp,
+            Some(component) if component.ready => {
+                if self.lives.all_joined() {
+                    NodeState::Running
+                } else {
+                    NodeState::Joining
+                }
+            }
+            Some(_) | None => NodeState::Starting,
+        }
+    }
+
+    /// The node as the supervisor sees it; the component adds its counters.
+    fn status(&self) -> NodeStatus {
+        let component = self.component.as_ref();
+        let child = component.map(|component| component.spawned.child.id());
+        NodeStatus {
+            rank: self.rank,
+            state: self.state(),
+            incarnation: component.map_or(0, |component| component.incarnation.0),
+            restarts: self.restarts,
+            supervisor_pid: getpid().as_raw_nonzero().get(),
+            component_pid: child.and_then(|pid| i32::try_from(pid).ok()),
+            last_recovery_us: self.last_recovery_us,
+            peers: self.lives.status(Peer(self.rank)),
+            counters: None,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The clients of a node: who is connected, and which of their requests are open.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weft_core::ids::Incarnation;
+
+use crate::node::control::{NodeState, NodeStatus, Outcome, Refused, Reply};
+use crate::node::link::Ticket;
+use crate::packet::Socket;
+
+/// How long a client may leave its socket full before it is dropped.
+const SEND_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// An open request.
+enum Open {
+    /// It waits for a component to be ready.
+    Parked,
+    /// It is with the component; a status is completed with what the supervisor knows.
+    Sent(Option<Box<NodeStatus>>),
+    /// It waits for the node to run.
+    Await(Awaited),
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Awaited {
+    pub(super) incarnation: Incarnation,
+    pub(super) peers: usize,
+    pub(super) deadline_ns: u64,
+}
+
+impl Awaited {
+    fn is_met(&self, status: &NodeStatus) -> bool {
+        let joined = status.peers.iter().filter(|peer| peer.joined).count();
+        status.state == NodeState::Running
+            && status.incarnation >= self.incarnation.0
+            && joined >= self.peers
+    }
+}
+
+/// The clients and their open requests.
+#[derive(Default)]
+pub(super) struct Clients {
+    sockets: BTreeMap<u64, Socket>,
+    open: BTreeMap<Ticket, Open>,
+}
+
+impl Clients {
+    pub(super) fn add(&mut self, client: u64, socket: Socket) {
+        self.sockets.insert(client, socket);
+    }
+
+    pub(super) fn remove(&mut self, client: u64) {
+        self.sockets.remove(&client);
+        self.open.retain(|ticket, _| ticket.client != client);
+    }
+
+    /// Notes that a request waits for a component.
+    pub(super) fn park(&mut self, ticket: Ticket) {
+        self.open.insert(ticket, Open::Parked);
+    }
+
+    /// Notes that a request is with the component.
+    pub(super) fn begin(&mut self, ticket: Ticket, status: Option<NodeStatus>) {
+        self.open.insert(ticket, Open::Sent(status.map(Box::new)));
+    }
+
+    /// Notes that a client waits for the node to run.
+    pub(super) fn begin_await(&mut self, ticket: Ticket, wanted: Awaited) {
+        self.open.insert(ticket, Open::Await(wanted));
+    }
+
+    /// The component's answer to a request; one that nobody waits for is dropped.
+    pub(super) fn finish(&mut self, ticket: Ticket, what: Outcome) {
+        let Some(open) = self.open.remove(&ticket) else { return };
+        let what = match (open, what) {
+            (Open::Sent(Some(known)), Outcome::Status(told)) => {
+                Outcome::Status(Box::new(NodeStatus { counters: told.counters, ..*known }))
+            }
+            (_, what) => what,
+        };
+        self.reply(ticket.client, &Reply { id: ticket.id, what });
+    }
+
+    /// Refuses everything that waits for, or is with, the component.
+    pub(super) fn refuse_pending(&mut self, reason: &Refused) {
+        let lost = *reason == Refused::ComponentLost;
+        let refused = self.open.extract_if(.., |_, open| match open {
+            Open::Sent(_) => true,
+            // Nothing was begun of it: the next component will do it.
+            Open::Parked => !lost,
+            Open::Await(_) => false,
+        });
+        for ticket in refused.map(|(ticket, _)| ticket).collect::<Vec<_>>() {
+            let what = Outcome::Refused(reason.clone());
+            self.reply(ticket.client, &Reply { id: ticket.id, what });
+        }
+    }
+
+    /// Answers those who wait for the node to run, as far as the wait is over.
+    pub(super) fn answer_awaits(&mut self, status: &NodeStatus, now_ns: u64) {
+        let mut over = Vec::new();
+        for (ticket, open) in &self.open {
+            let Open::Await(wanted) = open else { continue };
+            let what = match status.state {
+                _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),
+                NodeState::GivenUp => Outcome::Refused(Refused::GivenUp),
+                _ if now_ns >= wanted.deadline_ns => Outcome::Refused(Refused::TimedOut),
+                NodeState::Starting | NodeState::Joining | NodeState::Running => continue,
+            };
+            over.push((*ticket, what));
+        }
+        for (ticket, what) in over {
+            self.finish(ticket, what);
+        }
+    }
+
+    /// Replies to a client; one that does not read is dropped.
+    pub(super) fn reply(&mut self, client: u64, reply: &Reply) {
+        let Some(socket) = self.sockets.get(&client) else { return };
+        if let Err(error) = socket.send(reply, &[], SEND_TIMEOUT) {
+            tracing::debug!(%error, client, "a client does not read");
+            self.remove(client);
+        }
+    }
+}

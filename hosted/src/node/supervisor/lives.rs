@@ -1,0 +1,184 @@
+//! The peers' lives as this node knows them: who was met, who lives, who has joined.
+//!
+//! A decider: news come in, and what the component must be told comes out.
+
+use weft_core::ids::{Incarnation, Peer};
+
+use crate::bootstrap::Life;
+use crate::node::control::PeerStatus;
+use crate::shm::Grant;
+
+/// What the component must be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// This peer lives in a new life.
+    Connect(Peer),
+    /// This peer's life has ended.
+    Fence(Peer),
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    session: u64,
+    grant: Option<Grant>,
+    life: Option<Life>,
+    joined: bool,
+}
+
+/// What is known of every peer.
+#[derive(Debug)]
+pub(super) struct Lives {
+    peers: Vec<Known>,
+}
+
+impl Lives {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { peers: (0..nodes).map(|_| Known::default()).collect() }
+    }
+
+    /// A session with `peer` has begun; an earlier one is over.
+    pub(super) fn handle_met(&mut self, peer: Peer, session: u64, grant: Grant) -> Option<Due> {
+        let known = self.peers.get_mut(peer.index())?;
+        if session <= known.session {
+            return None;
+        }
+        let lived = known.life.is_some();
+        *known = Known { session, grant: Some(grant), life: None, joined: false };
+        lived.then_some(Due::Fence(peer))
+    }
+
+    pub(super) fn handle_alive(&mut self, peer: Peer, session: u64, life: Life) -> Option<Due> {
+        let known = self.known(peer, session)?;
+        known.life = Some(life);
+        known.joined = false;
+        Some(Due::Connect(peer))
+    }
+
+    pub(super) fn handle_dead(
+        &mut self,
+        peer: Peer,
+        session: u64,
+        incarnation: Incarnation,
+    ) -> Option<Due> {
+        let known = self.known(peer, session)?;
+        if known.life.as_ref().is_none_or(|life| life.incarnation != incarnation) {
+            return None;
+        }
+        known.life = None;
+        known.joined = false;
+        Some(Due::Fence(peer))
+    }
+
+    /// The node of `peer` is not heard any more. Its component dies with it; fencing makes sure.
+    pub(super) fn handle_parted(&mut self, peer: Peer, session: u64) -> Option<Due> {
+        let known = self.known(peer, session)?;
+        let lived = known.life.is_some();
+        *known = Known { session, ..Known::default() };
+        lived.then_some(Due::Fence(peer))
+    }
+
+    /// Messages went to that life of `peer` and back.
+    pub(super) fn handle_joined(&mut self, peer: Peer, incarnation: Incarnation) {
+        if let Some(known) = self.peers.get_mut(peer.index()) {
+            let current = known.life.as_ref().is_some_and(|life| life.incarnation == incarnation);
+            known.joined |= current;
+        }
+    }
+
+    /// The own component has ended: nobody has joined the next one yet.
+    pub(super) fn handle_own_end(&mut self) {
+        for known in &mut self.peers {
+            known.joined = false;
+        }
+    }
+
+    /// Whether every peer that lives has joined.
+    pub(super) fn all_joined(&self) -> bool {
+        self.peers.iter().all(|known| known.life.is_none() || known.joined)
+    }
+
+    /// The peers that live.
+    pub(super) fn alive(&self) -> Vec<Peer> {
+        let living = (0..).map(Peer).zip(&self.peers);
+        living.filter(|(_, known)| known.life.is_some()).map(|(peer, _)| peer).collect()
+    }
+
+    /// How a living peer is reached.
+    pub(super) fn reach(&self, peer: Peer) -> Option<(&Life, &Grant)> {
+        let known = self.peers.get(peer.index())?;
+        Some((known.life.as_ref()?, known.grant.as_ref()?))
+    }
+
+    /// Everybody but `me`, for people.
+    pub(super) fn status(&self, me: Peer) -> Vec<PeerStatus> {
+        let others = (0..).map(Peer).zip(&self.peers).filter(|(peer, _)| *peer != me);
+        others
+            .map(|(peer, known)| PeerStatus {
+                rank: peer.0,
+                incarnation: known.life.as_ref().map(|life| life.incarnation.0),
+                joined: known.joined,
+            })
+            .collect()
+    }
+
+    fn known(&mut self, peer: Peer, session: u64) -> Option<&mut Known> {
+        self.peers.get_mut(peer.index()).filter(|known| known.session == session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Pidfd;
+
+    const PEER: Peer = Peer(1);
+
+    fn life(incarnation: u32) -> Life {
+        Life { incarnation: Incarnation(incarnation), process: Pidfd::of_self().unwrap() }
+    }
+
+    /// A peer that was met in session 1 and lives in incarnation 1.
+    fn living() -> Lives {
+        let mut lives = Lives::new(2);
+        assert_eq!(lives.handle_met(PEER, 1, Grant(Vec::new())), None);
+        assert_eq!(lives.handle_alive(PEER, 1, life(1)), Some(Due::Connect(PEER)));
+        lives
+    }
+
+    #[test]
+    fn a_living_peer_joins_by_its_own_incarnation_only() {
+        let mut lives = living();
+        lives.handle_joined(PEER, Incarnation(2));
+        assert!(!lives.all_joined());
+        lives.handle_joined(PEER, Incarnation(1));
+        assert!(lives.all_joined());
+        lives.handle_own_end();
+        assert!(!lives.all_joined());
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_life_says_nothing_of_the_present_one() {
+        let mut lives = living();
+        assert_eq!(lives.handle_alive(PEER, 1, life(2)), Some(Due::Connect(PEER)));
+        assert_eq!(lives.handle_dead(PEER, 1, Incarnation(1)), None);
+        assert_eq!(lives.handle_dead(PEER, 1, Incarnation(2)), Some(Due::Fence(PEER)));
+        assert_eq!(lives.alive(), []);
+    }
+
+    #[test]
+    fn stale_news_of_an_earlier_session_are_ignored() {
+        let mut lives = living();
+        assert_eq!(lives.handle_met(PEER, 2, Grant(Vec::new())), Some(Due::Fence(PEER)));
+        assert_eq!(lives.handle_parted(PEER, 1), None);
+        assert_eq!(lives.handle_alive(PEER, 1, life(1)), None);
+        assert_eq!(lives.handle_alive(PEER, 2, life(2)), Some(Due::Connect(PEER)));
+        assert_eq!(lives.handle_parted(PEER, 2), Some(Due::Fence(PEER)));
+    }
+
+    #[test]
+    fn a_rank_that_does_not_exist_changes_nothing() {
+        let mut lives = living();
+        assert_eq!(lives.handle_alive(Peer(7), 0, life(1)), None);
+        lives.handle_joined(Peer(7), Incarnation(1));
+    }
+}
