@@ -14,6 +14,7 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod cluster;
+pub mod demo;
 pub mod doctor;
 pub mod explain;
 pub mod launch;

@@ -21,10 +21,6 @@ impl Failure {
         Self::new(Told { code, cause: cause.into(), cure: cure.into() })
     }
 
-    pub(super) fn code(&self) -> Code {
-        self.0.code()
-    }
-
     /// Tells the user, and gives the exit status.
     pub(super) fn report(&self, output: Output) -> ExitCode {
         let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());

@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for Payload {
 /// The most payload bytes of one request or reply, so that its packet has room for them.
 pub const PAYLOAD_LEN_MAX: usize = 64 * 1024;
 /// The most messages of one request or reply.
-pub const MESSAGES_MAX: usize = 1024;
+pub const MESSAGES_MAX: usize = 256;
 
 /// A numbered request.
 #[derive(Debug, Serialize, Deserialize)]
@@ -257,12 +257,26 @@ mod tests {
         assert!(serde_json::from_str::<Payload>("\"not base64!\"").is_err());
     }
 
+    fn payload() -> Payload {
+        Payload(vec![255; PAYLOAD_LEN_MAX / MESSAGES_MAX])
+    }
+
     #[test]
-    fn the_largest_request_fits_into_a_packet() {
-        let each = PAYLOAD_LEN_MAX / MESSAGES_MAX;
-        let messages = vec![Payload(vec![255; each]); MESSAGES_MAX];
+    fn the_largest_request_and_reply_fit_into_packets() {
+        let messages = vec![payload(); MESSAGES_MAX];
         let what = Want::Put { to: u16::MAX, messages, timeout_ms: u64::MAX };
-        let json = serde_json::to_vec(&Request { id: u64::MAX, what }).unwrap();
-        assert!(json.len() < crate::packet::Packet::MAX_LEN, "{} bytes", json.len());
+        let request = serde_json::to_vec(&Request { id: u64::MAX, what }).unwrap();
+        let message = TakenMessage {
+            from: u16::MAX,
+            sequence: u32::MAX,
+            receipt: u64::MAX,
+            payload: payload(),
+        };
+        let what = Outcome::Taken(vec![message; MESSAGES_MAX]);
+        let reply = serde_json::to_vec(&Reply { id: u64::MAX, what }).unwrap();
+        for len in [request.len(), reply.len()] {
+            // The link adds the client's number.
+            assert!(len + 64 < crate::packet::Packet::MAX_LEN, "{len} bytes");
+        }
     }
 }
