@@ -25,5 +25,13 @@ mod readiness;
 pub mod runtime_dir;
 pub mod shm;
 
+/// The protocol core, so that a program needs one dependency.
+pub use weft_core as core;
+
 #[cfg(test)]
 mod scratch;
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
