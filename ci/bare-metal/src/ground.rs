@@ -40,7 +40,7 @@ fn exit(status: u8) -> ! {
     }
 }
 
-#[cfg(not(feature = "name-panics"))]
+#[cfg(not(any(feature = "name-panics", feature = "machines")))]
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     unsafe extern "C" {
@@ -51,7 +51,7 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     unsafe { weft_core_has_a_reachable_panic() }
 }
 
-#[cfg(feature = "name-panics")]
+#[cfg(any(feature = "name-panics", feature = "machines"))]
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     exit(101)

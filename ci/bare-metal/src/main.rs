@@ -1,7 +1,8 @@
 //! The per-commit gate: weft-core, linked as a program that has nothing below it.
 //!
 //! ```text
-//!   calls.rs ──► weft-core      every public call, on inputs the optimiser cannot see
+//!   calls.rs ──► weft-core      what meets foreign input, on inputs the optimiser cannot see
+//!   machines.rs                 four endpoints at work (feature `machines`)
 //!   mistakes.rs                 one wrong call per `must-fail-*` feature, to prove the gate bites
 //!   ground.rs                   entry, exit, memcpy and its like, the panic handler
 //! ```
@@ -16,12 +17,18 @@
 #![no_std]
 #![no_main]
 
+#[cfg(not(feature = "machines"))]
 mod calls;
 mod ground;
+#[cfg(feature = "machines")]
+mod machines;
 mod mistakes;
 
 /// What the entry point runs; its value is the program's exit status.
 fn run() -> u8 {
     mistakes::make();
+    #[cfg(feature = "machines")]
+    return machines::run();
+    #[cfg(not(feature = "machines"))]
     calls::run()
 }

@@ -74,6 +74,13 @@ enum Flow {
     End,
 }
 
+/// Whether a life that was fenced can still reach this memory: then the next one stays out.
+#[derive(PartialEq, Eq)]
+enum Fenced {
+    Yes,
+    No,
+}
+
 impl Component {
     fn new(
         socket: Socket,
@@ -185,7 +192,9 @@ impl Component {
             ToComponent::Connect { peer, incarnation } => {
                 self.connect(Peer(peer), Incarnation(incarnation), fds)?;
             }
-            ToComponent::Fence { peer } => self.fence(Peer(peer))?,
+            ToComponent::Fence { peer } => {
+                self.fence(Peer(peer))?;
+            }
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
             ToComponent::Left { client } => {
                 self.puts.forget(client);
@@ -206,7 +215,9 @@ impl Component {
         let process = fds.pop().ok_or(NodeError::Link("a peer without a process"))?;
         let process = Pidfd::from_fd(process)?;
         let memory = RemoteMemory::map(self.plan.layout(), self.endpoint.me(), &Grant(fds))?;
-        self.fence(peer)?;
+        if self.fence(peer)? == Fenced::No {
+            return Ok(());
+        }
         self.endpoint.fabric().connect(peer, memory, Some(process));
         self.endpoint
             .admit(peer, incarnation)
@@ -215,12 +226,13 @@ impl Component {
         Ok(())
     }
 
-    fn fence(&mut self, peer: Peer) -> Result<(), NodeError> {
+    fn fence(&mut self, peer: Peer) -> Result<Fenced, NodeError> {
         self.membership.handle_fenced(peer);
-        if self.endpoint.fence(peer).is_err() {
-            self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
+        if self.endpoint.fence(peer).is_ok() {
+            return Ok(Fenced::Yes);
         }
-        Ok(())
+        self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
+        Ok(Fenced::No)
     }
 
     fn request(&mut self, ticket: Ticket, what: Want, now_ns: u64) -> Result<(), NodeError> {

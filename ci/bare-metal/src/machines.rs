@@ -1,0 +1,67 @@
+//! The machines at work with nothing below them: four endpoints over the in-memory fabric.
+//!
+//! Each puts messages into the next one's mailbox and greets it over a lane; everything that
+//! arrives is checked. The exit status is 0, or the number of the round that went wrong.
+
+use core::hint::black_box as opaque;
+
+use weft_core::endpoint::{Endpoint, Event, Plan};
+use weft_core::fabric::loopback::{Loopback, Net};
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::{Duration, Instant};
+use weft_core::{lane, mailbox};
+
+const PEERS: usize = 4;
+const SLOTS: usize = 16;
+const WORDS: usize = 1024;
+const FIRST: Incarnation = Incarnation(1);
+const ROUNDS: u8 = 100;
+
+type Node<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS>;
+
+fn plan() -> Option<Plan> {
+    let mailbox = mailbox::Config::new(4, 16, 40, Duration::from_millis(1)).ok()?;
+    Plan::new(mailbox, lane::Config::new(4, 8, 16).ok()?).ok()
+}
+
+pub(crate) fn run() -> u8 {
+    let Some(plan) = plan() else { return u8::MAX };
+    let net = Net::<PEERS, WORDS>::new(plan.layout().clone());
+    let mut nodes: [Node<'_>; PEERS] = core::array::from_fn(|me| {
+        Endpoint::new(net.endpoint(Peer(me as u16), FIRST), &plan, FIRST)
+    });
+    for (me, node) in nodes.iter_mut().enumerate() {
+        for peer in (0..PEERS).filter(|peer| *peer != me) {
+            if node.admit(Peer(peer as u16), FIRST).is_err() {
+                return u8::MAX;
+            }
+        }
+    }
+    (1..=ROUNDS).find(|number| !round(&mut nodes, *number)).unwrap_or(0)
+}
+
+/// One message from each node to the next, by mailbox and by lane.
+fn round(nodes: &mut [Node<'_>; PEERS], number: u8) -> bool {
+    let now = Instant(u64::from(number));
+    for (me, node) in nodes.iter_mut().enumerate() {
+        let to = Peer(((me + 1) % PEERS) as u16);
+        let payload = opaque([number, me as u8]);
+        if node.put(to, 0, &payload).is_err() || node.send(to, 1, &payload).is_err() {
+            return false;
+        }
+        node.poll(now);
+        node.poll(now);
+        if node.poll_event() != Some(Event::Put { to, count: 1, left: 0 }) {
+            return false;
+        }
+    }
+    nodes.iter_mut().enumerate().all(|(me, node)| {
+        let expected = [number, ((me + PEERS - 1) % PEERS) as u8];
+        node.poll(now);
+        let greeted = node.take_lane().is_some_and(|message| message.payload == expected);
+        let Some(message) = node.take(now) else { return false };
+        let right = message.payload == expected;
+        let receipt = message.receipt;
+        greeted && right && node.release(receipt).is_ok()
+    })
+}
