@@ -103,6 +103,8 @@ pub struct Outbox {
     state: State,
     /// Sequence number of the first staged message.
     sequence: u32,
+    /// So many of the staged messages may be in the owner's memory already.
+    unknown: u32,
     /// Counts the reservations, so that no two neighbouring ones look alike in the claim.
     attempt: u32,
     /// The epoch that was seen full and is not known to be closed.
@@ -131,6 +133,7 @@ impl Outbox {
             // Far from where the life before this one stopped, so that a message of it that is
             // still in the mailbox is not taken for a neighbour.
             sequence: incarnation.0 << 20,
+            unknown: 0,
             attempt: 0,
             full: None,
             staged: 0,
@@ -199,8 +202,14 @@ impl Outbox {
     }
 
     /// Forgets what is staged. Does nothing while a flush is under way.
+    ///
+    /// Messages of unknown fate keep their sequence numbers for ever; flushed again instead, they
+    /// carry the same ones, so that the owner can tell a repeated message.
     pub fn discard(&mut self) {
         if matches!(self.state, State::Idle | State::Lost) {
+            // Under a number of theirs, a later message could overtake its elder.
+            self.sequence = self.sequence.wrapping_add(self.unknown);
+            self.unknown = 0;
             self.staged = 0;
         }
     }
@@ -250,20 +259,10 @@ impl Outbox {
             // No write was posted for the reservation, so its tickets will never land.
             (State::Reserving | State::Probing, Err(failure)) => {
                 self.claim(fabric, Claim::Idle);
-                self.state = State::Lost;
-                Some(PutEvent::Lost {
-                    unknown: 0,
-                    failure,
-                })
+                Some(self.lost(0, failure))
             }
             // The claim stays `Holding`: bytes may still arrive until the owner fences this life.
-            (State::Holding { count, .. }, Err(failure)) => {
-                self.state = State::Lost;
-                Some(PutEvent::Lost {
-                    unknown: count,
-                    failure,
-                })
-            }
+            (State::Holding { count, .. }, Err(failure)) => Some(self.lost(count, failure)),
             (State::Idle | State::Lost, _) => None,
         }
     }
@@ -290,11 +289,17 @@ impl Outbox {
             } => count,
             State::Holding { .. } | State::Probing | State::Reserving => 0,
         };
+        Some(self.lost(unknown, Failure::Gone))
+    }
+
+    fn lost(&mut self, unknown: u32, failure: Failure) -> PutEvent {
         self.state = State::Lost;
-        Some(PutEvent::Lost {
-            unknown,
-            failure: Failure::Gone,
-        })
+        // An earlier attempt at the same messages may have left more of them in doubt.
+        self.unknown = self.unknown.max(unknown);
+        PutEvent::Lost {
+            unknown: self.unknown,
+            failure,
+        }
     }
 
     fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
@@ -344,13 +349,7 @@ impl Outbox {
         self.full = None;
         match self.reserve(fabric) {
             Ok(()) => None,
-            Err(PostError::Gone) => {
-                self.state = State::Lost;
-                Some(PutEvent::Lost {
-                    unknown: 0,
-                    failure: Failure::Gone,
-                })
-            }
+            Err(PostError::Gone) => Some(self.lost(0, Failure::Gone)),
             Err(PostError::Full | PostError::Rejected(_)) => Some(PutEvent::Full),
         }
     }
@@ -425,11 +424,7 @@ impl Outbox {
             Err(PostError::Full) => None,
             Err(PostError::Gone | PostError::Rejected(_)) => {
                 self.claim(fabric, Claim::Idle);
-                self.state = State::Lost;
-                Some(PutEvent::Lost {
-                    unknown: 0,
-                    failure: Failure::Gone,
-                })
+                Some(self.lost(0, Failure::Gone))
             }
         }
     }
@@ -438,6 +433,7 @@ impl Outbox {
         self.claim(fabric, Claim::Idle);
         self.state = State::Idle;
         self.sequence = self.sequence.wrapping_add(count);
+        self.unknown = self.unknown.saturating_sub(count);
         let left = self.staged - count;
         let stride = self.config.stride() as usize;
         self.stage
