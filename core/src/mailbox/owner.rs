@@ -271,7 +271,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             if old == expected {
                 self.handle_closed(fabric, Stamp::from_count(old));
             } else {
-                self.swap_word(fabric, old);
+                self.move_word(fabric, old);
             }
         }
     }
@@ -390,7 +390,19 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
         let at = self.regions.word();
         let word = fabric.memory().load(at.region, at.offset);
-        self.swap_word(fabric, word);
+        self.move_word(fabric, word);
+    }
+
+    /// Goes on from `word`, which is what the reservation word holds.
+    fn move_word(&mut self, fabric: &mut impl Fabric, word: u64) {
+        let seen = Stamp::from_count(word);
+        if seen.epoch == self.open.wrapping_add(1) {
+            // An earlier swap took effect although the fabric failed it. Tickets of the next
+            // half are out already; swapping again would give them out twice.
+            self.handle_closed(fabric, seen);
+        } else {
+            self.swap_word(fabric, word);
+        }
     }
 
     /// Asks for the word to change from `expected` to the next epoch with no ticket given out.
