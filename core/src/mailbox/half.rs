@@ -9,7 +9,8 @@
 //! of a new epoch first, then its empty bitmap, then the word opens it; the number owed after
 //! the word closed it; a bit after its message was released. At worst a successor finds no
 //! number on a closed half; it then owes every slot, and questioning clears those that were
-//! never given out. Zeroed memory is the journal of a mailbox that was never used.
+//! never given out. Which half is open follows from the records, so that a damaged word misleads
+//! no successor. Zeroed memory is the journal of a mailbox that was never used.
 
 use super::{Config, Regions};
 use crate::fabric::{Fabric, Memory};
@@ -172,6 +173,27 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The epoch that gives out tickets when the reservation word shows `shown`. The journal
+    /// knows better than a damaged word, and leaves one thing open: whether the word already
+    /// moved to the epoch that was begun last.
+    pub(super) fn open_epoch(self, fabric: &impl Fabric, shown: u32) -> u32 {
+        let [even, odd] = [0, 1].map(|half| {
+            let at = self.regions.record(self.config, half);
+            Stamp::from_word(fabric.memory().load(at.region, at.offset))
+        });
+        let (newest, before) = if odd.epoch == even.epoch.wrapping_add(1) {
+            (odd, even)
+        } else {
+            (even, odd)
+        };
+        let undecided = before.epoch.wrapping_add(1) == newest.epoch && before.ticket == OWED_OPEN;
+        if undecided && shown == before.epoch {
+            shown
+        } else {
+            newest.epoch
+        }
+    }
+
     fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {
         let at = self.regions.record(self.config, epoch);
         let word = Stamp {

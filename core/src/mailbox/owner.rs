@@ -141,11 +141,17 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         };
         let at = regions.word();
         let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
-        let open = word.epoch;
+        let open = place.open_epoch(fabric, word.epoch);
+        // The count of a word that was damaged says nothing: every slot may be given out.
+        let given = if word.epoch == open {
+            word.ticket
+        } else {
+            config.slots()
+        };
         let before = open.wrapping_sub(1);
         let mut halves = [Half::drained(0), Half::drained(1)];
         halves[(before & 1) as usize] = Half::recover(fabric, place, before, config.slots());
-        halves[(open & 1) as usize] = Half::recover(fabric, place, open, word.ticket);
+        halves[(open & 1) as usize] = Half::recover(fabric, place, open, given);
         Self {
             config,
             regions,
