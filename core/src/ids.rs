@@ -89,6 +89,12 @@ impl PeerSet {
         self.0 &= !Self::only(peer).0;
     }
 
+    /// Everybody who is in one of the two.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether nobody is in the set.
     #[must_use]
     pub const fn is_empty(self) -> bool {

@@ -34,6 +34,8 @@ pub(super) struct Inquiry<const PEERS: usize> {
     reading: PeerSet,
     reserving: [Option<u32>; PEERS],
     holding: [Claim; PEERS],
+    /// Who of them holds anything.
+    holders: PeerSet,
 }
 
 impl<const PEERS: usize> Inquiry<PEERS> {
@@ -46,6 +48,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
             reading: PeerSet::EMPTY,
             reserving: [None; PEERS],
             holding: [Claim::Idle; PEERS],
+            holders: PeerSet::EMPTY,
         }
     }
 
@@ -60,6 +63,9 @@ impl<const PEERS: usize> Inquiry<PEERS> {
             waiting: senders,
             subjects,
             round: self.round,
+            // Still true of the tickets they name, until their holders answer again.
+            holding: self.holding,
+            holders: self.holders,
             ..Self::new()
         };
         self.round = self.round.wrapping_add(1);
@@ -127,25 +133,42 @@ impl<const PEERS: usize> Inquiry<PEERS> {
 
     fn hear(&mut self, peer: Peer, claim: Claim) {
         match claim {
-            Claim::Idle => self.waiting.remove(peer),
+            Claim::Idle => self.settle(peer),
             Claim::Holding { .. } => {
+                self.settle(peer);
+                self.holders.insert(peer);
                 self.holding[peer.index()] = claim;
-                self.waiting.remove(peer);
             }
             Claim::Reserving { sequence } => match self.reserving[peer.index()] {
-                Some(first) if first != sequence => self.waiting.remove(peer),
+                Some(first) if first != sequence => self.settle(peer),
                 Some(_) | None => self.reserving[peer.index()] = Some(sequence),
             },
         }
+    }
+
+    /// `peer` has answered.
+    fn settle(&mut self, peer: Peer) {
+        self.waiting.remove(peer);
+        self.holders.remove(peer);
+    }
+
+    /// Whose a missing ticket is, as far as is known; nobody when it is not. A ticket belongs to
+    /// one sender for ever, so an answer of an earlier inquiry is as good.
+    pub(super) fn holders(&self, stamp: Stamp) -> PeerSet {
+        let mut found = PeerSet::EMPTY;
+        for peer in self.holders.iter() {
+            if self.holding[peer.index()].holds(stamp) {
+                found.insert(peer);
+            }
+        }
+        found
     }
 
     /// `peer` was fenced: it writes nothing any more, whatever it claimed.
     pub(super) fn forget(&mut self, peer: Peer) {
         self.waiting.remove(peer);
         self.reading.remove(peer);
-        if let Some(claim) = self.holding.get_mut(peer.index()) {
-            *claim = Claim::Idle;
-        }
+        self.holders.remove(peer);
     }
 
     /// Ends the inquiry when everybody has answered. Its findings hold until the next `begin`.
@@ -161,9 +184,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
     /// inquiry began and nobody holds it.
     pub(super) fn clears(&self, stamp: Stamp) -> bool {
         let (epoch, owed) = self.subjects[(stamp.epoch & 1) as usize];
-        epoch == stamp.epoch
-            && stamp.ticket < owed
-            && !self.holding.iter().any(|claim| claim.holds(stamp))
+        epoch == stamp.epoch && stamp.ticket < owed && self.holders(stamp).is_empty()
     }
 
     fn work_id(&self, peer: Peer) -> WorkId {

@@ -305,6 +305,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Finds the first deliverable message and leaves its copy in `scratch`.
     fn find(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Header> {
         let mut gap = None;
+        // Whose message may be missing before the ticket that is looked at.
+        let mut held_up = PeerSet::EMPTY;
         for epoch in [self.open.wrapping_sub(1), self.open] {
             let half = &self.halves[(epoch & 1) as usize];
             if half.epoch() != epoch {
@@ -316,18 +318,33 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 }
                 let stamp = Stamp { epoch, ticket };
                 match self.copy_slot(fabric, stamp) {
-                    Some(header) if gap.is_none() || self.is_next(&header) => {
+                    Some(header)
+                        if !held_up.contains(Peer(header.sender)) || self.is_next(&header) =>
+                    {
                         self.note_gap(gap, Some(stamp), now);
                         return Some(header);
                     }
                     // It waits for the missing ticket, which may be its sender's.
                     Some(_) => {}
-                    None => gap = gap.or(Some(stamp)),
+                    None => {
+                        gap = gap.or(Some(stamp));
+                        held_up = held_up.union(self.suspects(stamp));
+                    }
                 }
             }
         }
         self.note_gap(gap, None, now);
         None
+    }
+
+    /// Whose message a missing ticket may be: its holder's, or anybody's before one is known.
+    fn suspects(&self, stamp: Stamp) -> PeerSet {
+        let holders = self.inquiry.holders(stamp);
+        if holders.is_empty() {
+            PeerSet::first(PeerSet::CAPACITY)
+        } else {
+            holders
+        }
     }
 
     fn is_next(&self, header: &Header) -> bool {
