@@ -7,7 +7,7 @@
 //!            flush                 ticket                    written
 //!   Idle ───────────▶ Reserving ───────────▶ Holding ──────────────────▶ Idle
 //!    ▲ ◀── Full ─────────┘                      └── failed ──▶ Lost ── readmit ──▶ Idle
-//!    └─ no new epoch ─ Probing ── epoch moved ──▶ Reserving
+//!    └─ still full ─── Probing ── room again ───▶ Reserving
 //! ```
 //!
 //! The claim in this endpoint's memory follows the state, always before the step it speaks of
@@ -81,7 +81,7 @@ impl core::error::Error for StageError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Idle,
-    /// Asks, by adding nothing, whether the full half was closed.
+    /// Asks, by adding nothing, whether there is room again.
     Probing,
     Reserving,
     /// `posted` tells whether the write was accepted; a full queue may have refused it.
@@ -107,8 +107,8 @@ pub struct Outbox {
     unknown: u32,
     /// Counts the reservations, so that no two neighbouring ones look alike in the claim.
     attempt: u32,
-    /// The epoch that was seen full and is not known to be closed.
-    full: Option<u32>,
+    /// The open half was seen full, or its count beyond belief: look before adding to it again.
+    full: bool,
     staged: u32,
     stage: [u8; INLINE_LEN],
 }
@@ -135,7 +135,7 @@ impl Outbox {
             sequence: incarnation.0 << 20,
             unknown: 0,
             attempt: 0,
-            full: None,
+            full: false,
             staged: 0,
             stage: [0; INLINE_LEN],
         };
@@ -221,7 +221,7 @@ impl Outbox {
     pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
             State::Idle if self.staged == 0 => Ok(()),
-            State::Idle if self.full.is_some() => self.probe(fabric),
+            State::Idle if self.full => self.probe(fabric),
             State::Idle => self.reserve(fabric),
             State::Lost => Err(PostError::Gone),
             State::Probing | State::Reserving | State::Holding { .. } => Ok(()),
@@ -270,7 +270,7 @@ impl Outbox {
     /// The owner admitted this life (again): nothing of before is under way any more.
     pub fn readmit(&mut self, fabric: &impl Fabric) {
         self.attempt = self.attempt.wrapping_add(1);
-        self.full = None;
+        self.full = false;
         self.claim(fabric, Claim::Idle);
         self.state = State::Idle;
     }
@@ -343,10 +343,10 @@ impl Outbox {
 
     fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
         self.state = State::Idle;
-        if self.full == Some(seen.epoch) || seen.ticket >= COUNT_LIMIT {
+        if seen.ticket >= self.config.slots() {
             return Some(PutEvent::Full);
         }
-        self.full = None;
+        self.full = false;
         match self.reserve(fabric) {
             Ok(()) => None,
             Err(PostError::Gone) => Some(self.lost(0, Failure::Gone)),
@@ -361,12 +361,13 @@ impl Outbox {
                 first.ticket, self.owner.0
             );
             self.claim(fabric, Claim::Idle);
+            self.full = true;
             self.state = State::Idle;
             return Some(PutEvent::TicketUnknown);
         }
         if first.ticket >= self.config.slots() {
             self.claim(fabric, Claim::Idle);
-            self.full = Some(first.epoch);
+            self.full = true;
             self.state = State::Idle;
             return Some(PutEvent::Full);
         }
