@@ -184,7 +184,22 @@ impl<const PEERS: usize> Inquiry<PEERS> {
     /// inquiry began and nobody holds it.
     pub(super) fn clears(&self, stamp: Stamp) -> bool {
         let (epoch, owed) = self.subjects[(stamp.epoch & 1) as usize];
-        epoch == stamp.epoch && stamp.ticket < owed && self.holders(stamp).is_empty()
+        epoch == stamp.epoch
+            && stamp.ticket < owed
+            && !self.holders.iter().any(|peer| self.may_write(peer, stamp))
+    }
+
+    /// Whether `peer` still writes the slot of `stamp`, be it under an epoch that is none of this
+    /// owner's: a damaged word hands out such, and the slot must not be recycled under the write.
+    fn may_write(&self, peer: Peer, stamp: Stamp) -> bool {
+        let Claim::Holding { first, .. } = self.holding[peer.index()] else {
+            return false;
+        };
+        let written = Stamp {
+            epoch: first.epoch,
+            ..stamp
+        };
+        first.epoch & 1 == stamp.epoch & 1 && self.holding[peer.index()].holds(written)
     }
 
     fn work_id(&self, peer: Peer) -> WorkId {
