@@ -171,19 +171,21 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// Lets `peer` in, in its life `incarnation`, and takes up traffic with it.
     ///
     /// # Errors
-    /// [`FenceError`]; the peer stays out.
+    /// [`FenceError`]; the peer stays out. [`FenceError::NotReady`] when a life of it is in that
+    /// was not fenced: nothing changes.
     pub fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
-        let lanes = self
-            .lanes
-            .get_mut(peer.index())
-            .ok_or(FenceError::UnknownPeer)?;
+        self.check_other(peer)?;
+        if self.admitted.contains(peer) {
+            // The ring of its lane is cleared below, and must not be in use.
+            return Err(FenceError::NotReady);
+        }
         let (config, regions) = (self.plan.lane(), self.plan.lane_regions());
         let (mine, theirs) = (self.incarnation, (peer, incarnation));
         let reader = LaneReader::new(&self.fabric, config, regions, mine, theirs);
         let writer = LaneWriter::new(&self.fabric, config, regions, mine, theirs);
         self.fabric.admit(peer, incarnation)?;
         debug!("peer {} admitted in incarnation {}", peer.0, incarnation.0);
-        *lanes = Some(Lanes { writer, reader });
+        self.lanes[peer.index()] = Some(Lanes { writer, reader });
         self.admitted.insert(peer);
         self.mailbox.handle_admitted(peer);
         self.outboxes[peer.index()].readmit(&self.fabric);
@@ -196,10 +198,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// [`FenceError`]; the peer's words are refused all the same, but its tickets are still
     /// waited for.
     pub fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
-        *self
-            .lanes
-            .get_mut(peer.index())
-            .ok_or(FenceError::UnknownPeer)? = None;
+        self.check_other(peer)?;
+        self.lanes[peer.index()] = None;
         if let Some(event) = self.outboxes[peer.index()].lose() {
             self.note(peer, event);
         }
@@ -208,6 +208,15 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.admitted.remove(peer);
         self.mailbox.handle_fenced(peer);
         Ok(())
+    }
+
+    /// Refuses who is no other member: nobody shuts itself out.
+    fn check_other(&self, peer: Peer) -> Result<(), FenceError> {
+        if peer == self.me() || peer.0 >= self.plan.layout().peers() {
+            Err(FenceError::UnknownPeer)
+        } else {
+            Ok(())
+        }
     }
 
     /// Stages one message for `to` and starts to put everything staged.
@@ -396,3 +405,6 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         );
     }
 }
+
+#[cfg(test)]
+mod tests;
