@@ -42,3 +42,6 @@ pub use owner::{Counters, Mailbox, Message, Receipt, UnknownReceipt};
 pub const OUTBOX_WORK: u8 = 1;
 /// The machine number in the names of a [`Mailbox`]'s works.
 pub const OWNER_WORK: u8 = 2;
+
+#[cfg(test)]
+mod tests;

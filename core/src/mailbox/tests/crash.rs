@@ -1,0 +1,122 @@
+//! Every step may be the last: of a writer, of an owner, of an owner's successor.
+
+use super::harness::{World, world};
+use super::model::{Model, model};
+use super::{A, B, OWNER, SLOTS};
+use crate::ids::Peer;
+
+const C: Peer = Peer(3);
+
+/// `peer` puts `count` messages and hears what became of them.
+fn put(model: &mut Model<'_>, peer: Peer, count: u8) {
+    model.put(peer, count);
+    model.finish(peer);
+}
+
+/// A writer dies after so many actions within a put of `count` messages; the others go on.
+/// Returns whether the put ended before that.
+fn writer_dies(world: &World, count: u8, actions: u32) -> bool {
+    let mut model = model(world);
+    put(&mut model, B, 1);
+    model.turn();
+    let fabric = &mut model.writer(A).fabric;
+    fabric.prompt = true;
+    fabric.die_after(actions);
+    put(&mut model, A, count);
+    let finished = !model.writer(A).fabric.is_dead();
+    model.crash(A);
+    (0..3).for_each(|_| put(&mut model, B, 1));
+    put(&mut model, C, 2);
+    model.turn();
+    model.fence(A);
+    model.heal();
+    assert!(model.staged[A.index()].is_empty(), "it lives anew");
+    model.accept_more();
+    finished
+}
+
+#[test]
+fn a_writer_may_die_at_any_step_of_a_put() {
+    for (count, least) in [(1, 14), (3, 30), (6, 30)] {
+        for slots in [4, 8] {
+            let died = |actions: &u32| !writer_dies(&world(slots), count, *actions);
+            let steps = (0..).take_while(died).count();
+            assert!(steps > least, "{steps} steps of putting {count}");
+        }
+    }
+}
+
+/// An owner's working life: takes, releases out of order, closes halves, until it ends or dies.
+fn own(model: &mut Model<'_>) {
+    for round in 0..8u8 {
+        put(model, A, 1 + round % 3);
+        put(model, B, 1);
+        while model.take() {}
+        while model.hands.len() > usize::from(round % 2) {
+            model.release(model.hands.len() - 1);
+        }
+        model.cluster.owner.wait();
+        if model.cluster.owner.fabric.is_dead() {
+            return;
+        }
+    }
+}
+
+/// Owners die after so many actions each. Returns whether the last one survived its work.
+fn owners_die(world: &World, lives: &[u32]) -> bool {
+    let mut model = model(world);
+    let mut survived = false;
+    for actions in lives {
+        let fabric = &mut model.cluster.owner.fabric;
+        fabric.prompt = true;
+        fabric.die_after(*actions);
+        own(&mut model);
+        survived = !model.cluster.owner.fabric.is_dead();
+        model.succeed();
+    }
+    model.heal();
+    assert_eq!(model.cluster.owner.mailbox.owed(), 0);
+    model.accept_more();
+    survived
+}
+
+#[test]
+fn an_owner_may_die_at_any_step() {
+    for slots in [2, 4, SLOTS as u32] {
+        let died = |actions: &u32| !owners_die(&world(slots), &[*actions]);
+        let steps = (0..).take_while(died).count();
+        assert!(steps > 20, "{steps} steps of owning {slots} slots");
+    }
+}
+
+#[test]
+fn a_successor_may_die_at_any_step_too() {
+    let world = || world(4);
+    let died = |actions: &u32| !owners_die(&world(), &[*actions]);
+    for first in (0..).take_while(died) {
+        let died = |second: &u32| !owners_die(&world(), &[first, *second]);
+        let steps = (0..).take_while(died).count();
+        assert!(steps > 10, "{steps} steps of the successor");
+    }
+}
+
+/// A writer stops for good at some action, an owner at another: what is left is worked off.
+#[test]
+fn writer_and_owner_may_die_at_any_two_steps() {
+    for (writer, owner) in (0..24).flat_map(|writer| (0..24).map(move |owner| (writer, owner))) {
+        let world = world(2);
+        let mut model = model(&world);
+        put(&mut model, B, 1);
+        model.writer(A).fabric.prompt = true;
+        model.writer(A).fabric.die_after(writer);
+        put(&mut model, A, 2);
+        model.crash(A);
+        model.cluster.owner.fabric.prompt = true;
+        model.cluster.owner.fabric.die_after(owner);
+        own(&mut model);
+        assert_eq!(model.writer(B).fabric.held(OWNER), 0);
+        model.succeed();
+        model.heal();
+        model.accept_more();
+    }
+}

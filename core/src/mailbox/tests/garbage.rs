@@ -1,0 +1,266 @@
+//! What no well-behaved member writes: counted, never delivered, got over.
+
+use std::vec::Vec;
+
+use super::harness::{Cluster, World, world};
+use super::{A, B, OWNER};
+use crate::fabric::{CompletionFlags, Fabric, Memory, Op, Work, WorkId};
+use crate::mailbox::PutEvent;
+use crate::wire::crc32c;
+use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+
+const FIRST_TICKET: Stamp = Stamp {
+    epoch: 0,
+    ticket: 0,
+};
+
+/// The bytes of a slot as a liar would seal it.
+fn sealed(header: Header, payload: &[u8]) -> Vec<u8> {
+    let mut slot = std::vec![0; HEADER_LEN];
+    slot.extend(payload);
+    header.write(&mut slot);
+    seal(&mut slot, header.stamp, header.sequence, crc32c);
+    slot
+}
+
+fn header(payload: &[u8]) -> Header {
+    Header {
+        len: payload.len() as u16,
+        sender: A.0,
+        sequence: 1,
+        stamp: FIRST_TICKET,
+        kind: 7,
+        flags: 9,
+    }
+}
+
+/// A reserved ticket 0, wrote `slot` into it and said that it was done.
+fn with_slot<'net>(world: &'net World, slot: &[u8]) -> Cluster<'net> {
+    let mut cluster = Cluster::new(world);
+    let word = world.regions.word();
+    let to = world.regions.slot(&world.config, FIRST_TICKET);
+    post(&mut cluster, Op::FetchAdd { at: word, add: 1 });
+    post(&mut cluster, Op::Write { to, bytes: slot });
+    cluster
+}
+
+/// What A posts past its outbox.
+fn post(cluster: &mut Cluster<'_>, op: Op<'_>) {
+    let (id, flags) = (WorkId(0), CompletionFlags::empty());
+    let writer = cluster.writer(A);
+    writer.fabric.post(OWNER, Work { id, op, flags }).unwrap();
+    writer.land();
+    writer.hear();
+}
+
+/// The mailbox takes three times what it holds, from both writers.
+fn assert_works(cluster: &mut Cluster<'_>) {
+    for round in 0..24u8 {
+        let writer = cluster.writer(if round % 2 == 0 { A } else { B });
+        writer.stage(&[round]);
+        for _ in 0..8 {
+            let writer = cluster.writer(if round % 2 == 0 { A } else { B });
+            writer.flush().unwrap();
+            if let Some(PutEvent::Put { .. }) = writer.finish() {
+                break;
+            }
+            cluster.owner.drain();
+        }
+        assert_eq!(cluster.owner.drain_payloads(), [[round]]);
+    }
+}
+
+#[test]
+fn bytes_under_the_right_stamp_that_do_not_hold_are_counted() {
+    let world = world(8);
+    let mut slot = sealed(header(b"lies"), b"lies");
+    slot[HEADER_LEN] ^= 1;
+    let mut cluster = with_slot(&world, &slot);
+    assert_eq!(cluster.owner.drain().len(), 0);
+    let counters = cluster.owner.mailbox.counters();
+    assert!(counters.checksum_failures > 0);
+    assert_eq!((counters.skipped, counters.forged), (1, 0));
+    assert_works(&mut cluster);
+}
+
+#[test]
+fn a_length_past_the_slot_is_counted_and_not_followed() {
+    let world = world(8);
+    let mut slot = sealed(header(b"long"), b"long");
+    slot[..2].copy_from_slice(&u16::MAX.to_le_bytes());
+    let mut cluster = with_slot(&world, &slot);
+    assert_eq!(cluster.owner.drain().len(), 0);
+    assert!(cluster.owner.mailbox.counters().checksum_failures > 0);
+    assert_works(&mut cluster);
+}
+
+#[test]
+fn a_sender_that_cannot_be_is_counted_as_forged() {
+    let world = world(8);
+    let slot = sealed(
+        Header {
+            sender: 4,
+            ..header(b"me")
+        },
+        b"me",
+    );
+    let mut cluster = with_slot(&world, &slot);
+    assert_eq!(cluster.owner.drain().len(), 0);
+    let counters = cluster.owner.mailbox.counters();
+    assert!(counters.forged > 0);
+    assert_eq!((counters.skipped, counters.taken), (1, 0));
+    assert_works(&mut cluster);
+}
+
+#[test]
+fn a_message_from_the_past_is_no_message() {
+    let world = world(8);
+    let stamp = Stamp {
+        epoch: u32::MAX - 1,
+        ticket: 0,
+    };
+    let slot = sealed(
+        Header {
+            stamp,
+            ..header(b"old")
+        },
+        b"old",
+    );
+    let mut cluster = with_slot(&world, &slot);
+    assert_eq!(cluster.owner.drain().len(), 0);
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+    assert_works(&mut cluster);
+}
+
+#[test]
+fn a_late_write_of_a_fenced_writer_does_not_touch_a_recycled_slot() {
+    let world = world(2);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(A).hold_ticket(b"too late");
+    cluster.crash(A);
+    cluster.owner.fence(A);
+    for round in 0..4u8 {
+        cluster.writer(B).put(&[round]);
+        if round < 3 {
+            cluster.owner.drain();
+        }
+    }
+    cluster.writer(A).land();
+    assert_eq!(cluster.owner.drain_payloads(), [[3]]);
+}
+
+#[test]
+fn a_damaged_word_is_put_right() {
+    for add in [1 << 40, 1 << 32, 1 << 31, 3 << 33, u64::MAX << 32] {
+        let world = world(8);
+        let mut cluster = Cluster::new(&world);
+        cluster.writer(B).put(b"before");
+        let at = world.regions.word();
+        post(&mut cluster, Op::FetchAdd { at, add });
+        assert_eq!(cluster.owner.drain_payloads(), [b"before"], "{add:#x}");
+        assert_works(&mut cluster);
+    }
+}
+
+#[test]
+fn a_damaged_epoch_is_counted() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 1 << 40 });
+    assert_eq!(cluster.owner.drain().len(), 0);
+    assert_eq!(cluster.owner.mailbox.counters().word_repairs, 1);
+}
+
+/// A successor that believed the damaged word took neither half for its own and lost both.
+#[test]
+fn a_successor_does_not_believe_a_damaged_word() {
+    for add in [1 << 40, 1 << 32, 5 << 32, u64::MAX << 32] {
+        let world = world(4);
+        let mut cluster = Cluster::new(&world);
+        for round in 0..3u8 {
+            cluster.writer(B).put(&[round]);
+        }
+        cluster.owner.turn();
+        cluster.writer(B).put(&[3]);
+        let at = world.regions.word();
+        post(&mut cluster, Op::FetchAdd { at, add });
+        cluster.succeed_owner(&[A, B]);
+        let expected = [[0], [1], [2], [3]];
+        assert_eq!(cluster.owner.drain_payloads(), expected, "{add:#x}");
+        assert_works(&mut cluster);
+    }
+}
+
+/// The word moved on and the fabric said that it did not: had its count been put back to zero,
+/// tickets of the next half would have been given out twice.
+#[test]
+fn a_half_closed_in_doubt_is_closed_once() {
+    let world = world(4);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(B).put(&[0]);
+    cluster.writer(B).put(&[1]);
+    cluster.owner.poll();
+    let word = cluster.owner.fabric.memory();
+    let (at, next) = (world.regions.word(), 1 << 32);
+    assert_eq!(word.load(at.region, at.offset), 2);
+    word.store(at.region, at.offset, next);
+    cluster.owner.fabric.fail(OWNER);
+    cluster.owner.hear();
+    cluster.owner.fabric.reopen(OWNER);
+    cluster.writer(A).hold_ticket(b"ticket 0");
+    cluster.owner.turn();
+    assert_eq!(
+        cluster.writer(B).put(&[2]),
+        Some(PutEvent::Put { count: 1, left: 0 })
+    );
+    cluster.writer(A).finish();
+    let mut payloads = cluster.owner.drain_payloads();
+    payloads.sort();
+    let expected: [&[u8]; 4] = [&[0], &[1], &[2], b"ticket 0"];
+    assert_eq!(payloads, expected);
+}
+
+/// Writers that met a count beyond belief went on adding to it, and 2^32 of that carry into the
+/// epoch.
+#[test]
+fn nobody_adds_to_a_count_beyond_belief() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 1 << 31 });
+    let writer = cluster.writer(B);
+    assert_eq!(writer.put(b"again"), Some(PutEvent::TicketUnknown));
+    let before = cluster.owner.fabric.load(at.region, at.offset);
+    for _ in 0..10 {
+        let writer = cluster.writer(B);
+        writer.flush().unwrap();
+        assert_eq!(writer.finish(), Some(PutEvent::Full));
+    }
+    assert_eq!(cluster.owner.fabric.load(at.region, at.offset), before);
+    cluster.owner.drain();
+    cluster.writer(B).flush().unwrap();
+    cluster.writer(B).finish();
+    assert_eq!(cluster.owner.drain_payloads(), [b"again"]);
+    assert_works(&mut cluster);
+}
+
+/// The ticket is of an epoch that the owner never opened, and its slot was given to another.
+#[test]
+fn a_slot_is_not_recycled_under_a_write_that_damage_misled() {
+    let world = world(2);
+    let mut cluster = Cluster::new(&world);
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 1 << 40 });
+    cluster.writer(A).hold_ticket(b"misled");
+    cluster.owner.drain();
+    assert_eq!(cluster.owner.mailbox.owed(), 1, "its slot is waited for");
+    let put = Some(PutEvent::Put { count: 1, left: 0 });
+    assert_eq!(cluster.writer(B).put(&[0]), put);
+    cluster.owner.drain();
+    assert_eq!(cluster.writer(B).put(&[1]), put);
+    cluster.writer(A).finish();
+    let taken = cluster.owner.drain_payloads();
+    assert_eq!(taken, [[0], [1]], "nothing is overwritten");
+    assert_works(&mut cluster);
+}

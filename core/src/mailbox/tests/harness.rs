@@ -1,0 +1,100 @@
+//! A cluster of one owner and its writers over memory that outlives all of them.
+
+use std::boxed::Box;
+use std::vec::Vec;
+
+use super::owner::Owner;
+use super::stepped::Stepped;
+use super::writer::Writer;
+use super::{OWNER, PEERS, STALL, TestNet};
+use crate::fabric::Layout;
+use crate::ids::{Incarnation, Peer};
+use crate::mailbox::{Config, PutEvent, Regions};
+
+pub(super) const FIRST: Incarnation = Incarnation(1);
+
+/// What survives every process: memory, and the sizes agreed on.
+pub(super) struct World {
+    pub(super) net: Box<TestNet>,
+    pub(super) config: Config,
+    pub(super) regions: Regions,
+}
+
+/// Fresh memory for halves of `slots` slots.
+pub(super) fn world(slots: u32) -> World {
+    let config = Config::new(PEERS as u16, slots, 40, STALL).unwrap();
+    let mut layout = Layout::new(PEERS as u16);
+    let regions = config.add_regions(&mut layout).unwrap();
+    World {
+        net: Box::new(TestNet::new(layout)),
+        config,
+        regions,
+    }
+}
+
+pub(super) struct Cluster<'net> {
+    world: &'net World,
+    pub(super) owner: Owner<'net>,
+    writers: Vec<Writer<'net>>,
+    /// Lives that ended, with what they posted and did not see the end of.
+    pub(super) ghosts: Vec<Stepped<'net>>,
+}
+
+impl<'net> Cluster<'net> {
+    /// Everybody in the first life, everybody admitted.
+    pub(super) fn new(world: &'net World) -> Self {
+        let mut cluster = Self {
+            world,
+            owner: Owner::attach(world, FIRST),
+            writers: Vec::new(),
+            ghosts: Vec::new(),
+        };
+        for peer in (1..PEERS as u16).map(Peer) {
+            let mut writer = Writer::new(world, peer, FIRST);
+            cluster.owner.admit(peer, FIRST);
+            writer.admit_owner(FIRST);
+            cluster.writers.push(writer);
+        }
+        cluster
+    }
+
+    pub(super) fn writer(&mut self, peer: Peer) -> &mut Writer<'net> {
+        &mut self.writers[peer.index() - 1]
+    }
+
+    /// The process of `peer` ends; nobody has decided anything yet.
+    pub(super) fn crash(&mut self, peer: Peer) {
+        self.world.net.lose(peer);
+    }
+
+    /// The owner shuts the dead life of `peer` out, and its next life begins.
+    pub(super) fn revive(&mut self, peer: Peer) {
+        let incarnation = self.writer(peer).incarnation.next();
+        let mut writer = Writer::new(self.world, peer, incarnation);
+        self.owner.fence(peer);
+        self.owner.admit(peer, incarnation);
+        writer.admit_owner(self.owner.life);
+        let mut dead = core::mem::replace(self.writer(peer), writer);
+        dead.fabric.linger();
+        self.ghosts.push(dead.fabric);
+    }
+
+    /// The owner dies and a successor attaches to its memory. Returns what those of `alive` hear
+    /// of puts that were under way; the others are not admitted.
+    pub(super) fn succeed_owner(&mut self, alive: &[Peer]) -> Vec<(Peer, PutEvent)> {
+        use crate::fabric::Fabric;
+        let now = self.owner.now;
+        let life = self.owner.life.next();
+        self.owner = Owner::attach(self.world, life);
+        self.owner.now = now;
+        let mut events = Vec::new();
+        for peer in alive {
+            let writer = &mut self.writers[peer.index() - 1];
+            writer.fabric.fence(OWNER).unwrap();
+            events.extend(writer.outbox.lose().map(|event| (*peer, event)));
+            writer.admit_owner(life);
+            self.owner.admit(*peer, writer.incarnation);
+        }
+        events
+    }
+}

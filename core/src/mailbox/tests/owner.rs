@@ -1,0 +1,118 @@
+//! An owner that goes one step at a time.
+
+use std::vec::Vec;
+
+use super::harness::World;
+use super::stepped::Stepped;
+use super::{OWNER, PEERS, SLOTS, STALL};
+use crate::fabric::{Completion, Fabric};
+use crate::ids::{Incarnation, Peer};
+use crate::mailbox::{Mailbox, Receipt};
+use crate::time::Instant;
+
+/// A message, copied out of the machine that lent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) sender: Peer,
+    pub(super) sequence: u32,
+    pub(super) payload: Vec<u8>,
+    pub(super) receipt: Receipt,
+}
+
+pub(super) struct Owner<'net> {
+    pub(super) fabric: Stepped<'net>,
+    pub(super) mailbox: Mailbox<SLOTS, PEERS>,
+    pub(super) life: Incarnation,
+    pub(super) now: Instant,
+}
+
+impl<'net> Owner<'net> {
+    /// A new life of the owner, on whatever is in its memory.
+    pub(super) fn attach(world: &'net World, life: Incarnation) -> Self {
+        let fabric = Stepped::new(world.net.endpoint(OWNER, life));
+        let mailbox = Mailbox::attach(&fabric, world.config, world.regions);
+        Self {
+            fabric,
+            mailbox,
+            life,
+            now: Instant(0),
+        }
+    }
+
+    pub(super) fn admit(&mut self, peer: Peer, incarnation: Incarnation) {
+        self.fabric.admit(peer, incarnation).unwrap();
+        self.mailbox.handle_admitted(peer);
+    }
+
+    pub(super) fn fence(&mut self, peer: Peer) {
+        self.fabric.fence(peer).unwrap();
+        self.mailbox.handle_fenced(peer);
+    }
+
+    pub(super) fn take(&mut self) -> Option<Taken> {
+        let message = self.mailbox.take(&self.fabric, self.now)?;
+        assert_eq!((message.kind, message.flags), (7, 9));
+        Some(Taken {
+            sender: message.sender,
+            sequence: message.sequence,
+            payload: message.payload.to_vec(),
+            receipt: message.receipt,
+        })
+    }
+
+    pub(super) fn release(&mut self, taken: &Taken) {
+        self.mailbox.release(&self.fabric, taken.receipt).unwrap();
+    }
+
+    /// Closes halves and asks, without hearing any answer.
+    pub(super) fn poll(&mut self) {
+        self.mailbox.poll(&mut self.fabric, self.now);
+    }
+
+    pub(super) fn hear(&mut self) {
+        let mut done = [Completion::NONE];
+        if self.fabric.poll(self.now, &mut done) == 1 {
+            self.mailbox.handle_completion(&mut self.fabric, &done[0]);
+        }
+    }
+
+    /// One turn of the poll loop in which all that was posted is answered.
+    pub(super) fn turn(&mut self) {
+        self.poll();
+        for peer in (0..PEERS as u16).map(Peer) {
+            while self.fabric.land(peer) {
+                self.hear();
+            }
+            self.hear();
+        }
+    }
+
+    /// Turns, with time to question twice whatever is missing.
+    pub(super) fn wait(&mut self) {
+        for _ in 0..2 {
+            self.now = self.now.after(STALL);
+            self.turn();
+        }
+    }
+
+    /// Everything that can be delivered, released at once; then some time passes.
+    pub(super) fn drain(&mut self) -> Vec<Taken> {
+        let mut all = Vec::new();
+        for _ in 0..4 {
+            while let Some(taken) = self.take() {
+                self.release(&taken);
+                all.push(taken);
+            }
+            self.wait();
+        }
+        all
+    }
+
+    /// The payloads of [`Self::drain`].
+    pub(super) fn drain_payloads(&mut self) -> Vec<Vec<u8>> {
+        self.drain()
+            .into_iter()
+            .map(|taken| taken.payload)
+            .collect()
+    }
+}

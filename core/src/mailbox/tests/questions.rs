@@ -1,0 +1,178 @@
+//! MB-7: who is asked about a missing ticket, who is waited for, what is skipped.
+
+use std::vec;
+use std::vec::Vec;
+
+use super::harness::{Cluster, World, world};
+use super::{A, B, OWNER, STALL};
+use crate::fabric::{Fabric, Memory};
+use crate::mailbox::PutEvent;
+use crate::time::Duration;
+
+const PUT: Option<PutEvent> = Some(PutEvent::Put { count: 1, left: 0 });
+
+/// B has been heard of; A holds a ticket, and its write is under way.
+fn held_ticket(world: &World) -> Cluster<'_> {
+    let mut cluster = Cluster::new(world);
+    assert_eq!(cluster.writer(B).put(b"before"), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
+    cluster.writer(A).hold_ticket(b"late");
+    cluster
+}
+
+#[test]
+fn a_live_holder_is_waited_for_however_long() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    for _ in 0..100 {
+        assert_eq!(cluster.owner.take(), None);
+        cluster.owner.wait();
+    }
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    assert!(cluster.owner.mailbox.counters().questioned >= 100);
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+    assert!(cluster.owner.mailbox.counters().longest_stall >= Duration(100 * STALL.0));
+}
+
+#[test]
+fn others_go_on_past_a_stalled_sender_into_the_next_half() {
+    let world = world(4);
+    let mut cluster = held_ticket(&world);
+    let mut taken = 0;
+    for _ in 0..20 {
+        if cluster.writer(B).outbox.staged() == 0 {
+            cluster.writer(B).stage(b"on and on");
+        }
+        cluster.writer(B).flush().unwrap();
+        cluster.writer(B).finish();
+        taken += cluster.owner.drain().len();
+    }
+    assert_eq!(taken, 5, "one more of this half and all of the next");
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+    cluster.writer(B).flush().unwrap();
+    assert_eq!(cluster.writer(B).finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"on and on"]);
+}
+
+/// "A missing ticket holds up only its own sender's later messages", also of a sender of which
+/// this owner has not heard yet: the claim tells whose the ticket is.
+#[test]
+fn a_sender_not_heard_of_before_goes_on_past_a_stalled_one() {
+    let world = world(4);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(A).hold_ticket(b"late");
+    assert_eq!(cluster.writer(B).put(b"hello"), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"hello"]);
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+}
+
+#[test]
+fn a_fenced_holder_is_skipped_at_once() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    assert_eq!(cluster.owner.take(), None);
+    cluster.crash(A);
+    cluster.owner.fence(A);
+    // One turn asks, the next one hears.
+    cluster.owner.turn();
+    cluster.owner.turn();
+    assert_eq!(
+        cluster.owner.mailbox.counters().skipped,
+        1,
+        "no time passed"
+    );
+    assert_eq!(cluster.owner.mailbox.owed(), 0);
+}
+
+#[test]
+fn a_dead_sender_that_is_not_fenced_is_waited_for() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    cluster.crash(A);
+    assert_eq!(cluster.owner.drain_payloads(), Vec::<Vec<u8>>::new());
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    cluster.owner.fence(A);
+    cluster.owner.drain();
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+}
+
+#[test]
+fn a_reservation_seen_twice_under_one_number_is_waited_for() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let writer = cluster.writer(A);
+    writer.stage(b"slow");
+    writer.flush().unwrap();
+    writer.land();
+    // The ticket is given out and its holder does not know it yet.
+    assert_eq!(cluster.owner.drain().len(), 0);
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"slow"]);
+}
+
+#[test]
+fn an_unknown_ticket_is_skipped_and_its_message_put_again() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let writer = cluster.writer(A);
+    writer.stage(b"again");
+    writer.flush().unwrap();
+    assert!(writer.fabric.answer_implausibly(OWNER));
+    assert_eq!(writer.hear(), Some(PutEvent::TicketUnknown));
+    writer.flush().unwrap();
+    assert_eq!(writer.finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"again"]);
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+}
+
+#[test]
+fn a_claim_torn_by_the_read_is_read_again() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    assert_eq!(cluster.owner.take(), None);
+    cluster.owner.now = cluster.owner.now.after(STALL);
+    cluster.owner.poll();
+    cluster.owner.fabric.tear(A, |byte| byte % 2 == 0);
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    while cluster.owner.fabric.land(A) {
+        cluster.owner.hear();
+    }
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+}
+
+#[test]
+fn a_claim_left_broken_is_waited_for_until_the_next_life_resets_it() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    let at = world.regions.claim(OWNER);
+    let claims = cluster.writer(A).fabric.memory();
+    claims.store(at.region, at.offset, 0x0102_0304);
+    cluster.owner.drain();
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    cluster.crash(A);
+    cluster.revive(A);
+    assert_eq!(cluster.writer(A).put(b"anew"), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), vec![b"anew"]);
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+}
+
+/// The write lands between the answer "nothing is under way" and the verdict.
+#[test]
+fn what_lands_while_claims_are_read_is_not_skipped() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    assert_eq!(cluster.owner.take(), None);
+    cluster.owner.now = cluster.owner.now.after(STALL);
+    cluster.owner.poll();
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    // No take in between: the owner still believes the ticket missing.
+    cluster.owner.turn();
+    cluster.owner.turn();
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+}
