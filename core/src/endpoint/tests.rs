@@ -192,6 +192,18 @@ fn a_lost_owner_comes_back_with_everything_not_released() {
 }
 
 #[test]
+fn what_a_fenced_peer_had_only_reserved_is_skipped() {
+    let net = net();
+    let [mut a, mut b] = pair(&net);
+    a.put(B, 0, b"never written").unwrap();
+    b.poll(NOW);
+    assert!(b.take(NOW).is_none());
+    b.fence(A).unwrap();
+    settle(&mut b);
+    assert_eq!((b.owed(), b.counters().mailbox.skipped), (0, 1));
+}
+
+#[test]
 #[should_panic(expected = "drain poll_event")]
 fn events_are_drained_before_the_next_poll() {
     let net = net();

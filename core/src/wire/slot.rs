@@ -292,6 +292,16 @@ mod tests {
     }
 
     #[test]
+    fn another_use_of_the_slot_is_told_from_damage() {
+        let (header, mut slot) = sealed(Header::default(), b"payload");
+        let next = Stamp {
+            epoch: header.stamp.epoch + 2,
+            ..header.stamp
+        };
+        assert_eq!(Header::open(&mut slot, next, crc32c), Err(SlotError::Stamp));
+    }
+
+    #[test]
     fn a_zeroed_slot_is_no_message() {
         let result = Header::open(&mut [0; 64], Stamp::default(), crc32c);
         assert_eq!(result, Err(SlotError::Checksum));

@@ -46,6 +46,26 @@ fn a_writer_may_die_at_any_step_of_a_put() {
     }
 }
 
+/// Stopped, not dead: whatever it was about to do, it may still do it.
+#[test]
+fn a_writer_that_stands_still_at_any_step_is_waited_for() {
+    for actions in 0.. {
+        let world = world(4);
+        let mut model = model(&world);
+        let fabric = &mut model.writer(A).fabric;
+        fabric.prompt = true;
+        fabric.die_after(actions);
+        put(&mut model, A, 2);
+        model.cluster.owner.drain();
+        let skipped = model.cluster.owner.mailbox.counters().skipped;
+        assert_eq!(skipped, 0, "after {actions} actions");
+        if !model.writer(A).fabric.is_dead() {
+            assert!(actions > 14, "{actions} steps");
+            break;
+        }
+    }
+}
+
 /// An owner's working life: takes, releases out of order, closes halves, until it ends or dies.
 fn own(model: &mut Model<'_>) {
     for round in 0..8u8 {

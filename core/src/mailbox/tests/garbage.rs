@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::harness::{Cluster, World, world};
 use super::{A, B, OWNER};
 use crate::fabric::{CompletionFlags, Fabric, Memory, Op, Work, WorkId};
-use crate::mailbox::PutEvent;
+use crate::mailbox::{PutEvent, Receipt, UnknownReceipt};
 use crate::wire::crc32c;
 use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
@@ -262,5 +262,22 @@ fn a_slot_is_not_recycled_under_a_write_that_damage_misled() {
     cluster.writer(A).finish();
     let taken = cluster.owner.drain_payloads();
     assert_eq!(taken, [[0], [1]], "nothing is overwritten");
+    assert_works(&mut cluster);
+}
+
+#[test]
+fn a_receipt_that_names_nothing_in_hand_is_refused() {
+    let world = world(2);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(A).put(b"once");
+    let taken = cluster.owner.take().unwrap();
+    cluster.owner.release(&taken);
+    let owner = &mut cluster.owner;
+    for bits in [taken.receipt.to_bits(), 1, 7, 1 << 32, u64::MAX] {
+        let receipt = Receipt::from_bits(bits);
+        let released = owner.mailbox.release(&owner.fabric, receipt);
+        assert_eq!(released, Err(UnknownReceipt), "{bits:#x}");
+    }
+    assert_eq!(cluster.owner.mailbox.owed(), 0);
     assert_works(&mut cluster);
 }

@@ -176,3 +176,44 @@ fn what_lands_while_claims_are_read_is_not_skipped() {
     assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
     assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
 }
+
+#[test]
+fn the_next_in_a_senders_order_does_not_wait_for_any_question() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    assert_eq!(cluster.writer(B).put(b"at once"), PUT);
+    let taken = cluster.owner.take().unwrap();
+    assert_eq!(taken.payload, b"at once");
+    assert_eq!(cluster.owner.mailbox.counters().questioned, 0);
+}
+
+/// The pair failed at the writer's side only: its bytes may arrive until the owner fences it.
+#[test]
+fn a_write_that_failed_is_waited_for_until_its_writer_is_fenced() {
+    let world = world(2);
+    let mut cluster = held_ticket(&world);
+    cluster.writer(A).fabric.fail(OWNER);
+    let lost = cluster.writer(A).hear();
+    assert!(matches!(lost, Some(PutEvent::Lost { unknown: 1, .. })));
+    assert_eq!(cluster.owner.drain().len(), 0);
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    cluster.writer(A).fabric.straggle(|_| true);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+}
+
+/// Somebody who is always reserving is in another reservation each time.
+#[test]
+fn a_busy_sender_does_not_keep_a_question_open() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    cluster.crash(A);
+    assert_eq!(cluster.owner.take(), None);
+    cluster.owner.fence(A);
+    for round in 0..4 {
+        cluster.writer(B).stage(&[round]);
+        cluster.writer(B).flush().unwrap();
+        cluster.owner.turn();
+        assert_eq!(cluster.writer(B).finish(), PUT);
+    }
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+}
