@@ -84,7 +84,8 @@ pub struct Counters {
     pub checksum_failures: u64,
     /// Well-formed messages under a name that may not write here.
     pub forged: u64,
-    /// Times the reservation word showed an epoch that the owner never opened, and was repaired.
+    /// Times the reservation word showed an epoch that this owner had not seen opened, by damage
+    /// or because the fabric failed a swap that took effect, and the half was closed over it.
     pub word_repairs: u64,
     /// The longest that a ticket was missing before it landed or was skipped.
     pub longest_stall: Duration,

@@ -33,6 +33,9 @@ enum Step {
     OwnerTear(Peer, u64),
     OwnerHear,
     OwnerRefuse(u8),
+    /// The owner's pair with itself fails, and is made anew.
+    OwnerFail,
+    OwnerStraggle,
     Pass,
     Succeed,
 }
@@ -59,6 +62,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (writer(), any::<u64>()).prop_map(|(who, bits)| Step::OwnerTear(who, bits)),
         12 => Just(Step::OwnerHear),
         1 => (1u8..3).prop_map(Step::OwnerRefuse),
+        1 => Just(Step::OwnerFail),
+        1 => Just(Step::OwnerStraggle),
         6 => Just(Step::Pass),
         1 => Just(Step::Succeed),
     ]
@@ -89,6 +94,7 @@ impl Model<'_> {
             Step::Take | Step::Release(_) | Step::Poll | Step::Pass => self.own(step),
             Step::OwnerLand(_) | Step::OwnerTear(..) => self.own(step),
             Step::OwnerHear | Step::OwnerRefuse(_) => self.own(step),
+            Step::OwnerFail | Step::OwnerStraggle => self.own(step),
         }
     }
 
@@ -105,6 +111,11 @@ impl Model<'_> {
             Step::OwnerTear(peer, bits) => owner.fabric.tear(peer, bit(bits)),
             Step::OwnerHear => owner.hear(),
             Step::OwnerRefuse(count) => owner.fabric.refusals = u32::from(count),
+            Step::OwnerFail => {
+                owner.fabric.fail(OWNER);
+                owner.fabric.reopen(OWNER);
+            }
+            Step::OwnerStraggle => owner.fabric.straggle(|_| true),
             Step::Pass => owner.now = owner.now.after(STALL),
             _ => {}
         }
