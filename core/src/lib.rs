@@ -6,11 +6,11 @@
 //! Floors, from the ground up; imports only point down:
 //!
 //! ```text
-//! ids time fmt     words everyone uses
-//! fabric           the port: one-sided operations on registered memory
-//! wire             byte layouts: encode, decode, nothing else
-//! mailbox lane     machines; none imports another
-//! endpoint         composes the machines over one fabric
+//! ids time fmt checksum   words everyone uses
+//! fabric                  the port: one-sided operations on registered memory
+//! wire                    byte layouts: encode, decode, nothing else
+//! mailbox lane            machines; none imports another
+//! endpoint                composes the machines over one fabric
 //! ```
 //!
 //! Two kinds of machine live here. A *decider* is pure: input, state, output. A *mover* owns
@@ -30,6 +30,7 @@ extern crate std;
 #[macro_use]
 mod fmt;
 
+pub mod checksum;
 pub mod endpoint;
 pub mod fabric;
 pub mod ids;

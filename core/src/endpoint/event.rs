@@ -38,6 +38,14 @@ pub enum Event {
         /// What the fabric said.
         failure: Failure,
     },
+    /// A lane message or its credit did not reach `peer`: the lane is of no use before the peer
+    /// is fenced and admitted again.
+    LaneLost {
+        /// Who.
+        peer: Peer,
+        /// What the fabric said.
+        failure: Failure,
+    },
 }
 
 /// Why a put did not start.

@@ -374,13 +374,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             OWNER_WORK => self.mailbox.handle_completion(&mut self.fabric, completion),
             LANE_WORK => {
                 if let Err(failure) = completion.outcome {
-                    self.note(
-                        completion.peer,
-                        PutEvent::Lost {
-                            unknown: 0,
-                            failure,
-                        },
-                    );
+                    self.push(Event::LaneLost { peer: completion.peer, failure });
                 }
             }
             machine => debug!("completion for unknown machine {}", machine),
@@ -398,11 +392,12 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
 
     fn note(&mut self, peer: Peer, event: PutEvent) {
         let event = self.counters.note(peer, event);
+        self.push(event);
+    }
+
+    fn push(&mut self, event: Event) {
         let accepted = self.events.push_back(event);
-        debug_assert!(
-            accepted.is_ok(),
-            "more events than completions, outboxes and fences"
-        );
+        debug_assert!(accepted.is_ok(), "more events than completions, outboxes and fences");
     }
 }
 

@@ -87,6 +87,6 @@ pub trait Fabric {
 
     /// CRC-32C of `bytes`. A fabric whose platform has an instruction for it overrides this.
     fn crc32c(&self, bytes: &[u8]) -> u32 {
-        crate::wire::crc32c(bytes)
+        crate::checksum::crc32c(bytes)
     }
 }

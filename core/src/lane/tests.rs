@@ -1,3 +1,5 @@
+//! The lane over the in-memory fabric: a bounded queue between two lives, and nobody else's.
+
 use std::boxed::Box;
 use std::collections::VecDeque;
 use std::vec::Vec;

@@ -73,10 +73,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
 
     /// Posts the reads that are due. A peer that cannot be read now is tried at the next call;
     /// one that is gone keeps the inquiry open until it is fenced.
-    pub(super) fn poll(&mut self, fabric: &mut impl Fabric, config: &Config, regions: Regions) {
-        if !self.active {
-            return;
-        }
+    pub(super) fn ask(&mut self, fabric: &mut impl Fabric, config: &Config, regions: Regions) {
         let from = regions.claim(fabric.me());
         for peer in self.waiting.iter() {
             if self.reading.contains(peer) {

@@ -470,21 +470,30 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.open = open.wrapping_add(1);
     }
 
+    /// Begins an inquiry when it is time, and asks again, once a span, who has not answered.
     fn question(&mut self, fabric: &mut impl Fabric, now: Instant) {
-        let due = self.poll_timeout().is_some_and(|due| due <= now) || self.question_now;
-        if !self.inquiry.is_active() && due {
+        if self.question_now || self.poll_timeout().is_some_and(|due| due <= now) {
             self.question_now = false;
-            self.counters.questioned += 1;
-            let subjects = [0, 1].map(|half| {
-                let half: &Half<SLOTS> = &self.halves[half];
-                (half.epoch(), half.owed())
-            });
-            self.inquiry.begin(self.admitted, subjects);
+            if !self.inquiry.is_active() {
+                self.counters.questioned += 1;
+                let subjects = [0, 1].map(|half| {
+                    let half: &Half<SLOTS> = &self.halves[half];
+                    (half.epoch(), half.owed())
+                });
+                self.inquiry.begin(self.admitted, subjects);
+            }
+            self.inquiry.ask(fabric, &self.config, self.regions);
+            self.put_off(now);
         }
-        self.inquiry.poll(fabric, &self.config, self.regions);
         if self.inquiry.conclude() {
             self.judge(fabric, now);
         }
+    }
+
+    /// Who is still missing is asked for again after another span.
+    fn put_off(&mut self, now: Instant) {
+        let question_at = now.after(self.config.stall_after());
+        self.missing = self.missing.map(|missing| Missing { question_at, ..missing });
     }
 
     /// Skips every ticket that has not landed by now and never will.
@@ -510,12 +519,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
         if let Some(missing) = self.missing {
             self.note_stall(missing, now);
-            // Who is still missing is asked again after another span.
-            let question_at = now.after(self.config.stall_after());
-            self.missing = Some(Missing {
-                question_at,
-                ..missing
-            });
         }
+        self.put_off(now);
     }
 }

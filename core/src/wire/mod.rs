@@ -8,15 +8,8 @@
 mod cell;
 pub mod slot;
 
+pub use crate::checksum::crc32c;
 pub use cell::{CELL_LEN, Claim, Credit};
-
-const CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
-
-/// CRC-32C of `bytes`, in software.
-#[must_use]
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    CASTAGNOLI.checksum(bytes)
-}
 
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     let mut value = [0; 2];
@@ -28,12 +21,4 @@ fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[offset..offset + 4]);
     u32::from_le_bytes(value)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_check_value_of_rfc_3720_holds() {
-        assert_eq!(super::crc32c(b"123456789"), 0xE306_9283);
-    }
 }

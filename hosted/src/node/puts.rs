@@ -110,10 +110,14 @@ impl Puts {
         event: Event,
         now_ns: u64,
     ) -> Option<Answer> {
-        let (Event::Put { to, .. }
-        | Event::Full { to }
-        | Event::TicketUnknown { to }
-        | Event::Lost { peer: to, .. }) = event;
+        let to = match event {
+            Event::Put { to, .. }
+            | Event::Full { to }
+            | Event::TicketUnknown { to }
+            | Event::Lost { peer: to, .. } => to,
+            // The peer's supervisor will say what became of it.
+            Event::LaneLost { .. } => return None,
+        };
         let line = self.lines.get_mut(to.index())?;
         let job = line.front_mut()?;
         match event {
@@ -134,6 +138,7 @@ impl Puts {
                 let ended = line.pop_front()?;
                 return Some((ended.ticket, Outcome::Put(ended.outcome)));
             }
+            Event::LaneLost { .. } => {}
         }
         None
     }
