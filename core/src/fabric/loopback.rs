@@ -58,7 +58,10 @@ pub struct Net<const PEERS: usize, const WORDS: usize> {
 /// Whom an endpoint lets in. Held while foreign work takes effect, so `fence` waits for it.
 struct Gate<const PEERS: usize> {
     alive: bool,
+    life: Incarnation,
     admitted: [Incarnation; PEERS],
+    /// The earliest life of each peer that may still be admitted.
+    earliest: [Incarnation; PEERS],
 }
 
 /// One endpoint of a [`Net`], in one life.
@@ -98,7 +101,9 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
             gates: core::array::from_fn(|_| {
                 Mutex::new(Gate {
                     alive: false,
+                    life: Incarnation(0),
                     admitted: [Incarnation(0); PEERS],
+                    earliest: [Incarnation(1); PEERS],
                 })
             }),
         }
@@ -108,10 +113,13 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
     /// endpoint is dead from now on; the memory stays.
     ///
     /// # Panics
-    /// When there is no such peer.
+    /// When there is no such peer, or `incarnation` is not later than its last one.
     pub fn endpoint(&self, me: Peer, incarnation: Incarnation) -> Loopback<'_, PEERS, WORDS> {
         let mut gate = self.gates[me.index()].lock();
+        assert!(incarnation > gate.life, "a life begins after the last one");
         gate.alive = true;
+        gate.life = incarnation;
+        gate.earliest = [Incarnation(1); PEERS];
         gate.admitted = [Incarnation(0); PEERS];
         gate.admitted[me.index()] = incarnation;
         let mut open = [Incarnation(0); PEERS];
@@ -196,20 +204,19 @@ impl<const PEERS: usize, const WORDS: usize> Loopback<'_, PEERS, WORDS> {
         }
     }
 
-    /// Carries `op` out when the peer lives, lets this life in and grants the right.
+    /// Carries `op` out when the life of the peer that was admitted here is still the one that
+    /// lives there, lets this life in and grants the right.
     fn attempt(&mut self, peer: Peer, op: &Op<'_>) -> Result<u64, Failure> {
-        if !self
-            .net
-            .layout
-            .allows(op.target().0.region, self.me, op.needs())
-        {
-            return Err(Failure::AccessDenied);
-        }
         let gate = self.net.gates[peer.index()].lock();
-        if !gate.alive || gate.admitted[self.me.index()] != self.incarnation {
+        let reached = gate.alive && gate.life == self.open[peer.index()];
+        if !reached || gate.admitted[self.me.index()] != self.incarnation {
             drop(gate);
             self.open[peer.index()] = Incarnation(0);
             return Err(Failure::Gone);
+        }
+        let region = op.target().0.region;
+        if !self.net.layout.allows(region, self.me, op.needs()) {
+            return Err(Failure::AccessDenied);
         }
         Ok(self.carry_out(peer, op))
     }
@@ -299,7 +306,15 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
             return Err(FenceError::UnknownPeer);
         }
         self.open[peer.index()] = Incarnation(0);
-        self.net.gates[self.me.index()].lock().admitted[peer.index()] = Incarnation(0);
+        let mut gate = self.net.gates[self.me.index()].lock();
+        // The memory belongs to a later life of this endpoint, which lets in whom it likes.
+        if gate.life != self.incarnation {
+            return Err(FenceError::StillReaching);
+        }
+        let admitted = core::mem::take(&mut gate.admitted[peer.index()]);
+        if admitted != Incarnation(0) {
+            gate.earliest[peer.index()] = admitted.next();
+        }
         Ok(())
     }
 
@@ -307,11 +322,16 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
         if peer.index() >= PEERS || peer == self.me {
             return Err(FenceError::UnknownPeer);
         }
-        if incarnation == Incarnation(0) {
+        let mut gate = self.net.gates[self.me.index()].lock();
+        if gate.life != self.incarnation || incarnation < gate.earliest[peer.index()] {
             return Err(FenceError::NotReady);
         }
+        gate.earliest[peer.index()] = incarnation;
+        gate.admitted[peer.index()] = incarnation;
         self.open[peer.index()] = incarnation;
-        self.net.gates[self.me.index()].lock().admitted[peer.index()] = incarnation;
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -238,8 +238,8 @@ pub enum FenceError {
     UnknownPeer,
     /// The peer could not be stopped from reaching this memory.
     StillReaching,
-    /// The incarnation is not later than the last admitted one, or nothing of that life can be
-    /// reached yet.
+    /// The incarnation is earlier than the last admitted one or was fenced, or nothing of that
+    /// life can be reached yet.
     NotReady,
 }
 
