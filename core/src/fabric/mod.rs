@@ -32,6 +32,8 @@
 //! `conformance` (a feature) is the suite that checks the contract on any fabric; [`loopback`]
 //! is the fabric of doc examples, fuzzing and bare-metal programs.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod layout;
 pub mod loopback;
 mod memory;

@@ -1,0 +1,69 @@
+//! F-1: work posted to one peer takes effect in posting order.
+
+use crate::fabric::{Fabric, Memory, Op};
+
+use super::regions::{A, B, LOCAL, WORDS, at};
+use super::trial::Trial;
+use super::{BATCH, Harness};
+
+const ROUNDS: u64 = 20;
+
+/// Writes and atomics on one word see each other as they were posted, none waited for.
+pub fn f1_work_takes_effect_in_posting_order<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-1");
+    let word = at(WORDS, 8);
+    for base in (0..ROUNDS).map(|round| 1000 * round + 7) {
+        let (first, second) = (base.to_le_bytes(), (base + 100).to_le_bytes());
+        let works = [
+            Op::Write { to: word, bytes: &first },
+            Op::FetchAdd { at: word, add: 1 },
+            Op::CompareSwap { at: word, expected: base + 1, new: base + 2 },
+            Op::Write { to: word, bytes: &second },
+            Op::FetchAdd { at: word, add: 1 },
+        ]
+        .map(|op| trial.post(A, B, op));
+        let seen = trial.outcomes(A, works);
+        let want = [0, base, base + 1, 0, base + 100].map(|old| Some(Ok(old)));
+        trial.same("old values of write, add, swap, write, add", seen, want);
+        let left = trial.at(B).memory().load(WORDS, word.offset);
+        trial.same("the word after all of them", left, base + 101);
+    }
+    trial.end();
+}
+
+/// Of many writes to one word, the last stays, and an atomic behind them sees it.
+pub fn f1_the_last_of_many_writes_stays<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-1");
+    let word = at(WORDS, 0);
+    for round in 1..=ROUNDS {
+        for step in 1..BATCH as u64 {
+            let value = round << 32 | step;
+            trial.post(A, B, Op::Write { to: word, bytes: &value.to_le_bytes() });
+        }
+        let last = round << 32 | (BATCH as u64 - 1);
+        let seen = trial.run(A, B, Op::FetchAdd { at: word, add: 0 });
+        trial.same("what an add behind the writes sees", seen, Ok(last));
+        let left = trial.at(B).memory().load(WORDS, 0);
+        trial.same("the word after the writes", left, last);
+    }
+    trial.end();
+}
+
+/// A read sees the write posted before it, and not the one posted behind it.
+pub fn f1_a_read_comes_between_the_writes_around_it<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-1");
+    let word = at(WORDS, 16);
+    for round in 1..=ROUNDS {
+        let read = |offset| Op::Read { from: word, into: at(LOCAL, offset), len: 8 };
+        let values = [3 * round, 3 * round + 1, 3 * round + 2];
+        for (offset, value) in (0..).step_by(8).zip(values) {
+            trial.post(A, B, Op::Write { to: word, bytes: &value.to_le_bytes() });
+            trial.post(A, B, read(offset));
+        }
+        trial.settle(A, |_| ());
+        let memory = trial.at(A).memory();
+        let seen = [0, 8, 16].map(|offset| memory.load(LOCAL, offset));
+        trial.same("what the reads saw", seen, values);
+    }
+    trial.end();
+}

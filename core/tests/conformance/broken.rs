@@ -1,0 +1,238 @@
+//! A loopback endpoint that does one thing wrong.
+//!
+//! ```text
+//!   post ─ spoil_post ─▶ late ─ deliver, at poll ─▶ loopback ─ spoil_poll ─▶ ready ─▶ poll
+//!              └───────────────── at once ────────────▶
+//! ```
+
+mod spoil;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+use weft_core::fabric::conformance::{PEERS, layout};
+use weft_core::fabric::{
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
+    Region, Work,
+};
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::Instant;
+
+use crate::faults::Fault;
+use crate::rig::{Polls, Sound};
+use crate::works::keep;
+
+pub(crate) struct Broken {
+    inner: Sound,
+    fault: Fault,
+    layout: Layout,
+    polls: Polls,
+    /// Works that this fabric delivers when polled, with the polls of their target at the time.
+    late: VecDeque<(Peer, Work<'static>, u32)>,
+    ready: VecDeque<Completion>,
+    staging: Vec<u8>,
+    fenced: Cell<bool>,
+    count: u32,
+}
+
+impl Broken {
+    pub(crate) fn new(inner: Sound, fault: Fault, polls: Polls) -> Self {
+        Self {
+            inner,
+            fault,
+            layout: layout(),
+            polls,
+            late: VecDeque::new(),
+            ready: VecDeque::new(),
+            staging: Vec::new(),
+            fenced: Cell::new(false),
+            count: 0,
+        }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    /// Whether the fault keeps this work until a poll.
+    fn delays(&self, peer: Peer, work: &Work<'_>) -> bool {
+        match self.fault {
+            Fault::ReversesBatches | Fault::NeedsTargetToPoll | Fault::FencesOnPaper => true,
+            Fault::OneStagingBuffer => matches!(work.op, Op::Write { .. }),
+            Fault::ReadsLate => matches!(work.op, Op::Read { .. }),
+            Fault::QuietAfterSignalled => work.flags.contains(CompletionFlags::QUIET),
+            Fault::OwnAtomicsInTwoSteps => peer == self.inner.me(),
+            _ => false,
+        }
+    }
+
+    fn delay(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
+        if let Op::Write { bytes, .. } = work.op {
+            self.staging = bytes.to_vec();
+        }
+        let work = match work.op {
+            // The first step, now: what the word is. The second, at the poll: what it becomes.
+            Op::FetchAdd { at, add } if self.has(Fault::OwnAtomicsInTwoSteps) => {
+                let old = self.inner.memory().load(at.region, at.offset);
+                let op = Op::CompareSwap { at, expected: old, new: old.wrapping_add(add) };
+                Work { op, ..work }
+            }
+            _ => work,
+        };
+        let polls = self.polls.get(peer.index()).map_or(0, Cell::get);
+        self.late.push_back((peer, keep(work), polls));
+        Ok(())
+    }
+
+    /// Carries out what was kept.
+    fn deliver(&mut self) {
+        if self.has(Fault::ReversesBatches) {
+            self.late.make_contiguous().reverse();
+        }
+        if self.has(Fault::QuietAfterSignalled) {
+            self.count += 1;
+            if !self.count.is_multiple_of(4) {
+                return;
+            }
+        }
+        for (peer, mut work, polls) in std::mem::take(&mut self.late) {
+            let helped = self.polls[peer.index()].get() > polls || peer == self.inner.me();
+            if self.has(Fault::NeedsTargetToPoll) && !helped {
+                self.late.push_back((peer, work, polls));
+                continue;
+            }
+            if let (Fault::OneStagingBuffer, Op::Write { to, bytes }) = (self.fault, work.op) {
+                let len = bytes.len().min(self.staging.len());
+                work.op = Op::Write { to, bytes: self.staging[..len].to_vec().leak() };
+            }
+            if let (Fault::OwnAtomicsInTwoSteps, Op::CompareSwap { at, expected, new }) =
+                (self.fault, work.op)
+            {
+                self.finish_in_two_steps(at, expected, new, &work);
+                continue;
+            }
+            self.hand_over(peer, work);
+        }
+    }
+
+    fn finish_in_two_steps(&mut self, at: At, expected: u64, new: u64, work: &Work<'_>) {
+        self.inner.memory().store(at.region, at.offset, new);
+        let outcome = Ok(expected);
+        self.ready.push_back(Completion { id: work.id, peer: self.inner.me(), outcome });
+    }
+
+    /// Posts to the loopback, making room when it is full.
+    fn hand_over(&mut self, peer: Peer, work: Work<'_>) {
+        while let Err(error) = self.inner.post(peer, work) {
+            match error {
+                PostError::Full => self.reap(),
+                PostError::Gone | PostError::Rejected(_) => {
+                    let outcome = Err(Failure::Gone);
+                    self.ready.push_back(Completion { id: work.id, peer, outcome });
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes completions out of the loopback, spoiled.
+    fn reap(&mut self) {
+        let mut done = [Completion::NONE; 16];
+        let count = self.inner.poll(Instant(0), &mut done);
+        for completion in &done[..count] {
+            self.spoil_completion(*completion);
+        }
+    }
+}
+
+impl Fabric for Broken {
+    type Memory = Self;
+
+    fn me(&self) -> Peer {
+        self.inner.me()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn post(&mut self, mut peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        if self.has(Fault::WrapsPeers) {
+            peer = Peer(peer.0 % PEERS as u16);
+        }
+        if self.delays(peer, &work) {
+            return self.delay(peer, work);
+        }
+        let spoiled = self.spoil_work(work);
+        self.inner.post(peer, spoiled).or_else(|error| self.spoil_refusal(peer, work, error))
+    }
+
+    fn poll(&mut self, _now: Instant, done: &mut [Completion]) -> usize {
+        let mine = &self.polls[self.inner.me().index()];
+        mine.set(mine.get() + 1);
+        self.deliver();
+        self.reap();
+        match self.fault {
+            Fault::InventsCompletions if self.ready.is_empty() && !done.is_empty() => {
+                done[0] = Completion::NONE;
+                return 1;
+            }
+            Fault::EmptySliceDrops if done.is_empty() => drop(self.ready.pop_front()),
+            Fault::ShortSliceDrops if self.ready.len() > done.len() => {
+                self.ready.truncate(done.len());
+            }
+            _ => {}
+        }
+        let count = done.len().min(self.ready.len());
+        for (place, completion) in done.iter_mut().zip(self.ready.drain(..count)) {
+            *place = completion;
+        }
+        count
+    }
+
+    fn memory(&self) -> &Self {
+        self
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        match self.fault {
+            Fault::FenceDoesNothing | Fault::FencesOnPaper => Ok(()),
+            Fault::FencesOnce if self.fenced.replace(true) => Err(FenceError::StillReaching),
+            _ => self.inner.fence(peer),
+        }
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        match self.inner.admit(peer, incarnation) {
+            Err(FenceError::NotReady) if self.has(Fault::AdmitsTheFenced) => Ok(()),
+            admitted => admitted,
+        }
+    }
+
+    fn crc32c(&self, bytes: &[u8]) -> u32 {
+        let sum = self.inner.crc32c(bytes);
+        // Wrong where a vectorised checksum goes wrong: in the tail.
+        sum ^ u32::from(self.has(Fault::WrongChecksum) && bytes.len() % 8 == 7)
+    }
+}
+
+impl Memory for Broken {
+    fn load(&self, region: Region, offset: u32) -> u64 {
+        let word = self.inner.memory().load(region, offset);
+        if self.has(Fault::SwapsBytesOfWords) { word.swap_bytes() } else { word }
+    }
+
+    fn store(&self, region: Region, offset: u32, value: u64) {
+        let value = if self.has(Fault::SwapsBytesOfWords) { value.swap_bytes() } else { value };
+        self.inner.memory().store(region, offset, value);
+    }
+
+    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
+        self.inner.memory().copy_out(region, offset, into);
+    }
+
+    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
+        self.inner.memory().copy_in(region, offset, bytes);
+    }
+}
