@@ -56,21 +56,13 @@ impl PeerSet {
     #[must_use]
     pub const fn first(count: usize) -> Self {
         assert!(count <= Self::CAPACITY, "a fabric holds at most 64 peers");
-        if count == Self::CAPACITY {
-            Self(u64::MAX)
-        } else {
-            Self((1 << count) - 1)
-        }
+        if count == Self::CAPACITY { Self(u64::MAX) } else { Self((1 << count) - 1) }
     }
 
     /// Exactly one peer; nobody when it lies past the capacity.
     #[must_use]
     pub const fn only(peer: Peer) -> Self {
-        if peer.index() < Self::CAPACITY {
-            Self(1 << peer.0)
-        } else {
-            Self::EMPTY
-        }
+        if peer.index() < Self::CAPACITY { Self(1 << peer.0) } else { Self::EMPTY }
     }
 
     /// Whether `peer` is in the set.
@@ -117,11 +109,7 @@ impl PeerSet {
     pub fn iter(self) -> impl Iterator<Item = Peer> {
         let mut left = self.0;
         core::iter::from_fn(move || {
-            let peer = Peer(
-                u16::try_from(left.trailing_zeros())
-                    .ok()
-                    .filter(|n| *n < 64)?,
-            );
+            let peer = Peer(u16::try_from(left.trailing_zeros()).ok().filter(|n| *n < 64)?);
             left &= left - 1;
             Some(peer)
         })
@@ -130,9 +118,7 @@ impl PeerSet {
 
 impl fmt::Debug for PeerSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set()
-            .entries(self.iter().map(|peer| peer.0))
-            .finish()
+        f.debug_set().entries(self.iter().map(|peer| peer.0)).finish()
     }
 }
 

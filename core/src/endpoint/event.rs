@@ -92,11 +92,7 @@ impl Counters {
         match event {
             PutEvent::Put { count, left } => {
                 self.put += u64::from(count);
-                Event::Put {
-                    to: peer,
-                    count,
-                    left,
-                }
+                Event::Put { to: peer, count, left }
             }
             PutEvent::Full => {
                 self.full += 1;
@@ -106,11 +102,7 @@ impl Counters {
                 self.tickets_unknown += 1;
                 Event::TicketUnknown { to: peer }
             }
-            PutEvent::Lost { unknown, failure } => Event::Lost {
-                peer,
-                unknown,
-                failure,
-            },
+            PutEvent::Lost { unknown, failure } => Event::Lost { peer, unknown, failure },
         }
     }
 }

@@ -235,9 +235,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// [`PutError::Stage`], [`PutError::UnknownPeer`].
     #[inline]
     pub fn stage(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), PutError> {
-        self.outbox(to)?
-            .stage(kind, 0, payload)
-            .map_err(PutError::Stage)
+        self.outbox(to)?.stage(kind, 0, payload).map_err(PutError::Stage)
     }
 
     /// Starts to put the batch for `to`; exactly one event tells how it ended.
@@ -249,9 +247,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         if to.0 >= self.plan.layout().peers() {
             return Err(PutError::UnknownPeer);
         }
-        self.outboxes[to.index()]
-            .flush(&mut self.fabric)
-            .map_err(PutError::Post)
+        self.outboxes[to.index()].flush(&mut self.fabric).map_err(PutError::Post)
     }
 
     /// The batch for `to`: what is staged, and whether a put is under way.
@@ -326,10 +322,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// When [`Self::poll_event`] was not drained: a bug of the caller.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> usize {
-        assert!(
-            self.events.is_empty(),
-            "drain poll_event before the next poll"
-        );
+        assert!(self.events.is_empty(), "drain poll_event before the next poll");
         let mut done = [Completion::NONE; BATCH];
         let count = self.fabric.poll(now, &mut done);
         if !self.unposted.is_empty() {

@@ -45,17 +45,9 @@ impl Plan {
             return Err(PlanError::Peers);
         }
         let mut layout = Layout::new(mailbox.peers());
-        let mailbox_regions = mailbox
-            .add_regions(&mut layout)
-            .map_err(PlanError::Layout)?;
+        let mailbox_regions = mailbox.add_regions(&mut layout).map_err(PlanError::Layout)?;
         let lane_regions = lane.add_regions(&mut layout).map_err(PlanError::Layout)?;
-        Ok(Self {
-            layout,
-            mailbox,
-            mailbox_regions,
-            lane,
-            lane_regions,
-        })
+        Ok(Self { layout, mailbox, mailbox_regions, lane, lane_regions })
     }
 
     /// The regions of every endpoint.

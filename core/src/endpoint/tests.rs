@@ -146,11 +146,7 @@ fn a_fence_ends_the_put_under_way() {
     let [mut a, _b] = pair(&net);
     a.put(B, 0, b"in doubt").unwrap();
     a.fence(B).unwrap();
-    let lost = Event::Lost {
-        peer: B,
-        unknown: 0,
-        failure: crate::fabric::Failure::Gone,
-    };
+    let lost = Event::Lost { peer: B, unknown: 0, failure: crate::fabric::Failure::Gone };
     assert_eq!(a.poll_event(), Some(lost));
     assert!(!a.admitted().contains(B));
     assert_eq!(settle(&mut a), []);

@@ -76,14 +76,8 @@ impl Layout {
     /// When `peers` is larger than [`PeerSet::CAPACITY`].
     #[must_use]
     pub const fn new(peers: u16) -> Self {
-        assert!(
-            peers as usize <= PeerSet::CAPACITY,
-            "a fabric holds at most 64 peers"
-        );
-        Self {
-            peers,
-            regions: Vec::new(),
-        }
+        assert!(peers as usize <= PeerSet::CAPACITY, "a fabric holds at most 64 peers");
+        Self { peers, regions: Vec::new() }
     }
 
     /// Adds a region after those that are there, and names it.
@@ -95,9 +89,7 @@ impl Layout {
             return Err(LayoutError::BadLength(spec.len));
         }
         let number = u8::try_from(self.regions.len()).map_err(|_| LayoutError::TooManyRegions)?;
-        self.regions
-            .push(spec)
-            .map_err(|_| LayoutError::TooManyRegions)?;
+        self.regions.push(spec).map_err(|_| LayoutError::TooManyRegions)?;
         Ok(Region(number))
     }
 
@@ -163,11 +155,7 @@ mod tests {
     use super::*;
 
     fn spec(len: u32) -> RegionSpec {
-        RegionSpec {
-            len,
-            access: Access::REMOTE_READ,
-            peers: PeerSet::first(2),
-        }
+        RegionSpec { len, access: Access::REMOTE_READ, peers: PeerSet::first(2) }
     }
 
     #[test]
@@ -210,25 +198,7 @@ mod tests {
         let base = digest(2, spec(64));
         assert_ne!(base, digest(3, spec(64)));
         assert_ne!(base, digest(2, spec(72)));
-        assert_ne!(
-            base,
-            digest(
-                2,
-                RegionSpec {
-                    access: Access::REMOTE_WRITE,
-                    ..spec(64)
-                }
-            )
-        );
-        assert_ne!(
-            base,
-            digest(
-                2,
-                RegionSpec {
-                    peers: PeerSet::first(1),
-                    ..spec(64)
-                }
-            )
-        );
+        assert_ne!(base, digest(2, RegionSpec { access: Access::REMOTE_WRITE, ..spec(64) }));
+        assert_ne!(base, digest(2, RegionSpec { peers: PeerSet::first(1), ..spec(64) }));
     }
 }

@@ -87,14 +87,8 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
     /// When `layout` is for another number of peers or needs more than `WORDS` words.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
-        assert!(
-            usize::from(layout.peers()) == PEERS,
-            "the layout is for other peers"
-        );
-        assert!(
-            layout.total_len() <= WORDS as u64 * 8,
-            "the layout needs more words"
-        );
+        assert!(usize::from(layout.peers()) == PEERS, "the layout is for other peers");
+        assert!(layout.total_len() <= WORDS as u64 * 8, "the layout needs more words");
         Self {
             layout,
             memory: core::array::from_fn(|_| core::array::from_fn(|_| AtomicU64::new(0))),
@@ -124,18 +118,16 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
         gate.admitted[me.index()] = incarnation;
         let mut open = [Incarnation(0); PEERS];
         open[me.index()] = incarnation;
-        let memory = LoopbackMemory {
-            layout: &self.layout,
-            words: Words(&self.memory[me.index()]),
-        };
-        Loopback {
-            net: self,
-            me,
-            incarnation,
-            open,
-            memory,
-            done: Deque::new(),
-        }
+        let memory = self.memory(me);
+        Loopback { net: self, me, incarnation, open, memory, done: Deque::new() }
+    }
+
+    /// The memory of `peer`, whoever lives there.
+    ///
+    /// # Panics
+    /// When there is no such peer.
+    pub fn memory(&self, peer: Peer) -> LoopbackMemory<'_> {
+        LoopbackMemory { layout: &self.layout, words: Words(&self.memory[peer.index()]) }
     }
 
     /// Ends the life of `peer`: whoever posts to it from now on loses it.
@@ -147,21 +139,14 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
     }
 
     fn region(&self, peer: Peer, region: Region) -> Words<'_> {
-        LoopbackMemory {
-            layout: &self.layout,
-            words: Words(&self.memory[peer.index()]),
-        }
-        .region(region)
+        self.memory(peer).region(region)
     }
 }
 
 impl<'net> LoopbackMemory<'net> {
     fn region(&self, region: Region) -> Words<'net> {
         let len = self.layout.spec(region).map_or(0, |spec| spec.len as usize);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "bounded by WORDS at construction"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "bounded by WORDS at construction")]
         self.words.range(self.layout.offset(region) as usize, len)
     }
 }
@@ -178,25 +163,17 @@ impl<const PEERS: usize, const WORDS: usize> Loopback<'_, PEERS, WORDS> {
             }
             Op::WriteFrom { to, from, len } => {
                 let source = (mine(from.region), from.offset as usize);
-                copy(
-                    source,
-                    (region(to.region), to.offset as usize),
-                    len as usize,
-                );
+                copy(source, (region(to.region), to.offset as usize), len as usize);
                 0
             }
             Op::Read { from, into, len } => {
                 let target = (mine(into.region), into.offset as usize);
-                copy(
-                    (region(from.region), from.offset as usize),
-                    target,
-                    len as usize,
-                );
+                copy((region(from.region), from.offset as usize), target, len as usize);
                 0
             }
-            Op::FetchAdd { at, add } => region(at.region)
-                .word(at.offset as usize)
-                .fetch_add(add, Ordering::AcqRel),
+            Op::FetchAdd { at, add } => {
+                region(at.region).word(at.offset as usize).fetch_add(add, Ordering::AcqRel)
+            }
             Op::CompareSwap { at, expected, new } => region(at.region)
                 .word(at.offset as usize)
                 .compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire)
@@ -264,9 +241,7 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
-        work.op
-            .check(&self.net.layout, peer)
-            .map_err(PostError::Rejected)?;
+        work.op.check(&self.net.layout, peer).map_err(PostError::Rejected)?;
         if self.open[peer.index()] == Incarnation(0) {
             return Err(PostError::Gone);
         }
@@ -276,11 +251,7 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
         let outcome = self.attempt(peer, &work.op);
         if outcome.is_err() || !work.flags.contains(CompletionFlags::QUIET) {
             // There is room: looked at above, and nothing else fills the ring.
-            let _ = self.done.push_back(Completion {
-                id: work.id,
-                peer,
-                outcome,
-            });
+            let _ = self.done.push_back(Completion { id: work.id, peer, outcome });
         }
         Ok(())
     }

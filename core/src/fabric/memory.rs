@@ -158,9 +158,7 @@ mod tests {
     use std::vec::Vec;
 
     fn words(count: usize) -> Vec<AtomicU64> {
-        (0..count)
-            .map(|_| AtomicU64::new(0x5555_5555_5555_5555))
-            .collect()
+        (0..count).map(|_| AtomicU64::new(0x5555_5555_5555_5555)).collect()
     }
 
     proptest! {

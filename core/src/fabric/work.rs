@@ -133,12 +133,9 @@ impl Op<'_> {
         within(layout, target, len)?;
         match *self {
             Self::Write { bytes, .. } if bytes.len() > INLINE_LEN => Err(Reject::TooLong),
-            Self::WriteFrom {
-                from: mine, len, ..
+            Self::WriteFrom { from: mine, len, .. } | Self::Read { into: mine, len, .. } => {
+                within(layout, mine, len as usize)
             }
-            | Self::Read {
-                into: mine, len, ..
-            } => within(layout, mine, len as usize),
             Self::FetchAdd { at, .. } | Self::CompareSwap { at, .. }
                 if !at.offset.is_multiple_of(8) =>
             {
@@ -181,11 +178,7 @@ pub struct Completion {
 
 impl Completion {
     /// A placeholder to fill arrays for `poll` with.
-    pub const NONE: Self = Self {
-        id: WorkId(u64::MAX),
-        peer: Peer(u16::MAX),
-        outcome: Ok(0),
-    };
+    pub const NONE: Self = Self { id: WorkId(u64::MAX), peer: Peer(u16::MAX), outcome: Ok(0) };
 }
 
 /// Why an accepted work failed.

@@ -97,11 +97,7 @@ impl Config {
         if message_len == 0 || message_len > MESSAGE_LEN_MAX {
             return Err(ConfigError::MessageLen(message_len));
         }
-        Ok(Self {
-            peers,
-            slots,
-            message_len,
-        })
+        Ok(Self { peers, slots, message_len })
     }
 
     /// How many endpoints the lanes join.
@@ -131,16 +127,10 @@ impl Config {
         let mut first = None;
         for writer in 0..self.peers {
             let peers = PeerSet::only(Peer(writer));
-            let region = layout.add(RegionSpec {
-                len,
-                access: Access::REMOTE_WRITE,
-                peers,
-            })?;
+            let region = layout.add(RegionSpec { len, access: Access::REMOTE_WRITE, peers })?;
             first = first.or(Some(region));
         }
-        first
-            .map(|first| Regions { first })
-            .ok_or(LayoutError::TooManyRegions)
+        first.map(|first| Regions { first }).ok_or(LayoutError::TooManyRegions)
     }
 
     const fn stride(&self) -> u32 {
@@ -149,25 +139,11 @@ impl Config {
 
     /// Where message number `index` of a session lies, and its stamp.
     fn place(&self, region: Region, session: u32, index: u64) -> (At, Stamp) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "passes wrap, slots are masked"
-        )]
-        let (pass, ticket) = (
-            (index / u64::from(self.slots)) as u32,
-            index as u32 & (self.slots - 1),
-        );
-        let stamp = Stamp {
-            epoch: session.wrapping_add(pass),
-            ticket,
-        };
-        (
-            At {
-                region,
-                offset: SLOTS_START + ticket * self.stride(),
-            },
-            stamp,
-        )
+        #[expect(clippy::cast_possible_truncation, reason = "passes wrap, slots are masked")]
+        let (pass, ticket) =
+            ((index / u64::from(self.slots)) as u32, index as u32 & (self.slots - 1));
+        let stamp = Stamp { epoch: session.wrapping_add(pass), ticket };
+        (At { region, offset: SLOTS_START + ticket * self.stride() }, stamp)
     }
 }
 

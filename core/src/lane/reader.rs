@@ -47,18 +47,13 @@ impl LaneReader {
         let ring = regions.written_by(writer);
         for index in 0..u64::from(config.slots) {
             let (at, _) = config.place(ring, 0, index);
-            fabric
-                .memory()
-                .store(at.region, at.offset + STAMP_OFFSET, 0);
+            fabric.memory().store(at.region, at.offset + STAMP_OFFSET, 0);
         }
         Self {
             config,
             writer,
             ring,
-            credit: At {
-                region: regions.written_by(fabric.me()),
-                offset: 0,
-            },
+            credit: At { region: regions.written_by(fabric.me()), offset: 0 },
             session: session(theirs, mine),
             taken: 0,
             credited: 0,
@@ -114,15 +109,9 @@ impl LaneReader {
         if self.taken - self.credited < u64::from(self.config.slots / 2) {
             return;
         }
-        let credit = Credit {
-            session: self.session,
-            taken: self.taken,
-        };
+        let credit = Credit { session: self.session, taken: self.taken };
         let bytes = credit.encode(|bytes| fabric.crc32c(bytes));
-        let op = Op::Write {
-            to: self.credit,
-            bytes: &bytes,
-        };
+        let op = Op::Write { to: self.credit, bytes: &bytes };
         let id = WorkId::new(LANE_WORK, u64::from(self.writer.0));
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
         if fabric.post(self.writer, Work { id, op, flags }).is_ok() {

@@ -39,12 +39,7 @@ fn pair(net: &TestNet, regions: Regions) -> Pair<'_> {
     let reader = LaneReader::new(&fabrics[1], config(), regions, FIRST, (Peer(0), FIRST));
     fabrics[0].admit(Peer(1), FIRST).unwrap();
     fabrics[1].admit(Peer(0), FIRST).unwrap();
-    Pair {
-        regions,
-        fabrics,
-        writer,
-        reader,
-    }
+    Pair { regions, fabrics, writer, reader }
 }
 
 impl Pair<'_> {
@@ -60,15 +55,9 @@ impl Pair<'_> {
 
     /// What a liar with the writer's rights puts at the beginning of slot 0.
     fn overwrite_slot(&mut self, bytes: &[u8]) {
-        let to = At {
-            region: self.regions.written_by(Peer(0)),
-            offset: SLOTS_START,
-        };
-        let work = Work {
-            id: WorkId(0),
-            op: Op::Write { to, bytes },
-            flags: CompletionFlags::empty(),
-        };
+        let to = At { region: self.regions.written_by(Peer(0)), offset: SLOTS_START };
+        let work =
+            Work { id: WorkId(0), op: Op::Write { to, bytes }, flags: CompletionFlags::empty() };
         self.fabrics[0].post(Peer(1), work).unwrap();
         self.fabrics[0].poll(Instant(0), &mut [Completion::NONE; 4]);
     }
@@ -83,11 +72,7 @@ fn a_full_lane_refuses_until_credit_comes_back() {
     }
     assert_eq!(pair.send(&[4]), Err(SendError::Full));
     assert_eq!(pair.take(), Some(Vec::from([0])));
-    assert_eq!(
-        pair.send(&[4]),
-        Err(SendError::Full),
-        "credit comes every half ring"
-    );
+    assert_eq!(pair.send(&[4]), Err(SendError::Full), "credit comes every half ring");
     assert_eq!(pair.take(), Some(Vec::from([1])));
     pair.send(&[4]).unwrap();
 }
@@ -118,20 +103,8 @@ fn what_an_earlier_pair_left_is_not_news() {
     let second = Incarnation(2);
     pair.fabrics[0] = net.endpoint(Peer(0), second);
     pair.fabrics[0].admit(Peer(1), FIRST).unwrap();
-    pair.writer = LaneWriter::new(
-        &pair.fabrics[0],
-        config(),
-        regions,
-        second,
-        (Peer(1), FIRST),
-    );
-    pair.reader = LaneReader::new(
-        &pair.fabrics[1],
-        config(),
-        regions,
-        FIRST,
-        (Peer(0), second),
-    );
+    pair.writer = LaneWriter::new(&pair.fabrics[0], config(), regions, second, (Peer(1), FIRST));
+    pair.reader = LaneReader::new(&pair.fabrics[1], config(), regions, FIRST, (Peer(0), second));
     pair.fabrics[1].admit(Peer(0), second).unwrap();
     assert_eq!(pair.take(), None);
     pair.send(b"new").unwrap();
@@ -143,13 +116,7 @@ fn a_late_write_of_an_earlier_session_is_not_news() {
     let (net, regions) = net();
     let mut pair = pair(&net, regions);
     let second = Incarnation(2);
-    pair.reader = LaneReader::new(
-        &pair.fabrics[1],
-        config(),
-        regions,
-        second,
-        (Peer(0), FIRST),
-    );
+    pair.reader = LaneReader::new(&pair.fabrics[1], config(), regions, second, (Peer(0), FIRST));
     pair.send(b"to the dead").unwrap();
     assert_eq!(pair.take(), None);
 }

@@ -58,21 +58,9 @@ impl LaneWriter {
     ) -> Self {
         let me = fabric.me();
         let ring = regions.written_by(me);
-        let credit = At {
-            region: regions.written_by(reader),
-            offset: 0,
-        };
+        let credit = At { region: regions.written_by(reader), offset: 0 };
         let session = session(mine, theirs);
-        Self {
-            config,
-            me,
-            reader,
-            ring,
-            credit,
-            session,
-            sent: 0,
-            taken: 0,
-        }
+        Self { config, me, reader, ring, credit, session, sent: 0, taken: 0 }
     }
 
     /// Sends one message.
@@ -94,30 +82,16 @@ impl LaneWriter {
         }
         let mut slot = [0; (HEADER_LEN + MESSAGE_LEN_MAX as usize).next_multiple_of(8)];
         let (to, stamp) = self.config.place(self.ring, self.session, self.sent);
-        let header = Header {
-            len,
-            sender: self.me.0,
-            kind,
-            ..Header::default()
-        };
+        let header = Header { len, sender: self.me.0, kind, ..Header::default() };
         header.write(&mut slot);
         slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
-        seal(&mut slot, stamp, self.sent as u32, |bytes| {
-            fabric.crc32c(bytes)
-        });
+        seal(&mut slot, stamp, self.sent as u32, |bytes| fabric.crc32c(bytes));
         let bytes = &slot[..(HEADER_LEN + payload.len()).next_multiple_of(8)];
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
         let id = WorkId::new(LANE_WORK, u64::from(self.reader.0));
         fabric
-            .post(
-                self.reader,
-                Work {
-                    id,
-                    op: Op::Write { to, bytes },
-                    flags,
-                },
-            )
+            .post(self.reader, Work { id, op: Op::Write { to, bytes }, flags })
             .map_err(SendError::Post)?;
         self.sent += 1;
         Ok(())
@@ -130,9 +104,7 @@ impl LaneWriter {
             return true;
         }
         let mut copy = [0; CELL_LEN];
-        fabric
-            .memory()
-            .copy_out(self.credit.region, self.credit.offset, &mut copy);
+        fabric.memory().copy_out(self.credit.region, self.credit.offset, &mut copy);
         let credit = Credit::decode(&copy, |bytes| fabric.crc32c(bytes));
         // A broken credit was being written; an earlier pair's or an impossible one says nothing.
         if let Some(Credit { session, taken }) = credit

@@ -97,12 +97,7 @@ impl Config {
         if message_len == 0 || message_len > MESSAGE_LEN_MAX {
             return Err(ConfigError::MessageLen(message_len));
         }
-        let config = Self {
-            peers,
-            slots,
-            message_len,
-            stall_after,
-        };
+        let config = Self { peers, slots, message_len, stall_after };
         if (config.stride() as u64) * (slots as u64) * 2 > u32::MAX as u64 {
             return Err(ConfigError::TooLarge);
         }
@@ -137,11 +132,7 @@ impl Config {
     #[must_use]
     pub const fn stride(&self) -> u32 {
         let used = HEADER_LEN as u32 + self.message_len as u32;
-        if used <= 32 {
-            32
-        } else {
-            used.next_multiple_of(64)
-        }
+        if used <= 32 { 32 } else { used.next_multiple_of(64) }
     }
 
     /// How many messages one write can carry.
@@ -160,16 +151,8 @@ impl Config {
         Ok(Regions {
             word: add(8, Access::REMOTE_ATOMIC, all)?,
             slots: add(2 * self.slots * self.stride(), Access::REMOTE_WRITE, all)?,
-            claims: add(
-                u32::from(self.peers) * CLAIM_STRIDE,
-                Access::REMOTE_READ,
-                all,
-            )?,
-            local: add(
-                self.landing_start() + self.cells_len(),
-                Access::empty(),
-                PeerSet::EMPTY,
-            )?,
+            claims: add(u32::from(self.peers) * CLAIM_STRIDE, Access::REMOTE_READ, all)?,
+            local: add(self.landing_start() + self.cells_len(), Access::empty(), PeerSet::EMPTY)?,
         })
     }
 
@@ -190,54 +173,36 @@ impl Config {
 impl Regions {
     /// The reservation word.
     pub(super) const fn word(self) -> At {
-        At {
-            region: self.word,
-            offset: 0,
-        }
+        At { region: self.word, offset: 0 }
     }
 
     /// The slot that `stamp` uses.
     pub(super) const fn slot(self, config: &Config, stamp: Stamp) -> At {
         let index = (stamp.epoch & 1) * config.slots + stamp.ticket;
-        At {
-            region: self.slots,
-            offset: index * config.stride(),
-        }
+        At { region: self.slots, offset: index * config.stride() }
     }
 
     /// The claim of a sender towards `owner`, in the sender.
     pub(super) const fn claim(self, owner: Peer) -> At {
-        At {
-            region: self.claims,
-            offset: owner.0 as u32 * CLAIM_STRIDE,
-        }
+        At { region: self.claims, offset: owner.0 as u32 * CLAIM_STRIDE }
     }
 
     /// Where the owner reads the claim of `sender` into.
     pub(super) const fn landing(self, config: &Config, sender: Peer) -> At {
         let offset = config.landing_start() + sender.0 as u32 * CELL_LEN as u32;
-        At {
-            region: self.local,
-            offset,
-        }
+        At { region: self.local, offset }
     }
 
     /// The journal record of the half that `epoch` uses.
     pub(super) const fn record(self, config: &Config, epoch: u32) -> At {
         let half = epoch & 1;
-        At {
-            region: self.local,
-            offset: half * (8 + config.bitmap_words() * 8),
-        }
+        At { region: self.local, offset: half * (8 + config.bitmap_words() * 8) }
     }
 
     /// Word `index` of the journal bitmap of the half that `epoch` uses.
     pub(super) const fn bitmap(self, config: &Config, epoch: u32, index: u32) -> At {
         let record = self.record(config, epoch);
-        At {
-            region: self.local,
-            offset: record.offset + 8 + index * 8,
-        }
+        At { region: self.local, offset: record.offset + 8 + index * 8 }
     }
 }
 
@@ -283,13 +248,7 @@ mod tests {
         let config = Config::new(3, 64, 8, STALL).unwrap();
         let mut layout = Layout::new(3);
         config.add_regions(&mut layout).unwrap();
-        let atomic = layout
-            .regions()
-            .iter()
-            .filter(|r| r.access.contains(Access::REMOTE_ATOMIC));
-        assert_eq!(
-            atomic.map(|r| (r.len, r.access)).next(),
-            Some((8, Access::REMOTE_ATOMIC))
-        );
+        let atomic = layout.regions().iter().filter(|r| r.access.contains(Access::REMOTE_ATOMIC));
+        assert_eq!(atomic.map(|r| (r.len, r.access)).next(), Some((8, Access::REMOTE_ATOMIC)));
     }
 }

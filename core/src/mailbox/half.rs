@@ -44,13 +44,7 @@ pub(super) struct Half<const SLOTS: usize> {
 impl<const SLOTS: usize> Half<SLOTS> {
     /// A half of no epoch's, with nothing owed.
     pub(super) const fn drained(epoch: u32) -> Self {
-        Self {
-            epoch,
-            owed: 0,
-            next: 0,
-            done: 0,
-            tickets: [Ticket::Open; SLOTS],
-        }
+        Self { epoch, owed: 0, next: 0, done: 0, tickets: [Ticket::Open; SLOTS] }
     }
 
     /// Begins `epoch` in memory and in the journal. Nothing of the epoch before may be owed.
@@ -73,11 +67,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
             // The other half was begun for a later epoch, so this one was drained.
             return half;
         }
-        half.owed = if record.ticket == OWED_OPEN {
-            owed
-        } else {
-            record.ticket
-        };
+        half.owed = if record.ticket == OWED_OPEN { owed } else { record.ticket };
         half.owed = half.owed.min(place.config.slots());
         for ticket in 0..half.owed {
             let at = place.regions.bitmap(place.config, epoch, ticket / 64);
@@ -147,9 +137,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.advance();
         let at = place.regions.bitmap(place.config, self.epoch, ticket / 64);
         let word = fabric.memory().load(at.region, at.offset);
-        fabric
-            .memory()
-            .store(at.region, at.offset, word | 1 << (ticket % 64));
+        fabric.memory().store(at.region, at.offset, word | 1 << (ticket % 64));
     }
 
     /// Whether the message of `ticket` of `epoch` is in somebody's hands.
@@ -181,26 +169,15 @@ impl Place<'_> {
             let at = self.regions.record(self.config, half);
             Stamp::from_word(fabric.memory().load(at.region, at.offset))
         });
-        let (newest, before) = if odd.epoch == even.epoch.wrapping_add(1) {
-            (odd, even)
-        } else {
-            (even, odd)
-        };
+        let (newest, before) =
+            if odd.epoch == even.epoch.wrapping_add(1) { (odd, even) } else { (even, odd) };
         let undecided = before.epoch.wrapping_add(1) == newest.epoch && before.ticket == OWED_OPEN;
-        if undecided && shown == before.epoch {
-            shown
-        } else {
-            newest.epoch
-        }
+        if undecided && shown == before.epoch { shown } else { newest.epoch }
     }
 
     fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {
         let at = self.regions.record(self.config, epoch);
-        let word = Stamp {
-            epoch,
-            ticket: owed,
-        }
-        .to_word();
+        let word = Stamp { epoch, ticket: owed }.to_word();
         fabric.memory().store(at.region, at.offset, word);
     }
 }

@@ -80,23 +80,9 @@ impl<const PEERS: usize> Inquiry<PEERS> {
                 continue;
             }
             let into = regions.landing(config, peer);
-            let op = Op::Read {
-                from,
-                into,
-                len: CELL_LEN as u32,
-            };
+            let op = Op::Read { from, into, len: CELL_LEN as u32 };
             let id = self.work_id(peer);
-            if fabric
-                .post(
-                    peer,
-                    Work {
-                        id,
-                        op,
-                        flags: CompletionFlags::empty(),
-                    },
-                )
-                .is_ok()
-            {
+            if fabric.post(peer, Work { id, op, flags: CompletionFlags::empty() }).is_ok() {
                 self.reading.insert(peer);
             }
         }
@@ -192,10 +178,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         let Claim::Holding { first, .. } = self.holding[peer.index()] else {
             return false;
         };
-        let written = Stamp {
-            epoch: first.epoch,
-            ..stamp
-        };
+        let written = Stamp { epoch: first.epoch, ..stamp };
         first.epoch & 1 == stamp.epoch & 1 && self.holding[peer.index()].holds(written)
     }
 
@@ -244,13 +227,7 @@ mod tests {
     #[test]
     fn a_holder_is_waited_for_until_it_is_fenced() {
         let mut inquiry = inquiry();
-        inquiry.hear(
-            A,
-            Claim::Holding {
-                first: ticket(4, 2),
-                count: 2,
-            },
-        );
+        inquiry.hear(A, Claim::Holding { first: ticket(4, 2), count: 2 });
         inquiry.hear(B, Claim::Idle);
         assert!(inquiry.conclude());
         assert!(!inquiry.clears(ticket(4, 3)) && inquiry.clears(ticket(4, 4)));

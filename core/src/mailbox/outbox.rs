@@ -188,13 +188,7 @@ impl Outbox {
         }
         let start = (self.staged * self.config.stride()) as usize;
         let slot = &mut self.stage[start..start + HEADER_LEN + payload.len()];
-        let header = Header {
-            len,
-            sender: self.me.0,
-            kind,
-            flags,
-            ..Header::default()
-        };
+        let header = Header { len, sender: self.me.0, kind, flags, ..Header::default() };
         header.write(slot);
         slot[HEADER_LEN..].copy_from_slice(payload);
         self.staged += 1;
@@ -232,11 +226,7 @@ impl Outbox {
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric) -> Option<PutEvent> {
         match self.state {
-            State::Holding {
-                first,
-                count,
-                posted: false,
-            } => self.write(fabric, first, count),
+            State::Holding { first, count, posted: false } => self.write(fabric, first, count),
             State::Idle | State::Probing | State::Reserving | State::Holding { .. } => None,
             State::Lost => None,
         }
@@ -282,11 +272,7 @@ impl Outbox {
                 self.state = State::Lost;
                 return None;
             }
-            State::Holding {
-                count,
-                posted: true,
-                ..
-            } => count,
+            State::Holding { count, posted: true, .. } => count,
             State::Holding { .. } | State::Probing | State::Reserving => 0,
         };
         Some(self.lost(unknown, Failure::Gone))
@@ -296,20 +282,12 @@ impl Outbox {
         self.state = State::Lost;
         // An earlier attempt at the same messages may have left more of them in doubt.
         self.unknown = self.unknown.max(unknown);
-        PutEvent::Lost {
-            unknown: self.unknown,
-            failure,
-        }
+        PutEvent::Lost { unknown: self.unknown, failure }
     }
 
     fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         self.attempt = self.attempt.wrapping_add(1);
-        self.claim(
-            fabric,
-            Claim::Reserving {
-                sequence: self.attempt,
-            },
-        );
+        self.claim(fabric, Claim::Reserving { sequence: self.attempt });
         let posted = self.add(fabric, u64::from(self.staged));
         match posted {
             Ok(()) => self.state = State::Reserving,
@@ -326,19 +304,9 @@ impl Outbox {
     }
 
     fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<(), PostError> {
-        let op = Op::FetchAdd {
-            at: self.regions.word(),
-            add,
-        };
+        let op = Op::FetchAdd { at: self.regions.word(), add };
         let flags = CompletionFlags::empty();
-        fabric.post(
-            self.owner,
-            Work {
-                id: self.work_id(),
-                op,
-                flags,
-            },
-        )
+        fabric.post(self.owner, Work { id: self.work_id(), op, flags })
     }
 
     fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
@@ -356,10 +324,7 @@ impl Outbox {
 
     fn handle_ticket(&mut self, fabric: &mut impl Fabric, first: Stamp) -> Option<PutEvent> {
         if first.ticket >= COUNT_LIMIT {
-            debug!(
-                "implausible ticket {} from peer {}",
-                first.ticket, self.owner.0
-            );
+            debug!("implausible ticket {} from peer {}", first.ticket, self.owner.0);
             self.claim(fabric, Claim::Idle);
             self.full = true;
             self.state = State::Idle;
@@ -376,13 +341,8 @@ impl Outbox {
         let stride = self.config.stride() as usize;
         let slots = self.stage.chunks_exact_mut(stride).take(count as usize);
         for (index, slot) in (0u32..).zip(slots) {
-            let stamp = Stamp {
-                ticket: first.ticket + index,
-                ..first
-            };
-            seal(slot, stamp, self.sequence.wrapping_add(index), |bytes| {
-                fabric.crc32c(bytes)
-            });
+            let stamp = Stamp { ticket: first.ticket + index, ..first };
+            seal(slot, stamp, self.sequence.wrapping_add(index), |bytes| fabric.crc32c(bytes));
         }
         self.write(fabric, first, count)
     }
@@ -392,34 +352,15 @@ impl Outbox {
         let last = (count as usize - 1) * stride;
         let len = usize::from(u16::from_le_bytes([self.stage[last], self.stage[last + 1]]));
         // Up to the next word: a half-covered one would cost the fabric a read.
-        let end = (last + HEADER_LEN + len)
-            .next_multiple_of(8)
-            .min(last + stride);
+        let end = (last + HEADER_LEN + len).next_multiple_of(8).min(last + stride);
         let to: At = self.regions.slot(&self.config, first);
-        self.state = State::Holding {
-            first,
-            count,
-            posted: false,
-        };
-        let op = Op::Write {
-            to,
-            bytes: &self.stage[..end],
-        };
-        let posted = fabric.post(
-            self.owner,
-            Work {
-                id: self.work_id(),
-                op,
-                flags: CompletionFlags::WAKE,
-            },
-        );
+        self.state = State::Holding { first, count, posted: false };
+        let op = Op::Write { to, bytes: &self.stage[..end] };
+        let posted =
+            fabric.post(self.owner, Work { id: self.work_id(), op, flags: CompletionFlags::WAKE });
         match posted {
             Ok(()) => {
-                self.state = State::Holding {
-                    first,
-                    count,
-                    posted: true,
-                };
+                self.state = State::Holding { first, count, posted: true };
                 None
             }
             Err(PostError::Full) => None,
@@ -437,8 +378,7 @@ impl Outbox {
         self.unknown = self.unknown.saturating_sub(count);
         let left = self.staged - count;
         let stride = self.config.stride() as usize;
-        self.stage
-            .copy_within(count as usize * stride..self.staged as usize * stride, 0);
+        self.stage.copy_within(count as usize * stride..self.staged as usize * stride, 0);
         self.staged = left;
         PutEvent::Put { count, left }
     }
@@ -452,24 +392,15 @@ impl Outbox {
 
     const fn work_id(&self) -> WorkId {
         let write = matches!(self.state, State::Holding { .. }) as u64;
-        WorkId::new(
-            OUTBOX_WORK,
-            (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64,
-        )
+        WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64)
     }
 }
 
 impl Stamp {
     /// The reservation word holds the epoch in its high half, the count in its low half (MB-1).
     pub(super) const fn from_count(word: u64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the two halves of the word"
-        )]
-        Self {
-            epoch: (word >> 32) as u32,
-            ticket: word as u32,
-        }
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of the word")]
+        Self { epoch: (word >> 32) as u32, ticket: word as u32 }
     }
 
     /// The reservation word with this epoch and count.

@@ -128,27 +128,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// When `config` is larger than `SLOTS` or `PEERS`.
     #[must_use]
     pub fn attach(fabric: &impl Fabric, config: Config, regions: Regions) -> Self {
-        assert!(
-            config.slots() as usize <= SLOTS,
-            "the mailbox has more slots than SLOTS"
-        );
-        assert!(
-            usize::from(config.peers()) <= PEERS,
-            "the mailbox has more peers than PEERS"
-        );
-        let place = Place {
-            config: &config,
-            regions,
-        };
+        assert!(config.slots() as usize <= SLOTS, "the mailbox has more slots than SLOTS");
+        assert!(usize::from(config.peers()) <= PEERS, "the mailbox has more peers than PEERS");
+        let place = Place { config: &config, regions };
         let at = regions.word();
         let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
         let open = place.open_epoch(fabric, word.epoch);
         // The count of a word that was damaged says nothing: every slot may be given out.
-        let given = if word.epoch == open {
-            word.ticket
-        } else {
-            config.slots()
-        };
+        let given = if word.epoch == open { word.ticket } else { config.slots() };
         let before = open.wrapping_sub(1);
         let mut halves = [Half::drained(0), Half::drained(1)];
         halves[(before & 1) as usize] = Half::recover(fabric, place, before, config.slots());
@@ -225,10 +212,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         receipt: Receipt,
     ) -> Result<(), UnknownReceipt> {
         let Receipt(stamp) = receipt;
-        let place = Place {
-            config: &self.config,
-            regions: self.regions,
-        };
+        let place = Place { config: &self.config, regions: self.regions };
         let half = &mut self.halves[(stamp.epoch & 1) as usize];
         if !half.is_taken(stamp) {
             return Err(UnknownReceipt);
@@ -272,8 +256,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Goes on with what `completion` belongs to; others are ignored.
     pub fn handle_completion(&mut self, fabric: &mut impl Fabric, completion: &Completion) {
         if completion.id.detail() & CLAIM_READ != 0 {
-            self.inquiry
-                .handle_completion(fabric, &self.config, self.regions, completion);
+            self.inquiry.handle_completion(fabric, &self.config, self.regions, completion);
         } else if let (Some(expected), Ok(old)) = (self.closing.take(), completion.outcome) {
             if old == expected {
                 self.handle_closed(fabric, Stamp::from_count(old));
@@ -341,11 +324,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Whose message a missing ticket may be: its holder's, or anybody's before one is known.
     fn suspects(&self, stamp: Stamp) -> PeerSet {
         let holders = self.inquiry.holders(stamp);
-        if holders.is_empty() {
-            PeerSet::first(PeerSet::CAPACITY)
-        } else {
-            holders
-        }
+        if holders.is_empty() { PeerSet::first(PeerSet::CAPACITY) } else { holders }
     }
 
     fn is_next(&self, header: &Header) -> bool {
@@ -364,11 +343,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
         if let (None, Some(stamp)) = (self.missing, gap) {
             let question_at = now.after(self.config.stall_after());
-            self.missing = Some(Missing {
-                stamp,
-                since: now,
-                question_at,
-            });
+            self.missing = Some(Missing { stamp, since: now, question_at });
         }
     }
 
@@ -406,10 +381,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
         let next = open.wrapping_add(1);
         if previous.epoch() != next {
-            let place = Place {
-                config: &self.config,
-                regions: self.regions,
-            };
+            let place = Place { config: &self.config, regions: self.regions };
             self.halves[(next & 1) as usize].begin(fabric, place, next);
         }
         let at = self.regions.word();
@@ -432,17 +404,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Asks for the word to change from `expected` to the next epoch with no ticket given out.
     fn swap_word(&mut self, fabric: &mut impl Fabric, expected: u64) {
         let at: At = self.regions.word();
-        let new = Stamp {
-            epoch: self.open.wrapping_add(1),
-            ticket: 0,
-        }
-        .to_count();
+        let new = Stamp { epoch: self.open.wrapping_add(1), ticket: 0 }.to_count();
         let op = Op::CompareSwap { at, expected, new };
-        let work = Work {
-            id: WorkId::new(OWNER_WORK, 0),
-            op,
-            flags: CompletionFlags::empty(),
-        };
+        let work = Work { id: WorkId::new(OWNER_WORK, 0), op, flags: CompletionFlags::empty() };
         // A full queue leaves the half open; the next poll tries again.
         if fabric.post(fabric.me(), work).is_ok() {
             self.closing = Some(expected);
@@ -454,18 +418,12 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let owed = if word.epoch == self.open {
             word.ticket.min(slots)
         } else {
-            debug!(
-                "reservation word of epoch {} found in epoch {}",
-                word.epoch, self.open
-            );
+            debug!("reservation word of epoch {} found in epoch {}", word.epoch, self.open);
             self.counters.word_repairs += 1;
             slots
         };
         let open = self.open;
-        let place = Place {
-            config: &self.config,
-            regions: self.regions,
-        };
+        let place = Place { config: &self.config, regions: self.regions };
         self.halves[(open & 1) as usize].close(fabric, place, owed);
         self.open = open.wrapping_add(1);
     }
@@ -509,10 +467,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 if open && self.inquiry.clears(stamp) && self.copy_slot(fabric, stamp).is_none() {
                     debug!("ticket {} of epoch {} skipped", ticket, epoch);
                     self.counters.skipped += 1;
-                    let place = Place {
-                        config: &self.config,
-                        regions: self.regions,
-                    };
+                    let place = Place { config: &self.config, regions: self.regions };
                     self.halves[(epoch & 1) as usize].finish(fabric, place, ticket);
                 }
             }

@@ -61,13 +61,7 @@ impl Claim {
         match (head >> 24, head & COUNT_MASK) {
             (IDLE, 0) => Some(Self::Idle),
             (RESERVING, 0) => Some(Self::Reserving { sequence: a }),
-            (HOLDING, count) => Some(Self::Holding {
-                first: Stamp {
-                    epoch: a,
-                    ticket: b,
-                },
-                count,
-            }),
+            (HOLDING, count) => Some(Self::Holding { first: Stamp { epoch: a, ticket: b }, count }),
             _ => None,
         }
     }
@@ -97,10 +91,7 @@ impl Credit {
     /// The credit as bytes.
     #[must_use]
     pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the two halves of the count"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of the count")]
         let words = [self.session, self.taken as u32, (self.taken >> 32) as u32];
         encode(words, checksum)
     }
@@ -109,10 +100,7 @@ impl Credit {
     #[must_use]
     pub fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
         let [session, low, high] = decode(copy, checksum)?;
-        Some(Self {
-            session,
-            taken: u64::from(low) | u64::from(high) << 32,
-        })
+        Some(Self { session, taken: u64::from(low) | u64::from(high) << 32 })
     }
 }
 
@@ -142,10 +130,7 @@ mod tests {
             Just(Claim::Idle),
             any::<u32>().prop_map(|sequence| Claim::Reserving { sequence }),
             (any::<[u32; 2]>(), 0..COUNT_MASK).prop_map(|([epoch, ticket], count)| {
-                Claim::Holding {
-                    first: Stamp { epoch, ticket },
-                    count,
-                }
+                Claim::Holding { first: Stamp { epoch, ticket }, count }
             }),
         ]
     }
@@ -194,13 +179,7 @@ mod tests {
 
     #[test]
     fn a_claim_holds_its_tickets_and_no_other() {
-        let claim = Claim::Holding {
-            first: Stamp {
-                epoch: 4,
-                ticket: 10,
-            },
-            count: 3,
-        };
+        let claim = Claim::Holding { first: Stamp { epoch: 4, ticket: 10 }, count: 3 };
         let held = |epoch, ticket| claim.holds(Stamp { epoch, ticket });
         assert!(held(4, 10) && held(4, 12));
         assert!(!held(4, 9) && !held(4, 13) && !held(5, 11));

@@ -49,14 +49,8 @@ impl Stamp {
     /// The stamp that [`Self::to_word`] made `word` from.
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the two halves of the word"
-        )]
-        Self {
-            epoch: word as u32,
-            ticket: (word >> 32) as u32,
-        }
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of the word")]
+        Self { epoch: word as u32, ticket: (word >> 32) as u32 }
     }
 }
 
@@ -140,9 +134,7 @@ pub fn copy_out(
     memory.copy_out(at.region, at.offset, head);
     let len = Header::peek_len(head, expected, capacity)?;
     memory.copy_out(at.region, at.offset + HEADER_LEN as u32, &mut body[..len]);
-    Header::open(&mut scratch[..HEADER_LEN + len], expected, |bytes| {
-        fabric.crc32c(bytes)
-    })
+    Header::open(&mut scratch[..HEADER_LEN + len], expected, |bytes| fabric.crc32c(bytes))
 }
 
 impl Header {
@@ -172,19 +164,13 @@ impl Header {
     /// When `head` is shorter than [`HEADER_LEN`]: a bug of the caller.
     #[inline]
     pub fn peek_len(head: &[u8], expected: Stamp, capacity: usize) -> Result<usize, SlotError> {
-        let stamp = Stamp {
-            epoch: u32_at(head, field::EPOCH),
-            ticket: u32_at(head, field::TICKET),
-        };
+        let stamp =
+            Stamp { epoch: u32_at(head, field::EPOCH), ticket: u32_at(head, field::TICKET) };
         if stamp != expected {
             return Err(SlotError::Stamp);
         }
         let len = usize::from(u16_at(head, field::LEN));
-        if len > capacity {
-            Err(SlotError::Length)
-        } else {
-            Ok(len)
-        }
+        if len > capacity { Err(SlotError::Length) } else { Ok(len) }
     }
 
     /// Judges a private copy of header and payload, and reads the header.
@@ -233,20 +219,14 @@ mod tests {
             len: 0,
             sender: short[0],
             sequence: long[0],
-            stamp: Stamp {
-                epoch: long[1],
-                ticket: long[2],
-            },
+            stamp: Stamp { epoch: long[1], ticket: long[2] },
             kind: short[1],
             flags: short[2],
         })
     }
 
     fn sealed(header: Header, payload: &[u8]) -> (Header, Vec<u8>) {
-        let header = Header {
-            len: u16::try_from(payload.len()).unwrap(),
-            ..header
-        };
+        let header = Header { len: u16::try_from(payload.len()).unwrap(), ..header };
         let mut slot = vec![0; HEADER_LEN];
         slot.extend_from_slice(payload);
         header.write(&mut slot);
@@ -294,10 +274,7 @@ mod tests {
     #[test]
     fn another_use_of_the_slot_is_told_from_damage() {
         let (header, mut slot) = sealed(Header::default(), b"payload");
-        let next = Stamp {
-            epoch: header.stamp.epoch + 2,
-            ..header.stamp
-        };
+        let next = Stamp { epoch: header.stamp.epoch + 2, ..header.stamp };
         assert_eq!(Header::open(&mut slot, next, crc32c), Err(SlotError::Stamp));
     }
 

@@ -43,6 +43,13 @@ struct Link {
     open: bool,
 }
 
+/// Which lives of a peer were let in and shut out, whatever its link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    admitted: Incarnation,
+    fenced: Incarnation,
+}
+
 /// One endpoint over shared memory.
 #[derive(Debug)]
 pub struct ShmFabric {
@@ -51,6 +58,7 @@ pub struct ShmFabric {
     layout: Layout,
     own: OwnMemory,
     links: Vec<Option<Link>>,
+    records: Vec<Record>,
     done: VecDeque<Completion>,
     /// Whether peers may sleep, so that work which says so rings their bell.
     peers_sleep: bool,
@@ -71,10 +79,11 @@ impl ShmFabric {
             own.set_gate(peer, Incarnation(0));
         }
         let links = (0..layout.peers()).map(|_| None).collect();
+        let records = vec![Record::default(); usize::from(layout.peers())];
         let done = VecDeque::with_capacity(DEPTH);
         let peers_sleep = wait.needs_bell();
         let watch_at = Instant(0);
-        Self { me, incarnation, layout, own, links, done, peers_sleep, watch_at }
+        Self { me, incarnation, layout, own, links, records, done, peers_sleep, watch_at }
     }
 
     /// Where `peer` lies and which process posts for it, to be let in by the next `admit`. What
@@ -236,6 +245,8 @@ impl Fabric for ShmFabric {
             return Err(FenceError::UnknownPeer);
         }
         self.own.set_gate(peer, Incarnation(0));
+        let record = &mut self.records[peer.index()];
+        record.fenced = record.admitted;
         let Some(link) = &mut self.links[peer.index()] else { return Ok(()) };
         link.open = false;
         let Some(process) = &link.process else { return Ok(()) };
@@ -251,10 +262,13 @@ impl Fabric for ShmFabric {
         if peer.0 >= self.layout.peers() || peer == self.me {
             return Err(FenceError::UnknownPeer);
         }
+        let record = &mut self.records[peer.index()];
+        let is_later = incarnation > record.fenced && incarnation >= record.admitted;
         match &mut self.links[peer.index()] {
-            Some(link) if incarnation != Incarnation(0) => link.open = true,
+            Some(link) if is_later => link.open = true,
             Some(_) | None => return Err(FenceError::NotReady),
         }
+        record.admitted = incarnation;
         self.own.set_gate(peer, incarnation);
         Ok(())
     }

@@ -9,10 +9,7 @@ use crate::mailbox::{PutEvent, Receipt, UnknownReceipt};
 use crate::wire::crc32c;
 use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
-const FIRST_TICKET: Stamp = Stamp {
-    epoch: 0,
-    ticket: 0,
-};
+const FIRST_TICKET: Stamp = Stamp { epoch: 0, ticket: 0 };
 
 /// The bytes of a slot as a liar would seal it.
 fn sealed(header: Header, payload: &[u8]) -> Vec<u8> {
@@ -97,13 +94,7 @@ fn a_length_past_the_slot_is_counted_and_not_followed() {
 #[test]
 fn a_sender_that_cannot_be_is_counted_as_forged() {
     let world = world(8);
-    let slot = sealed(
-        Header {
-            sender: 4,
-            ..header(b"me")
-        },
-        b"me",
-    );
+    let slot = sealed(Header { sender: 4, ..header(b"me") }, b"me");
     let mut cluster = with_slot(&world, &slot);
     assert_eq!(cluster.owner.drain().len(), 0);
     let counters = cluster.owner.mailbox.counters();
@@ -115,17 +106,8 @@ fn a_sender_that_cannot_be_is_counted_as_forged() {
 #[test]
 fn a_message_from_the_past_is_no_message() {
     let world = world(8);
-    let stamp = Stamp {
-        epoch: u32::MAX - 1,
-        ticket: 0,
-    };
-    let slot = sealed(
-        Header {
-            stamp,
-            ..header(b"old")
-        },
-        b"old",
-    );
+    let stamp = Stamp { epoch: u32::MAX - 1, ticket: 0 };
+    let slot = sealed(Header { stamp, ..header(b"old") }, b"old");
     let mut cluster = with_slot(&world, &slot);
     assert_eq!(cluster.owner.drain().len(), 0);
     assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
@@ -210,10 +192,7 @@ fn a_half_closed_in_doubt_is_closed_once() {
     cluster.owner.fabric.reopen(OWNER);
     cluster.writer(A).hold_ticket(b"ticket 0");
     cluster.owner.turn();
-    assert_eq!(
-        cluster.writer(B).put(&[2]),
-        Some(PutEvent::Put { count: 1, left: 0 })
-    );
+    assert_eq!(cluster.writer(B).put(&[2]), Some(PutEvent::Put { count: 1, left: 0 }));
     cluster.writer(A).finish();
     let mut payloads = cluster.owner.drain_payloads();
     payloads.sort();

@@ -25,11 +25,7 @@ pub(super) fn world(slots: u32) -> World {
     let config = Config::new(PEERS as u16, slots, 40, STALL).unwrap();
     let mut layout = Layout::new(PEERS as u16);
     let regions = config.add_regions(&mut layout).unwrap();
-    World {
-        net: Box::new(TestNet::new(layout)),
-        config,
-        regions,
-    }
+    World { net: Box::new(TestNet::new(layout)), config, regions }
 }
 
 pub(super) struct Cluster<'net> {

@@ -61,11 +61,7 @@ impl Ledger {
     pub(super) fn create(&mut self, sender: Peer, incarnation: Incarnation) -> Name {
         let number = self.numbers.entry((sender, incarnation)).or_default();
         *number += 1;
-        let name = Name {
-            sender,
-            incarnation,
-            number: *number,
-        };
+        let name = Name { sender, incarnation, number: *number };
         self.fates.insert(name, Fate::default());
         name
     }
@@ -109,9 +105,6 @@ impl Ledger {
     }
 
     pub(super) fn delivered_count(&self) -> usize {
-        self.fates
-            .values()
-            .filter(|fate| fate.ever_delivered)
-            .count()
+        self.fates.values().filter(|fate| fate.ever_delivered).count()
     }
 }

@@ -62,9 +62,7 @@ impl<'net> Model<'net> {
         let staged = &mut self.staged[peer.index()];
         match event {
             PutEvent::Put { count, left } => {
-                staged
-                    .drain(..count as usize)
-                    .for_each(|name| self.ledger.note_put(name));
+                staged.drain(..count as usize).for_each(|name| self.ledger.note_put(name));
                 assert_eq!(staged.len(), left as usize);
             }
             PutEvent::Full | PutEvent::TicketUnknown => {}

@@ -40,10 +40,7 @@ fn what_is_flushed_again_after_a_loss_keeps_its_sequence() {
     cluster.writer(A).land();
     cluster.succeed_owner(&[A]);
     cluster.writer(A).flush().unwrap();
-    assert_eq!(
-        cluster.writer(A).finish(),
-        Some(PutEvent::Put { count: 1, left: 0 })
-    );
+    assert_eq!(cluster.writer(A).finish(), Some(PutEvent::Put { count: 1, left: 0 }));
     let taken = cluster.owner.drain();
     assert_eq!(payloads(&taken), [b"repeated", b"repeated"]);
     assert_eq!(taken[0].sequence, taken[1].sequence);

@@ -31,12 +31,7 @@ impl<'net> Owner<'net> {
     pub(super) fn attach(world: &'net World, life: Incarnation) -> Self {
         let fabric = Stepped::new(world.net.endpoint(OWNER, life));
         let mailbox = Mailbox::attach(&fabric, world.config, world.regions);
-        Self {
-            fabric,
-            mailbox,
-            life,
-            now: Instant(0),
-        }
+        Self { fabric, mailbox, life, now: Instant(0) }
     }
 
     pub(super) fn admit(&mut self, peer: Peer, incarnation: Incarnation) {
@@ -110,9 +105,6 @@ impl<'net> Owner<'net> {
 
     /// The payloads of [`Self::drain`].
     pub(super) fn drain_payloads(&mut self) -> Vec<Vec<u8>> {
-        self.drain()
-            .into_iter()
-            .map(|taken| taken.payload)
-            .collect()
+        self.drain().into_iter().map(|taken| taken.payload).collect()
     }
 }

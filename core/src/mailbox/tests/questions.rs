@@ -79,11 +79,7 @@ fn a_fenced_holder_is_skipped_at_once() {
     // One turn asks, the next one hears.
     cluster.owner.turn();
     cluster.owner.turn();
-    assert_eq!(
-        cluster.owner.mailbox.counters().skipped,
-        1,
-        "no time passed"
-    );
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1, "no time passed");
     assert_eq!(cluster.owner.mailbox.owed(), 0);
 }
 

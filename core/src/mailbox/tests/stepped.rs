@@ -32,10 +32,7 @@ enum HeldOp {
 impl HeldOp {
     fn copy(op: &Op<'_>) -> Self {
         match *op {
-            Op::Write { to, bytes } => Self::Write {
-                to,
-                bytes: bytes.to_vec(),
-            },
+            Op::Write { to, bytes } => Self::Write { to, bytes: bytes.to_vec() },
             Op::Read { from, into, len } => Self::Read { from, into, len },
             Op::FetchAdd { at, add } => Self::FetchAdd { at, add },
             Op::CompareSwap { at, expected, new } => Self::CompareSwap { at, expected, new },
@@ -64,20 +61,14 @@ impl HeldOp {
     /// The operation on up to `len` of its bytes from `start`.
     fn part(&self, start: usize, len: usize) -> Op<'_> {
         let end = self.len().min(start + len);
-        let further = |at: At| At {
-            offset: at.offset + start as u32,
-            ..at
-        };
+        let further = |at: At| At { offset: at.offset + start as u32, ..at };
         match *self {
-            Self::Write { to, ref bytes } => Op::Write {
-                to: further(to),
-                bytes: &bytes[start..end],
-            },
-            Self::Read { from, into, .. } => Op::Read {
-                from: further(from),
-                into: further(into),
-                len: (end - start) as u32,
-            },
+            Self::Write { to, ref bytes } => {
+                Op::Write { to: further(to), bytes: &bytes[start..end] }
+            }
+            Self::Read { from, into, .. } => {
+                Op::Read { from: further(from), into: further(into), len: (end - start) as u32 }
+            }
             Self::FetchAdd { .. } | Self::CompareSwap { .. } => self.op(),
         }
     }
@@ -239,9 +230,7 @@ impl<'net> Stepped<'net> {
             return Some(self.place(held, |_| true));
         }
         if self.actions_left.get().is_none() || held.arrived.is_empty() {
-            return self
-                .acts()
-                .then(|| self.inner_work(held.peer, held.op.op()));
+            return self.acts().then(|| self.inner_work(held.peer, held.op.op()));
         }
         for start in (0..held.arrived.len()).step_by(8) {
             if !self.acts() {
@@ -255,11 +244,7 @@ impl<'net> Stepped<'net> {
     }
 
     fn inner_work(&mut self, peer: Peer, op: Op<'_>) -> Result<u64, Failure> {
-        let work = Work {
-            id: WorkId(0),
-            op,
-            flags: CompletionFlags::empty(),
-        };
+        let work = Work { id: WorkId(0), op, flags: CompletionFlags::empty() };
         let mut done = [Completion::NONE];
         match self.inner.post(peer, work) {
             Ok(()) => assert_eq!(self.inner.poll(Instant(0), &mut done), 1),
@@ -284,11 +269,7 @@ impl<'net> Stepped<'net> {
     }
 
     fn complete(&mut self, held: &Held, outcome: Result<u64, Failure>) {
-        self.done.push_back(Completion {
-            id: held.id,
-            peer: held.peer,
-            outcome,
-        });
+        self.done.push_back(Completion { id: held.id, peer: held.peer, outcome });
     }
 }
 
@@ -315,12 +296,7 @@ impl Fabric for Stepped<'_> {
             let op = HeldOp::copy(&work.op);
             let arrived = std::vec![false; op.len()];
             let id = work.id;
-            self.held.push_back(Held {
-                peer,
-                id,
-                op,
-                arrived,
-            });
+            self.held.push_back(Held { peer, id, op, arrived });
             if self.prompt {
                 self.land(peer);
             }
@@ -371,9 +347,7 @@ impl Memory for Stepped<'_> {
     fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
         for (index, word) in (0u32..).zip(bytes.chunks(8)) {
             if self.acts() {
-                self.inner
-                    .memory()
-                    .copy_in(region, offset + index * 8, word);
+                self.inner.memory().copy_in(region, offset + index * 8, word);
             }
         }
     }

@@ -4,14 +4,14 @@ use super::harness::{Cluster, FIRST, World, world};
 use super::model::model;
 use super::owner::Owner;
 use super::{A, OWNER, SLOTS};
-use crate::fabric::{Fabric, Memory};
+use crate::fabric::Memory;
 use crate::wire::slot::Stamp;
 
 /// The memory of a mailbox that has been through nearly all epochs.
 fn old_world(slots: u32, epoch: u32) -> World {
     let world = world(slots);
-    let fabric = world.net.endpoint(OWNER, FIRST);
-    let store = |at: crate::fabric::At, value| fabric.memory().store(at.region, at.offset, value);
+    let memory = world.net.memory(OWNER);
+    let store = |at: crate::fabric::At, value| memory.store(at.region, at.offset, value);
     for (epoch, ticket) in [(epoch - 1, slots), (epoch, 0)] {
         let record = world.regions.record(&world.config, epoch);
         store(record, Stamp { epoch, ticket }.to_word());
@@ -30,10 +30,7 @@ fn messages_pass_from_the_last_epoch_to_the_first() {
         model.accept_more();
         let at = world.regions.word();
         let word = model.cluster.owner.fabric.load(at.region, at.offset);
-        assert!(
-            Stamp::from_count(word).epoch < SLOTS as u32 * 3,
-            "it wrapped"
-        );
+        assert!(Stamp::from_count(word).epoch < SLOTS as u32 * 3, "it wrapped");
     }
 }
 

@@ -20,11 +20,7 @@ impl<'net> Writer<'net> {
         assert!(me.index() < PEERS, "no such writer");
         let fabric = Stepped::new(world.net.endpoint(me, incarnation));
         let outbox = Outbox::new(&fabric, world.config, world.regions, OWNER, incarnation);
-        Self {
-            fabric,
-            outbox,
-            incarnation,
-        }
+        Self { fabric, outbox, incarnation }
     }
 
     pub(super) fn admit_owner(&mut self, life: Incarnation) {
