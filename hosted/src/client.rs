@@ -42,23 +42,31 @@ pub struct Client {
 /// # Errors
 /// [`ClientError::Find`]: not running, or dead.
 pub fn find(name: &ClusterName, patience: Duration) -> Result<(ClusterDir, Cluster), ClientError> {
+    find_in(&RuntimeDir::open().map_err(ClientError::Directory)?, name, patience)
+}
+
+/// As [`find`], in a runtime directory of the caller's choice.
+///
+/// # Errors
+/// [`ClientError::Find`]: not running, or dead.
+pub fn find_in(
+    runtime_dir: &RuntimeDir,
+    name: &ClusterName,
+    patience: Duration,
+) -> Result<(ClusterDir, Cluster), ClientError> {
     let deadline = Deadline::after(patience);
     loop {
-        let found = RuntimeDir::open()
-            .map_err(ClientError::Directory)?
-            .find(name)
-            .map_err(ClientError::Find)
-            .and_then(|dir| {
-                let cluster = Cluster::load(&dir.cluster_file()).map_err(ClientError::Cluster)?;
-                Ok((dir, cluster))
-            });
+        let found = runtime_dir.find(name).map_err(ClientError::Find).and_then(|dir| {
+            let cluster = Cluster::load(&dir.cluster_file()).map_err(ClientError::Cluster)?;
+            Ok((dir, cluster))
+        });
         match found {
-            // The directory of a cluster that is being started is there a moment before its file.
-            Err(ClientError::Find(FindError::NotRunning { .. }) | ClientError::Cluster(_))
-                if !deadline.has_passed() =>
-            {
-                std::thread::park_timeout(LOOK_EVERY);
-            }
+            // The directory of a cluster that is being started is there a moment before its file,
+            // and before it that of a dead one of the same name may be.
+            Err(
+                ClientError::Find(FindError::NotRunning { .. } | FindError::Dead { .. })
+                | ClientError::Cluster(_),
+            ) if !deadline.has_passed() => std::thread::park_timeout(LOOK_EVERY),
             found => return found,
         }
     }
