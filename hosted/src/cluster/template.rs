@@ -12,8 +12,8 @@ pub(super) fn render(cluster: &Cluster) -> String {
     format!(
         r#"# A Weft cluster. Every node is started from the same file.
 
-# Names the cluster on this machine: 1 to {name_len_max} characters of a-z, 0-9, '_' and '-', the first a
-# letter or a digit. Must be set.
+# Names the cluster on this machine: 1 to {name_len_max} characters of a-z, 0-9, '_' and '-',
+# the first a letter or a digit. Must be set.
 name = "{name}"
 
 # How many members the cluster has: {nodes_limit}. Fixed while it runs. Must be set.

@@ -1,3 +1,5 @@
+//! Packets that arrive whole, with their descriptors, or not at all.
+
 use std::io::{IoSlice, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;

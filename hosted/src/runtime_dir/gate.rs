@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::error::RuntimeDirError;
 use super::failed;
+use crate::clock::Deadline;
 
 /// The right to look at and change locks, until it is dropped.
 #[derive(Debug)]
@@ -26,14 +27,19 @@ impl Gate {
     /// Waits until the gate is free.
     pub(super) fn enter(dir: &Path) -> Result<Self, RuntimeDirError> {
         let open = File::open(dir).map_err(failed("open", dir))?;
-        for _ in 0..ATTEMPTS_MAX {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
             match flock(&open, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self { dir: open }),
-                Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) if deadline.has_passed() => {
+                    return Err(RuntimeDirError::Busy { path: dir.to_owned() });
+                }
+                // A flock has no deadline of its own, and tells nobody when it is free.
+                Err(Errno::WOULDBLOCK) => thread::park_timeout(LOOK_EVERY),
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(failed("lock", dir)(error)),
             }
         }
-        Err(RuntimeDirError::Busy { path: dir.to_owned() })
     }
 }
 
@@ -45,5 +51,5 @@ impl Drop for Gate {
     }
 }
 
-const PAUSE: Duration = Duration::from_millis(2);
-const ATTEMPTS_MAX: u32 = 1500;
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_secs(3);

@@ -1,3 +1,5 @@
+//! Children of this test program, and what they were given.
+
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -6,7 +8,7 @@ use crate::packet::Socket;
 use crate::process::{Liveness, Signalled, adopt_inherited};
 
 const SOON: Duration = Duration::from_secs(60);
-/// Makes the ignored test below act as the child, and names the number of its socket.
+/// Makes the test `child` act as the child, and names the number of its socket.
 const CHILD_VARIABLE: &str = "WEFT_TEST_CHILD_SOCKET";
 const SOCKET: RawFd = 3;
 const PIPE: RawFd = 7;
@@ -16,7 +18,6 @@ fn child_half(socket_number: RawFd) -> Spawn {
     Spawn::own_program()
         .arg("--exact")
         .arg("process::spawn::tests::child")
-        .arg("--ignored")
         .env(CHILD_VARIABLE, socket_number.to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -35,8 +36,8 @@ fn open_numbers() -> Vec<RawFd> {
     numbers
 }
 
+/// The child's half of the other tests; nothing to do otherwise.
 #[test]
-#[ignore = "the child's half of the other tests"]
 fn child() {
     let Some(number) = std::env::var_os(CHILD_VARIABLE) else {
         return;
