@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::packet::Packet;
+
 /// The bytes of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload(pub Vec<u8>);
@@ -148,6 +150,19 @@ pub struct TakenMessage {
     pub payload: Payload,
 }
 
+impl TakenMessage {
+    /// What the messages of one reply may take of its packet; the rest is for the names around
+    /// them, on the link and on the control socket.
+    pub(super) const REPLY_LEN_MAX: usize = Packet::MAX_LEN - 1024;
+
+    /// The most that a message of `len` bytes takes of a packet.
+    pub(super) const fn encoded_len_max(len: usize) -> usize {
+        /// The names of the fields and the largest numbers.
+        const NAMES_LEN: usize = 96;
+        NAMES_LEN + 4 * len.div_ceil(3)
+    }
+}
+
 /// Why a node does not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refused {
@@ -265,18 +280,19 @@ mod tests {
     fn the_largest_request_and_reply_fit_into_packets() {
         let messages = vec![payload(); MESSAGES_MAX];
         let what = Want::Put { to: u16::MAX, messages, timeout_ms: u64::MAX };
-        let request = serde_json::to_vec(&Request { id: u64::MAX, what }).unwrap();
-        let message = TakenMessage {
-            from: u16::MAX,
-            sequence: u32::MAX,
-            receipt: u64::MAX,
-            payload: payload(),
-        };
-        let what = Outcome::Taken(vec![message; MESSAGES_MAX]);
-        let reply = serde_json::to_vec(&Reply { id: u64::MAX, what }).unwrap();
-        for len in [request.len(), reply.len()] {
-            // The link adds the client's number.
-            assert!(len + 64 < crate::packet::Packet::MAX_LEN, "{len} bytes");
+        let json = serde_json::to_vec(&Request { id: u64::MAX, what }).unwrap();
+        assert!(json.len() < Packet::MAX_LEN, "{} bytes", json.len());
+    }
+
+    #[test]
+    fn a_taken_message_is_no_longer_than_is_reckoned() {
+        for len in [0, 1, 2, 3, 64, 4000] {
+            let payload = Payload(vec![255; len]);
+            let (from, sequence, receipt) = (u16::MAX, u32::MAX, u64::MAX);
+            let message = TakenMessage { from, sequence, receipt, payload };
+            let json = serde_json::to_vec(&message).unwrap();
+            // And the comma behind it.
+            assert!(json.len() < TakenMessage::encoded_len_max(len), "{len}: {}", json.len());
         }
     }
 }

@@ -9,7 +9,7 @@ use weft_core::mailbox::Receipt;
 use weft_core::time::Instant;
 
 use super::NodeEndpoint;
-use super::control::{MESSAGES_MAX, Outcome, PAYLOAD_LEN_MAX, Payload, Refused, TakenMessage};
+use super::control::{MESSAGES_MAX, Outcome, Payload, Refused, TakenMessage};
 use super::link::Ticket;
 use super::puts::Answer;
 
@@ -93,12 +93,12 @@ impl Takes {
 
 /// Takes up to `max` messages, as many as one reply can carry.
 fn take(endpoint: &mut NodeEndpoint, max: usize, now_ns: u64) -> Vec<TakenMessage> {
-    let room = PAYLOAD_LEN_MAX - usize::from(endpoint.message_len());
+    let longest = TakenMessage::encoded_len_max(usize::from(endpoint.message_len()));
     let mut taken = Vec::new();
     let mut len = 0;
-    while taken.len() < max.min(MESSAGES_MAX) && len <= room {
+    while taken.len() < max.min(MESSAGES_MAX) && len + longest <= TakenMessage::REPLY_LEN_MAX {
         let Some(message) = endpoint.take(Instant(now_ns)) else { break };
-        len += message.payload.len();
+        len += TakenMessage::encoded_len_max(message.payload.len());
         taken.push(TakenMessage {
             from: message.sender.0,
             sequence: message.sequence,
