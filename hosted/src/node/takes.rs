@@ -41,12 +41,12 @@ impl Takes {
         None
     }
 
-    /// Serves the line from what has landed.
+    /// Serves the line from what has landed; who has waited long enough gets nothing.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         let mut answers = Vec::new();
         while let Some(job) = self.line.front() {
             let taken = take(endpoint, job.max, now_ns);
-            if taken.is_empty() && now_ns < job.deadline_ns {
+            if taken.is_empty() {
                 break;
             }
             let held = self.held.entry(job.ticket.client).or_default();
@@ -54,6 +54,13 @@ impl Takes {
             answers.push((job.ticket, Outcome::Taken(taken)));
             self.line.pop_front();
         }
+        self.line.retain(|job| {
+            let waits = now_ns < job.deadline_ns;
+            if !waits {
+                answers.push((job.ticket, Outcome::Taken(Vec::new())));
+            }
+            waits
+        });
         answers
     }
 
@@ -85,9 +92,9 @@ impl Takes {
         }
     }
 
-    /// When the first in line gives up.
+    /// When the next one in line gives up.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.line.front().map(|job| job.deadline_ns)
+        self.line.iter().map(|job| job.deadline_ns).min()
     }
 }
 
