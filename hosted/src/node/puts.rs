@@ -1,13 +1,14 @@
 //! Puts that clients wait for: one at a time for each owner, the others in line behind it.
 //!
 //! A full mailbox is tried again, at first at once, then after pauses that double up to a
-//! millisecond, until the client's deadline; the reply says how far the put came and why no
-//! further. What is refused is still the client's: nothing is half put but for the messages
-//! counted as `unknown`, whose write was under way when the owner was lost.
+//! millisecond, until the client's deadline, but at least once; the reply says how far the put
+//! came and why no further. What is refused is still the client's: nothing is half put but for
+//! the messages counted as `unknown`, whose write was under way when the owner was lost.
 
 use std::collections::VecDeque;
 
 use weft_core::endpoint::{Event, PutError};
+use weft_core::fabric::PostError;
 use weft_core::ids::Peer;
 use weft_core::mailbox::StageError;
 
@@ -30,17 +31,28 @@ pub(super) struct PutJob {
     retry_at_ns: u64,
     pause_ns: u64,
     under_way: bool,
+    /// What kept the last attempt from going through.
+    obstacle: Option<Stopped>,
 }
 
 impl PutJob {
     pub(super) fn new(ticket: Ticket, messages: Vec<Payload>, deadline_ns: u64) -> Self {
         let outcome = PutOutcome::default();
-        let (retry_at_ns, pause_ns, under_way) = (0, PAUSE_NS_MIN, false);
-        Self { ticket, messages, deadline_ns, outcome, retry_at_ns, pause_ns, under_way }
+        Self {
+            ticket,
+            messages,
+            deadline_ns,
+            outcome,
+            retry_at_ns: 0,
+            pause_ns: PAUSE_NS_MIN,
+            under_way: false,
+            obstacle: None,
+        }
     }
 
-    fn pause(&mut self, now_ns: u64) {
+    fn pause(&mut self, now_ns: u64, obstacle: Stopped) {
         self.under_way = false;
+        self.obstacle = Some(obstacle);
         self.retry_at_ns = now_ns + self.pause_ns;
         self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS_MAX);
     }
@@ -78,10 +90,13 @@ impl Puts {
     pub(super) fn forget(&mut self, client: u64) {
         for line in &mut self.lines {
             let mut first = true;
-            line.retain(|job| {
-                // The one at the head may have staged messages; it ends by itself.
-                let kept = std::mem::take(&mut first) || job.ticket.client != client;
-                kept
+            line.retain_mut(|job| {
+                let (head, its) = (std::mem::take(&mut first), job.ticket.client == client);
+                if head && its {
+                    // It may have staged messages, so it ends by itself, at the next obstacle.
+                    job.deadline_ns = 0;
+                }
+                head || !its
             });
         }
     }
@@ -99,6 +114,7 @@ impl Puts {
                     }
                 }
             }
+            answers.extend(give_up_waiting(line, now_ns));
         }
         answers
     }
@@ -124,13 +140,16 @@ impl Puts {
             Event::Put { count, .. } => {
                 job.outcome.put += count as usize;
                 job.under_way = false;
+                job.obstacle = None;
                 job.pause_ns = PAUSE_NS_MIN;
             }
             Event::Full { .. } => {
                 job.outcome.full += 1;
-                job.pause(now_ns);
+                job.pause(now_ns, Stopped::Full);
             }
-            Event::TicketUnknown { .. } | Event::Lost { unknown: 0, .. } => job.pause(now_ns),
+            Event::TicketUnknown { .. } | Event::Lost { unknown: 0, .. } => {
+                job.pause(now_ns, Stopped::Unreachable);
+            }
             Event::Lost { unknown, .. } => {
                 job.outcome.unknown = unknown as usize;
                 job.outcome.stopped = Some(Stopped::Unreachable);
@@ -154,18 +173,34 @@ enum Progress {
     Ended,
 }
 
+/// Ends the puts behind the head whose time is over; what holds up the head holds them up.
+fn give_up_waiting(line: &mut VecDeque<PutJob>, now_ns: u64) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    let Some(obstacle) = line.front().and_then(|head| head.obstacle) else { return answers };
+    let mut first = true;
+    line.retain(|job| {
+        let waits = std::mem::take(&mut first) || now_ns < job.deadline_ns;
+        if !waits {
+            let outcome = PutOutcome { stopped: Some(obstacle), ..job.outcome };
+            answers.push((job.ticket, Outcome::Put(outcome)));
+        }
+        waits
+    });
+    answers
+}
+
 /// Stages and flushes what it can of the put at the head of a line.
 fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64) -> Progress {
     if job.under_way || now_ns < job.retry_at_ns {
         return Progress::Waiting;
     }
-    let staged = endpoint.outbox(to).map_or(0, |outbox| outbox.staged() as usize);
-    if now_ns >= job.deadline_ns && (staged > 0 || job.outcome.put < job.messages.len()) {
-        let full = job.outcome.full > 0 && endpoint.admitted().contains(to);
-        job.outcome.stopped = Some(if full { Stopped::Full } else { Stopped::Unreachable });
+    // Whatever its deadline, a put is tried once, and goes on while nothing is in its way.
+    if job.obstacle.is_some() && now_ns >= job.deadline_ns {
+        job.outcome.stopped = job.obstacle;
         discard(endpoint, to);
         return Progress::Ended;
     }
+    let staged = endpoint.outbox(to).map_or(0, |outbox| outbox.staged() as usize);
     for message in job.messages.iter().skip(job.outcome.put + staged) {
         match endpoint.stage(to, 0, &message.0) {
             Ok(()) => {}
@@ -186,8 +221,9 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
     }
     match endpoint.flush(to) {
         Ok(()) => job.under_way = true,
-        // Nobody there, or the queue is full: later.
-        Err(_) => job.pause(now_ns),
+        Err(PutError::Post(PostError::Gone)) => job.pause(now_ns, Stopped::Unreachable),
+        // The own queue is full.
+        Err(_) => job.pause(now_ns, Stopped::Full),
     }
     Progress::Waiting
 }
