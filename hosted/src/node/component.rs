@@ -141,19 +141,15 @@ impl Component {
     fn pass(&mut self) -> Result<Flow, NodeError> {
         let now_ns = now_ns();
         let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
-        while let Some(event) = self.endpoint.poll_event() {
-            let ended = self.puts.handle_event(&mut self.endpoint, event, now_ns);
-            if let Some((ticket, what)) = ended {
-                self.answer(ticket, what)?;
-            }
-            progress = true;
-        }
+        progress |= self.drain_events(now_ns)?;
         match self.inbox.try_recv() {
             Ok((word, fds)) => {
                 progress = true;
                 if self.handle(word, fds, now_ns)? == Flow::End {
                     return Ok(Flow::End);
                 }
+                // A fence ends the put that was under way.
+                self.drain_events(now_ns)?;
             }
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(Flow::End),
@@ -170,6 +166,19 @@ impl Component {
             progress = true;
         }
         Ok(if progress { Flow::Progress } else { Flow::Idle })
+    }
+
+    /// Takes in what became of puts; whether there was anything.
+    fn drain_events(&mut self, now_ns: u64) -> Result<bool, NodeError> {
+        let mut drained = false;
+        while let Some(event) = self.endpoint.poll_event() {
+            drained = true;
+            let ended = self.puts.handle_event(&mut self.endpoint, event, now_ns);
+            if let Some((ticket, what)) = ended {
+                self.answer(ticket, what)?;
+            }
+        }
+        Ok(drained)
     }
 
     /// How long the loop may sleep.
