@@ -223,10 +223,16 @@ impl Component {
     ) -> Result<(), NodeError> {
         let process = fds.pop().ok_or(NodeError::Link("a peer without a process"))?;
         let process = Pidfd::from_fd(process)?;
-        let memory = RemoteMemory::map(self.plan.layout(), self.endpoint.me(), &Grant(fds))?;
-        if self.fence(peer)? == Fenced::No {
-            return Ok(());
-        }
+        self.fence(peer)?;
+        let memory = RemoteMemory::map(self.plan.layout(), self.endpoint.me(), &Grant(fds));
+        let memory = match memory {
+            Ok(memory) => memory,
+            // Its fault, not ours: it stays outside.
+            Err(error) => {
+                let error = error.to_string();
+                return self.tell(&FromComponent::Unmappable { peer: peer.0, error });
+            }
+        };
         self.endpoint.fabric().connect(peer, memory, Some(process));
         self.endpoint
             .admit(peer, incarnation)

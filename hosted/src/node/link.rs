@@ -46,6 +46,8 @@ pub(super) enum FromComponent {
     Joined { peer: u16, incarnation: u32 },
     /// The answer to a request.
     Reply { ticket: Ticket, what: Outcome },
+    /// A peer is not admitted: what it granted is not the memory of a node.
+    Unmappable { peer: u16, error: String },
     /// A peer could not be fenced: its process does not die.
     StillReaching { peer: u16 },
 }

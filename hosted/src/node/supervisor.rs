@@ -285,6 +285,9 @@ impl Supervisor {
                 self.note_recovery();
             }
             FromComponent::Reply { ticket, what } => self.clients.finish(ticket, what),
+            FromComponent::Unmappable { peer, error } => {
+                tracing::error!(peer, error, "what a peer granted is no node's memory");
+            }
             FromComponent::StillReaching { peer } => {
                 tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
             }
