@@ -188,10 +188,11 @@ impl Supervisor {
             cluster: self.cluster.to_toml(),
         };
         let grant = self.memory.grant_owner()?;
-        link.send(&start, &grant.borrow(), LINK_TIMEOUT)?;
         event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.component = Some(Component { incarnation, spawned, link, ready: false });
+        // One that was killed before it could listen is started again, like any other.
+        self.tell(&start, &grant.borrow());
         Ok(())
     }
 
