@@ -9,7 +9,7 @@ mod event;
 mod lives;
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Tidings, VERSION};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
-use crate::packet::Socket;
+use crate::packet::{PacketError, Socket};
 use crate::process::{Spawn, Spawned};
 use crate::runtime_dir::ClusterDir;
 use crate::shm::NodeMemory;
@@ -83,7 +83,7 @@ struct Supervisor {
     lives: Lives,
     clients: Clients,
     /// Requests that came while no component was ready.
-    parked: VecDeque<(Ticket, Want)>,
+    parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
     given_up: bool,
     lost_at_ns: Option<u64>,
@@ -269,10 +269,7 @@ impl Supervisor {
         let word = ToComponent::Connect { peer: peer.0, incarnation: life.incarnation.0 };
         let mut fds = grant.borrow();
         fds.push(life.process.as_fd());
-        let Some(component) = &self.component else { return };
-        if let Err(error) = component.link.send(&word, &fds, LINK_TIMEOUT) {
-            tracing::warn!(%error, peer = peer.0, "the component cannot be told of a peer");
-        }
+        self.tell(&word, &fds);
     }
 
     fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
@@ -307,8 +304,8 @@ impl Supervisor {
         for peer in self.lives.alive() {
             self.connect(peer);
         }
-        for (ticket, what) in std::mem::take(&mut self.parked) {
-            self.forward(ticket, what);
+        for (ticket, word) in std::mem::take(&mut self.parked) {
+            self.forward(ticket, word);
         }
         self.note_recovery();
     }
@@ -349,38 +346,51 @@ impl Supervisor {
                 self.clients.reply(client, &Reply { id, what });
             }
             Want::Put { .. } | Want::Take { .. } | Want::Release { .. } | Want::Status => {
-                self.forward(ticket, what);
+                self.forward(ticket, ToComponent::Request { ticket, what });
             }
         }
         Flow::On
     }
 
     /// Hands a request to the component, or parks it until there is one.
-    fn forward(&mut self, ticket: Ticket, what: Want) {
-        let refused = match &self.component {
+    fn forward(&mut self, ticket: Ticket, word: ToComponent) {
+        let is_ready = self.component.as_ref().is_some_and(|component| component.ready);
+        let refused = match is_ready.then(|| self.send(&word, &[])) {
             _ if self.given_up => Refused::GivenUp,
-            Some(component) if component.ready => {
-                self.clients.begin(ticket, matches!(what, Want::Status).then(|| self.status()));
-                self.tell(&ToComponent::Request { ticket, what }, &[]);
+            Some(Ok(())) => {
+                let asks = matches!(word, ToComponent::Request { what: Want::Status, .. });
+                self.clients.begin(ticket, asks.then(|| self.status()));
                 return;
             }
-            Some(_) | None if self.parked.len() < PARKED_MAX => {
+            Some(Err(error @ PacketError::TooLong { .. })) => Refused::Malformed(error.to_string()),
+            // Not sent, so nothing of it was begun.
+            Some(Err(_)) | None if self.parked.len() < PARKED_MAX => {
                 self.clients.park(ticket);
-                self.parked.push_back((ticket, what));
+                self.parked.push_back((ticket, word));
                 return;
             }
-            Some(_) | None => Refused::Busy,
+            Some(Err(_)) | None => Refused::Busy,
         };
         let what = Outcome::Refused(refused);
         self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
     }
 
-    fn tell(&self, word: &ToComponent, fds: &[std::os::fd::BorrowedFd<'_>]) {
-        let Some(component) = &self.component else { return };
-        // A component that does not listen is one that has ended or will be killed.
-        if let Err(error) = component.link.send(word, fds, LINK_TIMEOUT) {
+    fn tell(&self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
+        if let Err(error) = self.send(word, fds) {
             tracing::debug!(%error, "the component does not listen");
         }
+    }
+
+    /// Sends `word` to the component. One that leaves its link full hangs, and is killed.
+    fn send(&self, word: &ToComponent, fds: &[BorrowedFd<'_>]) -> Result<(), PacketError> {
+        let component = self.component.as_ref().ok_or(PacketError::Closed)?;
+        let sent = component.link.send(word, fds, LINK_TIMEOUT);
+        if matches!(sent, Err(PacketError::TimedOut { .. })) {
+            tracing::error!(rank = self.rank, "the component hangs, and is killed");
+            // One that is dead by now is what was wanted.
+            let _ = component.spawned.pidfd.kill();
+        }
+        sent
     }
 
     fn state(&self) -> NodeState {
