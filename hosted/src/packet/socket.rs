@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-    connect, recvmsg, sendmsg, socket_with, socketpair,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
+    SocketType, connect, recvmsg, sendmsg, shutdown, socket_with, socketpair,
 };
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -195,6 +195,13 @@ impl Socket {
         } else {
             Err(PacketError::ForeignUser { peer_uid, own_uid })
         }
+    }
+
+    /// Ends the connection for every handle on it, here and at the peer. What has arrived can
+    /// still be received; after it comes [`PacketError::Closed`].
+    pub fn shut_down(&self) {
+        // Fails only on a connection that has ended.
+        let _ = shutdown(&self.fd, Shutdown::Both);
     }
 
     /// A second handle on the same connection, which ends when the last one is dropped.

@@ -139,6 +139,19 @@ fn last_words_arrive_before_the_end_even_after_a_reset() {
 }
 
 #[test]
+fn shut_down_connection_ends_for_every_handle_after_what_has_arrived() {
+    let (left, right) = Socket::pair().unwrap();
+    let second = right.try_clone().unwrap();
+    left.send(&greeting(), &[], SOON).unwrap();
+    right.shut_down();
+    let (value, _): (Greeting, _) = second.recv(SOON).unwrap();
+    assert_eq!(value, greeting());
+    assert!(matches!(second.recv::<Greeting>(SOON), Err(PacketError::Closed)));
+    assert!(matches!(left.recv::<Greeting>(SOON), Err(PacketError::Closed)));
+    assert!(matches!(left.send(&greeting(), &[], SOON), Err(PacketError::Closed)));
+}
+
+#[test]
 fn silence_times_out_and_takes_nothing() {
     let (left, right) = Socket::pair().unwrap();
     let error = right.recv::<u8>(Duration::from_millis(2)).unwrap_err();

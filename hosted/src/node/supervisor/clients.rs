@@ -116,11 +116,13 @@ impl Clients {
         }
     }
 
-    /// Replies to a client; one that does not read is dropped.
+    /// Replies to a client; one that does not read is cut off. The thread that hears it then
+    /// says that it has left, so that what it holds goes back.
     pub(super) fn reply(&mut self, client: u64, reply: &Reply) {
         let Some(socket) = self.sockets.get(&client) else { return };
         if let Err(error) = socket.send(reply, &[], SEND_TIMEOUT) {
             tracing::debug!(%error, client, "a client does not read");
+            socket.shut_down();
             self.remove(client);
         }
     }
