@@ -222,7 +222,11 @@ impl Client {
         let unreachable = |source| ClientError::Unreachable { rank, source };
         self.requests += 1;
         let request = Request { id: self.requests, what };
-        self.socket.send(&request, &[], SLACK).map_err(unreachable)?;
+        match self.socket.send(&request, &[], SLACK) {
+            // It may have said why before it closed.
+            Ok(()) | Err(PacketError::Closed) => {}
+            Err(error) => return Err(unreachable(error)),
+        }
         let deadline = Deadline::after(timeout.saturating_add(SLACK));
         loop {
             let (reply, _) =

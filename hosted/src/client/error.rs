@@ -58,7 +58,7 @@ impl fmt::Display for ClientError {
                 Refused::GivenUp => {
                     write!(f, "the component of node {rank} failed too often and was given up")
                 }
-                Refused::Busy => write!(f, "node {rank} has too many requests waiting"),
+                Refused::Busy => write!(f, "node {rank} has too many clients or requests"),
                 Refused::TimedOut => write!(f, "node {rank} was not ready in time"),
                 Refused::OutOfRange { rank, nodes } => {
                     write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
@@ -116,7 +116,7 @@ impl Explain for ClientError {
                      raise `restart.max` in its file"
                         .to_owned()
                 }
-                Refused::Busy => "send fewer requests at a time".to_owned(),
+                Refused::Busy => "wait for some of them to end, and try again".to_owned(),
                 Refused::TimedOut => "see what is missing with `weft status`".to_owned(),
                 Refused::OutOfRange { nodes, .. } => {
                     format!("use a rank from 0 to {}", nodes - 1)

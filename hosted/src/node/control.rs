@@ -170,7 +170,7 @@ pub enum Refused {
     ComponentLost,
     /// The component failed too often and is not started again.
     GivenUp,
-    /// Too many requests are waiting.
+    /// Too many clients are connected, or too many requests are waiting.
     Busy,
     /// The time was over.
     TimedOut,

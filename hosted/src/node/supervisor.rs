@@ -327,6 +327,10 @@ impl Supervisor {
                 self.clients.reply(client, &Reply { id, what: Outcome::Done });
                 return Flow::End;
             }
+            _ if self.clients.are_busy() => {
+                let what = Outcome::Refused(Refused::Busy);
+                self.clients.reply(client, &Reply { id, what });
+            }
             Want::Kill => {
                 let killed =
                     self.component.as_ref().map(|component| component.spawned.pidfd.kill());

@@ -12,6 +12,9 @@ use crate::packet::Socket;
 /// How long a client may leave its socket full before it is dropped.
 const SEND_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// Open requests at a time, of all clients.
+const OPEN_MAX: usize = 4096;
+
 /// An open request.
 enum Open {
     /// It waits for a component to be ready.
@@ -54,6 +57,11 @@ impl Clients {
     pub(super) fn remove(&mut self, client: u64) {
         self.sockets.remove(&client);
         self.open.retain(|ticket, _| ticket.client != client);
+    }
+
+    /// Whether no more requests are taken on.
+    pub(super) fn are_busy(&self) -> bool {
+        self.open.len() >= OPEN_MAX
     }
 
     /// Notes that a request waits for a component.

@@ -1,7 +1,7 @@
 //! What happens to a supervisor, and the threads that notice it.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
@@ -12,10 +12,13 @@ use weft_core::ids::Incarnation;
 
 use crate::bootstrap::Tidings;
 use crate::node::NodeError;
-use crate::node::control::Request;
+use crate::node::control::{Outcome, Refused, Reply, Request};
 use crate::node::link::FromComponent;
 use crate::packet::{Listener, PacketError, Socket};
 use crate::process::Pidfd;
+
+/// Clients at a time: each costs a thread and two descriptors.
+const CLIENTS_MAX: usize = 128;
 
 /// Something to act on.
 pub(super) enum Event {
@@ -55,9 +58,9 @@ pub(super) fn listen_for_clients(path: &Path, events: SyncSender<Event>) -> Resu
     // A node that returns finds the socket of its former self; nobody listens there.
     let _ = std::fs::remove_file(path);
     let listener = Listener::bind(path)?;
-    let next = AtomicU64::new(1);
+    let connected = Arc::new(());
     thread::spawn(move || {
-        loop {
+        for client in 1.. {
             let socket = match listener.accept(Duration::MAX) {
                 Ok(socket) if socket.authorize_same_user().is_ok() => socket,
                 Ok(_) | Err(PacketError::TimedOut { .. }) => continue,
@@ -67,9 +70,17 @@ pub(super) fn listen_for_clients(path: &Path, events: SyncSender<Event>) -> Resu
                     continue;
                 }
             };
-            let client = next.fetch_add(1, Ordering::Relaxed);
-            let events = events.clone();
-            thread::spawn(move || read_client(client, socket, &events));
+            if Arc::strong_count(&connected) > CLIENTS_MAX {
+                let busy = Reply { id: 0, what: Outcome::Refused(Refused::Busy) };
+                // It is told in any case, by the end of the connection.
+                let _ = socket.send(&busy, &[], Duration::ZERO);
+                continue;
+            }
+            let (events, counted) = (events.clone(), Arc::clone(&connected));
+            thread::spawn(move || {
+                read_client(client, socket, &events);
+                drop(counted);
+            });
         }
     });
     Ok(())
