@@ -83,6 +83,19 @@ struct Session {
     socket: Socket,
 }
 
+impl Audience {
+    /// Tells every peer. A session with one that cannot be told is ended, at both ends: the next
+    /// one begins with what it has missed.
+    fn tell(&self, word: impl Fn(&Socket) -> Result<(), PacketError>) {
+        for (peer, session) in &self.peers {
+            if let Err(error) = word(&session.socket) {
+                tracing::debug!(%error, peer = peer.0, "a peer cannot be told");
+                session.socket.shut_down();
+            }
+        }
+    }
+}
+
 impl LocalBootstrap {
     /// Begins to meet the other nodes of `hello`'s cluster in `dir`; what is learned goes to
     /// `sink`, from several threads.
@@ -124,14 +137,13 @@ impl LocalBootstrap {
 impl Bootstrap for LocalBootstrap {
     fn announce(&mut self, life: Life) {
         let mut audience = self.shared.audience();
-        // A peer that cannot be told is parted from by the thread that reads it.
-        audience.peers.retain(|_, peer| session::tell_alive(&peer.socket, &life).is_ok());
+        audience.tell(|socket| session::tell_alive(socket, &life));
         audience.life = Some(life);
     }
 
     fn retract(&mut self, incarnation: Incarnation) {
         let mut audience = self.shared.audience();
-        audience.peers.retain(|_, peer| session::tell_dead(&peer.socket, incarnation).is_ok());
+        audience.tell(|socket| session::tell_dead(socket, incarnation));
         audience.life = None;
     }
 }
@@ -227,10 +239,12 @@ impl Shared {
         let mut audience = self.audience();
         audience.sessions += 1;
         let number = audience.sessions;
-        let told = audience.life.as_ref().map(|life| session::tell_alive(&socket, life));
-        if !matches!(told, Some(Err(_))) {
-            audience.peers.insert(peer, Session { number, socket });
+        if let Some(life) = &audience.life
+            && session::tell_alive(&socket, life).is_err()
+        {
+            socket.shut_down();
         }
+        audience.peers.insert(peer, Session { number, socket });
         number
     }
 
