@@ -14,7 +14,7 @@ use std::time::Duration;
 use weft_core::fabric::Layout;
 use weft_core::ids::{Incarnation, Peer};
 
-use super::hello::Hello;
+use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
 use super::{Bootstrap, Life, News, Tidings};
 use crate::packet::{Listener, PacketError, Socket};
@@ -184,7 +184,14 @@ impl Shared {
     }
 
     fn receive(&self, socket: Socket) {
-        let met = session::answer(&socket, &self.hello, self.nodes(), |peer| Ok(self.grant(peer)));
+        let grant = |peer: Peer| {
+            // Nodes of lower ranks are called and do not call; one that is met does not call again.
+            if peer.0 < self.hello.rank || self.audience().peers.contains_key(&peer) {
+                return Err(Refusal::Rank { rank: peer.0 });
+            }
+            Ok(self.grant(peer))
+        };
+        let met = session::answer(&socket, &self.hello, self.nodes(), grant);
         self.attend(socket, met);
     }
 
@@ -193,6 +200,10 @@ impl Shared {
             if let Ok(socket) = Socket::connect(path, LOOK_EVERY) {
                 let grant = self.grant(peer);
                 let met = session::greet(&socket, &self.hello, self.nodes(), &grant);
+                let met = met.and_then(|met| match met {
+                    (Peer(rank), _) if rank != peer.0 => Err(Refusal::Rank { rank }.into()),
+                    met => Ok(met),
+                });
                 self.attend(socket, met);
             }
             thread::park_timeout(CALL_EVERY);
@@ -217,7 +228,8 @@ impl Shared {
             }
         };
         let Ok(speaking) = socket.try_clone() else { return };
-        let session = self.join(peer, speaking);
+        // Of two who called in one name at once, the second one.
+        let Some(session) = self.join(peer, speaking) else { return };
         let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
         tell(News::Met(grant));
         while !self.is_over() {
@@ -235,8 +247,11 @@ impl Shared {
     }
 
     /// Tells `peer` of the own life, now and from now on; numbers the session.
-    fn join(&self, peer: Peer, socket: Socket) -> u64 {
+    fn join(&self, peer: Peer, socket: Socket) -> Option<u64> {
         let mut audience = self.audience();
+        if audience.peers.contains_key(&peer) {
+            return None;
+        }
         audience.sessions += 1;
         let number = audience.sessions;
         if let Some(life) = &audience.life
@@ -245,7 +260,7 @@ impl Shared {
             socket.shut_down();
         }
         audience.peers.insert(peer, Session { number, socket });
-        number
+        Some(number)
     }
 
     fn leave(&self, peer: Peer, session: u64) {

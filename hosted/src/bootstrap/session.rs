@@ -49,6 +49,12 @@ impl From<PacketError> for SessionError {
     }
 }
 
+impl From<Refusal> for SessionError {
+    fn from(reason: Refusal) -> Self {
+        Self::Refused(reason)
+    }
+}
+
 /// Says hello to `peer` and takes its answer.
 pub(super) fn greet(
     socket: &Socket,

@@ -21,6 +21,11 @@ pub enum NodeError {
         /// How many nodes there are.
         nodes: usize,
     },
+    /// Another process is this node of the cluster.
+    RankTaken {
+        /// Which node.
+        rank: u16,
+    },
     /// No memory layout follows from the cluster file.
     Plan(String),
     /// The node's memory could not be made or mapped.
@@ -49,6 +54,7 @@ impl fmt::Display for NodeError {
             Self::OutOfRange { rank, nodes } => {
                 write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
             }
+            Self::RankTaken { rank } => write!(f, "node {rank} of the cluster runs already"),
             Self::Plan(reason) => write!(f, "no memory layout: {reason}"),
             Self::Memory(error) => write!(f, "memory of the node: {error}"),
             Self::Bell(error) => write!(f, "waiting: {error}"),
@@ -66,7 +72,9 @@ impl fmt::Display for NodeError {
 impl std::error::Error for NodeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::OutOfRange { .. } | Self::Plan(_) | Self::Link(_) => None,
+            Self::OutOfRange { .. } | Self::RankTaken { .. } | Self::Plan(_) | Self::Link(_) => {
+                None
+            }
             Self::Memory(error) => Some(error),
             Self::Bell(error) => Some(error),
             Self::Packet(error) => Some(error),
@@ -81,7 +89,7 @@ impl std::error::Error for NodeError {
 impl Explain for NodeError {
     fn code(&self) -> Code {
         match self {
-            Self::OutOfRange { .. } => Code::NodeOutOfRange,
+            Self::OutOfRange { .. } | Self::RankTaken { .. } => Code::NodeOutOfRange,
             Self::Plan(_) => Code::ClusterFile,
             Self::Memory(_) => Code::Memory,
             Self::Directory(error) => error.code(),
@@ -94,6 +102,7 @@ impl Explain for NodeError {
     fn cure(&self) -> String {
         match self {
             Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
+            Self::RankTaken { .. } => "start each rank below `nodes` exactly once".to_owned(),
             Self::Plan(_) => "make the sizes in the cluster file smaller".to_owned(),
             Self::Memory(_) => {
                 "free memory, or lower `nodes`, `mailbox.slots` or `mailbox.message_len`; \

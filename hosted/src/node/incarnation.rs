@@ -1,31 +1,39 @@
 //! Which life of the node comes next, remembered across supervisors.
 //!
 //! The number lies in the cluster's directory, so a node that is started again in a running
-//! cluster does not repeat an incarnation its peers have fenced.
+//! cluster does not repeat an incarnation its peers have fenced. Its file is locked for as long
+//! as the supervisor lives, so that no node is run twice.
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
+use rustix::fs::{FlockOperation, flock};
 use weft_core::ids::Incarnation;
 
 /// Gives out the incarnations of one node.
 #[derive(Debug)]
 pub(super) struct Incarnations {
-    file: PathBuf,
+    file: File,
     last: Incarnation,
 }
 
 impl Incarnations {
-    /// Goes on after the last one noted in `file`, which may be absent.
-    pub(super) fn open(file: PathBuf) -> io::Result<Self> {
-        let last = match fs::read_to_string(&file) {
-            Ok(text) => text.trim().parse().map_err(|_| {
-                let path = file.display();
+    /// Goes on after the last one noted in the file at `path`, which may be absent. That another
+    /// supervisor has it is [`io::ErrorKind::WouldBlock`].
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut open = OpenOptions::new();
+        let mut file = open.read(true).write(true).create(true).truncate(false).open(path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let last = match text.trim() {
+            "" => 0,
+            number => number.parse().map_err(|_| {
+                let path = path.display();
                 io::Error::new(io::ErrorKind::InvalidData, format!("{path} holds no number"))
             })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(error),
         };
         Ok(Self { file, last: Incarnation(last) })
     }
@@ -33,9 +41,8 @@ impl Incarnations {
     /// The next life; noted before it is used.
     pub(super) fn next(&mut self) -> io::Result<Incarnation> {
         let next = self.last.next();
-        let draft = self.file.with_extension("incarnation.new");
-        fs::write(&draft, format!("{next}\n"))?;
-        fs::rename(&draft, &self.file)?;
+        // Always as long, and in one call: no kill leaves half a number.
+        self.file.write_all_at(format!("{:010}\n", next.0).as_bytes(), 0)?;
         self.last = next;
         Ok(next)
     }
@@ -47,13 +54,16 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn a_later_supervisor_goes_on_counting() {
+    fn a_later_supervisor_goes_on_counting_and_not_beside_the_first() {
         let scratch = Scratch::new();
         let file = scratch.path().join("node-0.incarnation");
-        let mut first = Incarnations::open(file.clone()).unwrap();
+        let mut first = Incarnations::open(&file).unwrap();
         assert_eq!(first.next().unwrap(), Incarnation(1));
         assert_eq!(first.next().unwrap(), Incarnation(2));
-        let mut second = Incarnations::open(file).unwrap();
+        let refused = Incarnations::open(&file).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        let mut second = Incarnations::open(&file).unwrap();
         assert_eq!(second.next().unwrap(), Incarnation(3));
     }
 
@@ -61,8 +71,8 @@ mod tests {
     fn a_damaged_note_is_refused() {
         let scratch = Scratch::new();
         let file = scratch.path().join("node-0.incarnation");
-        fs::write(&file, "seven").unwrap();
-        let error = Incarnations::open(file).unwrap_err();
+        std::fs::write(&file, "seven").unwrap();
+        let error = Incarnations::open(&file).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -9,6 +9,7 @@ mod event;
 mod lives;
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -104,6 +105,11 @@ impl Supervisor {
         rank: u16,
         events: SyncSender<Event>,
     ) -> Result<Self, NodeError> {
+        let incarnations = Incarnations::open(&dir.incarnation_file(usize::from(rank)));
+        let incarnations = incarnations.map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => NodeError::RankTaken { rank },
+            _ => NodeError::Incarnation(error),
+        })?;
         let plan = super::plan(cluster)?;
         let name = format!("weft-{}-{rank}", cluster.name);
         let memory = Arc::new(NodeMemory::create(&name, plan.layout())?);
@@ -116,8 +122,6 @@ impl Supervisor {
                 // The main thread is gone only when the process is about to end.
                 let _ = sink.send(Event::Tidings(tidings));
             })?;
-        let incarnations = Incarnations::open(dir.incarnation_file(usize::from(rank)))
-            .map_err(NodeError::Incarnation)?;
         Ok(Self {
             rank,
             memory,
