@@ -7,9 +7,10 @@ use clap::Args;
 
 use super::failure::Failure;
 use crate::cluster::Cluster;
+use crate::explain::Code;
 use crate::node::{self, NodeError};
 use crate::process::adopt_inherited;
-use crate::runtime_dir::RuntimeDir;
+use crate::runtime_dir::{ClusterDir, RuntimeDir};
 
 /// Arguments of `weft node`.
 #[derive(Debug, Args)]
@@ -31,6 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
+        check_same(&cluster, claimed.dir())?;
         claimed.publish(&cluster).map_err(Failure::new)?;
         let ended = node::run_supervisor(&cluster, claimed.dir(), arguments.rank);
         claimed.remove().map_err(Failure::new)?;
@@ -40,4 +42,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let _lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
     let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
     node::run_supervisor(&cluster, &dir, arguments.rank).map_err(Failure::new)
+}
+
+/// Refuses a file that is not the one the other nodes were started with.
+fn check_same(cluster: &Cluster, dir: &ClusterDir) -> Result<(), Failure> {
+    match Cluster::load(&dir.cluster_file()) {
+        Ok(running) if running != *cluster => {
+            let cause = format!("cluster {} runs with another cluster file", cluster.name);
+            let cure = "start every node with the same cluster file";
+            Err(Failure::of(Code::ClusterFile, cause, cure))
+        }
+        // The first node finds none.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
