@@ -20,6 +20,8 @@ use crate::runtime_dir::{ClaimError, ClaimedDir, ClusterDir, RuntimeDir, Runtime
 
 /// Where a node finds the cluster's lock.
 const LOCK_FD: RawFd = 3;
+/// How often a cluster that comes together is asked whether a node has ended meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -163,19 +165,25 @@ impl Launched {
     /// Waits until every node exchanges messages with every other.
     ///
     /// # Errors
-    /// [`LaunchError::Ended`], [`LaunchError::Client`].
+    /// [`LaunchError::Ended`], as soon as a node has; [`LaunchError::Client`].
     pub fn await_running(&mut self, timeout: Duration) -> Result<(), LaunchError> {
         let deadline = Deadline::after(timeout);
-        for rank in self.ranks() {
-            let running = self.connect(rank, deadline.remaining()).and_then(|mut client| {
-                client.await_joined(self.cluster.nodes - 1, deadline.remaining())
-            });
-            if let Err(error) = running {
-                self.check_alive()?;
+        while let Err(error) = self.look(deadline.remaining().min(LOOK_EVERY)) {
+            self.check_alive()?;
+            if deadline.has_passed() {
                 return Err(LaunchError::Client(error));
             }
         }
         Ok(())
+    }
+
+    /// Whether every node exchanges messages with every other by now, or within `patience`.
+    fn look(&self, patience: Duration) -> Result<(), ClientError> {
+        let deadline = Deadline::after(patience);
+        self.ranks().try_for_each(|rank| {
+            let mut client = self.connect(rank, deadline.remaining())?;
+            client.await_joined(self.cluster.nodes - 1, deadline.remaining()).map(drop)
+        })
     }
 
     /// Whether every node's supervisor lives.

@@ -1,7 +1,7 @@
 //! `weft up`: a cluster on this machine.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -13,12 +13,15 @@ use signal_hook::iterator::Signals;
 use super::cluster_choice::name;
 use super::failure::Failure;
 use super::output::Output;
+use crate::clock::Deadline;
 use crate::cluster::Cluster;
 use crate::explain::Code;
-use crate::launch::Launched;
+use crate::launch::{LaunchError, Launched};
 
 /// How long the nodes may take to come together.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a start is asked whether it shall still go on.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `weft up`.
 #[derive(Debug, Args)]
@@ -45,6 +48,13 @@ enum Wake {
     Ended,
 }
 
+/// How a start went.
+#[derive(PartialEq, Eq)]
+enum Start {
+    Running,
+    CalledOff,
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     if arguments.template {
         let template = Cluster::template();
@@ -56,24 +66,40 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
     listen_for_signals(sender.clone())?;
     let mut launched = Launched::start(&cluster).map_err(Failure::new)?;
-    launched.await_running(START_TIMEOUT).map_err(Failure::new)?;
     let (name, nodes) = (cluster.name.as_str(), cluster.nodes);
-    output.say(&format!(
-        "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
-         `weft down --name {name}` or Ctrl-C ends them"
-    ));
-    watch(&launched, &sender)?;
-    let mut alive = nodes;
-    while alive > 0 {
-        match wakes.recv() {
-            Ok(Wake::Ended) => alive -= 1,
-            Ok(Wake::Signal) | Err(_) => break,
+    if await_running(&mut launched, &wakes)? == Start::Running {
+        output.say(&format!(
+            "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
+             `weft down --name {name}` or Ctrl-C ends them"
+        ));
+        watch(&launched, &sender)?;
+        let mut alive = nodes;
+        while alive > 0 {
+            match wakes.recv() {
+                Ok(Wake::Ended) => alive -= 1,
+                Ok(Wake::Signal) | Err(_) => break,
+            }
         }
     }
     launched.stop().map_err(Failure::new)?;
     let object = json!({ "ok": true, "name": name, "nodes": nodes });
     output.finish(&object, &format!("cluster {name}: ended\n"));
     Ok(())
+}
+
+/// Waits for the nodes to come together, or to be told to end before they have.
+fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Start, Failure> {
+    let deadline = Deadline::after(START_TIMEOUT);
+    while wakes.try_recv().is_err() {
+        match launched.await_running(LOOK_EVERY.min(deadline.remaining())) {
+            Ok(()) => return Ok(Start::Running),
+            // By `weft down`, or by a Ctrl-C that this process will hear of in a moment.
+            Err(LaunchError::Ended { status, .. }) if status.success() => break,
+            Err(LaunchError::Client(_)) if !deadline.has_passed() => {}
+            Err(error) => return Err(Failure::new(error)),
+        }
+    }
+    Ok(Start::CalledOff)
 }
 
 /// The cluster of the file and the flags.
