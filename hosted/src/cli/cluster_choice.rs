@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use crate::client::{self, Client};
+use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::explain::Code;
 use crate::runtime_dir::ClusterDir;
@@ -26,23 +27,25 @@ pub(super) struct ClusterChoice {
 pub(super) struct Running {
     pub(super) dir: ClusterDir,
     pub(super) cluster: Cluster,
-    patience: Duration,
+    patience: Deadline,
 }
 
 impl ClusterChoice {
     /// Finds the cluster.
     pub(super) fn find(&self) -> Result<Running, Failure> {
-        let patience = seconds("--patience", self.patience)?;
+        let patience = Deadline::after(seconds("--patience", self.patience)?);
         let name = name(&self.name)?;
-        let (dir, cluster) = client::find(&name, patience).map_err(Failure::new)?;
+        let found = client::find(&name, patience.remaining());
+        let (dir, cluster) = found.map_err(Failure::new)?;
         Ok(Running { dir, cluster, patience })
     }
 }
 
 impl Running {
-    /// Connects to one node.
+    /// Connects to one node, with what is left of the patience.
     pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
-        Client::connect(&self.dir, &self.cluster, rank, self.patience).map_err(Failure::new)
+        let patience = self.patience.remaining();
+        Client::connect(&self.dir, &self.cluster, rank, patience).map_err(Failure::new)
     }
 
     /// The ranks of all nodes.

@@ -1,19 +1,22 @@
 //! `weft down`: end a running cluster.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
-use super::cluster_choice::ClusterChoice;
+use super::cluster_choice::{ClusterChoice, Running};
 use super::failure::Failure;
 use super::output::Output;
-use crate::client::ClientError;
+use crate::client::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::explain::Code;
 
-/// How long the processes may take to end after the last node has said yes.
-const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the nodes may take to be told, and their processes to end.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often it is looked whether they have.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft down`.
 #[derive(Debug, Args)]
@@ -24,25 +27,37 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
-    let mut stopped = 0;
-    for rank in running.ranks() {
-        // A node that does not answer is dead already.
-        let Ok(mut client) = running.connect(rank) else { continue };
-        match client.stop() {
-            Ok(()) | Err(ClientError::Unreachable { .. }) => stopped += 1,
-            Err(error) => return Err(Failure::new(error)),
-        }
-    }
     let deadline = Deadline::after(END_TIMEOUT);
-    while running.dir.path().exists() {
+    let mut stopped = BTreeSet::new();
+    loop {
+        // Every time anew: of a cluster that is being started, some nodes do not listen yet.
+        for rank in running.ranks().filter(|rank| !stopped.contains(rank)).collect::<Vec<_>>() {
+            if stop(&running, rank)? {
+                stopped.insert(rank);
+            }
+        }
+        if !running.dir.path().exists() {
+            break;
+        }
         if deadline.has_passed() {
             let cause = format!("{} is still there", running.dir.path().display());
             return Err(Failure::of(Code::Timeout, cause, "see what holds it with `weft status`"));
         }
-        std::thread::park_timeout(Duration::from_millis(10));
+        std::thread::park_timeout(LOOK_EVERY);
     }
+    let stopped = stopped.len();
     let name = running.cluster.name.as_str();
     let object = json!({ "ok": true, "name": name, "stopped": stopped });
     output.finish(&object, &format!("cluster {name}: {stopped} nodes ended\n"));
     Ok(())
+}
+
+/// Whether the node was there to be ended.
+fn stop(running: &Running, rank: u16) -> Result<bool, Failure> {
+    let client = Client::connect(&running.dir, &running.cluster, rank, Duration::ZERO);
+    match client.and_then(|mut client| client.stop()) {
+        Ok(()) => Ok(true),
+        Err(ClientError::Unreachable { .. }) => Ok(false),
+        Err(error) => Err(Failure::new(error)),
+    }
 }
