@@ -11,9 +11,6 @@ use super::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::node::control::{Refused, TakenMessage};
 
-/// How long to wait for a component that is being started again, at a time.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// The receiving side of a [`Client`].
 #[derive(Debug)]
 pub struct Inbox {
@@ -60,9 +57,8 @@ impl Inbox {
                         return Ok(fresh);
                     }
                 }
-                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {
-                    self.client.await_running(0, PATIENCE)?;
-                }
+                // The next component is asked once it is ready.
+                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -104,15 +100,18 @@ impl Inbox {
             }
         }
         self.out.extend(fresh.iter().map(|message| message.receipt));
-        if let Some(newest) = self.out.last().map(|receipt| epoch(*receipt)) {
+        if let Some(delivered) = self.out.last().map(|receipt| epoch(*receipt)) {
             // Slots of older epochs have been used again, so nothing of them can come any more.
-            self.doubtful.retain(|receipt| newest.wrapping_sub(epoch(*receipt)) <= 2);
+            // Of the epoch behind the one just delivered, something may have come before it.
+            let age = |receipt: u64| delivered.wrapping_sub(epoch(receipt)).cast_signed();
+            self.doubtful.retain(|receipt| age(*receipt) <= 2);
         }
         Ok(fresh)
     }
 }
 
 /// The high half of a receipt: the pass over the slots that it belongs to.
-const fn epoch(receipt: u64) -> u64 {
-    receipt >> 32
+#[expect(clippy::cast_possible_truncation, reason = "the high half of the receipt")]
+const fn epoch(receipt: u64) -> u32 {
+    (receipt >> 32) as u32
 }
