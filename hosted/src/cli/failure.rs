@@ -1,5 +1,6 @@
 //! How the program ends when it does not succeed.
 
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -24,12 +25,13 @@ impl Failure {
     /// Tells the user, and gives the exit status.
     pub(super) fn report(&self, output: Output) -> ExitCode {
         let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
-        if output.is_json() {
+        // Nobody to tell if standard error is closed; the exit status says it as well.
+        let _ = if output.is_json() {
             let error = json!({ "code": code.as_str(), "cause": cause, "cure": cure });
-            eprintln!("{}", json!({ "error": error }));
+            writeln!(stderr(), "{}", json!({ "error": error }))
         } else {
-            eprintln!("weft: {cause}\n      {cure} [{}]", code.as_str());
-        }
+            writeln!(stderr(), "weft: {cause}\n      {cure} [{}]", code.as_str())
+        };
         ExitCode::from(code.exit_status())
     }
 }

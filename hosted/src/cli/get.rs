@@ -52,7 +52,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     inbox.release().map_err(Failure::new)?;
     if output.is_json() {
-        output.finish(&json!({ "ok": true, "count": count, "messages": shown }), "");
+        let ok = arguments.count.is_none_or(|wanted| count == wanted);
+        output.finish(&json!({ "ok": ok, "count": count, "messages": shown }), "");
     }
     match arguments.count {
         Some(wanted) if count < wanted => Err(Failure::of(
