@@ -89,6 +89,7 @@ impl Explain for ClientError {
             Self::Cluster(error) => error.code(),
             Self::OutOfRange { .. } => Code::NodeOutOfRange,
             Self::Unreachable { source: PacketError::TimedOut { .. }, .. } => Code::Timeout,
+            Self::Unreachable { source: PacketError::TooLong { .. }, .. } => Code::MessageTooLong,
             Self::Unreachable { .. } => Code::NodeUnreachable,
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
@@ -105,6 +106,9 @@ impl Explain for ClientError {
             Self::Directory(error) => error.cure(),
             Self::Cluster(error) => error.cure(),
             Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
+            Self::Unreachable { source: PacketError::TooLong { .. }, .. } => {
+                "send fewer or shorter messages in one request".to_owned()
+            }
             Self::Unreachable { .. } => "see which nodes live with `weft status`".to_owned(),
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost => {
