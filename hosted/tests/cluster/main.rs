@@ -1,0 +1,29 @@
+//! The program and its client library as people and scripts use them: real processes.
+//!
+//! ```text
+//!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
+//!   refusals   what commands refuse: exit status, code, cause and cure
+//!   control    clients of a node that lie, stay silent or leave
+//!   peers      strangers at the socket where nodes meet
+//!   storm      hundreds of kills under traffic, and a ledger that must balance
+//!      │
+//!   place      one test's own runtime directory, and every process that was started in it
+//!   said       how a command ended and what it printed
+//! ```
+//!
+//! No test sleeps for something to have happened: it waits for the thing itself, and the
+//! deadline of that wait is there to end a hang, not to measure.
+
+mod control;
+mod ledger;
+mod peers;
+mod place;
+mod program;
+mod refusals;
+mod said;
+mod storm;
+
+use std::time::Duration;
+
+/// How long anything may take before it counts as hung.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,127 @@
+//! Strangers at the socket where nodes meet: refused with the reason, and nobody is harmed.
+
+use std::process::{Child, Command};
+
+use rustix::net::{SendFlags, send};
+use serde::{Deserialize, Serialize};
+use std::os::fd::AsFd;
+use weft::bootstrap::{Hello, Refusal, VERSION};
+use weft::node;
+use weft::packet::{PacketError, Socket};
+use weft::process::{Pidfd, Signal};
+
+use crate::PATIENCE;
+use crate::place::{Nodes, Place};
+
+/// The answer of a node to a hello, as another build would read it.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+enum Answer {
+    Welcome(Hello),
+    Refused(Refusal),
+}
+
+/// What a node says when its component begins.
+#[derive(Debug, Serialize)]
+enum Word {
+    Alive { incarnation: u32 },
+}
+
+fn connect(nodes: &Nodes, rank: usize) -> Socket {
+    let path = nodes.dir.peer_socket(rank).expect("a short path");
+    Socket::connect(&path, PATIENCE).expect("the node listens")
+}
+
+/// What node `rank` of this cluster would say.
+fn hello(nodes: &Nodes, rank: u16) -> Hello {
+    let layout = node::plan(&nodes.cluster).expect("it runs").layout().digest();
+    Hello { version: VERSION, cluster: "t".to_owned(), layout, rank }
+}
+
+/// The answer of node 0.
+fn greet(nodes: &Nodes, hello: &Hello) -> (Socket, Answer) {
+    let socket = connect(nodes, 0);
+    socket.send(hello, &[], PATIENCE).expect("it is open");
+    let answer = socket.recv(PATIENCE).expect("the node answers").0;
+    (socket, answer)
+}
+
+/// A process that does nothing.
+struct Idler(Child);
+
+impl Idler {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().expect("sleep is there"))
+    }
+}
+
+impl Drop for Idler {
+    fn drop(&mut self) {
+        // One that was fenced is dead already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_stranger_is_refused_with_the_reason() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let ours = hello(&nodes, 1);
+    let version = Refusal::Version { ours: VERSION, theirs: 99 };
+    let (layout, theirs) = (ours.layout, ours.layout + 1);
+    let cluster = Refusal::Cluster { ours: "t".to_owned(), theirs: "u".to_owned() };
+    for (stranger, reason) in [
+        (Hello { version: 99, ..ours.clone() }, version),
+        (Hello { cluster: "u".to_owned(), ..ours.clone() }, cluster),
+        (Hello { layout: theirs, ..ours.clone() }, Refusal::Layout { ours: layout, theirs }),
+        (Hello { rank: 3, ..ours.clone() }, Refusal::Rank { rank: 3 }),
+        (Hello { rank: u16::MAX, ..ours.clone() }, Refusal::Rank { rank: u16::MAX }),
+        (Hello { rank: 0, ..ours.clone() }, Refusal::Rank { rank: 0 }),
+        (ours, Refusal::Rank { rank: 1 }),
+    ] {
+        let (socket, answer) = greet(&nodes, &stranger);
+        assert_eq!(answer, Answer::Refused(reason));
+        assert!(matches!(socket.recv::<Answer>(PATIENCE), Err(PacketError::Closed)));
+    }
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn nonsense_and_silence_harm_nobody() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    let silent: Vec<Socket> = (0..10).map(|_| connect(&nodes, 0)).collect();
+    for nonsense in [&b"GET / HTTP/1.1"[..], b"{}", b"\xff\xff", b"null"] {
+        let socket = connect(&nodes, 0);
+        send(&socket, nonsense, SendFlags::empty()).expect("it is open");
+        assert!(matches!(socket.recv::<Answer>(PATIENCE), Err(PacketError::Closed)));
+    }
+    nodes.assert_unharmed();
+    drop(silent);
+}
+
+#[test]
+fn a_peer_that_grants_nothing_is_let_go_and_the_true_one_let_in() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 2\n");
+    let first = place.start(&format!("node {file} --rank 0"), "");
+    let nodes = place.find();
+    nodes.client(0).await_running(1, PATIENCE).expect("alone");
+    let (socket, answer) = greet(&nodes, &hello(&nodes, 1));
+    assert!(matches!(answer, Answer::Welcome(Hello { rank: 0, .. })), "{answer:?}");
+    let idler = Idler::new();
+    let process = Pidfd::from_child(&idler.0).expect("a child");
+    let word = Word::Alive { incarnation: 1 };
+    socket.send(&word, &[process.as_fd()], PATIENCE).expect("it is open");
+    let (_, second) = greet(&nodes, &hello(&nodes, 1));
+    assert_eq!(second, Answer::Refused(Refusal::Rank { rank: 1 }), "it is met already");
+    drop(socket);
+
+    let second = place.start(&format!("node {file} --rank 1"), "");
+    nodes.assert_unharmed();
+    for node in [first, second] {
+        node.signal(Signal::TERM);
+        node.wait().done();
+    }
+    place.assert_nothing_left();
+}

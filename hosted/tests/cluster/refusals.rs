@@ -1,0 +1,227 @@
+//! What commands refuse: exit status, code, cause and cure, and nothing else that happens.
+
+use std::fs;
+use std::io::pipe;
+
+use crate::place::{Nodes, Place};
+
+/// A cluster whose mailboxes hold 32 messages of 16 bytes.
+const TINY: &str = "name = \"t\"\nnodes = 2\nmailbox.slots = 16\nmailbox.message_len = 16\n";
+
+fn tiny(place: &Place) -> (crate::place::Running, Nodes) {
+    place.up(&place.file("tiny.toml", TINY))
+}
+
+#[test]
+fn a_name_in_use_is_refused_and_its_cluster_unharmed() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    let told = place.weft("up --nodes 3 --name t --json").refused(12, "name_in_use");
+    assert!(told.contains("weft down --name t"), "{told}");
+    let file = place.file("t.toml", TINY);
+    place.weft(&format!("node {file} --rank 0 --json")).refused(12, "name_in_use");
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn an_illegal_name_is_refused_by_every_command() {
+    let place = Place::new();
+    for command in ["up", "status", "down", "put --from 0 --to 1", "get --node 0", "inject kill 0"]
+    {
+        let told = place.weft(&format!("{command} --name No! --json")).refused(11, "cluster_name");
+        assert!(told.contains("No!"), "{told}");
+    }
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_cluster_that_never_ran_is_not_running() {
+    let place = Place::new();
+    let told = place.weft("status --name t --patience 0 --json").refused(13, "cluster_not_running");
+    assert!(told.contains("weft up --name t"), "{told}");
+    place.weft("down --name t --patience 0 --json").refused(13, "cluster_not_running");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_node_out_of_range_is_refused_with_the_range() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    for command in ["put --from 2 --to 0", "put --from 0 --to 2", "get --node 2", "inject kill 2"] {
+        let said = place.weft_with(&format!("{command} --name t --json"), "a\n");
+        let told = said.refused(15, "node_out_of_range");
+        assert!(told.contains("0 to 1"), "{told}");
+    }
+}
+
+#[test]
+fn a_message_too_long_is_refused_and_those_before_it_are_put() {
+    let place = Place::new();
+    let (_up, _) = tiny(&place);
+    let lines = "fits\nthis line is longer than sixteen bytes\nnot reached\n";
+    let told = place.weft_with("put --name t --from 0 --to 1 --json", lines);
+    let told = told.refused(20, "message_too_long");
+    assert!(told.contains("line 2") && told.contains("mailbox.message_len"), "{told}");
+    let there = place.weft("get --name t --node 1").done();
+    assert!(["", "fits\n"].contains(&there.as_str()), "{there}");
+}
+
+#[test]
+fn a_mailbox_that_stays_full_refuses_the_rest() {
+    let place = Place::new();
+    let (_up, _) = tiny(&place);
+    let lines: String = (0..100).map(|number| format!("{number}\n")).collect();
+    let put = place.weft_with("put --name t --from 0 --to 1 --timeout 0.1 --json", &lines);
+    let told = put.refused(21, "mailbox_full");
+    let there = place.weft("get --name t --node 1").done();
+    let count = there.lines().count();
+    assert!(told.contains(&format!("{count} messages were put")), "{told}");
+    assert!(lines.starts_with(&there) && (16..=32).contains(&count), "{there}");
+}
+
+#[test]
+fn messages_that_do_not_come_in_time_are_not_waited_for() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    place.weft_with("put --name t --from 0 --to 1", "one\n").done();
+    let said = place.weft("get --name t --node 1 --count 2 --timeout 0.2 --json");
+    let told = said.refused(30, "timeout");
+    assert!(told.contains("1 of 2"), "{told}");
+    let shown: serde_json::Value = serde_json::from_str(&said.out).expect("an object");
+    assert_eq!((&shown["ok"], &shown["messages"][0]["text"]), (&false.into(), &"one".into()));
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_named() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    nodes.kill(1);
+    for command in ["put --from 1 --to 0", "get --node 1", "inject kill 1"] {
+        let said = place.weft(&format!("{command} --name t --patience 0 --json"));
+        let told = said.refused(32, "node_unreachable");
+        assert!(told.contains("node 1"), "{told}");
+    }
+    let put = place.weft_with("put --name t --from 0 --to 1 --timeout 0.1 --json", "a\n");
+    put.refused(32, "node_unreachable");
+}
+
+#[test]
+fn a_node_that_gave_up_says_so() {
+    let place = Place::new();
+    let file = place.file("t.toml", format!("{TINY}restart.max = 0\n"));
+    let (up, _) = place.up(&file);
+    place.weft("inject kill 1 --name t --json").refused(31, "component_lost");
+    place.weft("get --name t --node 1 --json").refused(31, "component_lost");
+    let status = place.weft("status --name t --json").object();
+    assert_eq!(status["nodes"][1]["state"], "given_up");
+    place.weft("down --name t").done();
+    up.wait().done();
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_cluster_file_is_refused_with_the_key_and_the_limit() {
+    let place = Place::new();
+    for (line, code, told) in [
+        ("mailbox.slot = 16", (10, "cluster_file"), "did you mean \"mailbox.slots\"?"),
+        ("mailbox.slots = 17", (10, "cluster_file"), "a power of two from 16 to 4096"),
+        ("restart.max = -1", (10, "cluster_file"), "0 to 10000"),
+        ("wait = \"doze\"", (10, "cluster_file"), "\"spin\", \"yield\" or \"futex\""),
+        ("nodes = 5", (10, "cluster_file"), "correct the TOML"),
+    ] {
+        let file = place.file("t.toml", format!("name = \"t\"\nnodes = 4\n{line}\n"));
+        let said = place.weft(&format!("up {file} --json")).refused(code.0, code.1);
+        assert!(said.contains(told) && said.contains("t.toml:3"), "{said}");
+    }
+    let told = place.weft("up --nodes 33 --json").refused(10, "cluster_file");
+    assert!(told.contains("2 to 32"), "{told}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_file_that_is_no_cluster_file_is_refused() {
+    let place = Place::new();
+    let missing = place.file("missing", "");
+    fs::remove_file(&missing).expect("it was just written");
+    place.weft(&format!("up {missing} --json")).refused(22, "input_missing");
+    let binary = place.file("binary", [0xff, 0xfe, 0]);
+    place.weft(&format!("up {binary} --json")).refused(23, "input_binary");
+    let folder = place.runtime_dir();
+    place.weft(&format!("up {} --json", folder.display())).refused(24, "input_unreadable");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_command_line_without_sense_is_a_usage_error() {
+    let place = Place::new();
+    for line in ["weave", "", "up --colour red", "put --from 0", "get --node x", "inject hang 1"] {
+        place.weft(&format!("{line} --json")).refused(2, "usage");
+        let said = place.weft(line);
+        assert!(said.status == Some(2) && said.err.contains("--help"), "{said:?}");
+    }
+    let never = place.weft("put --from 0 --to 1 --timeout -1 --json");
+    assert_eq!(never.status, Some(2), "{never:?}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn people_are_told_the_same_in_words() {
+    let place = Place::new();
+    let said = place.weft("status --name t --patience 0");
+    assert_eq!((said.status, said.out.as_str()), (Some(13), ""));
+    for word in ["no cluster named t is running", "weft up --name t", "[cluster_not_running]"] {
+        assert!(said.err.contains(word), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_place_that_everybody_shares_is_refused() {
+    let place = Place::new();
+    let up = place.start_changed("up --name t --json", "", |command| {
+        command.env("WEFT_RUNTIME_DIR", "/tmp/weft-refused")
+    });
+    let told = up.wait().refused(40, "runtime_dir");
+    assert!(told.contains("/tmp") && told.contains("WEFT_RUNTIME_DIR"), "{told}");
+}
+
+#[test]
+fn a_rank_that_runs_is_not_run_twice() {
+    let place = Place::new();
+    let file = place.file("t.toml", TINY);
+    let _running = [0, 1].map(|rank| place.start(&format!("node {file} --rank {rank}"), ""));
+    let nodes = place.find();
+    nodes.await_joined();
+    let told = place.weft(&format!("node {file} --rank 1 --json"));
+    assert!(told.refused(15, "node_out_of_range").contains("runs already"));
+    place.weft(&format!("node {file} --rank 2 --json")).refused(15, "node_out_of_range");
+    let other = place.file("other.toml", TINY.replace("nodes = 2", "nodes = 3"));
+    place.weft(&format!("node {other} --rank 2 --json")).refused(10, "cluster_file");
+    nodes.assert_unharmed();
+    place.weft_with("put --name t --from 1 --to 0", "still here\n").done();
+    assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "still here\n");
+}
+
+#[test]
+fn a_reader_that_went_away_costs_nothing_but_its_output() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    let deaf = |arguments: &str| {
+        let (_, writer) = pipe().expect("a pipe");
+        place.start_changed(arguments, "", |command| command.stdout(writer)).wait()
+    };
+    deaf("status --name t").done();
+    deaf("status --name t --json").done();
+    place.weft_with("put --name t --from 0 --to 1", "kept\n").done();
+    assert_eq!(deaf("get --name t --node 1 --count 1").status, Some(1));
+    assert_eq!(place.weft("get --name t --node 1 --count 1").done(), "kept\n");
+}
+
+#[test]
+fn an_error_that_nobody_reads_keeps_its_exit_status() {
+    let place = Place::new();
+    for arguments in ["status --name t --patience 0", "status --name t --patience 0 --json"] {
+        let (_, writer) = pipe().expect("a pipe");
+        let said = place.start_changed(arguments, "", |command| command.stderr(writer)).wait();
+        assert_eq!(said.status, Some(13));
+    }
+}

@@ -1,0 +1,228 @@
+//! Hundreds of components are killed under traffic, and no message of a survivor is lost.
+//!
+//! ```text
+//!   putter (from, to) ──▶ node `from` ══▶ mailbox of `to` ──▶ collector ──reply──▶ node `to` ══▶ …
+//!                            ▲ kill -9, again and again, of any component
+//! ```
+//!
+//! `WEFT_STORM_KILLS` sets how many, `WEFT_STORM_SEED` which; the seed of a run is printed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use weft::client::{Client, Inbox};
+use weft::process::Signal;
+
+use crate::PATIENCE;
+use crate::ledger::{Kind, Received, Sent, Stream, Tally};
+use crate::place::{Nodes, Place, eventually};
+
+const NODES: u16 = 4;
+const BATCH: usize = 8;
+/// How long a full mailbox may hold up a put. Short, so that some are refused.
+const PUT_TIMEOUT: Duration = Duration::from_millis(50);
+const TAKE_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// A cluster whose mailboxes are small, so that they are full at times, and whose components may
+/// be killed without end.
+const CLUSTER: &str = "name = \"t\"\nnodes = 4\nmailbox.slots = 64\nmailbox.message_len = 80\n\
+                       restart.max = 10000\nrestart.within_s = 1\n";
+
+/// Chooses victims; splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % sides
+    }
+
+    fn node(&mut self) -> u16 {
+        u16::try_from(self.roll(u64::from(NODES))).expect("below NODES")
+    }
+}
+
+/// What all threads of a storm share.
+struct Storm<'a> {
+    nodes: &'a Nodes,
+    /// The last kill has been survived: no more requests.
+    calm: AtomicBool,
+    /// Collectors that have written their last reply.
+    silent: AtomicU16,
+}
+
+/// Makes it calm, also when the test fails, so that no thread goes on for ever.
+struct Calming<'a>(&'a AtomicBool);
+
+impl Drop for Calming<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Storm<'_> {
+    /// The value, or the end of the test with the state of all nodes.
+    #[track_caller]
+    fn expect<T, E: std::error::Error>(&self, result: Result<T, E>) -> T {
+        result.unwrap_or_else(|error| panic!("{error}\n{}", self.nodes.state()))
+    }
+
+    fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed)
+    }
+
+    fn put(&self, client: &mut Client, sent: &mut Sent, to: u16, count: usize) {
+        let draft = sent.draft(count);
+        let messages: Vec<&[u8]> = draft.iter().map(Vec::as_slice).collect();
+        let outcome = client.put(to, &messages, PUT_TIMEOUT);
+        self.expect(sent.note(count, outcome));
+    }
+
+    /// Puts numbered messages through one node into the mailbox of another until it is calm.
+    fn send(&self, from: u16, to: u16) -> Sent {
+        let mut client = self.nodes.client(from);
+        let mut sent = Sent::new(Stream { from, to, kind: Kind::Request });
+        while !self.is_calm() {
+            self.put(&mut client, &mut sent, to, BATCH);
+        }
+        sent
+    }
+
+    /// Takes what comes to one node and replies to it; when all is silent, takes what is left.
+    fn collect(&self, to: u16) -> (Received, Vec<Sent>) {
+        let mut inbox = Inbox::new(self.nodes.client(to));
+        let mut client = self.nodes.client(to);
+        let mut received = Received::default();
+        let reply = |from| Sent::new(Stream { from: to, to: from, kind: Kind::Reply });
+        let mut replies: Vec<Sent> = (0..NODES).map(reply).collect();
+        while !self.is_calm() {
+            let senders = self.receive(&mut inbox, to, &mut received);
+            for from in senders.unwrap_or_default() {
+                self.put(&mut client, &mut replies[usize::from(from)], from, 1);
+            }
+        }
+        self.silent.fetch_add(1, Ordering::Relaxed);
+        eventually("all replies are written", || self.silent.load(Ordering::Relaxed) == NODES);
+        eventually("nothing is owed", || {
+            let nothing = self.receive(&mut inbox, to, &mut received).is_none();
+            let counters = self.expect(client.status()).counters;
+            nothing && counters.is_some_and(|counters| counters.owed == 0)
+        });
+        (received, replies)
+    }
+
+    /// Receives once; who sent requests, or nothing when nothing came.
+    fn receive(
+        &self,
+        inbox: &mut Inbox,
+        to: u16,
+        received: &mut Received,
+    ) -> Option<BTreeSet<u16>> {
+        let messages = self.expect(inbox.receive(usize::MAX, TAKE_TIMEOUT));
+        let streams: Vec<Stream> =
+            messages.iter().map(|message| received.note(to, message)).collect();
+        let requests = streams.iter().filter(|stream| stream.kind == Kind::Request);
+        (!streams.is_empty()).then(|| requests.map(|stream| stream.from).collect())
+    }
+
+    /// Kills `kills` components: mostly one, at times two at once, at times one again before the
+    /// next one runs; then waits until the nodes that were hit run again. No component may have
+    /// ended but by a kill.
+    fn rage(&self, mut dice: Dice, kills: u64) {
+        let mut clients: Vec<Client> = (0..NODES).map(|rank| self.nodes.client(rank)).collect();
+        let mut killed = 0;
+        while killed < kills {
+            let first = dice.node();
+            let victims = match dice.roll(6) {
+                0 => vec![first, dice.node()],
+                1 => vec![first, first],
+                _ => vec![first],
+            };
+            killed += victims.len() as u64;
+            let before: Vec<u32> =
+                clients.iter_mut().map(|client| self.expect(client.status()).incarnation).collect();
+            for victim in &victims {
+                self.expect(clients[usize::from(*victim)].kill());
+            }
+            for victim in &victims {
+                let index = usize::from(*victim);
+                self.expect(clients[index].await_running(before[index] + 1, PATIENCE));
+            }
+        }
+        let restarts = |client: &mut Client| self.expect(client.status()).restarts;
+        let restarts: u64 = clients.iter_mut().map(restarts).sum();
+        assert!(restarts <= killed, "{restarts} restarts, {killed} kills\n{}", self.nodes.state());
+    }
+}
+
+/// A number from the environment.
+fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|error| panic!("{name} is {text:?}: {error}")),
+        Err(_) => default,
+    }
+}
+
+/// Open descriptors of every supervisor.
+fn open_descriptors(nodes: &Nodes) -> Vec<usize> {
+    let count = |rank| {
+        let status = nodes.client(rank).status().expect("a status");
+        let folder = format!("/proc/{}/fd", status.supervisor_pid);
+        fs::read_dir(folder).expect("a process of this user").count()
+    };
+    nodes.ranks().map(count).collect()
+}
+
+fn rage_over(nodes: &Nodes, dice: Dice, kills: u64) -> Tally {
+    let storm = Storm { nodes, calm: AtomicBool::new(false), silent: AtomicU16::new(0) };
+    let storm = &storm;
+    thread::scope(|scope| {
+        let pairs = (0..NODES).flat_map(|from| (0..NODES).map(move |to| (from, to)));
+        let senders: Vec<_> = pairs
+            .filter(|(from, to)| from != to)
+            .map(|(from, to)| scope.spawn(move || storm.send(from, to)))
+            .collect();
+        let collectors: Vec<_> =
+            (0..NODES).map(|to| scope.spawn(move || storm.collect(to))).collect();
+        let calming = Calming(&storm.calm);
+        storm.rage(dice, kills);
+        drop(calming);
+        let joined = |thread: thread::ScopedJoinHandle<'_, Sent>| thread.join().expect("a sender");
+        let mut sent: Vec<Sent> = senders.into_iter().map(joined).collect();
+        let mut received = Received::default();
+        for collector in collectors {
+            let (taken, replies) = collector.join().expect("a collector");
+            received.merge(taken);
+            sent.extend(replies);
+        }
+        received.balance(&sent)
+    })
+}
+
+#[test]
+fn no_message_of_a_survivor_is_lost_in_a_storm() {
+    let kills = setting("WEFT_STORM_KILLS", 300);
+    let seed = setting("WEFT_STORM_SEED", u64::from(std::process::id()));
+    println!("replay with WEFT_STORM_SEED={seed} WEFT_STORM_KILLS={kills}");
+    let place = Place::new();
+    let file = place.file("cluster.toml", CLUSTER);
+    let (up, nodes) = place.up(&file);
+    let before = open_descriptors(&nodes);
+
+    let tally = rage_over(&nodes, Dice(seed), kills);
+    println!("{tally:?}");
+    assert!(tally.put > 0, "{tally:?}");
+    nodes.await_joined();
+    eventually("no descriptor has leaked", || {
+        std::iter::zip(&before, open_descriptors(&nodes)).all(|(before, after)| after <= *before)
+    });
+
+    up.signal(Signal::TERM);
+    up.wait().done();
+    place.assert_nothing_left();
+}
