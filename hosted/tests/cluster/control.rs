@@ -7,8 +7,9 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{SendFlags, send};
 use weft::client::{Client, ClientError};
 use weft::explain::{Code, Explain};
-use weft::node::control::{Outcome, Refused, Reply, Request, Stopped, TakenMessage, Want};
+use weft::node::control::{Outcome, Payload, Refused, Reply, Request, Stopped, TakenMessage, Want};
 use weft::packet::{Packet, PacketError, Socket};
+use weft::process::{Pid, Pidfd, Signal};
 
 use crate::PATIENCE;
 use crate::place::{Nodes, Place, eventually};
@@ -161,7 +162,7 @@ fn fill_and_leave(nodes: &Nodes) {
     let batch = [&b"fill"[..]; 64];
     while client.put(1, &batch, Duration::ZERO).expect("an answer").stopped.is_none() {}
     let socket = connect(nodes, 0);
-    let messages = vec![weft::node::control::Payload(b"left behind".to_vec())];
+    let messages = vec![Payload(b"left behind".to_vec())];
     let what = Want::Put { to: 1, messages, timeout_ms: u64::MAX };
     socket.send(&Request { id: 1, what }, &[], PATIENCE).expect("it is open");
     socket.send(&Request { id: 2, what: Want::Status }, &[], PATIENCE).expect("it is open");
@@ -175,7 +176,7 @@ fn a_put_ends_at_its_own_deadline_whoever_stands_before_it() {
     fill_and_leave(&nodes);
     let patient = connect(&nodes, 0);
     let what = |timeout_ms| {
-        let messages = vec![weft::node::control::Payload(b"patient".to_vec())];
+        let messages = vec![Payload(b"patient".to_vec())];
         Want::Put { to: 1, messages, timeout_ms }
     };
     patient.send(&Request { id: 1, what: what(u64::MAX) }, &[], PATIENCE).expect("it is open");
@@ -209,6 +210,27 @@ fn a_message_longer_than_a_slot_or_a_packet_is_too_long() {
     }
     assert_eq!(texts(&nodes.client(1).take(9, PATIENCE).expect("one")), [b"before"]);
     nodes.assert_unharmed();
+}
+
+#[test]
+fn a_component_that_hangs_is_killed_once_its_link_is_full() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    let number = nodes.client(0).status().expect("a status").component_pid.expect("it runs");
+    let component = Pidfd::open(Pid::from_raw(number).expect("a number")).expect("it runs");
+    component.signal(Signal::STOP).expect("a process of this user");
+    let socket = connect(&nodes, 0);
+    for id in 1..=20 {
+        let messages = vec![Payload(vec![0; 60_000])];
+        let what = Want::Put { to: 1, messages, timeout_ms: 0 };
+        socket.send(&Request { id, what }, &[], PATIENCE).expect("it is open");
+    }
+    nodes.client(0).await_running(2, PATIENCE).expect("the next component runs");
+    let mut answers: Vec<Reply> = (1..=20).map(|_| receive(&socket)).collect();
+    answers.sort_by_key(|reply| reply.id);
+    let lost = Outcome::Refused(Refused::ComponentLost);
+    assert_eq!(answers[0].what, lost, "it was with the component");
+    assert!(matches!(answers[19].what, Outcome::Put(_)), "it was with nobody");
 }
 
 #[test]
