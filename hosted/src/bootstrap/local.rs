@@ -172,7 +172,7 @@ impl Shared {
             match listener.accept(LOOK_EVERY) {
                 Ok(socket) => {
                     let shared = Arc::clone(self);
-                    thread::spawn(move || shared.receive(socket));
+                    thread::spawn(move || shared.receive(&socket));
                 }
                 Err(PacketError::TimedOut { .. }) => {}
                 Err(error) => {
@@ -183,7 +183,7 @@ impl Shared {
         }
     }
 
-    fn receive(&self, socket: Socket) {
+    fn receive(&self, socket: &Socket) {
         let grant = |peer: Peer| {
             // Nodes of lower ranks are called and do not call; one that is met does not call again.
             if peer.0 < self.hello.rank || self.audience().peers.contains_key(&peer) {
@@ -191,7 +191,7 @@ impl Shared {
             }
             Ok(self.grant(peer))
         };
-        let met = session::answer(&socket, &self.hello, self.nodes(), grant);
+        let met = session::answer(socket, &self.hello, self.nodes(), grant);
         self.attend(socket, met);
     }
 
@@ -204,7 +204,7 @@ impl Shared {
                     (Peer(rank), _) if rank != peer.0 => Err(Refusal::Rank { rank }.into()),
                     met => Ok(met),
                 });
-                self.attend(socket, met);
+                self.attend(&socket, met);
             }
             thread::park_timeout(CALL_EVERY);
         }
@@ -219,7 +219,7 @@ impl Shared {
     }
 
     /// Reads a peer that was met until it cannot be heard any more.
-    fn attend(&self, socket: Socket, met: Result<(Peer, Grant), SessionError>) {
+    fn attend(&self, socket: &Socket, met: Result<(Peer, Grant), SessionError>) {
         let (peer, grant) = match met {
             Ok(met) => met,
             Err(SessionError::Refused(reason)) => return (self.sink)(Tidings::Refused(reason)),
@@ -233,7 +233,7 @@ impl Shared {
         let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
         tell(News::Met(grant));
         while !self.is_over() {
-            match session::hear(&socket, LOOK_EVERY) {
+            match session::hear(socket, LOOK_EVERY) {
                 Ok(Some(news)) => tell(news),
                 Ok(None) => {}
                 Err(error) => {

@@ -111,7 +111,6 @@ impl Inbox {
 }
 
 /// The high half of a receipt: the pass over the slots that it belongs to.
-#[expect(clippy::cast_possible_truncation, reason = "the high half of the receipt")]
 const fn epoch(receipt: u64) -> u32 {
     (receipt >> 32) as u32
 }

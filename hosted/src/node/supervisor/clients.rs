@@ -94,15 +94,15 @@ impl Clients {
     /// Refuses everything that waits for, or is with, the component.
     pub(super) fn refuse_pending(&mut self, reason: &Refused) {
         let lost = *reason == Refused::ComponentLost;
-        let refused = self.open.extract_if(.., |_, open| match open {
+        let is_refused = |open: &Open| match open {
             Open::Sent(_) => true,
             // Nothing was begun of it: the next component will do it.
             Open::Parked => !lost,
             Open::Await(_) => false,
-        });
-        for ticket in refused.map(|(ticket, _)| ticket).collect::<Vec<_>>() {
-            let what = Outcome::Refused(reason.clone());
-            self.reply(ticket.client, &Reply { id: ticket.id, what });
+        };
+        let refused = self.open.iter().filter(|(_, open)| is_refused(open));
+        for ticket in refused.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
+            self.finish(ticket, Outcome::Refused(reason.clone()));
         }
     }
 

@@ -78,7 +78,7 @@ pub(super) fn listen_for_clients(path: &Path, events: SyncSender<Event>) -> Resu
             }
             let (events, counted) = (events.clone(), Arc::clone(&connected));
             thread::spawn(move || {
-                read_client(client, socket, &events);
+                read_client(client, &socket, &events);
                 drop(counted);
             });
         }
@@ -86,7 +86,7 @@ pub(super) fn listen_for_clients(path: &Path, events: SyncSender<Event>) -> Resu
     Ok(())
 }
 
-fn read_client(client: u64, socket: Socket, events: &SyncSender<Event>) {
+fn read_client(client: u64, socket: &Socket, events: &SyncSender<Event>) {
     let Ok(speaking) = socket.try_clone() else { return };
     if events.send(Event::Came { client, socket: speaking }).is_err() {
         return;
