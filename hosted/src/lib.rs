@@ -9,6 +9,7 @@
 //! checksum instruction in `shm`, to fork and inherited descriptors in `process`, and to one
 //! socket option in `packet`.
 
+pub mod bench;
 pub mod bootstrap;
 pub mod cli;
 pub mod client;

@@ -1,10 +1,96 @@
-//! bench
+//! `weft bench`: measurements.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::cluster_choice::seconds;
 use super::failure::Failure;
 use super::output::Output;
-use clap::Args;
+use crate::bench::{self, Cell, Plan};
+use crate::explain::Code;
+
 /// Arguments of `weft bench`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {}
-pub(super) fn run(_: &Arguments, _: Output) -> Result<(), Failure> {
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// One-way latency and rate of the mailbox, beside a bare cache line and a memcpy.
+    Mailbox(Mailbox),
+    /// Put and take messages within one process, to count instructions below valgrind.
+    Count(Count),
+    /// A writer of the mailbox's benchmark; started by the benchmark itself.
+    #[command(hide = true)]
+    Writer,
+}
+
+#[derive(Debug, Args)]
+struct Mailbox {
+    /// How long each pair of message length and writers is measured, in seconds.
+    #[arg(long, default_value_t = 2.5, value_name = "SECONDS")]
+    seconds_per_cell: f64,
+
+    /// Only messages of so many bytes: 8, 64 or 256; may be repeated.
+    #[arg(long, value_name = "BYTES")]
+    bytes: Vec<usize>,
+
+    /// Only so many writers: 1, 2 or 3; may be repeated.
+    #[arg(long, value_name = "COUNT")]
+    writers: Vec<u16>,
+}
+
+/// valgrind --tool=callgrind --toggle-collect='weft::bench::count::put_and_take*' weft bench
+/// count: its last line, `Collected`, is the instructions of all messages.
+#[derive(Debug, Args)]
+struct Count {
+    /// Messages to put and take.
+    #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
+    messages: u64,
+
+    /// Messages put at a time; as many as one write carries if not given.
+    #[arg(long, value_name = "COUNT")]
+    batch: Option<u32>,
+
+    /// Length of a message: 8, or 16 and more.
+    #[arg(long, default_value_t = 8, value_name = "BYTES")]
+    bytes: usize,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.subject {
+        Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
+        Subject::Count(count) => run_count(count, output),
+        Subject::Writer => bench::run_writer().map_err(Failure::new),
+    }
+}
+
+fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
+    let per_cell = seconds("--seconds-per-cell", arguments.seconds_per_cell)?;
+    let wanted = |cell: &Cell| {
+        (arguments.bytes.is_empty() || arguments.bytes.contains(&cell.bytes))
+            && (arguments.writers.is_empty() || arguments.writers.contains(&cell.writers))
+    };
+    let cells: Vec<Cell> = Cell::all().filter(wanted).collect();
+    if cells.is_empty() {
+        let cause = "no such messages or writers are measured";
+        let cure = "choose --bytes from 8, 64 and 256, and --writers from 1, 2 and 3";
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
+    let bar = output.progress(cells.len() as u64, "measuring");
+    let report = bench::run(&Plan { cells, per_cell }, |_| bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(Failure::new)?;
+    output.finish(&report, &report.to_string());
+    Ok(())
+}
+
+fn run_count(arguments: &Count, output: Output) -> Result<(), Failure> {
+    let Count { messages, batch, bytes } = *arguments;
+    let batch = bench::count_work(bytes, messages, batch).map_err(Failure::new)?;
+    let object = json!({ "ok": true, "messages": messages, "bytes": bytes, "batch": batch });
+    output.finish(&object, &format!("{messages} messages put and taken, {batch} at a time\n"));
     Ok(())
 }

@@ -1,0 +1,115 @@
+//! What was measured, for people and for scripts.
+
+use serde::{Serialize, Serializer};
+
+use super::cell::Cell;
+use super::figure::Figure;
+use super::verdict::{self, Verdict};
+
+/// What a row is of; the table in [`bench`](super) says more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The bare exchange of a cache line.
+    Exchange,
+    /// A message, one way.
+    Latency,
+    /// A copy within one process.
+    Memcpy,
+    /// Messages taken.
+    Rate,
+}
+
+/// One row of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub what: What,
+    /// Length of a message.
+    pub bytes: usize,
+    /// Processes that put.
+    pub writers: u16,
+    /// Samples.
+    pub iterations: usize,
+    /// The shortest sample.
+    #[serde(serialize_with = "tenths")]
+    pub min_ns: f64,
+    /// The longest sample.
+    #[serde(serialize_with = "tenths")]
+    pub max_ns: f64,
+    /// The median.
+    #[serde(serialize_with = "tenths")]
+    pub p50_ns: f64,
+    /// 99 of 100 are not longer.
+    #[serde(serialize_with = "tenths")]
+    pub p99_ns: f64,
+    /// 999 of 1000 are not longer.
+    #[serde(serialize_with = "tenths")]
+    pub p999_ns: f64,
+    /// How many of it a second, by the median of all rounds.
+    #[serde(serialize_with = "tenths")]
+    pub per_second: f64,
+    /// How many times longer than its limit: the exchange, or the copy.
+    #[serde(serialize_with = "hundredths")]
+    pub ratio_to_limit: f64,
+}
+
+/// The machine while it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Host {
+    /// How many processes can run at the same time.
+    pub processors: usize,
+    /// Processes that wanted to run in the last minute, the benchmark's own among them.
+    pub load: Option<f64>,
+    /// The longest that a process which only reads the clock did not run.
+    #[serde(serialize_with = "tenths")]
+    pub longest_stall_us: f64,
+    /// The share of time that it did not run.
+    #[serde(serialize_with = "hundredths")]
+    pub stalled_percent: f64,
+}
+
+/// All that was measured. `Display` is the form for a terminal, `Serialize` the one for scripts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The rows, cell by cell.
+    pub rows: Vec<Row>,
+    /// The machine.
+    pub host: Host,
+    /// What became of the aims.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Row {
+    /// The row of `figure`, one of which takes `each_ns` where its limit takes `limit_ns`.
+    pub(super) fn new(what: What, cell: Cell, figure: Figure, each_ns: f64, limit_ns: f64) -> Self {
+        Self {
+            what,
+            bytes: cell.bytes,
+            writers: cell.writers,
+            iterations: figure.count,
+            min_ns: figure.min_ns,
+            max_ns: figure.max_ns,
+            p50_ns: figure.p50_ns,
+            p99_ns: figure.p99_ns,
+            p999_ns: figure.p999_ns,
+            per_second: 1e9 / each_ns,
+            ratio_to_limit: each_ns / limit_ns,
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(rows: Vec<Row>, host: Host) -> Self {
+        let verdicts = verdict::judge(&rows, &host);
+        Self { rows, host, verdicts }
+    }
+}
+
+fn tenths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 10.0).round() / 10.0)
+}
+
+fn hundredths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 100.0).round() / 100.0)
+}

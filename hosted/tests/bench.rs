@@ -1,0 +1,94 @@
+//! The benchmark runs, small, so that it does not rot. Nothing is said of its figures but that
+//! they are there: time is measured where it is quiet.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn weft(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.args(arguments).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn last_line(output: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn every_row_of_two_writers_is_there_with_its_ratio() {
+    let output = weft(&[
+        "bench",
+        "mailbox",
+        "--json",
+        "--seconds-per-cell",
+        "1",
+        "--writers",
+        "2",
+        "--bytes",
+        "64",
+    ]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    let whats: Vec<_> = rows.iter().map(|row| row["what"].as_str().unwrap_or_default()).collect();
+    assert_eq!(whats, ["exchange", "latency", "memcpy", "rate"]);
+    for row in rows {
+        assert_eq!((row["bytes"].as_u64(), row["writers"].as_u64()), (Some(64), Some(2)));
+        for key in ["p50_ns", "p99_ns", "p999_ns", "per_second", "ratio_to_limit"] {
+            assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {row}");
+        }
+    }
+    assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn text_shows_medians_ratios_and_the_noise_of_the_host() {
+    let output =
+        weft(&["bench", "mailbox", "--seconds-per-cell", "1", "--writers", "1", "--bytes", "8"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    for word in ["#bytes", "t_typical[usec]", "99.9%[usec]", "MsgRate[Mpps]", "ratio", "stall"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn counted_work_is_done_at_every_batch_and_length() {
+    for (bytes, batch) in [("8", "1"), ("8", "1000"), ("256", "7")] {
+        let arguments =
+            ["bench", "count", "--json", "--messages", "5000", "--bytes", bytes, "--batch", batch];
+        let output = weft(&arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(last_line(&output.stdout)["ok"], true);
+    }
+}
+
+#[test]
+fn a_killed_writer_is_an_error_and_no_hang() {
+    let long = ["bench", "mailbox", "--json", "--seconds-per-cell", "600", "--writers", "1"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.args(long).stdin(Stdio::null()).stderr(Stdio::piped());
+    let bench = command.spawn().expect("the program starts");
+    let children = format!("/proc/{0}/task/{0}/children", bench.id());
+    let writer = loop {
+        let listed = std::fs::read_to_string(&children).expect("it runs");
+        if let Some(pid) = listed.split_whitespace().next() {
+            break pid.to_owned();
+        }
+        std::thread::yield_now();
+    };
+    let killed = Command::new("kill").args(["-9", &writer]).status().expect("kill starts");
+    assert!(killed.success());
+    let output = bench.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(31), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(last_line(&output.stderr)["error"]["code"], "component_lost");
+}
+
+#[test]
+fn cells_that_do_not_exist_are_a_usage_error() {
+    let output = weft(&["bench", "mailbox", "--json", "--bytes", "9"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(last_line(&output.stderr)["error"]["code"], "usage");
+}
