@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use rustix::thread::sched_yield;
 use weft_core::endpoint::Event;
 use weft_core::ids::Peer;
 use weft_core::mailbox::Message;
@@ -19,6 +20,9 @@ use crate::shm::Waiter;
 
 /// Empty polls between two looks at the clock.
 const CLOCK_EVERY: u32 = 16;
+/// Empty polls in a row after which even a spinner lets others run: whom it waits for may be
+/// waiting for this very processor when somebody else has the other one.
+const YIELD_EVERY: u32 = 1024;
 /// Empty polls between two looks at deadline and guarded processes, which cost system calls.
 const GUARD_EVERY: u32 = 4096;
 
@@ -63,6 +67,9 @@ impl Vigil {
         self.idle = self.idle.wrapping_add(1);
         if self.idle.is_multiple_of(CLOCK_EVERY) {
             self.tick();
+        }
+        if self.idle.is_multiple_of(YIELD_EVERY) {
+            sched_yield();
         }
         if self.idle.is_multiple_of(GUARD_EVERY) {
             self.check()?;

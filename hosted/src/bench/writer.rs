@@ -100,6 +100,7 @@ impl Writer {
                 payload.copy_from_slice(message.payload);
                 Ok(message.kind)
             })?;
+            self.seat.vigil.tick();
             self.seat.put(OWNER, kind, &self.payload)?;
             match kind {
                 PING => {}
