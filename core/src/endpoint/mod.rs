@@ -93,6 +93,8 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
     /// The peer whose lane is looked at first, so that no lane starves another.
     lane_turn: usize,
     events: Deque<Event, EVENTS>,
+    /// Where a poll collects; kept here so that an empty poll writes nothing.
+    done: [Completion; BATCH],
     counters: Counters,
 }
 
@@ -129,6 +131,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             lanes: [const { None }; PEERS],
             lane_turn: 0,
             events: Deque::new(),
+            done: [Completion::NONE; BATCH],
             counters: Counters::default(),
         }
     }
@@ -323,13 +326,13 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     #[inline]
     pub fn poll(&mut self, now: Instant) -> usize {
         assert!(self.events.is_empty(), "drain poll_event before the next poll");
-        let mut done = [Completion::NONE; BATCH];
-        let count = self.fabric.poll(now, &mut done);
+        let count = self.fabric.poll(now, &mut self.done);
         if !self.unposted.is_empty() {
             self.post_again();
         }
-        for completion in &done[..count] {
-            self.handle_completion(completion);
+        for index in 0..count {
+            let completion = self.done[index];
+            self.handle_completion(&completion);
         }
         self.mailbox.poll(&mut self.fabric, now);
         count

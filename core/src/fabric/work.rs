@@ -101,6 +101,7 @@ pub enum Op<'a> {
 
 impl Op<'_> {
     /// The address in the peer and the number of bytes it reaches there.
+    #[inline]
     #[must_use]
     pub fn target(&self) -> (At, usize) {
         match *self {
@@ -112,6 +113,7 @@ impl Op<'_> {
     }
 
     /// The right that the peer must grant for it.
+    #[inline]
     #[must_use]
     pub const fn needs(&self) -> Access {
         match self {
@@ -125,6 +127,7 @@ impl Op<'_> {
     ///
     /// # Errors
     /// The [`Reject`] to refuse the post with.
+    #[inline]
     pub fn check(&self, layout: &Layout, peer: Peer) -> Result<(), Reject> {
         if peer.0 >= layout.peers() {
             return Err(Reject::UnknownPeer);
@@ -146,6 +149,7 @@ impl Op<'_> {
     }
 }
 
+#[inline]
 fn within(layout: &Layout, at: At, len: usize) -> Result<(), Reject> {
     let spec = layout.spec(at.region).ok_or(Reject::UnknownRegion)?;
     match (at.offset as usize).checked_add(len) {

@@ -19,7 +19,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
 fn crc32c_sse42(bytes: &[u8]) -> u32 {
-    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
+    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u32, _mm_crc32_u64};
     let mut crc = u64::from(u32::MAX);
     let (words, tail) = bytes.as_chunks::<8>();
     for word in words {
@@ -27,6 +27,11 @@ fn crc32c_sse42(bytes: &[u8]) -> u32 {
     }
     #[expect(clippy::cast_possible_truncation, reason = "the instruction leaves 32 bits")]
     let mut crc = crc as u32;
+    // Claims and credits end in half a word.
+    let (halves, tail) = tail.as_chunks::<4>();
+    for half in halves {
+        crc = _mm_crc32_u32(crc, u32::from_le_bytes(*half));
+    }
     for byte in tail {
         crc = _mm_crc32_u8(crc, *byte);
     }
