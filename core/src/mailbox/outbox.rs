@@ -339,7 +339,8 @@ impl Outbox {
         let count = self.staged.min(self.config.slots() - first.ticket);
         self.claim(fabric, Claim::Holding { first, count });
         let stride = self.config.stride() as usize;
-        let slots = self.stage.chunks_exact_mut(stride).take(count as usize);
+        // Not chunks_exact, which divides by the stride.
+        let slots = self.stage[..count as usize * stride].chunks_mut(stride);
         for (index, slot) in (0u32..).zip(slots) {
             let stamp = Stamp { ticket: first.ticket + index, ..first };
             seal(slot, stamp, self.sequence.wrapping_add(index), |bytes| fabric.crc32c(bytes));
