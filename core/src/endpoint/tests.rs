@@ -1,3 +1,5 @@
+//! The endpoint over the in-memory fabric: batches, fences, and lives that take over from others.
+
 use std::boxed::Box;
 use std::vec::Vec;
 
