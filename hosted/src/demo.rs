@@ -9,7 +9,7 @@
 //!                     next one asks how far the first came, and goes on behind that
 //! ```
 //!
-//! The nodes are real processes, started by [`Launched`](crate::launch::Launched); the streams
+//! The nodes are real processes, started by [`Launched`]; the streams
 //! and the collector are clients of theirs. Every figure in the [`Summary`] is counted, none is
 //! assumed: a digest that differs, a number twice or a number missing makes it fail.
 
