@@ -2,7 +2,6 @@
 
 use std::io::{IoSlice, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::io::{Errno, FdFlags, fcntl_getfd};
@@ -10,6 +9,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use serde::{Deserialize, Serialize};
 
 use super::{Listener, Packet, PacketError, Socket};
+use crate::scratch::Scratch;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -27,22 +27,6 @@ fn send_raw(socket: &Socket, bytes: &[u8]) {
     let mut control = SendAncillaryBuffer::default();
     let iov = &[IoSlice::new(bytes)];
     sendmsg(socket, iov, &mut control, SendFlags::empty()).unwrap();
-}
-
-/// A path of this process that is removed again at the end of the test.
-struct SocketPath(PathBuf);
-
-impl SocketPath {
-    fn new(test: &str) -> Self {
-        let name = format!("weft-packet-{}-{test}.sock", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for SocketPath {
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.0).unwrap();
-    }
 }
 
 #[test]
@@ -193,9 +177,10 @@ fn one_thread_sends_while_another_receives() {
 
 #[test]
 fn peer_is_this_user_and_this_process() {
-    let path = SocketPath::new("credentials");
-    let listener = Listener::bind(&path.0).unwrap();
-    let client = Socket::connect(&path.0, SOON).unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.path().join("credentials.sock");
+    let listener = Listener::bind(&path).unwrap();
+    let client = Socket::connect(&path, SOON).unwrap();
     let server = listener.accept(SOON).unwrap();
     for socket in [&client, &server] {
         let credentials = socket.peer_credentials().unwrap();
@@ -208,35 +193,37 @@ fn peer_is_this_user_and_this_process() {
 
 #[test]
 fn taken_path_and_missing_path_are_named() {
-    let path = SocketPath::new("taken");
-    let missing = Socket::connect(&path.0, SOON).unwrap_err();
+    let scratch = Scratch::new();
+    let path = scratch.path().join("taken.sock");
+    let missing = Socket::connect(&path, SOON).unwrap_err();
     assert!(matches!(missing, PacketError::Connect { errno: Errno::NOENT, .. }));
-    let listener = Listener::bind(&path.0).unwrap();
+    let listener = Listener::bind(&path).unwrap();
     assert!(listener.try_accept().unwrap().is_none());
-    let taken = Listener::bind(&path.0).unwrap_err();
+    let taken = Listener::bind(&path).unwrap_err();
     assert!(matches!(taken, PacketError::Bind { errno: Errno::ADDRINUSE, .. }));
     assert!(taken.to_string().contains("taken.sock"), "{taken}");
     drop(listener);
-    let stale = Socket::connect(&path.0, SOON).unwrap_err();
+    let stale = Socket::connect(&path, SOON).unwrap_err();
     assert!(matches!(stale, PacketError::Connect { errno: Errno::CONNREFUSED, .. }));
 }
 
 #[test]
 fn full_backlog_and_idle_listener_time_out() {
-    let path = SocketPath::new("backlog");
-    let listener = Listener::bind(&path.0).unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.path().join("backlog.sock");
+    let listener = Listener::bind(&path).unwrap();
     let idle = listener.accept(Duration::from_millis(2)).unwrap_err();
     assert!(matches!(idle, PacketError::TimedOut { call: "accept", .. }));
     let mut waiting = Vec::new();
     let error = loop {
-        match Socket::connect(&path.0, Duration::from_millis(2)) {
+        match Socket::connect(&path, Duration::from_millis(2)) {
             Ok(socket) => waiting.push(socket),
             Err(error) => break error,
         }
     };
     assert!(matches!(error, PacketError::TimedOut { call: "connect", .. }));
     listener.accept(SOON).unwrap();
-    Socket::connect(&path.0, SOON).unwrap();
+    Socket::connect(&path, SOON).unwrap();
 }
 
 #[test]
