@@ -18,7 +18,9 @@
 //! spin while every process has a processor of its own, else yield. Every message is checked for
 //! its number and its sender, so that a benchmark of broken code fails. Figures are medians, and
 //! the host's own stall is measured in the same run: how long a process that does nothing but
-//! read the clock does not get to read it.
+//! read the clock does not get to read it. Rivals are compared within a round, and the ratio is
+//! the median of all rounds, because a host may run two processes near to each other in one round
+//! and far apart in the next.
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since

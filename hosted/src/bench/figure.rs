@@ -20,23 +20,43 @@ pub(super) struct Figure {
 
 impl Samples {
     /// Adds a span that `parts` of equal length share.
+    #[inline]
     pub(super) fn push(&mut self, span_ns: u64, parts: u64) {
         if self.0.len() < SAMPLES_MAX {
             self.0.push(span_ns as f64 / parts as f64);
         }
     }
 
-    /// The order statistics; nothing of nothing.
-    pub(super) fn figure(mut self) -> Option<Figure> {
+    /// Adds a number as it is.
+    pub(super) fn push_value(&mut self, value: f64) {
+        if self.0.len() < SAMPLES_MAX {
+            self.0.push(value);
+        }
+    }
+
+    /// Adds the samples of another round.
+    pub(super) fn extend(&mut self, other: Self) {
+        let room = SAMPLES_MAX - self.0.len();
+        self.0.extend(other.0.into_iter().take(room));
+    }
+
+    /// The median; nothing of nothing.
+    pub(super) fn median(&mut self) -> Option<f64> {
         self.0.sort_unstable_by(f64::total_cmp);
-        let (first, last) = (*self.0.first()?, *self.0.last()?);
+        (!self.0.is_empty()).then(|| rank(&self.0, 500))
+    }
+
+    /// The order statistics; nothing of nothing.
+    pub(super) fn figure(&self) -> Option<Figure> {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
         Some(Figure {
-            count: self.0.len(),
-            min_ns: first,
-            max_ns: last,
-            p50_ns: rank(&self.0, 500),
-            p99_ns: rank(&self.0, 990),
-            p999_ns: rank(&self.0, 999),
+            count: sorted.len(),
+            min_ns: *sorted.first()?,
+            max_ns: *sorted.last()?,
+            p50_ns: rank(&sorted, 500),
+            p99_ns: rank(&sorted, 990),
+            p999_ns: rank(&sorted, 999),
         })
     }
 }

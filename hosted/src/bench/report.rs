@@ -49,7 +49,8 @@ pub struct Row {
     /// How many of it a second, by the median of all rounds.
     #[serde(serialize_with = "tenths")]
     pub per_second: f64,
-    /// How many times longer than its limit: the exchange, or the copy.
+    /// How many times longer than its limit, the exchange or the copy: the median of the ratios
+    /// of all rounds.
     #[serde(serialize_with = "hundredths")]
     pub ratio_to_limit: f64,
 }
@@ -81,8 +82,8 @@ pub struct Report {
 }
 
 impl Row {
-    /// The row of `figure`, one of which takes `each_ns` where its limit takes `limit_ns`.
-    pub(super) fn new(what: What, cell: Cell, figure: Figure, each_ns: f64, limit_ns: f64) -> Self {
+    /// The row of `figure`, one of which takes `each_ns`, `ratio` times as long as its limit.
+    pub(super) fn new(what: What, cell: Cell, figure: Figure, each_ns: f64, ratio: f64) -> Self {
         Self {
             what,
             bytes: cell.bytes,
@@ -94,7 +95,7 @@ impl Row {
             p99_ns: figure.p99_ns,
             p999_ns: figure.p999_ns,
             per_second: 1e9 / each_ns,
-            ratio_to_limit: each_ns / limit_ns,
+            ratio_to_limit: ratio,
         }
     }
 }

@@ -14,9 +14,9 @@ use super::phase::Phase;
 use super::report::{Host, Report, Row, What};
 
 /// How often rivals take turns within a cell.
-const ROUNDS: u32 = 5;
-/// What is measured in a round besides the stall, which gets as long as one of them.
-const TURNS: u32 = 4;
+const ROUNDS: u32 = 9;
+/// Turns of a round: four rivals and the host's stall.
+const TURNS: u32 = 5;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -56,37 +56,72 @@ fn measure(
 ) -> Result<Vec<Row>, BenchError> {
     let mut crew = Crew::start(cell, cell.wait(processors))?;
     let slots = cell.plan()?.mailbox().slots() as usize;
-    let turn = span / (ROUNDS * (TURNS + 1));
+    let turn = span / (ROUNDS * TURNS);
     let turn_ns = u64::try_from(turn.as_nanos()).unwrap_or(u64::MAX);
-    let [mut exchange, mut latency, mut copy, mut rate] = [(); 4].map(|()| Samples::default());
-    let mut intakes = Samples::default();
+    let [mut exchange, mut latency, mut copy, mut rate] = [(); 4].map(|()| Course::default());
     for _ in 0..ROUNDS {
+        let mut samples = Samples::default();
         crew.run(Phase::Exchange, turn, |seat, lines| {
-            lines.measure(cell.writers, turn_ns, &mut seat.vigil, &mut exchange)
+            lines.measure(cell.writers, turn_ns, &mut seat.vigil, &mut samples)
         })?;
+        exchange.add(samples);
+        let mut samples = Samples::default();
         crew.run(Phase::Latency, turn, |seat, _| {
-            owner::latency(seat, cell, turn_ns, &mut latency)
+            owner::latency(seat, cell, turn_ns, &mut samples)
         })?;
-        host::copy(cell.bytes, slots, turn_ns, &mut copy);
+        latency.add(samples);
+        let mut samples = Samples::default();
+        host::copy(cell.bytes, slots, turn_ns, &mut samples);
+        copy.add(samples);
         crew.run(Phase::Rate, turn, |seat, _| {
-            let intake = owner::rate(seat, cell, turn_ns, &mut rate)?;
-            intakes.push(intake.span_ns, intake.taken);
+            let mut samples = Samples::default();
+            let intake = owner::rate(seat, cell, turn_ns, &mut samples)?;
+            // Windows fall into times of putting and times of taking; a round has both.
+            rate.add_with(samples, intake.span_ns as f64 / intake.taken as f64);
             Ok(())
         })?;
         stall.watch(turn_ns);
     }
-    let none = BenchError::OutOfStep("too short a time for a single sample");
-    let figures = [exchange, latency, copy, rate, intakes].map(Samples::figure);
-    let [Some(exchange), Some(latency), Some(copy), Some(rate), Some(intakes)] = figures else {
-        return Err(none);
-    };
-    Ok(vec![
-        Row::new(What::Exchange, cell, exchange, exchange.p50_ns, exchange.p50_ns),
-        Row::new(What::Latency, cell, latency, latency.p50_ns, exchange.p50_ns),
-        Row::new(What::Memcpy, cell, copy, copy.p50_ns, copy.p50_ns),
-        // Windows fall into times of putting and times of taking; a round has both.
-        Row::new(What::Rate, cell, rate, intakes.p50_ns, copy.p50_ns),
-    ])
+    let rows = [
+        exchange.row(What::Exchange, cell, &exchange),
+        latency.row(What::Latency, cell, &exchange),
+        copy.row(What::Memcpy, cell, &copy),
+        rate.row(What::Rate, cell, &copy),
+    ];
+    let none = BenchError::OutOfStep("a round without a sample");
+    rows.into_iter().collect::<Option<_>>().ok_or(none)
+}
+
+/// One rival over all rounds.
+#[derive(Default)]
+struct Course {
+    samples: Samples,
+    /// What one of it took in each round, so that rivals are compared within rounds: a host that
+    /// changes its mind between rounds changes no ratio.
+    each_ns: Vec<f64>,
+}
+
+impl Course {
+    fn add(&mut self, mut round: Samples) {
+        if let Some(median) = round.median() {
+            self.add_with(round, median);
+        }
+    }
+
+    fn add_with(&mut self, round: Samples, each_ns: f64) {
+        self.samples.extend(round);
+        self.each_ns.push(each_ns);
+    }
+
+    fn row(&self, what: What, cell: Cell, limit: &Self) -> Option<Row> {
+        let (mut each, mut ratios) = (Samples::default(), Samples::default());
+        for (each_ns, limit_ns) in self.each_ns.iter().zip(&limit.each_ns) {
+            each.push_value(*each_ns);
+            ratios.push_value(each_ns / limit_ns);
+        }
+        let figure = self.samples.figure()?;
+        Some(Row::new(what, cell, figure, each.median()?, ratios.median()?))
+    }
 }
 
 /// Processes that wanted to run in the last minute.

@@ -92,7 +92,7 @@ mod tests {
             p99_ns: ns,
             p999_ns: ns,
         };
-        Row::new(what, Cell { bytes: 8, writers }, figure, each_ns, limit_ns)
+        Row::new(what, Cell { bytes: 8, writers }, figure, each_ns, each_ns / limit_ns)
     }
 
     fn reached(latency_ns: f64, rate_ns: f64) -> [Option<bool>; 4] {
