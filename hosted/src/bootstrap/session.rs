@@ -116,6 +116,10 @@ pub(super) fn hear(socket: &Socket, timeout: Duration) -> Result<Option<News>, P
     };
     match word {
         Word::Dead { incarnation } => Ok(Some(News::Dead(Incarnation(incarnation)))),
+        Word::Alive { incarnation: 0 } => {
+            let error = serde::de::Error::custom("no life has incarnation 0");
+            Err(PacketError::Decode(error))
+        }
         Word::Alive { incarnation } => {
             let process = fds.pop().ok_or(PacketError::TruncatedDescriptors)?;
             let process = Pidfd::from_fd(process).map_err(|_| PacketError::TruncatedDescriptors)?;

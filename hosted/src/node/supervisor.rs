@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid};
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use clients::{Awaited, Clients};
 use event::Event;
@@ -43,6 +43,8 @@ const PARKED_MAX: usize = 1024;
 const TICK: Duration = Duration::from_millis(20);
 /// How long a component may leave the link full.
 const LINK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a peer that could not be fenced is fenced again.
+const FENCE_EVERY_NS: u64 = 1_000_000_000;
 /// How long a component may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -89,6 +91,9 @@ struct Supervisor {
     given_up: bool,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
+    /// Peers whose process did not die when it was fenced, and when to try again.
+    unfenced: PeerSet,
+    fence_again_at_ns: u64,
 }
 
 /// Whether the node goes on.
@@ -137,6 +142,8 @@ impl Supervisor {
             given_up: false,
             lost_at_ns: None,
             last_recovery_us: None,
+            unfenced: PeerSet::EMPTY,
+            fence_again_at_ns: u64::MAX,
             cluster: cluster.clone(),
         })
     }
@@ -148,11 +155,25 @@ impl Supervisor {
                 Err(RecvTimeoutError::Timeout) => Flow::On,
                 Err(RecvTimeoutError::Disconnected) => Flow::End,
             };
+            let now_ns = now_ns();
+            if now_ns >= self.fence_again_at_ns {
+                self.fence_again();
+            }
             let status = self.status();
-            self.clients.answer_awaits(&status, now_ns());
+            self.clients.answer_awaits(&status, now_ns);
             if flow == Flow::End {
                 return Ok(());
             }
+        }
+    }
+
+    /// Has every peer fenced that could not be fenced before; one that lives again is then let in.
+    fn fence_again(&mut self) {
+        self.fence_again_at_ns = u64::MAX;
+        let living = self.lives.alive();
+        for peer in std::mem::take(&mut self.unfenced).iter() {
+            let due = if living.contains(&peer) { Due::Connect(peer) } else { Due::Fence(peer) };
+            self.act(Some(due));
         }
     }
 
@@ -292,6 +313,8 @@ impl Supervisor {
             }
             FromComponent::StillReaching { peer } => {
                 tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
+                self.unfenced.insert(Peer(peer));
+                self.fence_again_at_ns = now_ns() + FENCE_EVERY_NS;
             }
         }
     }

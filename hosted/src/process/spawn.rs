@@ -48,11 +48,12 @@ struct Inherited {
 }
 
 impl Spawn {
-    /// A child that will be killed when its parent thread ends.
+    /// A child that will be killed when its parent thread ends. It is in a process group of its
+    /// own: Ctrl-C at the terminal is its parent's business, who ends it in order.
     #[must_use]
     pub fn own_program() -> Self {
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("weft");
+        command.arg0("weft").process_group(0);
         Self { command, parent_death: Signal::KILL, inherited: Vec::new() }
     }
 
