@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! ids time fmt checksum   words everyone uses
+//! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
 //! wire                    byte layouts: encode, decode, nothing else
 //! mailbox lane            machines; none imports another
@@ -38,4 +39,5 @@ pub mod lane;
 pub mod mailbox;
 
 pub mod time;
+pub mod wheel;
 pub mod wire;
