@@ -124,8 +124,8 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         missed
     }
 
-    /// The first cycle of an expired timer that is still to be reported; none when it is not cyclic, or when the
-    /// cycle would end after the end of time.
+    /// The first cycle of an expired timer that is still to be reported; none when the timer is
+    /// not cyclic, or when that cycle would end after the end of time.
     pub(super) fn next_cycle(&self, index: u32) -> Option<Cycle> {
         let entry = self.timers.entry(index);
         if !entry.is_cyclic {

@@ -1,13 +1,13 @@
 //! The timeout wheel: every deadline of one owner, in a static slab, in the owner's loop.
 //!
 //! ```text
-//!  start renew resume                advance(now, budget)                  poll_expired
-//!        │                                    │                                  │
-//!        ▼            slot begins             ▼             sorted               ▼
-//!  level 0 … 3, overflow ──────────────▶ drain ──▶ runs ──────────────▶ ready ──▶ {key, due, missed}
-//!        ▲                                 │
-//!        └──── due later: a level down, ───┘
-//!              or renewed
+//!  start renew resume             advance(now, budget)              poll_expired
+//!        │                                 │                              │
+//!        ▼            slot begins          ▼            sorted            ▼
+//!  level 0 … 3, overflow ───────────▶ drain ──▶ runs ────────────▶ ready ──▶ expiry
+//!        ▲                              │
+//!        └── due later: a level down, ──┘
+//!            or renewed
 //! ```
 //!
 //! **When.** A deadline counts in full ticks, rounded up: a timer is reported from the first
@@ -29,7 +29,7 @@
 //! Links are `u32` where the specification has `u16`: a wheel of 10^6 timers is to be measured,
 //! and an entry of 40 bytes would only shrink by one word.
 //!
-//! Not here: a callback, a clock, a thread, and a way to give up a budget fairly between keys.
+//! Not here: a callback, a clock, a thread, and any fairness between the owners of keys.
 //! Source: `spec/wheel.md`, W-1 to W-9.
 
 mod error;

@@ -167,6 +167,14 @@ fn w5_a_cyclic_timer_keeps_its_phase_and_counts_what_it_missed() {
 }
 
 #[test]
+fn w5_a_cycle_that_ended_since_the_last_full_tick_is_not_missed() {
+    let mut wheel = wheel();
+    wheel.start_cyclic(1, 100, 4);
+    assert_eq!(wheel.expired_by(109), [(1, 100, 0)]);
+    assert_eq!(wheel.expired_by(110), [(1, 104, 1)]);
+}
+
+#[test]
 fn w5_a_new_period_counts_from_the_next_cycle() {
     let mut wheel = wheel();
     let handle = wheel.start_cyclic(1, 100, 100);

@@ -29,7 +29,7 @@ impl Handle {
 pub enum Repeat {
     /// It is over. Its period, for a renewal, is the time from its start to its deadline.
     Once,
-    /// It expires again and again, this much later each time.
+    /// It expires again and again, this much later each time, until the end of time.
     Every(Duration),
 }
 
@@ -51,8 +51,8 @@ pub struct Expiry {
     pub key: Key,
     /// When it was due.
     pub due: Instant,
-    /// How many further periods of a cyclic timer have passed since, by the time of the last
-    /// advance. They are not reported again.
+    /// How many further cycles of a cyclic timer have ended since, by the last full tick that was
+    /// advanced to. They are not reported again.
     pub missed: u64,
 }
 

@@ -303,7 +303,8 @@ fn begin() -> impl Strategy<Value = u64> {
 fn the_wheel_is_a_sorted_map() {
     let ops = env::var("WEFT_WHEEL_OPS").map_or(1_000_000, |ops| ops.parse().unwrap());
     let cases = u32::try_from(usize::div_ceil(ops, OPS_PER_CASE)).unwrap();
-    let mut runner = TestRunner::new(ProptestConfig { cases, ..ProptestConfig::default() });
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new(config);
     let op = (0..KEYS as u32, 0..18_u8, any::<u64>());
     let tick = prop_oneof![Just(1_u64), 2..100_u64, Just(1_000_000)];
     let ops = vec(op, OPS_PER_CASE);
