@@ -337,6 +337,17 @@ fn a_silent_timer_keeps_its_phase_and_is_not_reported() {
 }
 
 #[test]
+fn a_silent_timer_that_is_renewed_for_no_time_is_over() {
+    let mut wheel = wheel();
+    let handle = wheel.start_once(1, 100);
+    wheel.suspend(Instant(0), handle, Suspension::Silent).unwrap();
+    wheel.set_period(handle, Duration(0)).unwrap();
+    wheel.renew(Instant(0), handle).unwrap();
+    assert!(!wheel.is_running(Key(1)));
+    assert_eq!(wheel.stop(handle), Err(Stale));
+}
+
+#[test]
 fn what_expired_and_was_not_polled_is_silenced_too() {
     let (mut wheel, handles) = crowd();
     assert_eq!(wheel.advance(Instant(1_000), u32::MAX), Ok(Progress::CaughtUp));

@@ -190,6 +190,7 @@ impl Pair {
                 let from = if is_paused { 0 } else { now.0 };
                 let due = from.saturating_add(timer.period);
                 self.model.set(key, timer, due);
+                self.model.pass_silent();
             }
         }
     }
