@@ -165,16 +165,18 @@ impl Client {
         self.wait(incarnation, 0, timeout)
     }
 
-    /// Waits until the node runs and `peers` peers live and have joined.
+    /// Waits until the node runs in `incarnation` or a later one, and at least `peers` peers live
+    /// and have joined.
     ///
     /// # Errors
     /// [`ClientError`].
     pub fn await_joined(
         &mut self,
+        incarnation: u32,
         peers: usize,
         timeout: Duration,
     ) -> Result<NodeStatus, ClientError> {
-        self.wait(0, peers, timeout)
+        self.wait(incarnation, peers, timeout)
     }
 
     fn wait(

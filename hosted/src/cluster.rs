@@ -62,8 +62,8 @@ pub struct Cluster {
 /// The mailbox of every node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mailbox {
-    /// `slots`: messages that wait before writers are told to come back; a power of two from
-    /// 16 to 4096.
+    /// `slots`: slots in each of the two halves, so that between this many and twice as many
+    /// messages wait before writers are told to come back; a power of two from 16 to 4096.
     pub slots: usize,
     /// `message_len`: the longest message in bytes, 8 to 4000. Each slot takes this much memory
     /// at every node.

@@ -33,6 +33,7 @@ use crate::clock::now_ns;
 use crate::cluster::{Cluster, ClusterName};
 use crate::explain::{Code, Explain};
 use crate::launch::{LaunchError, Launched};
+use crate::runtime_dir::{Liveness, RuntimeDir};
 use collector::Collector;
 use frame::Frame;
 use stream::{Stream, StreamEnd};
@@ -124,6 +125,7 @@ pub fn run(
 ) -> Result<Summary, DemoError> {
     let began_ns = now_ns();
     let mut summary = Summary::new(input);
+    clear_dead_demos();
     let cluster = cluster();
     let mut launched = Launched::start(&cluster)?;
     launched.await_running(PATIENCE)?;
@@ -147,6 +149,18 @@ fn cluster() -> Cluster {
     Cluster { name, nodes: NODES, ..Cluster::default() }
 }
 
+/// Clears away what demos left behind that were killed: nobody starts one of that name again.
+fn clear_dead_demos() {
+    let Ok(runtime_dir) = RuntimeDir::open() else { return };
+    let clusters = runtime_dir.list().unwrap_or_default().into_iter();
+    let dead = clusters.filter(|(_, liveness)| *liveness == Liveness::Dead);
+    for (name, _) in dead.filter(|(name, _)| name.as_str().starts_with("demo-")) {
+        if let Err(error) = runtime_dir.clear(&name) {
+            tracing::debug!(%error, %name, "a dead demo is not cleared away");
+        }
+    }
+}
+
 /// The part between start and stop.
 struct Story<'a> {
     launched: &'a Launched,
@@ -168,10 +182,13 @@ impl Story<'_> {
             resumes.push(resume);
         }
         let mut victim = self.connect(VICTIM)?;
+        let alive = victim.status()?.incarnation;
         let killer = thread::spawn(move || {
             kills.recv().map_err(|_| DemoError::Interrupted)?;
-            kill_and_await(&mut victim)
+            kill_and_await(&mut victim, alive)
         });
+        // The stream holds the other end: without it the killer waits for nobody.
+        drop(kill);
         let mut collector = Collector::new(self.frames, resumes);
         collector.collect(&mut inbox, self.interrupted, progress)?;
         let ends = streams.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
@@ -216,8 +233,7 @@ pub(crate) struct Recovery {
     pub(crate) took_us: u64,
 }
 
-fn kill_and_await(victim: &mut Client) -> Result<Recovery, DemoError> {
-    let killed = victim.status()?.incarnation;
+fn kill_and_await(victim: &mut Client, killed: u32) -> Result<Recovery, DemoError> {
     let killed_at = now_ns();
     victim.kill()?;
     let status = victim.await_running(killed + 1, PATIENCE)?;

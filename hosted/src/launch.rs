@@ -182,7 +182,7 @@ impl Launched {
         let deadline = Deadline::after(patience);
         self.ranks().try_for_each(|rank| {
             let mut client = self.connect(rank, deadline.remaining())?;
-            client.await_joined(self.cluster.nodes - 1, deadline.remaining()).map(drop)
+            client.await_joined(0, self.cluster.nodes - 1, deadline.remaining()).map(drop)
         })
     }
 

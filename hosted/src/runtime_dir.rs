@@ -159,6 +159,14 @@ impl RuntimeDir {
         }
     }
 
+    /// Clears away what a cluster left behind whose processes are all dead.
+    ///
+    /// # Errors
+    /// [`ClaimError::NameInUse`], when it lives; [`ClaimError::Dir`].
+    pub fn clear(&self, name: &ClusterName) -> Result<(), ClaimError> {
+        self.claim(name)?.remove().map_err(ClaimError::Dir)
+    }
+
     /// All clusters that have a directory, in the order of their names.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! `weft bench`: measurements.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -69,6 +71,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
     let per_cell = seconds("--seconds-per-cell", arguments.seconds_per_cell)?;
+    if per_cell < Duration::from_millis(20) {
+        let cause =
+            format!("--seconds-per-cell is {}, too short to sample", per_cell.as_secs_f64());
+        return Err(Failure::of(Code::Usage, cause, "give 0.02 seconds or more"));
+    }
     let wanted = |cell: &Cell| {
         (arguments.bytes.is_empty() || arguments.bytes.contains(&cell.bytes))
             && (arguments.writers.is_empty() || arguments.writers.contains(&cell.writers))

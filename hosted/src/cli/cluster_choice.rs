@@ -9,7 +9,7 @@ use crate::client::{self, Client};
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::explain::Code;
-use crate::runtime_dir::ClusterDir;
+use crate::runtime_dir::{ClusterDir, RuntimeDir};
 
 /// The choice of a running cluster.
 #[derive(Debug, Args)]
@@ -38,6 +38,15 @@ impl ClusterChoice {
         let found = client::find(&name, patience.remaining());
         let (dir, cluster) = found.map_err(Failure::new)?;
         Ok(Running { dir, cluster, patience })
+    }
+}
+
+impl ClusterChoice {
+    /// Clears away the chosen cluster, which is dead; returns its name.
+    pub(super) fn clear(&self) -> Result<String, Failure> {
+        let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
+        runtime_dir.clear(&name(&self.name)?).map_err(Failure::new)?;
+        Ok(self.name.clone())
     }
 }
 

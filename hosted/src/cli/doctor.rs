@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::cluster::Cluster;
 use crate::doctor;
+use crate::explain::Code;
 
 /// Arguments of `weft doctor`.
 #[derive(Debug, Args)]
@@ -22,5 +23,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Some(path) => doctor::examine_for(&Cluster::load(path).map_err(Failure::new)?),
     };
     output.finish(&report, &report.to_string());
-    Ok(())
+    if report.ok() {
+        return Ok(());
+    }
+    let cause = "something that Weft needs is missing on this machine";
+    Err(Failure::of(Code::Permission, cause, "mend what the report calls missing"))
 }

@@ -26,7 +26,15 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let running = arguments.cluster.find()?;
+    let running = match arguments.cluster.find() {
+        Err(failure) if failure.code() == Code::ClusterDead => {
+            let name = arguments.cluster.clear()?;
+            let object = json!({ "ok": true, "name": name, "stopped": 0 });
+            output.finish(&object, &format!("cluster {name}: was dead, and is cleared away\n"));
+            return Ok(());
+        }
+        found => found?,
+    };
     let deadline = Deadline::after(END_TIMEOUT);
     let mut stopped = BTreeSet::new();
     loop {

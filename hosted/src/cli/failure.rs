@@ -22,6 +22,10 @@ impl Failure {
         Self::new(Told { code, cause: cause.into(), cure: cure.into() })
     }
 
+    pub(super) fn code(&self) -> Code {
+        self.0.code()
+    }
+
     /// Tells the user, and gives the exit status.
     pub(super) fn report(&self, output: Output) -> ExitCode {
         let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
@@ -45,8 +49,9 @@ pub(super) fn report_usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     let text = error.render().to_string();
-    let mut lines = text.lines();
-    let cause = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let lines = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim);
+    let cause = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    let cause = cause.trim_start_matches("error: ");
     let failure = Failure::of(Code::Usage, cause, "see `weft --help`");
     failure.report(Output::new(true))
 }

@@ -41,14 +41,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let running = kill.cluster.find()?;
     let mut client = running.connect(kill.node)?;
     let node = kill.node;
-    let before = client.status().map_err(Failure::new)?.incarnation;
+    let status = client.status().map_err(Failure::new)?;
+    let before = status.incarnation;
+    let joined = status.peers.iter().filter(|peer| peer.incarnation.is_some()).count();
     client.kill().map_err(Failure::new)?;
     if wait == Duration::ZERO {
         let object = json!({ "ok": true, "node": node, "killed": before });
         output.finish(&object, &format!("node {node}: component of incarnation {before} killed\n"));
         return Ok(());
     }
-    let after = client.await_running(before + 1, wait).map_err(Failure::new)?;
+    let after = client.await_joined(before + 1, joined, wait).map_err(Failure::new)?;
     let recovery_us = after.last_recovery_us;
     let object = json!({
         "ok": true,

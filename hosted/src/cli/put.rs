@@ -113,11 +113,13 @@ fn check(client: &Client, to: u16, put: usize, outcome: PutOutcome) -> Result<()
         )),
         Some(Stopped::Unreachable) => Err(Failure::of(
             Code::NodeUnreachable,
-            format!(
-                "node {} could not reach node {to} before the deadline; {done}, {} perhaps",
-                client.rank(),
-                outcome.unknown
-            ),
+            match outcome.unknown {
+                0 => format!("node {} could not reach node {to} in time; {done}", client.rank()),
+                unknown => format!(
+                    "node {} lost node {to} while it wrote; {done}, and {unknown} may have been",
+                    client.rank()
+                ),
+            },
             "see which nodes live with `weft status`",
         )),
         Some(Stopped::TooLong { limit }) => Err(Failure::of(

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
 /// Why the program goes on after the cluster has come up.
 enum Wake {
     Signal,
-    Ended,
+    Ended { rank: usize },
 }
 
 /// How a start went.
@@ -76,7 +76,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let mut alive = nodes;
         while alive > 0 {
             match wakes.recv() {
-                Ok(Wake::Ended) => alive -= 1,
+                Ok(Wake::Ended { rank }) => {
+                    alive -= 1;
+                    output.say(&format!("node {rank} has ended; {alive} are left"));
+                }
                 Ok(Wake::Signal) | Err(_) => break,
             }
         }
@@ -135,14 +138,14 @@ fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
 
 /// Turns the end of each node into a wake.
 fn watch(launched: &Launched, sender: &SyncSender<Wake>) -> Result<(), Failure> {
-    for process in launched.processes() {
+    for (rank, process) in launched.processes().enumerate() {
         let process = process.try_clone().map_err(crate::node::NodeError::from);
         let process = process.map_err(Failure::new)?;
         let sender = sender.clone();
         thread::spawn(move || {
             // Without a timeout there is nothing but the end to come back for.
             let _ = process.wait_dead(Duration::MAX);
-            sender.send(Wake::Ended)
+            sender.send(Wake::Ended { rank })
         });
     }
     Ok(())

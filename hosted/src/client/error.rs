@@ -50,6 +50,9 @@ impl fmt::Display for ClientError {
             Self::OutOfRange { rank, nodes } => {
                 write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
             }
+            Self::Unreachable { rank, source: PacketError::TimedOut { .. } } => {
+                write!(f, "node {rank} did not answer in time; what was asked may still be done")
+            }
             Self::Unreachable { rank, source } => write!(f, "node {rank}: {source}"),
             Self::Refused { rank, reason } => match reason {
                 Refused::ComponentLost => {

@@ -24,7 +24,8 @@ nodes = {nodes}
 wait = "{wait}"
 
 [mailbox]
-# Messages that wait in a node's mailbox before writers are told to come back:
+# Slots in each of the two halves of a node's mailbox: between this many and twice as many
+# messages wait before writers are told to come back;
 # {mailbox_slots_limit}.
 slots = {mailbox_slots}
 

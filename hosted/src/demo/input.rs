@@ -21,14 +21,15 @@ const OWN: [(&str, &str); 8] = [
     ("core/src/endpoint/mod.rs", include_str!("../../../core/src/endpoint/mod.rs")),
     ("hosted/src/node/supervisor.rs", include_str!("../node/supervisor.rs")),
 ];
-/// How often the repository's files are streamed: enough lines to be in mid-stream.
-const OWN_ROUNDS: usize = 10;
+/// Fewer lines than this are streamed again and again, so that there is a middle to be killed in.
+const LINES_MIN: usize = 10_000;
 
 /// Text, as lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     names: Vec<String>,
     lines: Vec<String>,
+    rounds: usize,
 }
 
 /// Why a file cannot be streamed.
@@ -113,8 +114,8 @@ impl Input {
     #[must_use]
     pub fn own() -> Self {
         let names = OWN.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let texts = (0..OWN_ROUNDS).flat_map(|_| OWN.iter().map(|(_, text)| *text));
-        Self { names, lines: texts.flat_map(str::lines).map(str::to_owned).collect() }
+        let texts = OWN.iter().map(|(_, text)| *text);
+        Self::repeated(names, texts.flat_map(str::lines).map(str::to_owned).collect())
     }
 
     /// The lines of `paths`, in order.
@@ -122,16 +123,29 @@ impl Input {
     /// # Errors
     /// [`InputError`].
     pub fn read(paths: &[PathBuf]) -> Result<Self, InputError> {
-        let mut input = Self { names: Vec::new(), lines: Vec::new() };
+        let (mut names, mut lines) = (Vec::new(), Vec::new());
         for path in paths {
             let text = read_text(path)?;
-            input.names.push(path.display().to_string());
-            input.lines.extend(text.lines().map(str::to_owned));
+            names.push(path.display().to_string());
+            lines.extend(text.lines().map(str::to_owned));
         }
-        if input.lines.is_empty() { Err(InputError::Empty) } else { Ok(input) }
+        if lines.is_empty() { Err(InputError::Empty) } else { Ok(Self::repeated(names, lines)) }
     }
 
-    /// The lines, without their ends.
+    fn repeated(names: Vec<String>, lines: Vec<String>) -> Self {
+        let rounds = LINES_MIN.div_ceil(lines.len().max(1));
+        let len = lines.len() * rounds;
+        let lines = lines.into_iter().cycle().take(len).collect();
+        Self { names, lines, rounds }
+    }
+
+    /// How often the files are streamed over.
+    #[must_use]
+    pub const fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// The lines of all rounds, without their ends.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.lines
@@ -179,7 +193,9 @@ mod tests {
     #[test]
     fn lines_come_in_order_with_or_without_a_last_end() {
         let (_scratch, paths) = file(b"one\n\nthree");
-        assert_eq!(Input::read(&paths).unwrap().lines(), ["one", "", "three"]);
+        let input = Input::read(&paths).unwrap();
+        assert_eq!(input.lines()[..4], ["one", "", "three", "one"]);
+        assert_eq!(input.lines().len(), 3 * input.rounds());
     }
 
     #[test]
@@ -203,7 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn the_own_input_is_long_enough_to_be_killed_in() {
-        assert!(Input::own().lines().len() > 10_000);
+    fn every_input_is_long_enough_to_be_killed_in() {
+        let (_scratch, paths) = file(b"one line");
+        for input in [Input::own(), Input::read(&paths).unwrap()] {
+            assert!(input.lines().len() >= LINES_MIN);
+        }
     }
 }

@@ -63,7 +63,9 @@ impl Stream {
                 // The killer waits for nothing else, so there is room.
                 kill.try_send(()).map_err(|_| stopped("the killer is gone"))?;
             }
-            let batch = next..self.frames.len().min(next + BATCH);
+            // Up to the frame at which the kill is due, so that none is passed unseen.
+            let due = self.kill_at.as_ref().map_or(usize::MAX, |(at, _)| *at);
+            let batch = next..self.frames.len().min(next + BATCH).min(due);
             let handed = batch.len();
             let messages: Vec<_> = self.frames[batch].iter().map(Frame::encode).collect();
             match self.put(&messages)? {

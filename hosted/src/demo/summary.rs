@@ -20,8 +20,10 @@ pub struct Summary {
     pub steps: Vec<Step>,
     /// Where the lines were from.
     pub inputs: Vec<String>,
-    /// Lines of the input.
+    /// Lines of the input, all rounds.
     pub lines: u64,
+    /// How often the input was streamed over.
+    pub rounds: usize,
     /// Messages that senders were told were put.
     pub sent: u64,
     /// Messages that arrived.
@@ -82,6 +84,7 @@ impl Summary {
             steps: Vec::new(),
             inputs: input.names().to_vec(),
             lines: input.lines().len() as u64,
+            rounds: input.rounds(),
             sent: 0,
             received: 0,
             refused_full: 0,
@@ -118,9 +121,10 @@ impl Summary {
         let total = collector.total() as u64 * self.streams.len() as u64;
         let complete = self.sent == total && self.received == total && collector.altered == 0;
         let detail = format!(
-            "{} lines from each of {} nodes: {} messages sent, {} received, {} altered, {} \
-             refused as full and retried",
+            "{} lines ({} rounds of the input) from each of {} nodes: {} messages sent, {} \
+             received, {} altered, {} refused as full and retried",
             self.lines,
+            self.rounds,
             self.streams.len(),
             self.sent,
             self.received,

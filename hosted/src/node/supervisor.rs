@@ -363,6 +363,7 @@ impl Supervisor {
                     self.component.as_ref().map(|component| component.spawned.pidfd.kill());
                 let what = match killed {
                     Some(Ok(_)) => Outcome::Done,
+                    None if self.given_up => Outcome::Refused(Refused::GivenUp),
                     Some(Err(_)) | None => Outcome::Refused(Refused::ComponentLost),
                 };
                 self.clients.reply(client, &Reply { id, what });
@@ -389,8 +390,11 @@ impl Supervisor {
         let refused = match is_ready.then(|| self.send(&word, &[])) {
             _ if self.given_up => Refused::GivenUp,
             Some(Ok(())) => {
-                let asks = matches!(word, ToComponent::Request { what: Want::Status, .. });
-                self.clients.begin(ticket, asks.then(|| self.status()));
+                if matches!(word, ToComponent::Request { what: Want::Status, .. }) {
+                    self.clients.begin_status(ticket, self.status(), now_ns());
+                } else {
+                    self.clients.begin(ticket);
+                }
                 return;
             }
             Some(Err(error @ PacketError::TooLong { .. })) => Refused::Malformed(error.to_string()),

@@ -255,7 +255,7 @@ impl Nodes {
     /// Waits until every node exchanges messages with every other.
     pub(crate) fn await_joined(&self) {
         for rank in self.ranks() {
-            let joined = self.client(rank).await_joined(self.cluster.nodes - 1, PATIENCE);
+            let joined = self.client(rank).await_joined(0, self.cluster.nodes - 1, PATIENCE);
             joined.unwrap_or_else(|error| panic!("{error}\n{}", self.state()));
         }
     }

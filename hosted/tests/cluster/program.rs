@@ -152,7 +152,7 @@ fn a_node_that_was_killed_comes_back_in_a_later_incarnation() {
     killed.signal(Signal::KILL);
     killed.wait();
     let _again = place.start(&format!("node {file} --rank 1"), "");
-    nodes.client(0).await_joined(1, PATIENCE).expect("it is met again");
+    nodes.client(0).await_joined(0, 1, PATIENCE).expect("it is met again");
     let status = nodes.client(1).await_running(2, PATIENCE).expect("it runs");
     assert_eq!(status.peers[0].incarnation, Some(1));
     place.weft_with("put --name t --from 0 --to 1", "welcome back").done();

@@ -12,6 +12,9 @@ use crate::packet::Socket;
 /// How long a client may leave its socket full before it is dropped.
 const SEND_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// How long a component may take to count; one that hangs must not hide its node's status.
+const COUNT_NS_MAX: u64 = 500_000_000;
+
 /// Open requests at a time, of all clients.
 const OPEN_MAX: usize = 4096;
 
@@ -19,8 +22,10 @@ const OPEN_MAX: usize = 4096;
 enum Open {
     /// It waits for a component to be ready.
     Parked,
-    /// It is with the component; a status is completed with what the supervisor knows.
-    Sent(Option<Box<NodeStatus>>),
+    /// It is with the component.
+    Sent,
+    /// The component was asked for its counters; the supervisor knows the rest.
+    Counting { known: Box<NodeStatus>, deadline_ns: u64 },
     /// It waits for the node to run.
     Await(Awaited),
 }
@@ -70,8 +75,14 @@ impl Clients {
     }
 
     /// Notes that a request is with the component.
-    pub(super) fn begin(&mut self, ticket: Ticket, status: Option<NodeStatus>) {
-        self.open.insert(ticket, Open::Sent(status.map(Box::new)));
+    pub(super) fn begin(&mut self, ticket: Ticket) {
+        self.open.insert(ticket, Open::Sent);
+    }
+
+    /// Notes that the component was asked for what it adds to the status `known`.
+    pub(super) fn begin_status(&mut self, ticket: Ticket, known: NodeStatus, now_ns: u64) {
+        let (known, deadline_ns) = (Box::new(known), now_ns + COUNT_NS_MAX);
+        self.open.insert(ticket, Open::Counting { known, deadline_ns });
     }
 
     /// Notes that a client waits for the node to run.
@@ -83,7 +94,7 @@ impl Clients {
     pub(super) fn finish(&mut self, ticket: Ticket, what: Outcome) {
         let Some(open) = self.open.remove(&ticket) else { return };
         let what = match (open, what) {
-            (Open::Sent(Some(known)), Outcome::Status(told)) => {
+            (Open::Counting { known, .. }, Outcome::Status(told)) => {
                 Outcome::Status(Box::new(NodeStatus { counters: told.counters, ..*known }))
             }
             (_, what) => what,
@@ -95,7 +106,7 @@ impl Clients {
     pub(super) fn refuse_pending(&mut self, reason: &Refused) {
         let lost = *reason == Refused::ComponentLost;
         let is_refused = |open: &Open| match open {
-            Open::Sent(_) => true,
+            Open::Sent | Open::Counting { .. } => true,
             // Nothing was begun of it: the next component will do it.
             Open::Parked => !lost,
             Open::Await(_) => false,
@@ -106,11 +117,18 @@ impl Clients {
         }
     }
 
-    /// Answers those who wait for the node to run, as far as the wait is over.
+    /// Answers those whose wait is over: for the node to run, or for a component to count.
     pub(super) fn answer_awaits(&mut self, status: &NodeStatus, now_ns: u64) {
         let mut over = Vec::new();
         for (ticket, open) in &self.open {
-            let Open::Await(wanted) = open else { continue };
+            let wanted = match open {
+                Open::Await(wanted) => wanted,
+                Open::Counting { known, deadline_ns } if now_ns >= *deadline_ns => {
+                    over.push((*ticket, Outcome::Status(known.clone())));
+                    continue;
+                }
+                Open::Parked | Open::Sent | Open::Counting { .. } => continue,
+            };
             let what = match status.state {
                 _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),
                 NodeState::GivenUp => Outcome::Refused(Refused::GivenUp),
