@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
+//!   demo       the demonstration on inputs of every size
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   control    clients of a node that lie, stay silent or leave
 //!   peers      strangers at the socket where nodes meet
@@ -15,6 +16,7 @@
 //! deadline of that wait is there to end a hang, not to measure.
 
 mod control;
+mod demo;
 mod ledger;
 mod peers;
 mod place;

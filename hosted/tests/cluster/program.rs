@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use weft::process::Signal;
+use weft::process::{Pid, Pidfd, Signal};
 
 use crate::PATIENCE;
 use crate::place::{Nodes, Place, Running, eventually};
@@ -88,6 +88,35 @@ fn a_cluster_that_was_killed_is_dead_and_its_name_free() {
     let (up, nodes) = place.up("--nodes 2");
     let status = nodes.client(0).status().expect("a status");
     assert_eq!(status.incarnation, 1, "nothing of the cluster before is remembered");
+    up.signal(Signal::TERM);
+    up.wait().done();
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_dead_cluster_is_cleared_away_by_down() {
+    let place = Place::new();
+    let (up, _) = place.up("--nodes 2");
+    place.kill(&["up", "node", "component"]);
+    drop(up);
+    place.await_no_process();
+    place.weft("down --name t").done();
+    place.assert_nothing_left();
+}
+
+/// Found by a newcomer: the status waited for the component, and the kill for the status.
+#[test]
+fn a_component_that_hangs_can_be_looked_at_and_killed() {
+    let place = Place::new();
+    let (up, nodes) = place.up("--nodes 2");
+    let status = nodes.client(1).status().expect("a status");
+    let component = Pid::from_raw(status.component_pid.expect("it runs")).expect("a number");
+    let component = Pidfd::open(component).expect("it runs");
+    component.signal(Signal::STOP).expect("a process of this user");
+    let hung = nodes.client(1).status().expect("a status without counters");
+    assert_eq!((hung.incarnation, hung.counters), (1, None));
+    place.weft("inject kill 1 --name t --wait 60").done();
+    nodes.await_joined();
     up.signal(Signal::TERM);
     up.wait().done();
     place.assert_nothing_left();
