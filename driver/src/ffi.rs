@@ -1,0 +1,62 @@
+//! The binding: the one file that knows which crate stands behind `rdma_core_sys`.
+//!
+//! Everything that the driver uses of it is named here, so that another binding can take its
+//! place. The binding opens libibverbs at run time; without it each verb fails with an errno.
+//!
+//! It is generated from a header, except for the types with unions, which were written by hand:
+//! their sizes are asserted below against those of the C structures on 64-bit machines.
+
+pub(crate) use rdma_core_sys::{
+    IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, atomic_t, bind_mw_tso_union_t,
+    imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, wr_t, xrc_t,
+};
+pub(crate) use rdma_core_sys::{
+    ibv_access_flags, ibv_ack_async_event, ibv_alloc_pd, ibv_async_event, ibv_atomic_cap,
+    ibv_close_device, ibv_context, ibv_cq, ibv_create_cq, ibv_create_qp, ibv_dealloc_pd,
+    ibv_dereg_mr, ibv_destroy_cq, ibv_destroy_qp, ibv_device, ibv_device_attr, ibv_event_type,
+    ibv_free_device_list, ibv_get_async_event, ibv_get_device_list, ibv_get_device_name, ibv_gid,
+    ibv_gid_entry, ibv_modify_qp, ibv_mr, ibv_open_device, ibv_pd, ibv_poll_cq, ibv_port_attr,
+    ibv_port_state, ibv_post_send, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_cap,
+    ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_query_device, ibv_query_gid_table,
+    ibv_query_port, ibv_reg_mr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wr_opcode,
+};
+
+/// For the test of the table of statuses alone.
+#[cfg(test)]
+pub(crate) use rdma_core_sys::ibv_wc_status;
+
+/// `IBV_LINK_LAYER_ETHERNET`, an anonymous enumeration's member that the binding leaves out.
+pub(crate) const LINK_LAYER_ETHERNET: u8 = 2;
+
+const _: () = {
+    assert!(cfg!(target_endian = "little"), "results of atomics are taken as they lie in memory");
+    assert!(size_of::<usize>() == size_of::<u64>(), "addresses are 64 bits wide");
+    assert!(size_of::<ibv_async_event>() == 16);
+    assert!(size_of::<ibv_gid_entry>() == 32);
+    assert!(size_of::<ibv_send_wr>() == 128);
+    assert!(size_of::<ibv_sge>() == 16);
+    assert!(size_of::<ibv_wc>() == 48);
+};
+
+/// A structure that verbs want zeroed before its fields are set.
+///
+/// # Safety
+/// All bytes zero must be a valid value of the type.
+pub(crate) unsafe trait Zeroed: Sized {
+    /// All bytes zero.
+    fn zeroed() -> Self {
+        // SAFETY: the implementor says that this is a valid value.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+// SAFETY: integers and an array of them; enumerations are integers in this binding.
+unsafe impl Zeroed for ibv_device_attr {}
+// SAFETY: integers; enumerations are integers in this binding.
+unsafe impl Zeroed for ibv_port_attr {}
+// SAFETY: integers and a union of them.
+unsafe impl Zeroed for ibv_gid_entry {}
+// SAFETY: integers, structures and unions of them.
+unsafe impl Zeroed for ibv_qp_attr {}
+// SAFETY: integers and a union of them.
+unsafe impl Zeroed for ibv_wc {}

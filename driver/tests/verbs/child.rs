@@ -1,0 +1,97 @@
+//! An endpoint in a process of its own, to be killed.
+//!
+//! The test's own program is started again for one test, which is the child when a variable says
+//! so. Ends of the pair travel in hexadecimal, a line each, over its standard input and output.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use weft_core::fabric::Fabric;
+use weft_core::fabric::conformance::layout;
+use weft_core::ids::{Incarnation, Peer};
+use weft_driver::{Config, RemoteEnd};
+
+use crate::rig::{self, End, FIRST};
+
+const CHILD_VARIABLE: &str = "WEFT_TEST_VERBS_CHILD";
+/// Begins the lines that are meant for the parent: the harness prints others.
+const MARK: &str = "end: ";
+/// The child's own name.
+pub(crate) const PEER: Peer = Peer(1);
+/// The parent's.
+pub(crate) const PARENT: Peer = Peer(0);
+
+/// A living child that has let the parent in.
+pub(crate) struct PeerProcess {
+    child: Child,
+    _input: ChildStdin,
+    _output: BufReader<ChildStdout>,
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text.trim().chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+fn read_marked(lines: &mut impl BufRead) -> Vec<u8> {
+    loop {
+        let mut line = String::new();
+        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "the other side is gone");
+        if let Some((_, marked)) = line.split_once(MARK) {
+            return from_hex(marked);
+        }
+    }
+}
+
+impl PeerProcess {
+    /// Starts a peer for `parent`, which is endpoint 0 over the suite's layout.
+    pub(crate) fn start(parent: &mut End) -> Self {
+        let program = std::env::current_exe().unwrap();
+        let mut command = Command::new(program);
+        command.args(["--exact", "child::serve", "--nocapture"]).env(CHILD_VARIABLE, "1");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+
+        let mine = parent.prepare(PEER, FIRST.1).unwrap().to_bytes();
+        writeln!(input, "{MARK}{}", to_hex(&mine)).unwrap();
+        let theirs = RemoteEnd::from_bytes(&read_marked(&mut output)).unwrap();
+        parent.connect(PEER, theirs).unwrap();
+        parent.admit(PEER, Incarnation(1)).unwrap();
+        Self { child, _input: input, _output: output }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for PeerProcess {
+    fn drop(&mut self) {
+        // Dead already when the test came to its end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The child's half: lets the parent in and does nothing more, until its input ends.
+#[test]
+fn serve() {
+    if std::env::var_os(CHILD_VARIABLE).is_none() {
+        return;
+    }
+    let mut end = rig::end(PEER, &layout(), Config::default()).expect("the parent has a device");
+    let mut input = std::io::stdin().lock();
+    let mine = end.prepare(PARENT, FIRST.0).unwrap().to_bytes();
+    let theirs = RemoteEnd::from_bytes(&read_marked(&mut input)).unwrap();
+    end.connect(PARENT, theirs).unwrap();
+    end.admit(PARENT, FIRST.0).unwrap();
+    println!("{MARK}{}", to_hex(&mine));
+    let mut rest = String::new();
+    let _ = input.read_line(&mut rest);
+}

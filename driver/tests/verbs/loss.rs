@@ -1,0 +1,81 @@
+//! Losing a peer: how long it takes to be told, and that one is told in any case.
+
+use weft_core::fabric::conformance::layout;
+use weft_core::fabric::{Completion, Fabric, Failure, Op, PostError, Region, WorkId};
+use weft_core::time::Duration;
+use weft_driver::Config;
+
+use crate::child::{PARENT, PEER, PeerProcess};
+use crate::rig::{self, at};
+
+const ADD: Op<'static> =
+    Op::FetchAdd { at: weft_core::fabric::At { region: Region(4), offset: 0 }, add: 1 };
+
+/// A peer's process is killed; with each setting, the loss is told within the worst case and a
+/// margin for a busy machine.
+#[test]
+fn a_killed_process_is_noticed_in_time() {
+    const MARGIN: Duration = Duration::from_millis(500);
+    for (timeout, retry_count) in [(10, 3), (14, 1), (14, 3)] {
+        let config = Config { timeout, retry_count, ..Config::default() };
+        let Some(mut parent) = rig::end(PARENT, &layout(), config) else { return };
+        let mut peer = PeerProcess::start(&mut parent);
+        assert_eq!(rig::run(&mut parent, PEER, ADD), Ok(0));
+        peer.kill();
+
+        let begin = rig::now();
+        for id in 0..4 {
+            rig::post(&mut parent, PEER, id, ADD).unwrap();
+        }
+        let done = rig::wait(&mut parent, 4);
+        let took = rig::now().since(begin);
+        let names: Vec<_> = done.iter().map(|done| (done.id, done.outcome)).collect();
+        assert_eq!(names, [0, 1, 2, 3].map(|id| (WorkId(id), Err(Failure::Gone))));
+        assert_eq!(rig::post(&mut parent, PEER, 9, ADD), Err(PostError::Gone));
+        let (nominal, worst) = (config.nominal_detection(), config.worst_case_detection());
+        println!(
+            "timeout {timeout}, retries {retry_count}: after {} us; nominal {} us, worst {} us",
+            took.as_micros(),
+            nominal.as_micros(),
+            worst.as_micros()
+        );
+        assert!(took <= Duration(worst.0 + MARGIN.0), "{took:?} of at most {worst:?}");
+    }
+}
+
+/// The device would try for an hour; the deadline ends it, each work once.
+#[test]
+fn work_that_the_device_never_ends_passes_its_deadline() {
+    let deadline = Duration::from_millis(300);
+    let config = Config { timeout: 28, retry_count: 6, deadline, ..Config::default() };
+    let Some(mut parent) = rig::end(PARENT, &layout(), config) else { return };
+    let mut peer = PeerProcess::start(&mut parent);
+    assert_eq!(rig::run(&mut parent, PEER, ADD), Ok(0));
+    peer.kill();
+
+    let begin = rig::now();
+    for id in 0..20 {
+        rig::post(&mut parent, PEER, id, ADD).unwrap();
+    }
+    let done = rig::wait(&mut parent, 20);
+    let took = rig::now().since(begin);
+    for (id, done) in (0..).zip(done) {
+        assert_eq!((done.id, done.outcome), (WorkId(id), Err(Failure::DeadlinePassed)));
+    }
+    println!("deadline 300000 us: after {} us", took.as_micros());
+    assert!(took >= deadline, "{took:?}");
+    assert!(took <= Duration::from_millis(1_500), "{took:?}");
+    assert_eq!(rig::post(&mut parent, PEER, 9, ADD), Err(PostError::Gone));
+    assert_eq!(parent.poll(rig::now(), &mut [Completion::NONE; 4]), 0);
+}
+
+/// Work for oneself goes on when a peer is lost, and needs nobody.
+#[test]
+fn an_endpoint_reaches_itself_through_the_device() {
+    let Some(mut end) = rig::end(PARENT, &layout(), Config::default()) else { return };
+    assert_eq!(rig::run(&mut end, PARENT, ADD), Ok(0));
+    assert_eq!(rig::run(&mut end, PARENT, ADD), Ok(1));
+    let write = Op::Write { to: at(Region(0), 4), bytes: &[3; 4096] };
+    assert_eq!(rig::run(&mut end, PARENT, write), Ok(0));
+    assert_eq!(rig::run(&mut end, PARENT, Op::FetchAdd { at: at(Region(4), 0), add: 0 }), Ok(2));
+}

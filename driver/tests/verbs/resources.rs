@@ -1,0 +1,74 @@
+//! What a fabric holds of the device and of memory, and that it gives all of it back.
+
+use std::sync::Arc;
+
+use weft_core::fabric::conformance::layout;
+use weft_core::fabric::{Fabric, Op, Region};
+use weft_core::ids::Peer;
+use weft_driver::{Config, VerbsFabric};
+
+use crate::memory::Heap;
+use crate::rig::{self, FIRST, at};
+
+const ONE: Peer = Peer(0);
+const OTHER: Peer = Peer(1);
+
+/// A registration holds a share of the memory: what is shared is registered.
+#[test]
+fn registrations_come_with_a_pair_and_go_with_its_fence() {
+    let Some(device) = rig::device() else { return };
+    let memory = Arc::new(Heap::new(&layout()));
+    let shares = || Arc::strong_count(&memory) - 1;
+    let regions = layout().regions().len();
+    let mut one =
+        VerbsFabric::new(ONE, layout(), device, Config::default(), Arc::clone(&memory)).unwrap();
+    let alone = shares();
+    assert_eq!(alone, 1 + 2 * regions, "the fabric's own, and both ends of the pair with itself");
+
+    let mut other = rig::end(OTHER, &layout(), Config::default()).unwrap();
+    rig::introduce(&mut one, &mut other, FIRST);
+    assert_eq!(shares(), alone + regions);
+    rig::admit(&mut one, &mut other, FIRST);
+    assert_eq!(shares(), alone + regions);
+    one.fence(OTHER).unwrap();
+    assert_eq!(shares(), alone);
+    drop(one);
+    assert_eq!(shares(), 0);
+}
+
+/// Dropped in every order, with work on its way in both directions, in every state of a pair.
+#[test]
+fn fabrics_are_dropped_in_any_order_with_work_on_its_way() {
+    for (admitted, first) in [(false, ONE), (false, OTHER), (true, ONE), (true, OTHER)] {
+        let Some(mut one) = rig::end(ONE, &layout(), Config::default()) else { return };
+        let mut other = rig::end(OTHER, &layout(), Config::default()).unwrap();
+        rig::introduce(&mut one, &mut other, FIRST);
+        if admitted {
+            rig::admit(&mut one, &mut other, FIRST);
+            for id in 0..8 {
+                let (from, into) = (at(Region(0), 0), at(Region(6), 0));
+                rig::post(&mut one, OTHER, id, Op::Read { from, into, len: 64 }).unwrap();
+                rig::post(&mut other, ONE, id, Op::FetchAdd { at: at(Region(4), 0), add: 1 })
+                    .unwrap();
+            }
+        }
+        let (early, late) = if first == ONE { (one, other) } else { (other, one) };
+        drop(early);
+        drop(late);
+    }
+}
+
+/// Enough of them that what is not given back would be missed.
+#[test]
+fn a_hundred_lives_leave_nothing_behind() {
+    let Some(mut one) = rig::end(ONE, &layout(), Config::default()) else { return };
+    for life in 1..=100 {
+        let lives = (FIRST.0, weft_core::ids::Incarnation(life));
+        let mut other = rig::end(OTHER, &layout(), Config::default()).unwrap();
+        rig::introduce(&mut one, &mut other, lives);
+        rig::admit(&mut one, &mut other, lives);
+        let op = Op::Write { to: at(Region(0), 0), bytes: b"hello" };
+        assert_eq!(rig::run(&mut one, OTHER, op), Ok(0));
+        one.fence(OTHER).unwrap();
+    }
+}

@@ -1,0 +1,163 @@
+//! Endpoints over one device, introduced to each other as bootstrap would do it.
+
+use std::sync::Arc;
+use std::time;
+
+use weft_core::fabric::conformance::{Harness, PEERS, layout};
+use weft_core::fabric::{
+    At, Completion, CompletionFlags, Fabric, Failure, Layout, Op, PostError, Region, Work, WorkId,
+};
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::Instant;
+use weft_driver::{Config, Device, DeviceChoice, RemoteEnd, VerbsFabric};
+
+use crate::memory::Heap;
+
+pub(crate) type End = VerbsFabric<Heap>;
+
+/// How long a test waits for anything before it fails.
+const PATIENCE: time::Duration = time::Duration::from_secs(60);
+
+/// The device to test on, or the reason why there is none.
+pub(crate) fn device() -> Option<Device> {
+    let name = std::env::var("WEFT_RDMA_DEVICE").ok();
+    match Device::open(&DeviceChoice { name, ..DeviceChoice::default() }) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            let is_required = std::env::var_os("REQUIRE_RXE").is_some_and(|value| value == "1");
+            assert!(!is_required, "{error}; {}", error.cure());
+            eprintln!("skipped: {error}; {}", error.cure());
+            None
+        }
+    }
+}
+
+/// The endpoint `me` over new memory.
+pub(crate) fn end(me: Peer, layout: &Layout, config: Config) -> Option<End> {
+    let memory = Arc::new(Heap::new(layout));
+    Some(VerbsFabric::new(me, layout.clone(), device()?, config, memory).unwrap())
+}
+
+/// Prepares a pair between two endpoints in these lives, and carries the ends across.
+pub(crate) fn introduce(one: &mut End, other: &mut End, lives: (Incarnation, Incarnation)) {
+    introduce_with(one, other, lives, |_| ());
+}
+
+/// As [`introduce`], with what `one` is told of `other` changed on the way.
+pub(crate) fn introduce_with(
+    one: &mut End,
+    other: &mut End,
+    lives: (Incarnation, Incarnation),
+    change: impl FnOnce(&mut RemoteEnd),
+) {
+    let of_one = one.prepare(other.me(), lives.1).unwrap().to_bytes();
+    let of_other = other.prepare(one.me(), lives.0).unwrap().to_bytes();
+    let mut told = RemoteEnd::from_bytes(&of_other).unwrap();
+    change(&mut told);
+    one.connect(other.me(), told).unwrap();
+    other.connect(one.me(), RemoteEnd::from_bytes(&of_one).unwrap()).unwrap();
+}
+
+/// Lets two endpoints that were introduced in at each other.
+pub(crate) fn admit(one: &mut End, other: &mut End, lives: (Incarnation, Incarnation)) {
+    one.open(other.me(), lives.1).unwrap();
+    other.open(one.me(), lives.0).unwrap();
+}
+
+pub(crate) const FIRST: (Incarnation, Incarnation) = (Incarnation(1), Incarnation(1));
+
+pub(crate) fn at(region: Region, offset: u32) -> At {
+    At { region, offset }
+}
+
+/// The time since the program began to ask.
+pub(crate) fn now() -> Instant {
+    static BEGAN: std::sync::OnceLock<time::Instant> = std::sync::OnceLock::new();
+    let began = BEGAN.get_or_init(time::Instant::now);
+    Instant(u64::try_from(began.elapsed().as_nanos()).unwrap())
+}
+
+/// Posts a signalled work.
+pub(crate) fn post(end: &mut End, to: Peer, id: u64, op: Op<'_>) -> Result<(), PostError> {
+    end.post(to, Work { id: WorkId(id), op, flags: CompletionFlags::empty() })
+}
+
+/// Polls until there are `count` completions.
+pub(crate) fn wait(end: &mut End, count: usize) -> Vec<Completion> {
+    let mut all = Vec::new();
+    let given_up = time::Instant::now() + PATIENCE;
+    while all.len() < count {
+        assert!(time::Instant::now() < given_up, "{} of {count} completions: {all:?}", all.len());
+        let mut done = [Completion::NONE; 32];
+        let found = end.poll(now(), &mut done);
+        all.extend_from_slice(&done[..found]);
+        std::thread::yield_now();
+    }
+    all
+}
+
+/// Posts one work and waits for its end.
+pub(crate) fn run(end: &mut End, to: Peer, op: Op<'_>) -> Result<u64, Failure> {
+    post(end, to, 77, op).unwrap();
+    let done = wait(end, 1);
+    assert_eq!((done.len(), done[0].id, done[0].peer), (1, WorkId(77), to));
+    done[0].outcome
+}
+
+/// The endpoints of the conformance suite.
+pub(crate) struct Rig {
+    ends: [Option<End>; PEERS],
+    lives: [Incarnation; PEERS],
+}
+
+impl Rig {
+    pub(crate) fn on_device() -> Option<Self> {
+        let begin = |peer| end(Peer(peer), &layout(), Config::default());
+        let mut rig = Self {
+            ends: [Some(begin(0)?), Some(begin(1)?), Some(begin(2)?)],
+            lives: [Incarnation(1); PEERS],
+        };
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            let (one, other) = rig.both(one, other).unwrap();
+            introduce(one, other, FIRST);
+            admit(one, other, FIRST);
+        }
+        Some(rig)
+    }
+
+    fn both(&mut self, one: usize, other: usize) -> Option<(&mut End, &mut End)> {
+        let [one, other] = self.ends.get_disjoint_mut([one, other]).unwrap();
+        one.as_mut().zip(other.as_mut())
+    }
+}
+
+impl Harness for Rig {
+    type Fabric = End;
+
+    fn at(&mut self, peer: Peer) -> &mut End {
+        self.ends[peer.index()].as_mut().expect("the endpoint lives")
+    }
+
+    fn now(&mut self) -> Instant {
+        std::thread::park_timeout(time::Duration::from_micros(10));
+        now()
+    }
+
+    fn lose(&mut self, peer: Peer) {
+        self.ends[peer.index()] = None;
+    }
+
+    fn revive(&mut self, peer: Peer) -> Incarnation {
+        self.lose(peer);
+        let me = peer.index();
+        self.lives[me] = self.lives[me].next();
+        self.ends[me] = end(peer, &layout(), Config::default());
+        for other in (0..PEERS).filter(|&other| other != me) {
+            let lives = (self.lives[me], self.lives[other]);
+            if let Some((one, other)) = self.both(me, other) {
+                introduce(one, other, lives);
+            }
+        }
+        self.lives[me]
+    }
+}
