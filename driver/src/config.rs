@@ -51,16 +51,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            timeout: 14,
-            retry_count: 3,
-            rnr_retry_count: 6,
-            depth: 64,
-            inline_len_max: 512,
-            reads_in_flight_max: 16,
-            message_len_max: 1 << 30,
-            deadline: Duration::from_millis(2_000),
-        }
+        Self::DEFAULT
     }
 }
 
@@ -104,6 +95,18 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// What fits most: a loss is noticed in about a quarter of a second.
+    pub const DEFAULT: Self = Self {
+        timeout: 14,
+        retry_count: 3,
+        rnr_retry_count: 6,
+        depth: 64,
+        inline_len_max: 512,
+        reads_in_flight_max: 16,
+        message_len_max: 1 << 30,
+        deadline: Duration::from_millis(2_000),
+    };
+
     /// Whether every field is within its bounds.
     ///
     /// # Errors

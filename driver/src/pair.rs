@@ -7,10 +7,8 @@
 //!
 //! Everything a pair needs is its own: protection domain, registrations, completion queue, scratch
 //! memory. Dropping it takes all of that back, which is what revokes the peer's rights.
-//!
-//! F-1 across kinds: verbs let a write begin while a read or an atomic before it is on its way,
-//! so a write that follows one waits for it at this end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weft_core::fabric::{Completion, Failure, Layout};
@@ -19,7 +17,7 @@ use weft_core::time::Instant;
 
 use crate::completion::{BATCH, CompletionQueue};
 use crate::device::Device;
-use crate::queue_pair::{Failed, Init, QueuePair, ReadyToSend};
+use crate::queue_pair::{Failed, Init, QueuePair, ReadyToSend, Request};
 use crate::region::{Domain, GrantedRegions};
 use crate::scratch::Scratch;
 use crate::send_queue::{Ended, Fetch, SendQueue};
@@ -62,6 +60,8 @@ pub(crate) struct Pair<M> {
     local: End,
     remote: Option<End>,
     queue: SendQueue,
+    /// Works of the queue that the device does not have yet, in order.
+    held: VecDeque<Request<'static>>,
     config: Config,
     /// The longest message that both the device and the configuration take.
     message_len: u32,
@@ -112,6 +112,7 @@ impl<M: HostMemory> Pair<M> {
             local,
             remote: None,
             queue: SendQueue::new(config.depth),
+            held: VecDeque::with_capacity(usize::from(config.depth)),
             config: *config,
             message_len: config.message_len_max.min(device.limits().message_len & !7).max(8),
             loss: None,
@@ -191,7 +192,7 @@ impl<M: HostMemory> Pair<M> {
     pub(crate) fn close(mut self, mut sink: impl FnMut(Completion)) -> Result<(), Error> {
         let mut closed = self.lose(Loss::Closed);
         for _ in 0..FLUSH_POLLS {
-            if self.queue.is_empty() || !matches!(self.state, State::Failed(_)) {
+            if !self.is_flushing() {
                 break;
             }
             for end in self.completions.poll(BATCH).iter() {
@@ -208,6 +209,12 @@ impl<M: HostMemory> Pair<M> {
             ended.map(|ended| self.report(ended)).into_iter().for_each(&mut sink);
         }
         closed
+    }
+
+    /// Whether the device has still to end work that it was given before the pair was lost.
+    fn is_flushing(&self) -> bool {
+        let is_left_to_us = self.held.front().is_some_and(|held| self.queue.is_next(held.place));
+        matches!(self.state, State::Failed(_)) && !self.queue.is_empty() && !is_left_to_us
     }
 
     /// Ends the first outstanding work on the device's behalf.

@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use weft_core::fabric::{Access, Layout, Region};
+use weft_core::fabric::{Access, At, Layout, Region};
 use weft_core::ids::Peer;
 
 use crate::device::Context;
@@ -183,9 +183,9 @@ impl<M: HostMemory> GrantedRegions<M> {
         self.regions.iter().fold(0, |rights, (_, access)| rights | rights_of(*access))
     }
 
-    /// Where byte `offset` of `region` lies, and the key to it, for own work.
-    pub(crate) fn local(&self, region: Region, offset: u32) -> Option<(u64, u32)> {
-        let (registration, _) = self.regions.get(usize::from(region.0))?;
-        Some((registration.address + u64::from(offset), registration.local_key))
+    /// Where `at` lies, and the key to it, for own work that was checked against the layout.
+    pub(crate) fn local(&self, at: At) -> (u64, u32) {
+        let (registration, _) = &self.regions[usize::from(at.region.0)];
+        (registration.address + u64::from(at.offset), registration.local_key)
     }
 }

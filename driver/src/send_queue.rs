@@ -91,8 +91,10 @@ pub(crate) struct SendQueue {
     tail: u64,
     /// The place after the last signalled work.
     covered: u64,
-    /// The place after the last work that fetches.
+    /// The place after the last work in the device's hands that fetches.
     fetching: u64,
+    /// The place after the last read in the device's hands.
+    reading: u64,
     /// The place after the last work that a poll has seen.
     seen: u64,
     /// The first failure of the parts of a work whose last one has not ended.
@@ -103,7 +105,16 @@ impl SendQueue {
     pub(crate) fn new(depth: u16) -> Self {
         assert!(depth > SIGNAL_EVERY, "the configuration was checked");
         let ring = vec![None; usize::from(depth)].into_boxed_slice();
-        Self { ring, head: 0, tail: 0, covered: 0, fetching: 0, seen: 0, part_failed: None }
+        Self {
+            ring,
+            head: 0,
+            tail: 0,
+            covered: 0,
+            fetching: 0,
+            reading: 0,
+            seen: 0,
+            part_failed: None,
+        }
     }
 
     /// How many works can be pushed. The place of the marker is not among them.
@@ -120,9 +131,30 @@ impl SendQueue {
         (self.tail - self.head) as usize
     }
 
-    /// Whether reads or atomics are outstanding, whose effect a write must wait for (F-1).
-    pub(crate) fn is_fetching(&self) -> bool {
-        self.fetching > self.head
+    /// Whether work that fetches in this way must not be handed over before other work has
+    /// ended (F-1): a write waits for reads and atomics, an atomic for reads.
+    pub(crate) fn must_wait(&self, fetch: Fetch) -> bool {
+        match fetch {
+            Fetch::Nothing => self.fetching > self.head,
+            Fetch::Word => self.reading > self.head,
+            Fetch::Bytes => false,
+        }
+    }
+
+    /// The work at `place` is in the device's hands now.
+    pub(crate) fn hand_over(&mut self, place: Place) {
+        let fetch = self.entry(place.0).map_or(Fetch::Nothing, |entry| entry.fetch);
+        if fetch != Fetch::Nothing {
+            self.fetching = place.0 + 1;
+        }
+        if fetch == Fetch::Bytes {
+            self.reading = place.0 + 1;
+        }
+    }
+
+    /// Whether the work at `place` is the first that has not ended.
+    pub(crate) fn is_next(&self, place: Place) -> bool {
+        place.0 == self.head
     }
 
     /// Whether the last work is a part, and so the work that it belongs to is not all posted.
@@ -146,14 +178,11 @@ impl SendQueue {
         if signal == Signal::Yes {
             self.covered = self.tail;
         }
-        if fetch != Fetch::Nothing {
-            self.fetching = self.tail;
-        }
         *self.slot(place) = Some(Entry { id, report, fetch, signal, seen: None });
         (Place(place), signal)
     }
 
-    /// Takes the last work back, which the device did not take.
+    /// Takes the last work back, which was not handed over.
     pub(crate) fn retract(&mut self) {
         assert!(!self.is_empty(), "nothing was pushed");
         self.tail -= 1;
@@ -161,8 +190,6 @@ impl SendQueue {
         let is_signalled =
             |place: &u64| self.entry(*place).is_some_and(|entry| entry.signal == Signal::Yes);
         self.covered = (self.head..self.tail).rev().find(is_signalled).map_or(0, |last| last + 1);
-        // May now be further than the last fetch: a write waits in vain, and no longer than that.
-        self.fetching = self.fetching.min(self.tail);
         self.seen = self.seen.min(self.tail);
     }
 

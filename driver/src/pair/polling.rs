@@ -34,6 +34,7 @@ impl<M: HostMemory> Pair<M> {
                 count += 1;
             }
         }
+        self.release();
         if ends.len() < room {
             count += self.look_at_the_clock(now, &mut done[count..]);
         }
@@ -65,6 +66,7 @@ impl<M: HostMemory> Pair<M> {
                 }
                 0
             }
+            State::Failed(_) if !self.is_flushing() => self.abandon_into(done),
             State::Failed(_) => {
                 let lost_at = *self.lost_at.get_or_insert(now);
                 if now >= lost_at.after(FLUSH_GRACE) {

@@ -7,62 +7,66 @@
 //! | write from a region, read | the region itself; cut into parts by the longest message |
 //! | atomic | the scratch slot of its place takes the old value |
 //! | marker | none: a write of nothing, which needs no right |
+//!
+//! F-1 across kinds: a device may begin a write while a read or an atomic before it is on its
+//! way, and an atomic while a read is. Such a work, and all behind it, is *held* here, its bytes
+//! copied, until a poll finds that what it waits for has ended.
+//!
+//! Verbs have a flag for that (`IBV_SEND_FENCE`), and it is not used: soft-RoCE of kernel 6.1
+//! stops for good, without retry and without completion, when a fenced write must be repeated
+//! after a later read or atomic was sent, as it is when a packet or the peer is lost.
 
 use weft_core::fabric::{At, CompletionFlags, Op, PostError, Work, WorkId};
 
 use super::{Loss, Pair, State};
 use crate::queue_pair::{Action, Data, Request};
-use crate::send_queue::{Fetch, Place, Report};
+use crate::send_queue::{Place, Report};
 use crate::{Errno, Grant, HostMemory};
 
-/// A request but for its place and its data.
+/// The end of a request that lies in the peer.
 #[derive(Clone, Copy)]
-struct Target {
+struct Far {
     action: Action,
-    fetch: Fetch,
-    grant: Grant,
-    offset: u32,
+    address: u64,
+    key: u32,
 }
 
 /// Nothing of anybody's.
-const NOWHERE: Target = Target {
-    action: Action::Write,
-    fetch: Fetch::Nothing,
-    grant: Grant { address: 0, key: 0 },
-    offset: 0,
-};
+const NOWHERE: Far = Far { action: Action::Write, address: 0, key: 0 };
+
+/// The end of a request that lies here.
+#[derive(Clone, Copy)]
+enum Near<'a> {
+    Nothing,
+    Bytes(&'a [u8]),
+    Region { at: At, len: u32 },
+    Result,
+}
 
 impl<M: HostMemory> Pair<M> {
     /// Posts `work`, which was checked against the layout, to the region behind `grant`.
     pub(crate) fn post(&mut self, work: &Work<'_>, grant: Grant) -> Result<(), PostError> {
         let is_quiet = work.flags.contains(CompletionFlags::QUIET);
         let report = if is_quiet { Report::Quiet } else { Report::Loud };
-        let offset = work.op.target().0.offset;
-        let target = |action, fetch| Target { action, fetch, grant, offset };
-        match work.op {
-            Op::Write { bytes, .. } => self.post_one(
-                work.id,
-                report,
-                target(Action::Write, Fetch::Nothing),
-                |pair, place| pair.bytes(place, bytes),
-            ),
-            Op::WriteFrom { from, len, .. } => {
-                self.post_parts(work.id, report, target(Action::Write, Fetch::Nothing), (from, len))
-            }
-            Op::Read { into, len, .. } => {
-                self.post_parts(work.id, report, target(Action::Read, Fetch::Bytes), (into, len))
-            }
-            Op::FetchAdd { add, .. } => {
-                let target = target(Action::FetchAdd { add }, Fetch::Word);
-                self.post_one(work.id, report, target, |pair, place| {
-                    pair.scratch.expect_result(place)
-                })
-            }
+        let (target, _) = work.op.target();
+        let address = grant.address + u64::from(target.offset);
+        let far = |action| Far { action, address, key: grant.key };
+        let (far, near) = match work.op {
+            Op::Write { bytes, .. } => (far(Action::Write), Near::Bytes(bytes)),
+            Op::WriteFrom { from: at, len, .. } => (far(Action::Write), Near::Region { at, len }),
+            Op::Read { into: at, len, .. } => (far(Action::Read), Near::Region { at, len }),
+            Op::FetchAdd { add, .. } => (far(Action::FetchAdd { add }), Near::Result),
             Op::CompareSwap { expected, new, .. } => {
-                let target = target(Action::CompareSwap { expected, new }, Fetch::Word);
-                self.post_one(work.id, report, target, |pair, place| {
-                    pair.scratch.expect_result(place)
-                })
+                (far(Action::CompareSwap { expected, new }), Near::Result)
+            }
+        };
+        match near {
+            Near::Region { at, len } => self.post_parts(work.id, report, far, (at, len)),
+            Near::Nothing | Near::Bytes(_) | Near::Result if self.queue.room() == 0 => {
+                Err(PostError::Full)
+            }
+            Near::Nothing | Near::Bytes(_) | Near::Result => {
+                self.post_request(work.id, report, far, near)
             }
         }
     }
@@ -70,31 +74,17 @@ impl<M: HostMemory> Pair<M> {
     /// Posts a write of nothing, so that works at the tail are told of. The queue keeps a place
     /// for it; there is never more than one, since it covers the tail itself.
     pub(super) fn post_marker(&mut self) {
-        let id = WorkId::default();
         // A device that refuses it has lost the pair, and that was noted.
-        let _ = self.post_request(id, Report::Marker, NOWHERE, |_, _| Data::Nothing);
+        let _ = self.post_request(WorkId::default(), Report::Marker, NOWHERE, Near::Nothing);
     }
 
-    fn post_one<'b>(
-        &mut self,
-        id: WorkId,
-        report: Report,
-        target: Target,
-        data: impl FnOnce(&Self, Place) -> Data<'b>,
-    ) -> Result<(), PostError> {
-        if self.queue.room() == 0 {
-            return Err(PostError::Full);
-        }
-        self.post_request(id, report, target, data)
-    }
-
-    /// Posts a transfer between the target and `len` bytes at `local`, in as many parts as the
-    /// longest message asks for: all of them or none.
+    /// Posts a transfer of `len` bytes at `local`, in as many parts as the longest message asks
+    /// for: all of them or none.
     fn post_parts(
         &mut self,
         id: WorkId,
         report: Report,
-        target: Target,
+        far: Far,
         (local, len): (At, u32),
     ) -> Result<(), PostError> {
         let parts = len.div_ceil(self.message_len).max(1);
@@ -103,42 +93,69 @@ impl<M: HostMemory> Pair<M> {
         }
         for part in 0..parts {
             let begin = part * self.message_len;
-            let part_len = self.message_len.min(len - begin);
             let report = if part + 1 < parts { Report::Part } else { report };
-            let target = Target { offset: target.offset + begin, ..target };
-            self.post_request(id, report, target, |pair, _| {
-                match pair.regions.local(local.region, local.offset + begin) {
-                    Some((address, key)) if part_len > 0 => {
-                        Data::Registered { address, len: part_len, key }
-                    }
-                    Some(_) | None => Data::Nothing,
-                }
-            })?;
+            let far = Far { address: far.address + u64::from(begin), ..far };
+            let at = At { offset: local.offset + begin, ..local };
+            let near = Near::Region { at, len: self.message_len.min(len - begin) };
+            self.post_request(id, report, far, near)?;
         }
         Ok(())
     }
 
-    fn post_request<'b>(
+    fn post_request(
         &mut self,
         id: WorkId,
         report: Report,
-        target: Target,
-        data: impl FnOnce(&Self, Place) -> Data<'b>,
+        far: Far,
+        near: Near<'_>,
     ) -> Result<(), PostError> {
-        let Target { action, fetch, grant, offset } = target;
-        let waits = action == Action::Write && self.queue.is_fetching();
-        let (place, signal) = self.queue.push(id, report, fetch);
-        let data = data(self, place);
-        let address = grant.address + u64::from(offset);
-        let request = Request { place, action, data, address, key: grant.key, signal, waits };
-        let posted = match &mut self.state {
-            State::Open(pair) => pair.post(&request).map_err(Some),
-            State::Prepared(_) | State::Failed(_) | State::Closed => Err(None),
+        let Far { action, address, key } = far;
+        let waits = !self.held.is_empty() || self.queue.must_wait(action.fetch());
+        let (place, signal) = self.queue.push(id, report, action.fetch());
+        if waits {
+            let data = self.registered(place, near);
+            self.held.push_back(Request { place, action, data, address, key, signal });
+            return Ok(());
+        }
+        let data = match near {
+            Near::Bytes(bytes) if !bytes.is_empty() && bytes.len() <= self.inline_len() => {
+                Data::Inline(bytes)
+            }
+            Near::Nothing | Near::Bytes(_) | Near::Region { .. } | Near::Result => {
+                self.registered(place, near)
+            }
         };
-        posted.map_err(|errno| {
+        let request = Request { place, action, data, address, key, signal };
+        self.hand_over(&request).map_err(|errno| {
             self.queue.retract();
             self.refused(errno)
         })
+    }
+
+    /// Hands over what was held, as far as nothing is left that it waits for.
+    pub(super) fn release(&mut self) {
+        while let Some(request) = self.held.front().copied() {
+            if self.queue.must_wait(request.action.fetch()) {
+                return;
+            }
+            match self.hand_over(&request) {
+                Ok(()) => self.held.pop_front(),
+                // The next poll tries again.
+                Err(Some(Errno::NOMEM)) => return,
+                // Should the pair resist, it is lost all the same.
+                Err(Some(_) | None) => {
+                    let _ = self.lose(Loss::Device);
+                    return;
+                }
+            };
+        }
+    }
+
+    fn hand_over(&mut self, request: &Request<'_>) -> Result<(), Option<Errno>> {
+        let State::Open(pair) = &mut self.state else { return Err(None) };
+        pair.post(request).map_err(Some)?;
+        self.queue.hand_over(request.place);
+        Ok(())
     }
 
     /// What a post comes to that the device refused with `errno`. When parts of the same work
@@ -152,16 +169,23 @@ impl<M: HostMemory> Pair<M> {
         PostError::Gone
     }
 
-    /// The bytes of a write, inline if they are few.
-    fn bytes<'b>(&self, place: Place, bytes: &'b [u8]) -> Data<'b> {
-        let inline_len = match &self.state {
+    fn inline_len(&self) -> usize {
+        match &self.state {
             State::Open(pair) => pair.inline_len(),
             State::Prepared(_) | State::Failed(_) | State::Closed => 0,
-        };
-        match bytes.len() {
-            0 => Data::Nothing,
-            len if len <= inline_len => Data::Inline(bytes),
-            _ => self.scratch.put(place, bytes),
+        }
+    }
+
+    /// This end in registered memory, where it stays until the place is free.
+    fn registered(&self, place: Place, near: Near<'_>) -> Data<'static> {
+        match near {
+            Near::Nothing | Near::Bytes([]) | Near::Region { len: 0, .. } => Data::Nothing,
+            Near::Bytes(bytes) => self.scratch.put(place, bytes),
+            Near::Region { at, len } => {
+                let (address, key) = self.regions.local(at);
+                Data::Registered { address, len, key }
+            }
+            Near::Result => self.scratch.expect_result(place),
         }
     }
 }

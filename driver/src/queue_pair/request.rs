@@ -9,7 +9,7 @@ use crate::ffi::{
     self, atomic_t, bind_mw_tso_union_t, ibv_send_flags as flags, ibv_wr_opcode as opcode,
     imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, wr_t, xrc_t,
 };
-use crate::send_queue::{Place, Signal};
+use crate::send_queue::{Fetch, Place, Signal};
 
 /// What is done to the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,17 @@ pub(crate) enum Action {
     Read,
     FetchAdd { add: u64 },
     CompareSwap { expected: u64, new: u64 },
+}
+
+impl Action {
+    /// What it brings back.
+    pub(crate) const fn fetch(self) -> Fetch {
+        match self {
+            Self::Write => Fetch::Nothing,
+            Self::Read => Fetch::Bytes,
+            Self::FetchAdd { .. } | Self::CompareSwap { .. } => Fetch::Word,
+        }
+    }
 }
 
 /// The bytes at this end.
@@ -42,9 +53,6 @@ pub(crate) struct Request<'a> {
     /// The peer's key.
     pub(crate) key: u32,
     pub(crate) signal: Signal,
-    /// Whether it waits for the reads and atomics before it (F-1): a device may otherwise begin
-    /// a write while they are on their way.
-    pub(crate) waits: bool,
 }
 
 impl Request<'_> {
@@ -86,7 +94,6 @@ impl Request<'_> {
     fn flags(&self) -> u32 {
         [
             (self.signal == Signal::Yes, flags::IBV_SEND_SIGNALED),
-            (self.waits, flags::IBV_SEND_FENCE),
             (matches!(self.data, Data::Inline(_)), flags::IBV_SEND_INLINE),
         ]
         .into_iter()

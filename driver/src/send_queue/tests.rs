@@ -84,11 +84,22 @@ fn a_place_is_kept_for_the_marker() {
 }
 
 #[test]
-fn writes_wait_while_fetches_are_outstanding() {
-    let mut queue = queue_of(&[QUIET, FETCH, LOUD]);
-    assert!(queue.is_fetching());
-    queue.end(Place(1), Ok(()));
-    assert!(!queue.is_fetching());
+fn writes_wait_for_fetches_and_atomics_for_reads() {
+    let kinds = [Fetch::Nothing, Fetch::Word, Fetch::Bytes];
+    let waiting = |queue: &SendQueue| kinds.map(|kind| queue.must_wait(kind));
+    for (kind, expected) in
+        kinds.into_iter().zip([[false, false, false], [true, false, false], [true, true, false]])
+    {
+        let mut queue = queue_of(&[QUIET, (Report::Loud, kind)]);
+        assert_eq!(waiting(&queue), [false; 3], "nothing is in the device's hands");
+        queue.hand_over(Place(0));
+        queue.hand_over(Place(1));
+        assert_eq!(waiting(&queue), expected, "behind {kind:?}");
+        queue.end(Place(0), Ok(()));
+        assert_eq!(waiting(&queue), expected, "behind {kind:?}");
+        queue.end(Place(1), Ok(()));
+        assert_eq!(waiting(&queue), [false; 3]);
+    }
 }
 
 #[test]

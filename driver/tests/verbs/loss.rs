@@ -1,7 +1,9 @@
 //! Losing a peer: how long it takes to be told, and that one is told in any case.
 
 use weft_core::fabric::conformance::layout;
-use weft_core::fabric::{Completion, Fabric, Failure, Op, PostError, Region, WorkId};
+use weft_core::fabric::{
+    Completion, CompletionFlags, Fabric, Failure, Op, PostError, Region, Work, WorkId,
+};
 use weft_core::time::Duration;
 use weft_driver::Config;
 
@@ -10,6 +12,9 @@ use crate::rig::{self, at};
 
 const ADD: Op<'static> =
     Op::FetchAdd { at: weft_core::fabric::At { region: Region(4), offset: 0 }, add: 1 };
+
+/// A device that tries for an hour.
+const PATIENT: Config = Config { timeout: 28, retry_count: 6, ..Config::DEFAULT };
 
 /// A peer's process is killed; with each setting, the loss is told within the worst case and a
 /// margin for a busy machine.
@@ -43,11 +48,34 @@ fn a_killed_process_is_noticed_in_time() {
     }
 }
 
+/// Work of all kinds, some of it waiting for other work, on its way as the peer is killed: ended
+/// by the device in its time, not by the deadline. (With verbs' own fence it is the deadline.)
+#[test]
+fn mixed_work_of_a_killed_process_ends_in_time() {
+    let Some(mut parent) = rig::end(PARENT, &layout(), Config::default()) else { return };
+    let mut peer = PeerProcess::start(&mut parent);
+    let write = Op::Write { to: at(Region(0), 0), bytes: b"anybody?" };
+    let read = Op::Read { from: at(Region(0), 8), into: at(Region(6), 8), len: 8 };
+    let mix = [write, read, ADD, write, write, read, ADD, write];
+    for (id, op) in (0..).zip(mix) {
+        rig::post(&mut parent, PEER, id, op).unwrap();
+    }
+    peer.kill();
+    for (id, op) in (8..).zip(mix) {
+        rig::post(&mut parent, PEER, id, op).unwrap();
+    }
+    let done = rig::wait(&mut parent, 16);
+    let ids: Vec<_> = done.iter().map(|done| done.id.0).collect();
+    assert_eq!(ids, (0..16).collect::<Vec<_>>());
+    let first_loss = done.iter().position(|done| done.outcome.is_err()).unwrap();
+    assert!(done[first_loss..].iter().all(|done| done.outcome == Err(Failure::Gone)), "{done:?}");
+}
+
 /// The device would try for an hour; the deadline ends it, each work once.
 #[test]
 fn work_that_the_device_never_ends_passes_its_deadline() {
     let deadline = Duration::from_millis(300);
-    let config = Config { timeout: 28, retry_count: 6, deadline, ..Config::default() };
+    let config = Config { deadline, ..PATIENT };
     let Some(mut parent) = rig::end(PARENT, &layout(), config) else { return };
     let mut peer = PeerProcess::start(&mut parent);
     assert_eq!(rig::run(&mut parent, PEER, ADD), Ok(0));
@@ -67,6 +95,21 @@ fn work_that_the_device_never_ends_passes_its_deadline() {
     assert!(took <= Duration::from_millis(1_500), "{took:?}");
     assert_eq!(rig::post(&mut parent, PEER, 9, ADD), Err(PostError::Gone));
     assert_eq!(parent.poll(rig::now(), &mut [Completion::NONE; 4]), 0);
+}
+
+/// A quiet write with nothing behind it would never be heard of again: a marker is its witness.
+#[test]
+fn a_quiet_write_that_the_device_never_ends_is_told_of_too() {
+    let config = Config { deadline: Duration::from_millis(300), ..PATIENT };
+    let Some(mut parent) = rig::end(PARENT, &layout(), config) else { return };
+    let mut peer = PeerProcess::start(&mut parent);
+    peer.kill();
+    let op = Op::Write { to: at(Region(0), 0), bytes: b"anybody?" };
+    let work = Work { id: WorkId(5), op, flags: CompletionFlags::QUIET };
+    parent.post(PEER, work).unwrap();
+    let done = rig::wait(&mut parent, 1);
+    let expected = Completion { id: WorkId(5), peer: PEER, outcome: Err(Failure::DeadlinePassed) };
+    assert_eq!(done, [expected]);
 }
 
 /// Work for oneself goes on when a peer is lost, and needs nobody.

@@ -1,7 +1,8 @@
 //! The fabric over verbs, on a real device: the contract, and what only a device can break.
 //!
-//! All endpoints are in one process, over the device that `WEFT_RDMA_DEVICE` names, or over the
-//! first one. Where there is none, each test says so and passes; with `REQUIRE_RXE=1` it fails.
+//! All endpoints are in one process, over the device that `WEFT_RDMA_DEVICE` names (or over
+//! several, separated by commas), else over the first one. Where there is none, each test says so
+//! and passes; with `REQUIRE_RXE=1` it fails.
 //! Soft-RoCE is a device: any Linux machine can have one, and an emulated one without rights.
 
 mod child;

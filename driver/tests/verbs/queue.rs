@@ -72,6 +72,36 @@ fn a_quiet_tail_outlives_its_deadline() {
     assert_eq!(run(&mut one, OTHER, Op::FetchAdd { at: at(REGION, 40), add: 1 }), Ok(5));
 }
 
+/// Each work depends on the one before it, and none is waited for: words are read, the last one
+/// is sent on from where it was read to, added to, read back.
+#[test]
+fn a_chain_of_all_kinds_takes_effect_in_order() {
+    let Some((mut one, other)) = two(Config::default()) else { return };
+    const MANY: u32 = LEN / 4;
+    let (source, here, there, back) = (0, MANY, 2 * MANY, 3 * MANY);
+    let last = MANY - 8;
+    for round in 0..200_u64 {
+        other.memory().store(REGION, source + last, round);
+        let chain = [
+            Op::Read { from: at(REGION, source), into: at(REGION, here), len: MANY },
+            Op::WriteFrom { to: at(REGION, there), from: at(REGION, here + last), len: 8 },
+            Op::FetchAdd { at: at(REGION, there), add: 1000 },
+            Op::Read { from: at(REGION, there), into: at(REGION, back), len: 8 },
+            Op::FetchAdd { at: at(REGION, there), add: 1 },
+            Op::Write { to: at(REGION, there), bytes: &[0; 8] },
+        ];
+        for (id, op) in (0..).zip(chain) {
+            rig::post(&mut one, OTHER, id, op).unwrap();
+        }
+        let done = rig::wait(&mut one, chain.len());
+        let values: Vec<_> = done.iter().map(|done| (done.id.0, done.outcome)).collect();
+        let expected = [0, 0, round, 0, round + 1000, 0];
+        assert_eq!(values, (0..).zip(expected.map(Ok)).collect::<Vec<_>>());
+        assert_eq!(one.memory().load(REGION, back), round + 1000);
+        assert_eq!(other.memory().load(REGION, there), 0);
+    }
+}
+
 #[test]
 fn a_long_transfer_is_cut_into_messages_and_ends_once() {
     let config = Config { message_len_max: 4096, ..Config::default() };
@@ -92,7 +122,7 @@ fn a_long_transfer_is_cut_into_messages_and_ends_once() {
 
 #[test]
 fn a_transfer_of_more_parts_than_the_queue_holds_is_no_surprise_later() {
-    let Some(device) = rig::device() else { return };
+    let Some(device) = rig::device(ONE) else { return };
     let config = Config { message_len_max: 1024, ..Config::default() };
     let memory = std::sync::Arc::new(crate::memory::Heap::new(&layout()));
     let refused = weft_driver::VerbsFabric::new(ONE, layout(), device, config, memory).map(drop);

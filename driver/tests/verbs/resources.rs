@@ -16,7 +16,7 @@ const OTHER: Peer = Peer(1);
 /// A registration holds a share of the memory: what is shared is registered.
 #[test]
 fn registrations_come_with_a_pair_and_go_with_its_fence() {
-    let Some(device) = rig::device() else { return };
+    let Some(device) = rig::device(ONE) else { return };
     let memory = Arc::new(Heap::new(&layout()));
     let shares = || Arc::strong_count(&memory) - 1;
     let regions = layout().regions().len();

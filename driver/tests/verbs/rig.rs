@@ -18,9 +18,12 @@ pub(crate) type End = VerbsFabric<Heap>;
 /// How long a test waits for anything before it fails.
 const PATIENCE: time::Duration = time::Duration::from_secs(60);
 
-/// The device to test on, or the reason why there is none.
-pub(crate) fn device() -> Option<Device> {
-    let name = std::env::var("WEFT_RDMA_DEVICE").ok();
+/// The device of endpoint `me`, if there are devices. Of several that are named, separated by
+/// commas, the endpoints take each their own, so that packets are real and can be lost.
+pub(crate) fn device(me: Peer) -> Option<Device> {
+    let names = std::env::var("WEFT_RDMA_DEVICE").ok();
+    let names: Vec<_> = names.iter().flat_map(|names| names.split(',')).collect();
+    let name = names.get(me.index() % names.len().max(1)).map(|name| (*name).to_owned());
     match Device::open(&DeviceChoice { name, ..DeviceChoice::default() }) {
         Ok(device) => Some(device),
         Err(error) => {
@@ -35,7 +38,7 @@ pub(crate) fn device() -> Option<Device> {
 /// The endpoint `me` over new memory.
 pub(crate) fn end(me: Peer, layout: &Layout, config: Config) -> Option<End> {
     let memory = Arc::new(Heap::new(layout));
-    Some(VerbsFabric::new(me, layout.clone(), device()?, config, memory).unwrap())
+    Some(VerbsFabric::new(me, layout.clone(), device(me)?, config, memory).unwrap())
 }
 
 /// Prepares a pair between two endpoints in these lives, and carries the ends across.
