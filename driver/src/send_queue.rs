@@ -152,11 +152,13 @@ impl SendQueue {
         }
     }
 
+    #[cfg(feature = "verbs")]
     /// Whether the work at `place` is the first that has not ended.
     pub(crate) fn is_next(&self, place: Place) -> bool {
         place.0 == self.head
     }
 
+    #[cfg(feature = "verbs")]
     /// Whether the last work is a part, and so the work that it belongs to is not all posted.
     pub(crate) fn ends_in_part(&self) -> bool {
         let last = (!self.is_empty()).then(|| self.entry(self.tail - 1)).flatten();
