@@ -6,7 +6,8 @@
 //! Floors, from the ground up; imports only point down:
 //!
 //! ```text
-//! ids time fmt checksum   words everyone uses
+//! ids time fmt checksum mutant
+//!                         words everyone uses, and guards that tests may leave out
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
 //! wire                    byte layouts: encode, decode, nothing else
@@ -21,7 +22,8 @@
 //! suite in `fabric::conformance` (feature `conformance`).
 //!
 //! Features: `defmt` or `log` carry transition and reject messages (`defmt` wins when both are
-//! on); `conformance` compiles the suite.
+//! on); `conformance` compiles the suite; `mutants` is for proving the tests, never for a shipped
+//! build: see [`mutant`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,7 +39,7 @@ pub mod fabric;
 pub mod ids;
 pub mod lane;
 pub mod mailbox;
-
+pub mod mutant;
 pub mod time;
 pub mod wheel;
 pub mod wire;

@@ -1,0 +1,108 @@
+//! Planted bugs: guards that a test build leaves out, one at a time, to prove that the tests
+//! would notice.
+//!
+//! Each protocol lists its mutants as constants beside the guards they remove, and a guard reads
+//! `if !SKIP_WITHOUT_FENCE.is_planted() { … }`. Without the feature `mutants` the question is
+//! `false` at compile time and the guard is all that is left, so nothing of this reaches a
+//! shipped build. With it, one build holds every mutant, and [`plant`] chooses the one to run.
+//!
+//! The choice is one word for the whole process: a judge runs one mutant after the other.
+
+/// A guard that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// The protocol whose guard it is: `mailbox`, `lane`, `neb`, `dirnet`.
+    pub protocol: &'static str,
+    /// What it does wrong, in a few words joined by hyphens; unique in its protocol.
+    pub name: &'static str,
+    /// The promise it must be caught breaking, for the table.
+    pub breaks: &'static str,
+}
+
+impl Mutant {
+    /// A mutant of `protocol`.
+    #[must_use]
+    pub const fn new(protocol: &'static str, name: &'static str, breaks: &'static str) -> Self {
+        Self { protocol, name, breaks }
+    }
+
+    /// Whether this guard is left out now. Always `false` in a build without `mutants`.
+    #[cfg(not(feature = "mutants"))]
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_planted(&self) -> bool {
+        false
+    }
+
+    /// Whether this guard is left out now.
+    #[cfg(feature = "mutants")]
+    #[inline]
+    #[must_use]
+    pub fn is_planted(&self) -> bool {
+        planted::is(self)
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use planted::plant;
+
+#[cfg(feature = "mutants")]
+mod planted {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use super::Mutant;
+
+    const NOBODY: u32 = 0;
+
+    static PLANTED: AtomicU32 = AtomicU32::new(NOBODY);
+
+    /// Leaves out the guard of `mutant`, and puts back the one before; `None` puts back all.
+    pub fn plant(mutant: Option<&Mutant>) {
+        PLANTED.store(mutant.map_or(NOBODY, mark), Ordering::Relaxed);
+    }
+
+    pub(super) fn is(mutant: &Mutant) -> bool {
+        PLANTED.load(Ordering::Relaxed) == mark(mutant)
+    }
+
+    /// FNV-1a over `protocol/name`: never [`NOBODY`].
+    const fn mark(mutant: &Mutant) -> u32 {
+        let hash = fold(0x811c_9dc5, mutant.protocol.as_bytes());
+        let hash = fold(fold(hash, b"/"), mutant.name.as_bytes());
+        hash | 1
+    }
+
+    const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
+        let mut at = 0;
+        while at < bytes.len() {
+            hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Mutant = Mutant::new("mutant", "one", "nothing");
+    const OTHER: Mutant = Mutant::new("mutant", "other", "nothing");
+
+    #[cfg(not(feature = "mutants"))]
+    #[test]
+    fn a_shipped_build_has_no_mutant() {
+        const { assert!(!ONE.is_planted() && !OTHER.is_planted()) };
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn one_mutant_is_planted_at_a_time() {
+        plant(Some(&ONE));
+        assert!(ONE.is_planted() && !OTHER.is_planted());
+        plant(Some(&OTHER));
+        assert!(!ONE.is_planted() && OTHER.is_planted());
+        plant(None);
+        assert!(!ONE.is_planted() && !OTHER.is_planted());
+    }
+}
