@@ -24,6 +24,7 @@ mod key;
 mod limit;
 mod name;
 mod section;
+mod task;
 mod template;
 
 use std::fs::File;
@@ -34,6 +35,7 @@ use std::time::Duration;
 pub use error::{ClusterError, Place};
 pub use limit::{Limit, LimitError};
 pub use name::{ClusterName, ClusterNameError};
+pub use task::{Task, TaskName, TaskNameError};
 
 use crate::shm::Wait;
 use section::Section;
@@ -57,6 +59,8 @@ pub struct Cluster {
     pub lane: Lane,
     /// `[restart]`: how often a component may be started again.
     pub restart: Restart,
+    /// `[[task]]`: the programs that nodes keep under guard.
+    pub tasks: Vec<Task>,
 }
 
 /// The mailbox of every node.
@@ -135,6 +139,7 @@ impl Default for Cluster {
             mailbox: Mailbox::default(),
             lane: Lane::default(),
             restart: Restart::default(),
+            tasks: Vec::new(),
         }
     }
 }
@@ -216,11 +221,15 @@ impl Cluster {
         if let Some(wait) = top.word::<Wait>(key::WAIT)? {
             cluster.wait = wait;
         }
+        for section in top.sections(key::TASKS.path)? {
+            let task = read_task(&section, &cluster)?;
+            cluster.tasks.push(task);
+        }
         debug_assert_eq!(cluster.check(), Ok(()));
         Ok(cluster)
     }
 
-    /// Whether every number is within its limit.
+    /// Whether every value is within its limit.
     ///
     /// # Errors
     /// The first that is not, in the order of the file.
@@ -234,7 +243,8 @@ impl Cluster {
             (key::RESTART_MAX, self.restart.max as u64),
             (key::RESTART_WITHIN_S, self.restart.within_s),
         ];
-        numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))
+        numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
+        self.check_tasks()
     }
 
     /// The file that describes this cluster; parsing it gives the same cluster again.
@@ -248,6 +258,30 @@ impl Cluster {
     pub fn template() -> String {
         Self::default().to_toml()
     }
+}
+
+/// One `[[task]]` behind those that `cluster` has already.
+fn read_task(section: &Section<'_>, cluster: &Cluster) -> Result<Task, ClusterError> {
+    let Some(name) = section.word::<TaskName>(key::TASK_NAME)? else {
+        return Err(section.missing(key::TASK_NAME));
+    };
+    let Some(program) = section.text(key::TASK_PROGRAM.path)? else {
+        return Err(section.missing(key::TASK_PROGRAM.path));
+    };
+    let mut task = Task::new(name, program);
+    task.args = section.texts(key::TASK_ARGS.path)?.unwrap_or_default();
+    task.nodes = section.ranks(key::TASK_NODES, cluster.nodes)?;
+    task.beat_ms = section.number(&key::TASK_BEAT_MS)?;
+    let restart = section.section(key::TASK_RESTART)?;
+    if let Some(max) = restart.number(&key::TASK_RESTART_MAX)? {
+        task.restart.max = max as usize;
+    }
+    if let Some(within_s) = restart.number(&key::TASK_RESTART_WITHIN_S)? {
+        task.restart.within_s = within_s;
+    }
+    let checked = task.check(&cluster.tasks, cluster.nodes);
+    checked.map_err(|source| section.limit(source.key, source))?;
+    Ok(task)
 }
 
 #[cfg(test)]

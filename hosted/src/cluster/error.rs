@@ -9,6 +9,7 @@ use std::{fmt, io};
 
 use super::limit::LimitError;
 use super::name::ClusterNameError;
+use super::task::TaskNameError;
 use super::{Cluster, key};
 use crate::explain::{Code, Explain};
 use crate::shm::WaitError;
@@ -48,6 +49,8 @@ pub enum Choice {
     Name(ClusterNameError),
     /// `wait`.
     Wait(WaitError),
+    /// `task.name`.
+    Task(TaskNameError),
 }
 
 impl Choice {
@@ -55,6 +58,7 @@ impl Choice {
         match self {
             Self::Name(source) => source,
             Self::Wait(source) => source,
+            Self::Task(source) => source,
         }
     }
 }
@@ -68,6 +72,12 @@ impl From<ClusterNameError> for Choice {
 impl From<WaitError> for Choice {
     fn from(source: WaitError) -> Self {
         Self::Wait(source)
+    }
+}
+
+impl From<TaskNameError> for Choice {
+    fn from(source: TaskNameError) -> Self {
+        Self::Task(source)
     }
 }
 
@@ -130,7 +140,7 @@ pub enum ClusterError {
         /// The type it has, with its article.
         found: &'static str,
     },
-    /// A number outside its limit.
+    /// A value outside its limit.
     Limit {
         /// Where.
         place: Place,
@@ -204,6 +214,7 @@ impl std::error::Error for ClusterError {
             Self::Choice { source, .. } => match source {
                 Choice::Name(source) => Some(source),
                 Choice::Wait(source) => Some(source),
+                Choice::Task(source) => Some(source),
             },
             Self::NoFile { .. }
             | Self::Binary { .. }
@@ -247,7 +258,12 @@ impl Explain for ClusterError {
             Self::Missing { key, .. } if *key == key::NAME => {
                 "add a line such as: name = \"weft\"".to_owned()
             }
-            Self::Missing { key, .. } => format!("add a line such as: {key} = 4"),
+            Self::Missing { key, .. } if *key == key::NODES.path => {
+                "add a line such as: nodes = 4".to_owned()
+            }
+            Self::Missing { key, .. } => {
+                format!("add a line such as: {} = \"sleep\"", key::leaf(key))
+            }
             Self::Unknown { suggestion: Some(suggestion), .. } => {
                 format!("did you mean {suggestion:?}?")
             }

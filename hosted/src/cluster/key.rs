@@ -6,6 +6,7 @@
 
 use super::Cluster;
 use super::limit::Limit;
+use super::task::Task;
 
 /// A key with a number behind it.
 pub(super) struct Key {
@@ -25,6 +26,9 @@ pub(super) const WAIT: &str = "wait";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const RESTART: &str = "restart";
+pub(super) const TASK_NAME: &str = "task.name";
+pub(super) const TASK_NODES: &str = "task.nodes";
+pub(super) const TASK_RESTART: &str = "task.restart";
 
 pub(super) const NODES: Key =
     Key::new("nodes", Limit::Range { min: 2, max: Cluster::NODES_MAX as u64 });
@@ -38,9 +42,23 @@ pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { mi
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
+/// How many `[[task]]` there may be.
+pub(super) const TASKS: Key =
+    Key::new("task", Limit::Range { min: 0, max: Cluster::TASKS_MAX as u64 });
+pub(super) const TASK_PROGRAM: Key = Key::new("task.program", Limit::Text { min: 1, max: 255 });
+pub(super) const TASK_ARGS: Key =
+    Key::new("task.args", Limit::Range { min: 0, max: Task::ARGS_MAX as u64 });
+/// Each of `task.args`.
+pub(super) const TASK_ARG: Key = Key::new("task.args", Limit::Text { min: 0, max: 1023 });
+pub(super) const TASK_RESTART_MAX: Key =
+    Key::new("task.restart.max", Limit::Range { min: 0, max: 10_000 });
+pub(super) const TASK_RESTART_WITHIN_S: Key =
+    Key::new("task.restart.within_s", Limit::Range { min: 1, max: 86_400 });
+pub(super) const TASK_BEAT_MS: Key =
+    Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 12] = [
+pub(super) const PATHS: [&str; 21] = [
     NAME,
     NODES.path,
     WAIT,
@@ -53,6 +71,15 @@ pub(super) const PATHS: [&str; 12] = [
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,
+    TASKS.path,
+    TASK_NAME,
+    TASK_PROGRAM.path,
+    TASK_ARGS.path,
+    TASK_NODES,
+    TASK_RESTART,
+    TASK_RESTART_MAX.path,
+    TASK_RESTART_WITHIN_S.path,
+    TASK_BEAT_MS.path,
 ];
 
 /// The last part of a path: `slots` of `mailbox.slots`.

@@ -2,7 +2,7 @@
 //!
 //! A limit knows how to check a number and how to say itself, so that an error and the
 //! documentation use the same words. Limits are inclusive at both ends. Relations between two
-//! keys are no concern of this file; the cluster file has none.
+//! keys are no concern of this file: whoever knows both refuses with the limit that follows.
 
 use std::fmt;
 
@@ -25,18 +25,35 @@ pub enum Limit {
         /// The largest.
         max: u64,
     },
+    /// A text of `min` to `max` bytes without a zero byte.
+    Text {
+        /// The fewest bytes.
+        min: u64,
+        /// The most bytes.
+        max: u64,
+    },
+    /// Anything that was not given before.
+    Once,
 }
 
 impl Limit {
     /// Checks the value of `key`.
     pub(super) fn admit(self, key: &'static str, value: u64) -> Result<(), LimitError> {
         let admitted = match self {
-            Self::Range { min, max } => (min..=max).contains(&value),
+            Self::Range { min, max } | Self::Text { min, max } => (min..=max).contains(&value),
+            // Only whoever knows the others can tell.
+            Self::Once => true,
             Self::PowerOfTwo { min, max } => {
                 (min..=max).contains(&value) && value.is_power_of_two()
             }
         };
         if admitted { Ok(()) } else { Err(self.refuse(key, value.to_string())) }
+    }
+
+    /// Checks the text behind `key`.
+    pub(super) fn admit_text(self, key: &'static str, text: &str) -> Result<(), LimitError> {
+        let admitted = self.admit(key, text.len() as u64).is_ok() && !text.contains('\0');
+        if admitted { Ok(()) } else { Err(self.refuse(key, format!("{text:?}"))) }
     }
 
     /// The refusal of a value that is no `u64` at all.
@@ -50,11 +67,13 @@ impl fmt::Display for Limit {
         match self {
             Self::Range { min, max } => write!(f, "{min} to {max}"),
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
+            Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
+            Self::Once => f.write_str("given once only"),
         }
     }
 }
 
-/// A number outside its limit.
+/// A value outside its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitError {
     /// The key's whole path, such as `mailbox.slots`.

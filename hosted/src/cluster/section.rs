@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Choice, ClusterError, Place};
 use super::key::{self, Key};
-use super::limit::LimitError;
+use super::limit::{Limit, LimitError};
 
 /// A table of the file, or one that is not there and so sets nothing.
 pub(super) struct Section<'a> {
@@ -49,6 +49,74 @@ impl<'a> Section<'a> {
             Self { text: self.text, origin: self.origin, prefix: format!("{name}."), table };
         section.check_known()?;
         Ok(section)
+    }
+
+    /// The tables of the array `name` below this one.
+    pub(super) fn sections(&self, name: &'static str) -> Result<Vec<Self>, ClusterError> {
+        let expected = "an array of tables";
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let DeValue::Array(tables) = value.get_ref() else {
+            return Err(self.wrong_type(name, value, expected));
+        };
+        let (text, origin) = (self.text, self.origin);
+        let section = |value: &'a Spanned<DeValue<'a>>| {
+            let DeValue::Table(table) = value.get_ref() else {
+                return Err(self.wrong_type(name, value, expected));
+            };
+            let section = Self { text, origin, prefix: format!("{name}."), table: Some(table) };
+            section.check_known().map(|()| section)
+        };
+        tables.iter().map(section).collect()
+    }
+
+    /// The text behind `path`.
+    pub(super) fn text(&self, path: &'static str) -> Result<Option<String>, ClusterError> {
+        match self.get(path).map(|value| (value, value.get_ref())) {
+            None => Ok(None),
+            Some((_, DeValue::String(text))) => Ok(Some(text.clone().into_owned())),
+            Some((value, _)) => Err(self.wrong_type(path, value, "a string")),
+        }
+    }
+
+    /// The texts of the array behind `path`.
+    pub(super) fn texts(&self, path: &'static str) -> Result<Option<Vec<String>>, ClusterError> {
+        let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
+            DeValue::String(text) => Ok(text.clone().into_owned()),
+            _ => Err(self.wrong_type(path, value, "an array of strings")),
+        };
+        self.array(path, "an array of strings", text)
+    }
+
+    /// The ranks of the array behind `path`, which must be below `nodes`.
+    pub(super) fn ranks(
+        &self,
+        path: &'static str,
+        nodes: usize,
+    ) -> Result<Option<Vec<u16>>, ClusterError> {
+        let limit = Limit::Range { min: 0, max: nodes.saturating_sub(1) as u64 };
+        let rank = |value: &Spanned<DeValue<'_>>| {
+            let DeValue::Integer(integer) = value.get_ref() else {
+                return Err(self.wrong_type(path, value, "an array of ranks"));
+            };
+            u16::from_str_radix(integer.as_str(), integer.radix())
+                .map_err(|_| self.limit(path, limit.refuse(path, integer.to_string())))
+        };
+        self.array(path, "an array of ranks", rank)
+    }
+
+    fn array<T>(
+        &self,
+        path: &'static str,
+        expected: &'static str,
+        element: impl Fn(&Spanned<DeValue<'_>>) -> Result<T, ClusterError>,
+    ) -> Result<Option<Vec<T>>, ClusterError> {
+        match self.get(path).map(|value| (value, value.get_ref())) {
+            None => Ok(None),
+            Some((_, DeValue::Array(values))) => {
+                values.iter().map(element).collect::<Result<_, _>>().map(Some)
+            }
+            Some((value, _)) => Err(self.wrong_type(path, value, expected)),
+        }
     }
 
     /// The number behind `key`, within its limit.

@@ -4,12 +4,13 @@
 //! beside its sockets (`Cluster::to_toml`), so the documented form is the one that is parsed
 //! every day. It does not keep the comments of the file a cluster was read from.
 
+use super::task::Task;
 use super::{Cluster, key};
 
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
-    let Cluster { name, nodes, wait, mailbox, lane, restart } = cluster;
-    format!(
+    let Cluster { name, nodes, wait, mailbox, lane, restart, tasks } = cluster;
+    let mut text = format!(
         r#"# A Weft cluster. Every node is started from the same file.
 
 # Names the cluster on this machine: 1 to {name_len_max} characters of a-z, 0-9, '_' and '-',
@@ -45,7 +46,8 @@ slots = {lane_slots}
 # within `within_s` seconds ({within_limit}); at the next end the node gives up.
 max = {max}
 within_s = {within_s}
-"#,
+
+{task_help}"#,
         name_len_max = super::ClusterName::LEN_MAX,
         nodes_limit = key::NODES.limit,
         mailbox_slots_limit = key::MAILBOX_SLOTS.limit,
@@ -60,5 +62,49 @@ within_s = {within_s}
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,
         within_s = restart.within_s,
-    )
+        task_help = task_help(),
+    );
+    for task in tasks {
+        text.push('\n');
+        text.push_str(&task_table(task));
+    }
+    text
+}
+
+/// What a `[[task]]` is, with one that is commented out.
+fn task_help() -> String {
+    let mut text = format!(
+        r#"# Programs that nodes keep under guard, up to {tasks_max}; `name` and `program` must be set. One
+# that fails is started again at most `max` times within `within_s` seconds, then isolated; one
+# that ends with status 0 has finished. `program` is a path or is looked up in PATH. Without
+# `nodes`, every node runs it. With `beat_ms`, {beat_limit}, it must call weft::task::beat,
+# or run `weft report --beat`, at least that often, or it counts as hung.
+"#,
+        tasks_max = Cluster::TASKS_MAX,
+        beat_limit = key::TASK_BEAT_MS.limit,
+    );
+    for line in task_table(&Task::example()).lines() {
+        text.push_str(&format!("# {line}\n"));
+    }
+    text
+}
+
+fn task_table(task: &Task) -> String {
+    let Task { name, program, args, nodes, restart, beat_ms } = task;
+    let quoted = |text: &String| toml::Value::from(text.as_str()).to_string();
+    let args = args.iter().map(quoted).collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "[[task]]\nname = \"{name}\"\nprogram = {}\nargs = [{args}]\n\
+         restart = {{ max = {}, within_s = {} }}\n",
+        quoted(program),
+        restart.max,
+        restart.within_s
+    );
+    if let Some(nodes) = nodes {
+        text.push_str(&format!("nodes = {nodes:?}\n"));
+    }
+    if let Some(beat_ms) = beat_ms {
+        text.push_str(&format!("beat_ms = {beat_ms}\n"));
+    }
+    text
 }

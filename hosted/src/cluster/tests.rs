@@ -44,9 +44,79 @@ fn the_template_shows_every_key() {
             std::iter::once(key.clone()).chain(below)
         })
         .collect();
-    for path in key::PATHS {
+    for path in key::PATHS.iter().filter(|path| !path.starts_with(key::TASKS.path)) {
         assert!(shown.iter().any(|shown| shown == path), "{path}");
     }
+}
+
+#[test]
+fn the_task_that_the_template_shows_can_be_taken_as_it_is() {
+    let template = Cluster::template();
+    let shown = template.find("# [[task]]").expect("it shows a task");
+    let (before, table) = template.split_at(shown);
+    let table = table.replace("# ", "");
+    let cluster = parse(&format!("{before}{table}")).expect("it parses");
+    assert_eq!(cluster.tasks, [Task::example()]);
+    let has = |path: &&str| table.contains(key::leaf(path)) || *path == key::TASK_RESTART;
+    let of_tasks = key::PATHS.iter().filter(|path| path.starts_with("task."));
+    assert_eq!(of_tasks.filter(|path| !has(path)).count(), 0);
+}
+
+#[test]
+fn tasks_are_refused_with_their_line() {
+    const TOP: &str = "name = \"t\"\nnodes = 2\n[[task]]\nname = \"a\"\n";
+    for (text, cause) in [
+        ("", "c.toml: the key task.program is missing"),
+        (
+            "program = \"\"",
+            "c.toml:5: task.program is \"\", but must be 1 to 255 bytes without a zero byte",
+        ),
+        ("program = \"p\"\nnodes = [2]", "c.toml:6: task.nodes is 2, but must be 0 to 1"),
+        ("program = \"p\"\nnodes = [-1]", "c.toml:6: task.nodes is -1, but must be 0 to 1"),
+        (
+            "program = \"p\"\nnodes = [1, 1]",
+            "c.toml:6: task.nodes is 1, but must be given once only",
+        ),
+        (
+            "program = \"p\"\nargs = [1]",
+            "c.toml:6: task.args is an integer, but must be an array of strings",
+        ),
+        (
+            "program = \"p\"\nargs = \"x\"",
+            "c.toml:6: task.args is a string, but must be an array of strings",
+        ),
+        ("program = \"p\"\nbeat_ms = 1", "c.toml:6: task.beat_ms is 1, but must be 10 to 3600000"),
+        (
+            "program = \"p\"\n[[task]]\nname = \"a\"\nprogram = \"q\"",
+            "c.toml:7: task.name is \"a\", but must be given once only",
+        ),
+        ("program = \"p\"\ncolour = 1", "c.toml:6: the key \"task.colour\" is unknown"),
+        (
+            "program = \"p\"\n[[task]]\nname = \"No!\"\nprogram = \"q\"",
+            "c.toml:7: \"No!\" is no task's name",
+        ),
+    ] {
+        let error = refused(&format!("{TOP}{text}"));
+        assert_eq!(error.to_string(), cause);
+        assert!(!error.cure().is_empty());
+    }
+    let error = refused("name = \"t\"\nnodes = 2\ntask = 1");
+    assert_eq!(error.to_string(), "c.toml:3: task is an integer, but must be an array of tables");
+}
+
+#[test]
+fn one_task_too_many_is_refused() {
+    let tables: String = (0..=Cluster::TASKS_MAX)
+        .map(|number| format!("[[task]]\nname = \"t{number}\"\nprogram = \"p\"\n"))
+        .collect();
+    let error = refused(&format!("name = \"t\"\nnodes = 2\n{tables}"));
+    assert!(error.to_string().contains("task is 17, but must be 0 to 16"), "{error}");
+}
+
+#[test]
+fn a_task_of_a_node_that_a_smaller_cluster_lacks_is_refused() {
+    let cluster = Cluster { tasks: vec![Task::example()], nodes: 2, ..Cluster::default() };
+    assert_eq!(cluster.check().expect_err("no node 2").key, key::TASK_NODES);
 }
 
 #[test]
@@ -166,16 +236,35 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     let lane = (3_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
     let restart =
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
-    (name, 2_usize..=32, wait, mailbox, lane, restart).prop_map(
-        |(name, nodes, wait, mailbox, lane, restart)| Cluster {
+    (name, 2_usize..=32, wait, mailbox, lane, restart, any_tasks()).prop_map(
+        |(name, nodes, wait, mailbox, lane, restart, tasks)| Cluster {
             name,
             nodes,
             wait,
             mailbox,
             lane,
             restart,
+            tasks,
         },
     )
+}
+
+/// Up to three tasks whose program and arguments are any text; their nodes are always there.
+fn any_tasks() -> impl Strategy<Value = Vec<Task>> {
+    let text =
+        || any::<String>().prop_map(|text| text.replace('\0', "").chars().take(60).collect());
+    let nodes = prop::option::of(prop::sample::subsequence(vec![0_u16, 1], 0..=2));
+    let one = (text(), prop::collection::vec(text(), 0..4), nodes, prop::option::of(10_u64..=3600));
+    prop::collection::vec(one, 0..3).prop_map(|tasks| {
+        let numbered = tasks.into_iter().enumerate();
+        numbered
+            .map(|(number, (program, args, nodes, beat_ms))| {
+                let name = format!("t{number}").parse().expect("a legal name");
+                let program = format!("/{program}");
+                Task { args, nodes, beat_ms, ..Task::new(name, program) }
+            })
+            .collect()
+    })
 }
 
 proptest! {
