@@ -17,7 +17,9 @@ mod inject;
 mod node;
 mod output;
 mod put;
+mod report;
 mod status;
+mod task;
 mod up;
 
 use std::process::ExitCode;
@@ -57,6 +59,10 @@ enum Command {
     Get(get::Arguments),
     /// Break something in a running cluster.
     Inject(inject::Arguments),
+    /// Tell a node of an error, or of the progress, of one of its tasks.
+    Report(report::Arguments),
+    /// Start, stop, restart or isolate a task of a node.
+    Task(task::Arguments),
     /// Measure.
     Bench(bench::Arguments),
     /// What this machine can do, and the command that mends what it cannot.
@@ -91,6 +97,8 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),
+        Command::Report(arguments) => report::run(&arguments, output),
+        Command::Task(arguments) => task::run(&arguments, output),
         Command::Bench(arguments) => bench::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Component => component::run(),

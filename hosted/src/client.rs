@@ -19,7 +19,8 @@ pub use inbox::Inbox;
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::control::{
-    NodeStatus, Outcome, Payload, PutOutcome, Refused, Reply, Request, TakenMessage, Want,
+    NodeStatus, Outcome, Payload, PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder,
+    Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -87,7 +88,15 @@ impl Client {
             return Err(ClientError::OutOfRange { rank, nodes: cluster.nodes });
         }
         let path = dir.node_socket(usize::from(rank)).map_err(ClientError::Directory)?;
-        let socket = connect_patiently(&path, patience)
+        Self::connect_at(&path, rank, patience)
+    }
+
+    /// Connects to node `rank` at its control socket.
+    ///
+    /// # Errors
+    /// [`ClientError::Unreachable`].
+    pub fn connect_at(path: &Path, rank: u16, patience: Duration) -> Result<Self, ClientError> {
+        let socket = connect_patiently(path, patience)
             .map_err(|source| ClientError::Unreachable { rank, source })?;
         Ok(Self { rank, socket, requests: 0 })
     }
@@ -192,15 +201,43 @@ impl Client {
         }
     }
 
+    /// Notes that the node's task has met an error; what the number means is the task's affair.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn report(&mut self, task: &str, error: u16) -> Result<(), ClientError> {
+        self.ask_for_done(Want::Report { task: task.to_owned(), error })
+    }
+
+    /// Notes that the node's task makes progress.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn beat(&mut self, task: &str) -> Result<(), ClientError> {
+        self.ask_for_done(Want::Beat { task: task.to_owned() })
+    }
+
+    /// Has something done with one of the node's tasks.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn order(&mut self, task: &str, order: TaskOrder) -> Result<(), ClientError> {
+        self.ask_for_done(Want::Task { task: task.to_owned(), order })
+    }
+
+    fn ask_for_done(&mut self, what: Want) -> Result<(), ClientError> {
+        match self.ask(what, Duration::ZERO)? {
+            Outcome::Done => Ok(()),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
     /// Kills the node's component process with SIGKILL.
     ///
     /// # Errors
     /// [`ClientError`].
     pub fn kill(&mut self) -> Result<(), ClientError> {
-        match self.ask(Want::Kill, Duration::ZERO)? {
-            Outcome::Done => Ok(()),
-            other => Err(self.out_of_place(&other)),
-        }
+        self.ask_for_done(Want::Kill)
     }
 
     /// Ends the node, and waits until its supervisor has let go of the connection.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 1 | `internal` |
 //! | 2 | `usage`, the number that command lines everywhere reserve for it |
-//! | 10–15 | the cluster: its file, its name, whether it runs |
+//! | 10–16 | the cluster: its file, its name, whether it runs, what it has |
 //! | 20–24 | what was to be sent |
 //! | 30–33 | what happened on the way |
 //! | 40–42 | the machine |
@@ -50,6 +50,8 @@ pub enum Code {
     ClusterDead,
     /// The cluster has no node of this rank.
     NodeOutOfRange,
+    /// The node has no task of this name.
+    TaskUnknown,
     /// The message does not fit into a slot.
     MessageTooLong,
     /// The mailbox stayed full past the deadline.
@@ -84,7 +86,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -92,6 +94,7 @@ impl Code {
         Self::ClusterNotRunning,
         Self::ClusterDead,
         Self::NodeOutOfRange,
+        Self::TaskUnknown,
         Self::MessageTooLong,
         Self::MailboxFull,
         Self::InputMissing,
@@ -131,6 +134,7 @@ impl Code {
             Self::ClusterNotRunning => ("cluster_not_running", 13),
             Self::ClusterDead => ("cluster_dead", 14),
             Self::NodeOutOfRange => ("node_out_of_range", 15),
+            Self::TaskUnknown => ("task_unknown", 16),
             Self::MessageTooLong => ("message_too_long", 20),
             Self::MailboxFull => ("mailbox_full", 21),
             Self::InputMissing => ("input_missing", 22),
@@ -180,6 +184,7 @@ mod tests {
 13 cluster_not_running
 14 cluster_dead
 15 node_out_of_range
+16 task_unknown
 20 message_too_long
 21 mailbox_full
 22 input_missing

@@ -26,6 +26,7 @@ mod membership;
 mod puts;
 mod supervisor;
 mod takes;
+mod tasks;
 
 pub use component::run as run_component;
 pub use error::NodeError;

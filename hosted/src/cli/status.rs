@@ -1,12 +1,14 @@
 //! `weft status`: every node of a running cluster.
 
+use std::thread;
+
 use clap::Args;
 use serde::Serialize;
 
 use super::cluster_choice::{ClusterChoice, Running};
 use super::failure::Failure;
 use super::output::Output;
-use crate::node::control::{NodeState, NodeStatus};
+use crate::node::control::{NodeState, NodeStatus, TaskStatus};
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
@@ -29,20 +31,36 @@ enum Entry {
     Silent { rank: u16, state: &'static str, incarnation: Option<u32> },
 }
 
+impl Entry {
+    const fn silent(rank: u16) -> Self {
+        Self::Silent { rank, state: "unreachable", incarnation: None }
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
-    let nodes = running.ranks().map(|rank| entry(&running, rank)).collect();
+    let nodes = ask_all(&running);
     let status = ClusterStatus { name: running.cluster.name.to_string(), nodes };
     output.finish(&status, &render(&status));
     Ok(())
 }
 
+/// Asks every node at once, so that one that hangs costs its own deadline and nobody else's.
+fn ask_all(running: &Running) -> Vec<Entry> {
+    thread::scope(|scope| {
+        let asked: Vec<_> =
+            running.ranks().map(|rank| (rank, scope.spawn(move || entry(running, rank)))).collect();
+        let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Entry>)| {
+            asked.join().unwrap_or_else(|_| Entry::silent(rank))
+        };
+        asked.into_iter().map(answer).collect()
+    })
+}
+
 fn entry(running: &Running, rank: u16) -> Entry {
     let answered =
         running.connect(rank).and_then(|mut client| client.status().map_err(Failure::new));
-    answered.map_or(Entry::Silent { rank, state: "unreachable", incarnation: None }, |status| {
-        Entry::Answered(Box::new(status))
-    })
+    answered.map_or_else(|_| Entry::silent(rank), |status| Entry::Answered(Box::new(status)))
 }
 
 fn render(status: &ClusterStatus) -> String {
@@ -65,7 +83,34 @@ fn render(status: &ClusterStatus) -> String {
             Entry::Answered(node) => row(node),
         });
     }
+    let answered = status.nodes.iter().filter_map(|entry| match entry {
+        Entry::Answered(node) => Some(node),
+        Entry::Silent { .. } => None,
+    });
+    let tasks: String =
+        answered.flat_map(|node| node.tasks.iter().map(|task| task_row(node.rank, task))).collect();
+    if !tasks.is_empty() {
+        text.push_str(&format!(
+            "\n{:>4}  {:<11} {:>11} {:>8} {:>9}  task, last error\n{tasks}",
+            "node", "task is", "errors", "restarts", "process"
+        ));
+    }
     text
+}
+
+fn task_row(rank: u16, task: &TaskStatus) -> String {
+    let pid = task.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+    let last = task
+        .last_errors
+        .last()
+        .map_or_else(String::new, |last| format!(", {} {} s ago", last.fault, last.ago_ms / 1_000));
+    format!(
+        "{rank:>4}  {:<11} {:>11} {:>8} {pid:>9}  {}{last}\n",
+        task.state.as_str(),
+        task.errors,
+        task.restarts,
+        task.name,
+    )
 }
 
 fn row(node: &NodeStatus) -> String {

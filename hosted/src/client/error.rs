@@ -66,6 +66,7 @@ impl fmt::Display for ClientError {
                 Refused::OutOfRange { rank, nodes } => {
                     write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
                 }
+                Refused::NoTask { name } => write!(f, "node {rank} has no task {name:?}"),
                 Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
             },
         }
@@ -98,6 +99,7 @@ impl Explain for ClientError {
                 Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
                 Refused::Busy | Refused::TimedOut => Code::Timeout,
                 Refused::OutOfRange { .. } => Code::NodeOutOfRange,
+                Refused::NoTask { .. } => Code::TaskUnknown,
                 Refused::Malformed(_) => Code::Protocol,
             },
         }
@@ -127,6 +129,10 @@ impl Explain for ClientError {
                 Refused::TimedOut => "see what is missing with `weft status`".to_owned(),
                 Refused::OutOfRange { nodes, .. } => {
                     format!("use a rank from 0 to {}", nodes - 1)
+                }
+                Refused::NoTask { .. } => {
+                    "`weft status` lists the tasks of every node; the cluster file names them"
+                        .to_owned()
                 }
                 Refused::Malformed(_) => "run one build of weft".to_owned(),
             },

@@ -269,7 +269,12 @@ impl Component {
                 Some((ticket, Outcome::Released(released)))
             }
             Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
-            Want::Await { .. } | Want::Kill | Want::Stop => {
+            Want::Await { .. }
+            | Want::Report { .. }
+            | Want::Beat { .. }
+            | Want::Task { .. }
+            | Want::Kill
+            | Want::Stop => {
                 return Err(NodeError::Link("a request that is the supervisor's"));
             }
         };
@@ -288,6 +293,7 @@ impl Component {
             component_pid: None,
             last_recovery_us: None,
             peers: Vec::new(),
+            tasks: Vec::new(),
             counters: Some(CounterStatus {
                 put: counters.put,
                 full: counters.full,

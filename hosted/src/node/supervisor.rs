@@ -6,6 +6,7 @@
 
 mod clients;
 mod event;
+mod guarded;
 mod lives;
 
 use std::collections::VecDeque;
@@ -27,6 +28,7 @@ use super::control::{NodeState, NodeStatus, Outcome, Refused, Reply, Request, Wa
 use super::incarnation::Incarnations;
 use super::intensity::Intensity;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
+use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Tidings, VERSION};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
@@ -61,7 +63,9 @@ pub fn run(cluster: &Cluster, dir: &ClusterDir, rank: u16) -> Result<(), NodeErr
     let mut supervisor = Supervisor::new(cluster, dir, rank, sender.clone())?;
     event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
+    supervisor.tasks.start_all(now_ns());
     let ended = supervisor.run(&events);
+    supervisor.tasks.end_all();
     supervisor.stop_component();
     ended
 }
@@ -85,6 +89,7 @@ struct Supervisor {
     component: Option<Component>,
     lives: Lives,
     clients: Clients,
+    tasks: Tasks,
     /// Requests that came while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
@@ -122,6 +127,7 @@ impl Supervisor {
         let hello = Hello { version: VERSION, cluster: cluster.name.to_string(), layout, rank };
         let sink = events.clone();
         let shared = Arc::clone(&memory);
+        let tasks = guarded::tasks(cluster, dir, rank, &events)?;
         let bootstrap =
             LocalBootstrap::start(dir, hello, plan.layout().clone(), shared, move |tidings| {
                 // The main thread is gone only when the process is about to end.
@@ -137,6 +143,7 @@ impl Supervisor {
             component: None,
             lives: Lives::new(cluster.nodes),
             clients: Clients::default(),
+            tasks,
             parked: VecDeque::new(),
             restarts: 0,
             given_up: false,
@@ -159,6 +166,7 @@ impl Supervisor {
             if now_ns >= self.fence_again_at_ns {
                 self.fence_again();
             }
+            self.tasks.handle_time(now_ns);
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);
             if flow == Flow::End {
@@ -183,6 +191,7 @@ impl Supervisor {
             Event::Tidings(tidings) => self.handle_tidings(tidings),
             Event::Said { incarnation, word } => self.handle_word(incarnation, word),
             Event::Ended { incarnation } => self.handle_end(incarnation)?,
+            Event::TaskEnded(run) => self.tasks.handle_ended(run, now_ns()),
             Event::Came { client, socket } => self.clients.add(client, socket),
             Event::Left { client } => {
                 self.clients.remove(client);
@@ -368,6 +377,10 @@ impl Supervisor {
                 };
                 self.clients.reply(client, &Reply { id, what });
             }
+            Want::Report { .. } | Want::Beat { .. } | Want::Task { .. } => {
+                let what = self.handle_task_request(&what);
+                self.clients.reply(client, &Reply { id, what });
+            }
             Want::Await { incarnation, peers, timeout_ms } => {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
                 let wanted = Awaited { incarnation: Incarnation(incarnation), peers, deadline_ns };
@@ -455,6 +468,7 @@ impl Supervisor {
             component_pid: child.and_then(|pid| i32::try_from(pid).ok()),
             last_recovery_us: self.last_recovery_us,
             peers: self.lives.status(Peer(self.rank)),
+            tasks: self.tasks.status(now_ns()),
             counters: None,
         }
     }

@@ -1,4 +1,4 @@
-//! Starting a child of this same program that cannot outlive its parent.
+//! Starting a child, this same program or another, that cannot outlive its parent.
 //!
 //! ```text
 //!   parent: move each given descriptor above all chosen numbers, occupy the numbers
@@ -7,7 +7,7 @@
 //!   exec /proc/self/exe
 //! ```
 //!
-//! The program is started through /proc/self/exe, so that an upgrade of the file in between
+//! The own program is started through /proc/self/exe, so that an upgrade of the file in between
 //! does not mix two versions in one node.
 //!
 //! The parent-death signal is that of the *thread*: the kernel sends it when the thread that
@@ -20,11 +20,13 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal,
+};
 
 use super::{Pidfd, ProcessError};
 
-/// A child process to be: the own program with other arguments.
+/// A child process to be.
 #[derive(Debug)]
 pub struct Spawn {
     command: Command,
@@ -41,6 +43,18 @@ pub struct Spawned {
     pub pidfd: Pidfd,
 }
 
+impl Spawned {
+    /// Signals the child and every descendant that has stayed in its process group. To be called
+    /// before the child is reaped: until then the group's number is its own.
+    ///
+    /// # Errors
+    /// [`ProcessError::Os`].
+    pub fn signal_group(&self, signal: Signal) -> Result<(), ProcessError> {
+        let group = Pid::from_child(&self.child);
+        kill_process_group(group, signal).map_err(ProcessError::os("killpg"))
+    }
+}
+
 #[derive(Debug)]
 struct Inherited {
     number: RawFd,
@@ -54,6 +68,15 @@ impl Spawn {
     pub fn own_program() -> Self {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("weft").process_group(0);
+        Self { command, parent_death: Signal::KILL, inherited: Vec::new() }
+    }
+
+    /// A child that runs another program, a path or a name that is looked up in `PATH`; otherwise
+    /// as [`Self::own_program`].
+    #[must_use]
+    pub fn program(program: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program);
+        command.process_group(0);
         Self { command, parent_death: Signal::KILL, inherited: Vec::new() }
     }
 

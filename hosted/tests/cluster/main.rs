@@ -7,6 +7,7 @@
 //!   control    clients of a node that lie, stay silent or leave
 //!   peers      strangers at the socket where nodes meet
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
+//!   tasks      programs under guard
 //!      │
 //!   place      one test's own runtime directory, and every process that was started in it
 //!   said       how a command ended and what it printed
@@ -24,6 +25,7 @@ mod program;
 mod refusals;
 mod said;
 mod storm;
+mod tasks;
 
 use std::time::Duration;
 

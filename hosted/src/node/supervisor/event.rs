@@ -14,6 +14,7 @@ use crate::bootstrap::Tidings;
 use crate::node::NodeError;
 use crate::node::control::{Outcome, Refused, Reply, Request};
 use crate::node::link::FromComponent;
+use crate::node::tasks::Run;
 use crate::packet::{Listener, PacketError, Socket};
 use crate::process::Pidfd;
 
@@ -30,6 +31,8 @@ pub(super) enum Event {
     Said { incarnation: Incarnation, word: FromComponent },
     /// The component of that life has ended.
     Ended { incarnation: Incarnation },
+    /// The process of a task has ended.
+    TaskEnded(Run),
     /// A client has connected.
     Came { client: u64, socket: Socket },
     /// A client has left.

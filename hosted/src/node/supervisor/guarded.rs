@@ -1,0 +1,44 @@
+//! The supervisor's side of its tasks: how their ends reach it, and what clients ask of them.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use super::Supervisor;
+use super::event::Event;
+use crate::clock::now_ns;
+use crate::cluster::Cluster;
+use crate::node::NodeError;
+use crate::node::control::{Outcome, Refused, Want};
+use crate::node::tasks::{Surroundings, Tasks};
+use crate::runtime_dir::ClusterDir;
+
+/// The tasks of node `rank`; their ends become events.
+pub(super) fn tasks(
+    cluster: &Cluster,
+    dir: &ClusterDir,
+    rank: u16,
+    events: &SyncSender<Event>,
+) -> Result<Tasks, NodeError> {
+    let control = dir.node_socket(usize::from(rank))?;
+    let surroundings = Surroundings { cluster: cluster.name.to_string(), rank, control };
+    let events = events.clone();
+    let sink = Arc::new(move |run| {
+        // The main thread is gone only when the process is about to end.
+        let _ = events.send(Event::TaskEnded(run));
+    });
+    Ok(Tasks::new(cluster, surroundings, sink))
+}
+
+impl Supervisor {
+    /// Does what a client asks of a task.
+    pub(super) fn handle_task_request(&mut self, what: &Want) -> Outcome {
+        let now_ns = now_ns();
+        let done = match what {
+            Want::Report { task, error } => self.tasks.handle_report(task, *error, now_ns),
+            Want::Beat { task } => self.tasks.handle_beat(task, now_ns),
+            Want::Task { task, order } => self.tasks.handle_order(task, *order, now_ns),
+            _ => Err(Refused::Malformed("no request about a task".to_owned())),
+        };
+        done.map_or_else(Outcome::Refused, |()| Outcome::Done)
+    }
+}

@@ -1,0 +1,190 @@
+//! The tasks of a node: the user's own programs under guard.
+//!
+//! ```text
+//!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they call for
+//!                        └── Guard     the process: a group of its own, killed as a whole
+//! ```
+//!
+//! The supervisor starts them, from the thread that lives as long as the node, so that the kernel
+//! ends them with it. What a task itself starts is in its process group, which is killed with it,
+//! but outlives a supervisor that dies by SIGKILL. A task finds its name and the way to report in
+//! its environment: [`crate::task`].
+
+mod guard;
+mod record;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use guard::Guard;
+use record::{Due, Record};
+
+use super::control::{Refused, TaskOrder, TaskStatus};
+use crate::cluster::{Cluster, Task};
+
+/// Names one process of one task: which task, and which of its processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    index: usize,
+    number: u64,
+}
+
+/// Takes the news that a process has ended to whoever acts on it.
+pub(super) type Sink = Arc<dyn Fn(Run) + Send + Sync>;
+
+/// What a task finds in its environment.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    pub(super) cluster: String,
+    pub(super) rank: u16,
+    /// The node's control socket.
+    pub(super) control: PathBuf,
+}
+
+/// One task: its definition, what is known of it, and its process.
+struct Guarded {
+    task: Task,
+    record: Record,
+    guard: Option<Guard>,
+    /// Processes started so far.
+    runs: u64,
+}
+
+/// The tasks of one node.
+pub(super) struct Tasks {
+    surroundings: Surroundings,
+    guarded: Vec<Guarded>,
+    sink: Sink,
+}
+
+impl Tasks {
+    /// The tasks that `cluster` gives to the node of `surroundings`; none runs yet.
+    pub(super) fn new(cluster: &Cluster, surroundings: Surroundings, sink: Sink) -> Self {
+        let own = cluster.tasks.iter().filter(|task| task.runs_on(surroundings.rank));
+        let waiting = |task: &Task| {
+            let record = Record::new(task);
+            Guarded { task: task.clone(), record, guard: None, runs: 0 }
+        };
+        Self { guarded: own.map(waiting).collect(), surroundings, sink }
+    }
+
+    /// Starts all of them.
+    pub(super) fn start_all(&mut self, now_ns: u64) {
+        for index in 0..self.guarded.len() {
+            self.act(index, Due::Start, now_ns);
+        }
+    }
+
+    /// Kills all of them, and waits for the end of each.
+    pub(super) fn end_all(&mut self) {
+        let guards: Vec<Guard> =
+            self.guarded.iter_mut().filter_map(|guarded| guarded.guard.take()).collect();
+        guards.iter().for_each(Guard::ask_to_end);
+        guards.into_iter().for_each(|guard| drop(guard.end()));
+    }
+
+    /// The process of `run` has ended.
+    pub(super) fn handle_ended(&mut self, run: Run, now_ns: u64) {
+        let Some(guarded) = self.guarded.get_mut(run.index) else { return };
+        if guarded.runs != run.number {
+            return;
+        }
+        let Some(guard) = guarded.guard.take() else { return };
+        let fault = guard.end();
+        tracing::info!(task = %guarded.task.name, ?fault, "task ended");
+        let due = guarded.record.handle_ended(now_ns, fault);
+        self.act(run.index, due, now_ns);
+    }
+
+    /// Looks which tasks have been silent for too long.
+    pub(super) fn handle_time(&mut self, now_ns: u64) {
+        for index in 0..self.guarded.len() {
+            let due = self.guarded[index].record.handle_time(now_ns);
+            self.act(index, due, now_ns);
+        }
+    }
+
+    /// A task, or somebody on its behalf, reports an error.
+    pub(super) fn handle_report(
+        &mut self,
+        name: &str,
+        error: u16,
+        now_ns: u64,
+    ) -> Result<(), Refused> {
+        let index = self.find(name)?;
+        self.guarded[index].record.handle_report(now_ns, error);
+        tracing::warn!(task = name, error, "task reports an error");
+        Ok(())
+    }
+
+    /// A task makes progress.
+    pub(super) fn handle_beat(&mut self, name: &str, now_ns: u64) -> Result<(), Refused> {
+        let index = self.find(name)?;
+        self.guarded[index].record.handle_beat(now_ns);
+        Ok(())
+    }
+
+    /// Somebody has decided about a task.
+    pub(super) fn handle_order(
+        &mut self,
+        name: &str,
+        order: TaskOrder,
+        now_ns: u64,
+    ) -> Result<(), Refused> {
+        let index = self.find(name)?;
+        tracing::info!(task = name, ?order, "task ordered");
+        let due = self.guarded[index].record.handle_order(order);
+        self.act(index, due, now_ns);
+        Ok(())
+    }
+
+    /// Every task, for people.
+    pub(super) fn status(&self, now_ns: u64) -> Vec<TaskStatus> {
+        let status = |guarded: &Guarded| TaskStatus {
+            name: guarded.task.name.to_string(),
+            state: guarded.record.state(),
+            pid: guarded.guard.as_ref().map(Guard::pid),
+            restarts: guarded.record.restarts(),
+            errors: guarded.record.errors(),
+            last_errors: guarded.record.last_errors(now_ns),
+        };
+        self.guarded.iter().map(status).collect()
+    }
+
+    fn find(&self, name: &str) -> Result<usize, Refused> {
+        let found = self.guarded.iter().position(|guarded| guarded.task.name.as_str() == name);
+        found.ok_or_else(|| Refused::NoTask { name: name.chars().take(64).collect() })
+    }
+
+    fn act(&mut self, index: usize, due: Due, now_ns: u64) {
+        let guarded = &mut self.guarded[index];
+        match (due, &guarded.guard) {
+            (Due::Nothing, _) => {}
+            (Due::Kill, Some(guard)) => guard.kill(),
+            // Nothing to be killed has ended already. What follows is at most a start.
+            (Due::Kill, None) => {
+                if guarded.record.handle_ended(now_ns, None) == Due::Start {
+                    self.start(index, now_ns);
+                }
+            }
+            (Due::Start, _) => self.start(index, now_ns),
+        }
+    }
+
+    fn start(&mut self, index: usize, now_ns: u64) {
+        let guarded = &mut self.guarded[index];
+        let run = Run { index, number: guarded.runs + 1 };
+        match Guard::start(&guarded.task, &self.surroundings, run, &self.sink) {
+            Ok(guard) => {
+                tracing::info!(task = %guarded.task.name, "task started");
+                guarded.runs = run.number;
+                guarded.guard = Some(guard);
+                guarded.record.handle_started(now_ns);
+            }
+            Err(error) => {
+                tracing::error!(task = %guarded.task.name, %error, "task cannot be started");
+                guarded.record.handle_not_started(now_ns, error.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The process of one task: started, watched, and killed with all that it has started.
+
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{Run, Sink, Surroundings};
+use crate::cluster::Task;
+use crate::node::control::TaskFault;
+use crate::process::{Liveness, ProcessError, Spawn, Spawned};
+use crate::task;
+
+/// How long a task may take to end when it is asked to.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A task's process.
+pub(super) struct Guard {
+    spawned: Spawned,
+}
+
+impl Guard {
+    /// Starts the program of `task`; its end is told to `sink` as that of `run`. What it writes
+    /// goes to the node's standard error, so that the node's own output stays readable.
+    pub(super) fn start(
+        task: &Task,
+        surroundings: &Surroundings,
+        run: Run,
+        sink: &Sink,
+    ) -> Result<Self, ProcessError> {
+        let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
+        let spawned = Spawn::program(&task.program)
+            .args(&task.args)
+            .env(task::VARIABLE_TASK, task.name.as_str())
+            .env(task::VARIABLE_CLUSTER, &surroundings.cluster)
+            .env(task::VARIABLE_NODE, surroundings.rank.to_string())
+            .env(task::VARIABLE_CONTROL, &surroundings.control)
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(output))
+            .start()?;
+        let guard = Self { spawned };
+        let process = match guard.spawned.pidfd.try_clone() {
+            Ok(process) => process,
+            Err(error) => {
+                guard.kill();
+                drop(guard.end());
+                return Err(error);
+            }
+        };
+        let sink = Sink::clone(sink);
+        thread::spawn(move || {
+            while !matches!(process.wait_dead(Duration::MAX), Ok(Liveness::Dead)) {}
+            sink(run);
+        });
+        Ok(guard)
+    }
+
+    /// Its process number.
+    pub(super) fn pid(&self) -> i32 {
+        self.spawned.child.id().cast_signed()
+    }
+
+    /// Kills the process and all that it has started; its end is told.
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Asks the process and all that it has started to end.
+    pub(super) fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Waits a moment for the process to end, kills what is left of its group, and tells how it
+    /// ended; none for status 0.
+    pub(super) fn end(mut self) -> Option<TaskFault> {
+        // The group is killed in either case.
+        let _ = self.spawned.pidfd.wait_dead(END_TIMEOUT);
+        self.kill();
+        match self.spawned.child.wait() {
+            Ok(status) => fault(status),
+            Err(error) => Some(TaskFault::NotStarted { why: error.to_string() }),
+        }
+    }
+
+    /// The leader has not been reaped, so that the group's number is still its own.
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = self.spawned.signal_group(signal) {
+            tracing::debug!(%error, "a task's group takes no signal");
+        }
+    }
+}
+
+fn fault(status: ExitStatus) -> Option<TaskFault> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(status), _) => Some(TaskFault::Exited { status }),
+        (None, signal) => Some(TaskFault::Signalled { signal: signal.unwrap_or_default() }),
+    }
+}

@@ -1,0 +1,143 @@
+//! What a program under guard says to its node: that it makes progress, and what went wrong.
+//!
+//! ```no_run
+//! # fn work() -> Result<(), u16> { Ok(()) }
+//! loop {
+//!     weft::task::beat()?;
+//!     if let Err(error) = work() {
+//!         weft::task::report(error)?;
+//!     }
+//! }
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), weft::task::TaskCallError>(())
+//! ```
+//!
+//! A node tells the programs that it starts, by `WEFT_TASK`, `WEFT_CLUSTER`, `WEFT_NODE` and
+//! `WEFT_CONTROL` in their environment, who they are and where it listens. Programs in other
+//! languages run `weft report`. One connection serves all calls of a process; it is made anew when
+//! it breaks, and only then does a call cost more than a packet each way.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::client::{Client, ClientError};
+use crate::explain::{Code, Explain};
+
+/// The variable that holds the task's name.
+pub const VARIABLE_TASK: &str = "WEFT_TASK";
+/// The variable that holds the cluster's name.
+pub const VARIABLE_CLUSTER: &str = "WEFT_CLUSTER";
+/// The variable that holds the node's rank.
+pub const VARIABLE_NODE: &str = "WEFT_NODE";
+/// The variable that holds the path of the node's control socket.
+pub const VARIABLE_CONTROL: &str = "WEFT_CONTROL";
+
+/// How long the node may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The connection of this process.
+static CONNECTION: Mutex<Option<Client>> = Mutex::new(None);
+
+/// Why a task could not speak to its node.
+#[derive(Debug)]
+pub enum TaskCallError {
+    /// This process was not started by a node: a variable is missing or means nothing.
+    NotGuarded {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// The node was not reached, or refused.
+    Client(ClientError),
+}
+
+impl fmt::Display for TaskCallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGuarded { variable } => {
+                write!(f, "this process is no task: {variable} does not say whose it is")
+            }
+            Self::Client(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TaskCallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotGuarded { .. } => None,
+            Self::Client(error) => Some(error),
+        }
+    }
+}
+
+impl Explain for TaskCallError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotGuarded { .. } => Code::TaskUnknown,
+            Self::Client(error) => error.code(),
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::NotGuarded { .. } => {
+                "name the program as a [[task]] in the cluster file, or say for whom you speak: \
+                 `weft report --task T --node N`"
+                    .to_owned()
+            }
+            Self::Client(error) => error.cure(),
+        }
+    }
+}
+
+/// Tells the node that this task has met `error`, a number whose meaning is the task's. It is
+/// counted, kept with its time, and shown by `weft status`; the task goes on.
+///
+/// # Errors
+/// [`TaskCallError`].
+pub fn report(error: u16) -> Result<(), TaskCallError> {
+    call(|client, task| client.report(task, error))
+}
+
+/// Tells the node that this task makes progress. A task with `beat_ms` that does not say so in
+/// time is killed and started again.
+///
+/// # Errors
+/// [`TaskCallError`].
+pub fn beat() -> Result<(), TaskCallError> {
+    call(Client::beat)
+}
+
+fn call(
+    what: impl FnOnce(&mut Client, &str) -> Result<(), ClientError>,
+) -> Result<(), TaskCallError> {
+    let task = variable(VARIABLE_TASK)?;
+    let mut connection = connection();
+    let mut client = match connection.take() {
+        Some(client) => client,
+        None => connect()?,
+    };
+    let done = what(&mut client, &task);
+    // One that broke is not used again.
+    if !matches!(done, Err(ClientError::Unreachable { .. })) {
+        *connection = Some(client);
+    }
+    done.map_err(TaskCallError::Client)
+}
+
+fn connection() -> MutexGuard<'static, Option<Client>> {
+    CONNECTION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn connect() -> Result<Client, TaskCallError> {
+    let not_a_rank = |_| TaskCallError::NotGuarded { variable: VARIABLE_NODE };
+    let rank = variable(VARIABLE_NODE)?.parse().map_err(not_a_rank)?;
+    let path = PathBuf::from(variable(VARIABLE_CONTROL)?);
+    Client::connect_at(&path, rank, PATIENCE).map_err(TaskCallError::Client)
+}
+
+fn variable(variable: &'static str) -> Result<String, TaskCallError> {
+    std::env::var(variable).map_err(|_| TaskCallError::NotGuarded { variable })
+}

@@ -1,0 +1,175 @@
+//! Programs under guard: they run, fail, fall silent, report and end with their node.
+
+use serde_json::Value;
+use weft::node::control::{TaskFault, TaskState, TaskStatus};
+use weft::process::{Liveness, Pid, Pidfd, Signal};
+
+use crate::PATIENCE;
+use crate::place::{Nodes, Place, Running, eventually};
+
+/// A cluster of two whose node 0 guards one task, defined by `lines`.
+fn up_with(place: &Place, lines: &str) -> (Running, Nodes) {
+    let head = "name = \"t\"\nnodes = 2\n[[task]]\nname = \"job\"\nnodes = [0]\n";
+    place.up(&place.file("t.toml", format!("{head}{lines}\n")))
+}
+
+/// A task that runs this shell script.
+fn script(text: &str) -> String {
+    format!("program = \"sh\"\nargs = [\"-c\", '''{text}''']\nrestart.max = 2")
+}
+
+fn look(nodes: &Nodes) -> TaskStatus {
+    let mut tasks = nodes.client(0).status().expect("a status").tasks;
+    assert_eq!(nodes.client(1).status().expect("a status").tasks, []);
+    tasks.pop().expect("one task")
+}
+
+#[track_caller]
+fn await_state(nodes: &Nodes, state: TaskState) -> TaskStatus {
+    eventually("the task is in that state", || look(nodes).state == state);
+    look(nodes)
+}
+
+fn faults(task: &TaskStatus) -> Vec<TaskFault> {
+    task.last_errors.iter().map(|error| error.fault.clone()).collect()
+}
+
+fn process(task: &TaskStatus) -> Pidfd {
+    let pid = Pid::from_raw(task.pid.expect("a process")).expect("a number");
+    Pidfd::open(pid).expect("it runs")
+}
+
+#[test]
+fn a_task_runs_beside_its_node_and_ends_with_it() {
+    let place = Place::new();
+    let (up, nodes) = up_with(&place, &script("sleep 1000 & sleep 1000"));
+    let task = await_state(&nodes, TaskState::Running);
+    let shell = process(&task);
+    place.weft("inject kill 0 --name t --wait 60").done();
+    assert_eq!(look(&nodes).pid, task.pid, "a component's end is nothing to a task");
+    up.signal(Signal::TERM);
+    up.wait().done();
+    assert!(shell.is_dead().expect("a pidfd"));
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_faulty_and_the_reason_is_shown() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, "program = \"/no/such/program\"");
+    let task = await_state(&nodes, TaskState::Faulty);
+    assert_eq!((task.pid, task.errors, task.restarts), (None, 1, 0));
+    let [TaskFault::NotStarted { why }] = &faults(&task)[..] else { panic!("{task:?}") };
+    assert!(why.contains("No such file"), "{why}");
+    let shown = place.weft("status --name t").done();
+    assert!(shown.contains("faulty") && shown.contains("No such file"), "{shown}");
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn a_task_that_fails_at_once_is_isolated_after_its_restarts() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, &script("exit 3"));
+    let task = await_state(&nodes, TaskState::Isolated);
+    assert_eq!((task.errors, task.restarts), (3, 2));
+    assert_eq!(faults(&task), vec![TaskFault::Exited { status: 3 }; 3]);
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn a_task_that_ends_with_status_0_has_finished() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, &script("exit 0"));
+    eventually("it has run", || nodes.client(0).status().expect("a status").tasks[0].pid.is_none());
+    let task = await_state(&nodes, TaskState::Waiting);
+    assert_eq!((task.errors, task.restarts), (0, 0));
+}
+
+#[test]
+fn a_killed_task_is_started_again() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, &script("exec sleep 1000"));
+    let first = await_state(&nodes, TaskState::Running);
+    process(&first).kill().expect("a process of this user");
+    eventually("the next one runs", || {
+        let task = look(&nodes);
+        task.state == TaskState::Running && task.pid != first.pid
+    });
+    let task = look(&nodes);
+    assert_eq!((task.errors, task.restarts), (1, 1));
+    assert_eq!(faults(&task), [TaskFault::Signalled { signal: 9 }]);
+}
+
+#[test]
+fn a_task_that_falls_silent_is_started_again_and_one_that_beats_is_not() {
+    let place = Place::new();
+    let weft = env!("CARGO_BIN_EXE_weft");
+    let beating = format!(
+        "while [ ! -e \"$WEFT_RUNTIME_DIR/../f/hush\" ]; do {weft} report --beat || exit 9; done; \
+         sleep 1000"
+    );
+    let (_up, nodes) = up_with(&place, &format!("{}\nbeat_ms = 2000", script(&beating)));
+    let first = process(&await_state(&nodes, TaskState::Running));
+    assert_eq!(look(&nodes).errors, 0);
+    place.file("hush", "");
+    eventually("it is silent", || look(&nodes).errors > 0);
+    let task = look(&nodes);
+    assert_eq!(faults(&task)[0], TaskFault::Silent);
+    assert_eq!(first.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
+}
+
+#[test]
+fn reports_are_counted_and_kept_whoever_makes_them() {
+    let place = Place::new();
+    let weft = env!("CARGO_BIN_EXE_weft");
+    let (_up, nodes) = up_with(&place, &script(&format!("{weft} report --error 7 && sleep 1000")));
+    eventually("it has reported", || look(&nodes).errors == 1);
+    place.weft("report --name t --node 0 --task job --error 65535").done();
+    let task = look(&nodes);
+    let reported = |error| TaskFault::Reported { error };
+    assert_eq!((task.errors, faults(&task)), (2, vec![reported(7), reported(65535)]));
+    assert_eq!(task.state, TaskState::Running);
+    let shown: Value = place.weft("status --name t --json").object();
+    let shown = &shown["nodes"][0]["tasks"][0];
+    assert_eq!((&shown["name"], &shown["state"]), (&"job".into(), &"running".into()));
+    assert_eq!(shown["last_errors"][1]["fault"]["reported"]["error"], 65535);
+}
+
+#[test]
+fn reports_for_nobody_are_refused() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, &script("exec sleep 1000"));
+    let refused = |arguments: &str| place.weft(&format!("{arguments} --name t --json"));
+    let told = refused("report --node 0 --task work --error 1").refused(16, "task_unknown");
+    assert!(told.contains("no task \"work\""), "{told}");
+    refused("report --node 1 --task job --error 1").refused(16, "task_unknown");
+    refused("report --node 2 --task job --error 1").refused(15, "node_out_of_range");
+    refused("report --error 1").refused(16, "task_unknown");
+    refused("task stop work --node 0").refused(16, "task_unknown");
+    for usage in ["report --task job --error 1", "report --error 65536", "report --beat --error 1"]
+    {
+        refused(usage).refused(2, "usage");
+    }
+    assert_eq!(look(&nodes).errors, 0);
+}
+
+#[test]
+fn a_task_is_stopped_started_restarted_and_isolated_by_order() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, &script("exec sleep 1000"));
+    let order = |order: &str| place.weft(&format!("task {order} job --node 0 --name t")).done();
+    let first = await_state(&nodes, TaskState::Running);
+    order("stop");
+    assert_eq!(await_state(&nodes, TaskState::Killed).restarts, 0);
+    order("start");
+    let second = await_state(&nodes, TaskState::Running);
+    order("restart");
+    eventually("another process runs", || {
+        let task = look(&nodes);
+        task.pid.is_some() && ![first.pid, second.pid].contains(&task.pid)
+    });
+    order("isolate");
+    let task = await_state(&nodes, TaskState::Isolated);
+    assert_eq!((task.errors, task.restarts), (0, 0));
+    eventually("its process has ended", || look(&nodes).pid.is_none());
+}
