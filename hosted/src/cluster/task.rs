@@ -154,9 +154,7 @@ impl Cluster {
 
     /// Whether every task may follow those before it.
     pub(super) fn check_tasks(&self) -> Result<(), LimitError> {
-        let numbered = self.tasks.iter().enumerate();
-        numbered
-            .map(|(index, task)| task.check(&self.tasks[..index], self.nodes))
-            .collect::<Result<(), _>>()
+        let mut numbered = self.tasks.iter().enumerate();
+        numbered.try_for_each(|(index, task)| task.check(&self.tasks[..index], self.nodes))
     }
 }
