@@ -3,7 +3,7 @@
 //! The test's own program is started again for one test, which is the child when a variable says
 //! so. Ends of the pair travel in hexadecimal, a line each, over its standard input and output.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, StdinLock, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use weft_core::fabric::Fabric;
@@ -50,19 +50,23 @@ fn read_marked(lines: &mut impl BufRead) -> Vec<u8> {
 impl PeerProcess {
     /// Starts a peer for `parent`, which is endpoint 0 over the suite's layout.
     pub(crate) fn start(parent: &mut End) -> Self {
-        let program = std::env::current_exe().unwrap();
-        let mut command = Command::new(program);
-        command.args(["--exact", "child::serve", "--nocapture"]).env(CHILD_VARIABLE, "1");
+        let mine = parent.prepare(PEER, FIRST.1).unwrap().to_bytes();
+        let (process, theirs) = Self::spawn("child::serve", FIRST.1, &mine);
+        parent.connect(PEER, theirs).unwrap();
+        parent.admit(PEER, FIRST.1).unwrap();
+        process
+    }
+
+    /// Starts this program again to run `test` as the life `life` of the peer, told of `mine`.
+    pub(crate) fn spawn(test: &str, life: Incarnation, mine: &[u8]) -> (Self, RemoteEnd) {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--nocapture"]).env(CHILD_VARIABLE, life.0.to_string());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-
-        let mine = parent.prepare(PEER, FIRST.1).unwrap().to_bytes();
-        writeln!(input, "{MARK}{}", to_hex(&mine)).unwrap();
+        writeln!(input, "{MARK}{}", to_hex(mine)).unwrap();
         let theirs = RemoteEnd::from_bytes(&read_marked(&mut output)).unwrap();
-        parent.connect(PEER, theirs).unwrap();
-        parent.admit(PEER, Incarnation(1)).unwrap();
-        Self { child, _input: input, _output: output }
+        (Self { child, _input: input, _output: output }, theirs)
     }
 
     pub(crate) fn kill(&mut self) {
@@ -79,19 +83,31 @@ impl Drop for PeerProcess {
     }
 }
 
-/// The child's half: lets the parent in and does nothing more, until its input ends.
-#[test]
-fn serve() {
-    if std::env::var_os(CHILD_VARIABLE).is_none() {
-        return;
-    }
-    let mut end = rig::end(PEER, &layout(), Config::default()).expect("the parent has a device");
+/// Which life of the peer this program is; none when it is the parent.
+pub(crate) fn life() -> Option<Incarnation> {
+    Some(Incarnation(std::env::var(CHILD_VARIABLE).ok()?.parse().unwrap()))
+}
+
+/// The child's half of an introduction: lets `end` be connected with the parent's, and gives
+/// what the parent sends after that.
+pub(crate) fn introduce(end: &mut End) -> StdinLock<'static> {
     let mut input = std::io::stdin().lock();
     let mine = end.prepare(PARENT, FIRST.0).unwrap().to_bytes();
     let theirs = RemoteEnd::from_bytes(&read_marked(&mut input)).unwrap();
     end.connect(PARENT, theirs).unwrap();
-    end.admit(PARENT, FIRST.0).unwrap();
     println!("{MARK}{}", to_hex(&mine));
+    input
+}
+
+/// The child's half: lets the parent in and does nothing more, until its input ends.
+#[test]
+fn serve() {
+    if life().is_none() {
+        return;
+    }
+    let mut end = rig::end(PEER, &layout(), Config::default()).expect("the parent has a device");
+    let mut input = introduce(&mut end);
+    end.admit(PARENT, FIRST.0).unwrap();
     let mut rest = String::new();
     let _ = input.read_line(&mut rest);
 }

@@ -8,10 +8,13 @@
 mod child;
 mod keys;
 mod loss;
+mod mailbox;
+mod member;
 mod memory;
 mod queue;
 mod resources;
 mod rig;
+mod stream;
 
 use weft_core::fabric_conformance;
 use weft_driver::{Device, DeviceChoice, Error};

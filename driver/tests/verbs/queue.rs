@@ -57,6 +57,29 @@ fn ten_thousand_quiet_writes_pass_a_queue_of_sixty_four() {
     }
 }
 
+/// The device ends all of it while nobody looks: each end has its place in the completion queue,
+/// because no more work was taken in than it holds.
+#[test]
+fn a_queue_that_nobody_polls_fills_up_and_loses_no_completion() {
+    let Some((mut one, other)) = two(Config::default()) else { return };
+    for round in 0..3 {
+        let add = Op::FetchAdd { at: at(REGION, 0), add: 1 };
+        let taken = (0..).find(|&id| rig::post(&mut one, OTHER, id, add).is_err()).unwrap();
+        assert_eq!(taken, 63, "all places but the marker's");
+        let due = 63 * (round + 1);
+        rig::until("the device", || (other.memory().load(REGION, 0) == due).then_some(()));
+        assert_eq!(rig::post(&mut one, OTHER, 99, add), Err(PostError::Full), "nobody polled");
+        let done = rig::wait(&mut one, 63);
+        let ends = (0..63).map(|id| Completion {
+            id: WorkId(id),
+            peer: OTHER,
+            outcome: Ok(63 * round + id),
+        });
+        assert_eq!(done, ends.collect::<Vec<_>>());
+        assert_eq!(one.poll(rig::now(), &mut [Completion::NONE; 4]), 0);
+    }
+}
+
 /// A quiet tail is nobody's debt: no completion is owed for it, and its pair is not failed.
 #[test]
 fn a_quiet_tail_outlives_its_deadline() {

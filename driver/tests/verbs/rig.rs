@@ -37,7 +37,16 @@ pub(crate) fn device(me: Peer) -> Option<Device> {
 
 /// The endpoint `me` over new memory.
 pub(crate) fn end(me: Peer, layout: &Layout, config: Config) -> Option<End> {
-    let memory = Arc::new(Heap::new(layout));
+    end_over(me, layout, config, Arc::new(Heap::new(layout)))
+}
+
+/// The endpoint `me` over memory that may be older than it.
+pub(crate) fn end_over(
+    me: Peer,
+    layout: &Layout,
+    config: Config,
+    memory: Arc<Heap>,
+) -> Option<End> {
     Some(VerbsFabric::new(me, layout.clone(), device(me)?, config, memory).unwrap())
 }
 
@@ -85,17 +94,27 @@ pub(crate) fn post(end: &mut End, to: Peer, id: u64, op: Op<'_>) -> Result<(), P
     end.post(to, Work { id: WorkId(id), op, flags: CompletionFlags::empty() })
 }
 
+/// Calls `look` until it finds something, and fails with `what` if it never does.
+pub(crate) fn until<R>(what: &str, mut look: impl FnMut() -> Option<R>) -> R {
+    let given_up = time::Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(time::Instant::now() < given_up, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
 /// Polls until there are `count` completions.
 pub(crate) fn wait(end: &mut End, count: usize) -> Vec<Completion> {
     let mut all = Vec::new();
-    let given_up = time::Instant::now() + PATIENCE;
-    while all.len() < count {
-        assert!(time::Instant::now() < given_up, "{} of {count} completions: {all:?}", all.len());
+    until(&format!("{count} completions"), || {
         let mut done = [Completion::NONE; 32];
         let found = end.poll(now(), &mut done);
         all.extend_from_slice(&done[..found]);
-        std::thread::yield_now();
-    }
+        (all.len() >= count).then_some(())
+    });
     all
 }
 

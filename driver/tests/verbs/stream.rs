@@ -1,0 +1,74 @@
+//! A component that is killed in the middle of its stream, again and again, and comes back.
+//!
+//! The child is a real process with a device of its own open; it is killed by SIGKILL at a
+//! message of the parent's choosing, fenced, and started again as the next life.
+
+use std::sync::Arc;
+
+use weft_core::ids::Incarnation;
+
+use crate::child::{self, PARENT, PEER, PeerProcess};
+use crate::member::{Member, plan};
+use crate::memory::Heap;
+use crate::rig::{self, FIRST};
+
+const LIVES: u32 = 4;
+
+fn payload(life: Incarnation, number: u32) -> Vec<u8> {
+    format!("life {} says {number}", life.0).into_bytes()
+}
+
+/// Starts the next life of the child and lets it in.
+fn start(owner: &mut Member, life: Incarnation) -> PeerProcess {
+    let mine = owner.endpoint.fabric().end().prepare(PEER, life).unwrap().to_bytes();
+    let (process, theirs) = PeerProcess::spawn("stream::stream", life, &mine);
+    owner.endpoint.fabric().end().connect(PEER, theirs).unwrap();
+    owner.endpoint.admit(PEER, life).unwrap();
+    process
+}
+
+/// Of each life a gapless beginning of its stream is delivered, and nothing after its fence is
+/// followed by anything of it: what was put is there, what was only reserved is skipped.
+#[test]
+fn a_component_killed_in_its_stream_comes_back_as_the_next_life() {
+    let memory = Arc::new(Heap::new(plan().layout()));
+    let Some(mut owner) = Member::begin(PARENT, FIRST.0, memory) else { return };
+    let mut delivered = Vec::new();
+    for life in (1..=LIVES).map(Incarnation) {
+        let mut process = start(&mut owner, life);
+        let mut due = 0;
+        while due < 20 * life.0 {
+            let (sender, found) = owner.await_message();
+            assert_eq!((sender, found), (PEER, payload(life, due)));
+            due += 1;
+        }
+        process.kill();
+        owner.endpoint.fence(PEER).unwrap();
+        // All that it put before is there already, and what it only reserved is given up.
+        rig::until("the mailbox to be worked off", || {
+            owner.turn();
+            if let Some(found) = owner.take() {
+                assert_eq!(found, (PEER, payload(life, due)));
+                due += 1;
+                return None;
+            }
+            (owner.endpoint.owed() == 0).then_some(())
+        });
+        delivered.push(due);
+    }
+    let skipped = owner.endpoint.counters().mailbox.skipped;
+    println!("delivered of each life: {delivered:?}; tickets skipped: {skipped}");
+}
+
+/// The child's half: puts numbered messages until it is killed.
+#[test]
+fn stream() {
+    let Some(life) = child::life() else { return };
+    let memory = Arc::new(Heap::new(plan().layout()));
+    let mut me = Member::begin(PEER, life, memory).expect("the parent has a device");
+    let _input = child::introduce(me.endpoint.fabric().end());
+    me.endpoint.admit(PARENT, FIRST.0).unwrap();
+    for number in 0.. {
+        me.put(PARENT, &[&payload(life, number)]);
+    }
+}
