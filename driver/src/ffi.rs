@@ -3,8 +3,11 @@
 //! Everything that the driver uses of it is named here, so that another binding can take its
 //! place. The binding opens libibverbs at run time; without it each verb fails with an errno.
 //!
-//! It is generated from a header, except for the types with unions, which were written by hand:
-//! their sizes are asserted below against those of the C structures on 64-bit machines.
+//! It is generated from a header, except for the types with unions, which were written by hand.
+//! What the driver fills in or reads of either kind is asserted below against the C structures of
+//! 64-bit machines, so that another binding or release of it cannot shift a field unnoticed.
+
+use std::mem::offset_of;
 
 pub(crate) use rdma_core_sys::{
     IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, atomic_t, bind_mw_tso_union_t,
@@ -31,11 +34,39 @@ pub(crate) const LINK_LAYER_ETHERNET: u8 = 2;
 const _: () = {
     assert!(cfg!(target_endian = "little"), "results of atomics are taken as they lie in memory");
     assert!(size_of::<usize>() == size_of::<u64>(), "addresses are 64 bits wide");
+
+    // Written by hand in the binding: every field.
     assert!(size_of::<ibv_async_event>() == 16);
+    assert!(size_of::<ibv_gid>() == 16);
     assert!(size_of::<ibv_gid_entry>() == 32);
+    assert!(offset_of!(ibv_gid_entry, gid) == 0);
+    assert!(offset_of!(ibv_gid_entry, gid_index) == 16);
+    assert!(offset_of!(ibv_gid_entry, port_num) == 20);
+    assert!(offset_of!(ibv_gid_entry, gid_type) == 24);
     assert!(size_of::<ibv_send_wr>() == 128);
-    assert!(size_of::<ibv_sge>() == 16);
+    assert!(offset_of!(ibv_send_wr, wr_id) == 0);
+    assert!(offset_of!(ibv_send_wr, next) == 8);
+    assert!(offset_of!(ibv_send_wr, sg_list) == 16);
+    assert!(offset_of!(ibv_send_wr, num_sge) == 24);
+    assert!(offset_of!(ibv_send_wr, opcode) == 28);
+    assert!(offset_of!(ibv_send_wr, send_flags) == 32);
+    assert!(offset_of!(ibv_send_wr, wr) == 40);
+    assert!(offset_of!(rdma_t, remote_addr) == 0);
+    assert!(offset_of!(rdma_t, rkey) == 8);
+    assert!(offset_of!(atomic_t, remote_addr) == 0);
+    assert!(offset_of!(atomic_t, compare_add) == 8);
+    assert!(offset_of!(atomic_t, swap) == 16);
+    assert!(offset_of!(atomic_t, rkey) == 24);
     assert!(size_of::<ibv_wc>() == 48);
+    assert!(offset_of!(ibv_wc, wr_id) == 0);
+    assert!(offset_of!(ibv_wc, status) == 8);
+
+    // Generated: what is read through a pointer that libibverbs gave.
+    assert!(size_of::<ibv_sge>() == 16);
+    assert!(offset_of!(ibv_mr, lkey) == 36);
+    assert!(offset_of!(ibv_mr, rkey) == 40);
+    assert!(offset_of!(ibv_qp, qp_num) == 52);
+    assert!(offset_of!(ibv_context, async_fd) == 268);
 };
 
 /// A structure that verbs want zeroed before its fields are set.

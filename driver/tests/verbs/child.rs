@@ -88,15 +88,27 @@ pub(crate) fn life() -> Option<Incarnation> {
     Some(Incarnation(std::env::var(CHILD_VARIABLE).ok()?.parse().unwrap()))
 }
 
-/// The child's half of an introduction: lets `end` be connected with the parent's, and gives
-/// what the parent sends after that.
-pub(crate) fn introduce(end: &mut End) -> StdinLock<'static> {
+/// What the child has to say once it has let the parent in.
+pub(crate) struct Answer {
+    mine: Vec<u8>,
+    /// What the parent sends, to its end.
+    pub(crate) input: StdinLock<'static>,
+}
+
+/// The child's half of an introduction: connects `end` with the parent's.
+pub(crate) fn introduce(end: &mut End) -> Answer {
     let mut input = std::io::stdin().lock();
     let mine = end.prepare(PARENT, FIRST.0).unwrap().to_bytes();
     let theirs = RemoteEnd::from_bytes(&read_marked(&mut input)).unwrap();
     end.connect(PARENT, theirs).unwrap();
-    println!("{MARK}{}", to_hex(&mine));
-    input
+    Answer { mine, input }
+}
+
+impl Answer {
+    /// Tells the parent, which posts at once: it must have been let in.
+    pub(crate) fn give(&self) {
+        println!("{MARK}{}", to_hex(&self.mine));
+    }
 }
 
 /// The child's half: lets the parent in and does nothing more, until its input ends.
@@ -106,8 +118,9 @@ fn serve() {
         return;
     }
     let mut end = rig::end(PEER, &layout(), Config::default()).expect("the parent has a device");
-    let mut input = introduce(&mut end);
+    let mut answer = introduce(&mut end);
     end.admit(PARENT, FIRST.0).unwrap();
+    answer.give();
     let mut rest = String::new();
-    let _ = input.read_line(&mut rest);
+    let _ = answer.input.read_line(&mut rest);
 }

@@ -6,6 +6,7 @@
 //! Soft-RoCE is a device: any Linux machine can have one, and an emulated one without rights.
 
 mod child;
+mod faults;
 mod keys;
 mod loss;
 mod mailbox;
@@ -15,6 +16,7 @@ mod queue;
 mod resources;
 mod rig;
 mod stream;
+mod wire;
 
 use weft_core::fabric_conformance;
 use weft_driver::{Device, DeviceChoice, Error};

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use weft_core::fabric::conformance::layout;
 use weft_core::fabric::{Fabric, Op, Region};
-use weft_core::ids::Peer;
+use weft_core::ids::{Incarnation, Peer};
 use weft_driver::{Config, VerbsFabric};
 
 use crate::memory::Heap;
 use crate::rig::{self, FIRST, at};
+use crate::wire::Wires;
 
 const ONE: Peer = Peer(0);
 const OTHER: Peer = Peer(1);
@@ -58,12 +59,38 @@ fn fabrics_are_dropped_in_any_order_with_work_on_its_way() {
     }
 }
 
+/// Pairs are destroyed before their queues and domains, and registrations taken back before them:
+/// the kernel refuses every other order, and would count on. Both devices stay open meanwhile.
+#[test]
+fn the_kernel_counts_nothing_of_a_pair_after_its_fence() {
+    let Some(wires) = Wires::take() else { return };
+    let unused = [ONE, OTHER].map(|peer| wires.holdings(peer));
+    let mut one = wires.end(ONE, &layout(), Config::default());
+    let mut other = wires.end(OTHER, &layout(), Config::default());
+    let before = [ONE, OTHER].map(|peer| wires.holdings(peer));
+    for life in (1..=3).map(Incarnation) {
+        rig::introduce(&mut one, &mut other, (life, life));
+        assert_ne!([ONE, OTHER].map(|peer| wires.holdings(peer)), before, "a pair is counted");
+        rig::admit(&mut one, &mut other, (life, life));
+        for id in 0..8 {
+            let (from, into) = (at(Region(0), 0), at(Region(6), 0));
+            rig::post(&mut one, OTHER, id, Op::Read { from, into, len: 64 }).unwrap();
+        }
+        one.fence(OTHER).unwrap();
+        other.fence(ONE).unwrap();
+        rig::wait(&mut one, 8);
+        assert_eq!([ONE, OTHER].map(|peer| wires.holdings(peer)), before);
+    }
+    drop((other, one));
+    assert_eq!([ONE, OTHER].map(|peer| wires.holdings(peer)), unused);
+}
+
 /// Enough of them that what is not given back would be missed.
 #[test]
 fn a_hundred_lives_leave_nothing_behind() {
     let Some(mut one) = rig::end(ONE, &layout(), Config::default()) else { return };
     for life in 1..=100 {
-        let lives = (FIRST.0, weft_core::ids::Incarnation(life));
+        let lives = (FIRST.0, Incarnation(life));
         let mut other = rig::end(OTHER, &layout(), Config::default()).unwrap();
         rig::introduce(&mut one, &mut other, lives);
         rig::admit(&mut one, &mut other, lives);

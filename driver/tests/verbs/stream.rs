@@ -66,8 +66,9 @@ fn stream() {
     let Some(life) = child::life() else { return };
     let memory = Arc::new(Heap::new(plan().layout()));
     let mut me = Member::begin(PEER, life, memory).expect("the parent has a device");
-    let _input = child::introduce(me.endpoint.fabric().end());
+    let answer = child::introduce(me.endpoint.fabric().end());
     me.endpoint.admit(PARENT, FIRST.0).unwrap();
+    answer.give();
     for number in 0.. {
         me.put(PARENT, &[&payload(life, number)]);
     }
