@@ -5,20 +5,30 @@
 //!   Hello {version, cluster, layout, rank} ─▶ checked; refused with a reason, or
 //!        ◀─ Hello, and what A may reach of B
 //!   Alive {incarnation} + its process ──────▶ B's component admits that life of A
+//!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
+//!   ShutOut {incarnation} ──────────────────▶ B ends that life of its own: A has fenced it
 //! ```
 //!
 //! A node says `Alive` when its component has made its endpoint and `Dead` when it has seen the
-//! component's process end, so what follows from either is certain. [`Bootstrap`] is the part
-//! that differs between one host ([`LocalBootstrap`]: descriptors over Unix sockets, same user
-//! checked by the kernel) and several; what is learned arrives as [`Tidings`].
+//! component's process end, so what follows from either is certain. A session that breaks says
+//! less: the peer is fenced for it, and should the same life be heard again later, it is told
+//! that it was shut out and begins its next life.
+//!
+//! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
+//! Unix sockets, same user checked by the kernel) and several; what is learned arrives as
+//! [`Tidings`].
 
+mod audience;
 mod hello;
 mod local;
+mod offer;
 mod session;
+mod word;
 
 pub use hello::{Hello, Refusal, VERSION};
 pub use local::{LocalBootstrap, LocalError};
+pub use offer::{Offer, PairEnd};
 
 use weft_core::ids::{Incarnation, Peer};
 
@@ -30,8 +40,8 @@ use crate::shm::Grant;
 pub struct Life {
     /// Which life.
     pub incarnation: Incarnation,
-    /// Its process, to be fenced with.
-    pub process: Pidfd,
+    /// Its process, to be fenced with; none when it runs on another host.
+    pub process: Option<Pidfd>,
 }
 
 /// What a node learns.
@@ -54,21 +64,34 @@ pub enum Tidings {
 /// News of one peer.
 #[derive(Debug)]
 pub enum News {
-    /// It was met, and may be reached by these descriptors.
+    /// It was met, and may be reached by these descriptors; over verbs there are none.
     Met(Grant),
     /// A life of it has begun.
     Alive(Life),
+    /// A life of it has made its end of the pair with a life of this node.
+    Offered(Offer),
     /// A life of it has ended: its process is confirmed dead.
     Dead(Incarnation),
+    /// It has fenced this life of this node, and will not let it in again.
+    ShutOut(Incarnation),
     /// The node itself cannot be heard any more.
     Parted,
 }
 
 /// Meets the peers of one node and tells them of its lives.
+///
+/// What cannot be said to a peer ends the session with it, at both ends; the next one begins
+/// with the life that runs then.
 pub trait Bootstrap {
     /// Tells every peer that is met, now or later, that this life of the own component runs.
     fn announce(&mut self, life: Life);
 
     /// Tells every peer that this life has ended.
     fn retract(&mut self, incarnation: Incarnation);
+
+    /// Hands `peer` the own end of a pair.
+    fn offer(&mut self, peer: Peer, offer: &Offer);
+
+    /// Tells `peer` that this life of it is shut out here for good.
+    fn shut_out(&mut self, peer: Peer, incarnation: Incarnation);
 }

@@ -11,6 +11,7 @@ mod component;
 mod demo;
 mod doctor;
 mod down;
+mod fabric_choice;
 mod failure;
 mod get;
 mod inject;

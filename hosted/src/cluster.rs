@@ -16,10 +16,10 @@
 //! A file is refused as a whole, at the first fault, with the line, the key, the value and
 //! the limit it broke; a key nobody knows is refused with the one that was probably meant.
 //!
-//! Non-goals: addresses and keys of nodes on other hosts, which bootstrap exchanges, and
-//! changes while the cluster runs: members are fixed by configuration.
+//! Non-goals: changes while the cluster runs: members are fixed by configuration.
 
 mod error;
+mod fabric_kind;
 mod key;
 mod limit;
 mod name;
@@ -29,10 +29,11 @@ mod template;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use error::{ClusterError, Place};
+pub use fabric_kind::{FabricKind, FabricKindError};
 pub use limit::{Limit, LimitError};
 pub use name::{ClusterName, ClusterNameError};
 pub use task::{Task, TaskName, TaskNameError};
@@ -53,6 +54,8 @@ pub struct Cluster {
     pub nodes: usize,
     /// `wait`: what a node does while there is nothing to do.
     pub wait: Wait,
+    /// `fabric`: what carries messages.
+    pub fabric: FabricKind,
     /// `[mailbox]`: the mailbox of every node.
     pub mailbox: Mailbox,
     /// `[lane]`: the lane from every node to every other.
@@ -61,6 +64,10 @@ pub struct Cluster {
     pub restart: Restart,
     /// `[[task]]`: the programs that nodes keep under guard.
     pub tasks: Vec<Task>,
+    /// `[verbs]`: the RDMA devices.
+    pub verbs: Verbs,
+    /// `[network]`: how nodes on several hosts meet.
+    pub network: Network,
 }
 
 /// The mailbox of every node.
@@ -129,6 +136,33 @@ impl Default for Restart {
     }
 }
 
+/// The RDMA devices of a cluster over verbs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verbs {
+    /// `devices`: the device of each node, in the order of ranks, taken in turn when there are
+    /// fewer; the host's first one when there are none.
+    pub devices: Vec<String>,
+}
+
+impl Verbs {
+    /// The device of node `rank`; none means the host's first.
+    #[must_use]
+    pub fn device(&self, rank: u16) -> Option<&str> {
+        let turn = usize::from(rank).checked_rem(self.devices.len())?;
+        self.devices.get(turn).map(String::as_str)
+    }
+}
+
+/// How nodes on several hosts meet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// `addresses`: where each node is met, as HOST:PORT, in the order of ranks; empty when all
+    /// nodes run on one host.
+    pub addresses: Vec<String>,
+    /// `key`: the file with the key that all nodes share.
+    pub key: Option<PathBuf>,
+}
+
 /// Four nodes named `weft`.
 impl Default for Cluster {
     fn default() -> Self {
@@ -137,9 +171,12 @@ impl Default for Cluster {
             nodes: 4,
             wait: Wait::default(),
             mailbox: Mailbox::default(),
+            fabric: FabricKind::default(),
             lane: Lane::default(),
             restart: Restart::default(),
             tasks: Vec::new(),
+            verbs: Verbs::default(),
+            network: Network::default(),
         }
     }
 }
@@ -193,6 +230,8 @@ impl Cluster {
         let mailbox = top.section(key::MAILBOX)?;
         let lane = top.section(key::LANE)?;
         let restart = top.section(key::RESTART)?;
+        let verbs = top.section(key::VERBS)?;
+        let network = top.section(key::NETWORK)?;
 
         let name = top.word::<ClusterName>(key::NAME)?;
         let nodes = top.number(&key::NODES)?;
@@ -225,7 +264,19 @@ impl Cluster {
             let task = read_task(&section, &cluster)?;
             cluster.tasks.push(task);
         }
-        debug_assert_eq!(cluster.check(), Ok(()));
+        if let Some(fabric) = top.word::<FabricKind>(key::FABRIC)? {
+            cluster.fabric = fabric;
+        }
+        cluster.verbs.devices = verbs.texts(key::VERBS_DEVICES.path)?.unwrap_or_default();
+        let addresses = network.texts(key::NETWORK_ADDRESSES.path)?;
+        cluster.network.addresses = addresses.unwrap_or_default();
+        cluster.network.key = network.text(key::NETWORK_KEY)?.map(PathBuf::from);
+        // All that is left to be wrong is how many there are of something.
+        let is_network = |source: &LimitError| source.key == key::NETWORK_ADDRESSES.path;
+        cluster.check().map_err(|source| {
+            let section = if is_network(&source) { &network } else { &verbs };
+            section.limit(source.key, source)
+        })?;
         Ok(cluster)
     }
 
@@ -242,6 +293,8 @@ impl Cluster {
             (key::LANE_SLOTS, self.lane.slots as u64),
             (key::RESTART_MAX, self.restart.max as u64),
             (key::RESTART_WITHIN_S, self.restart.within_s),
+            (key::VERBS_DEVICES, self.verbs.devices.len() as u64),
+            (key::NETWORK_ADDRESSES, self.network.addresses.len() as u64),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
         self.check_tasks()

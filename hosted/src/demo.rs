@@ -39,7 +39,7 @@ use frame::Frame;
 use stream::{Stream, StreamEnd};
 
 /// Nodes of the demonstration; the last one collects.
-const NODES: usize = 4;
+pub const NODES: usize = 4;
 /// The node that is killed.
 const VICTIM: u16 = 1;
 const COLLECTOR: u16 = 3;
@@ -113,12 +113,13 @@ impl From<ClientError> for DemoError {
     }
 }
 
-/// Gives the demonstration with `input`; `progress` hears how many messages have arrived of how
+/// Gives the demonstration on a new `cluster` of [`NODES`] nodes with `input`; `progress` hears how many messages have arrived of how
 /// many, `interrupted` ends it early.
 ///
 /// # Errors
 /// [`DemoError`]. No process is left behind.
 pub fn run(
+    cluster: &Cluster,
     input: &Input,
     interrupted: &Arc<AtomicBool>,
     progress: impl FnMut(u64, u64),
@@ -126,10 +127,9 @@ pub fn run(
     let began_ns = now_ns();
     let mut summary = Summary::new(input);
     clear_dead_demos();
-    let cluster = cluster();
-    let mut launched = Launched::start(&cluster)?;
+    let mut launched = Launched::start(cluster)?;
     launched.await_running(PATIENCE)?;
-    summary.note_started(&cluster, now_ns() - began_ns);
+    summary.note_started(cluster, now_ns() - began_ns);
 
     let limit = cluster.mailbox.message_len;
     let frames: Arc<[Frame]> = frame::split(input, limit).into();
@@ -143,7 +143,8 @@ pub fn run(
 }
 
 /// The default sizes under a name of its own, so that demos do not meet.
-fn cluster() -> Cluster {
+#[must_use]
+pub fn cluster() -> Cluster {
     let name = format!("demo-{}", std::process::id());
     let name = name.parse::<ClusterName>().unwrap_or_default();
     Cluster { name, nodes: NODES, ..Cluster::default() }

@@ -12,7 +12,7 @@
 //! | 10–16 | the cluster: its file, its name, whether it runs, what it has |
 //! | 20–24 | what was to be sent |
 //! | 30–33 | what happened on the way |
-//! | 40–42 | the machine |
+//! | 40–43 | the machine |
 //! | 50 | `verification`: the program ran and its own check failed |
 //! | 130 | `interrupted`, as shells number an end by SIGINT |
 //!
@@ -76,6 +76,8 @@ pub enum Code {
     Memory,
     /// The operating system said no to this user.
     Permission,
+    /// No RDMA device that could be used, or no driver in this build.
+    Rdma,
     /// A demo or a benchmark found its own result wrong.
     Verification,
     /// Ctrl-C or SIGTERM.
@@ -86,7 +88,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -107,6 +109,7 @@ impl Code {
         Self::RuntimeDir,
         Self::Memory,
         Self::Permission,
+        Self::Rdma,
         Self::Verification,
         Self::Interrupted,
         Self::Internal,
@@ -147,6 +150,7 @@ impl Code {
             Self::RuntimeDir => ("runtime_dir", 40),
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
+            Self::Rdma => ("rdma", 43),
             Self::Verification => ("verification", 50),
             Self::Interrupted => ("interrupted", 130),
         }
@@ -197,6 +201,7 @@ mod tests {
 40 runtime_dir
 41 memory
 42 permission
+43 rdma
 50 verification
 130 interrupted
 ";

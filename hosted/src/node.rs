@@ -4,7 +4,7 @@
 //!   weft node ── supervisor ───── control socket ◀── weft put, get, status, …
 //!                 │  owns the node's memory, meets the peers, counts the restarts
 //!                 │ link (descriptors, requests, replies)
-//!                component ──── endpoint loop over shared memory ◀──▶ other components
+//!                component ──── endpoint loop over its fabric ◀─────▶ other components
 //! ```
 //!
 //! The supervisor owns the node's memory segments, so they outlive a component that crashes: the
@@ -19,6 +19,7 @@
 mod component;
 pub mod control;
 mod error;
+mod fabric;
 mod incarnation;
 mod intensity;
 mod link;
@@ -30,6 +31,7 @@ mod tasks;
 
 pub use component::run as run_component;
 pub use error::NodeError;
+pub use fabric::{NodeFabric, VerbsError, VerbsPort};
 pub use supervisor::run as run_supervisor;
 
 use weft_core::endpoint::{Endpoint, Plan, PlanError};
@@ -47,7 +49,10 @@ pub const PEERS: usize = Cluster::NODES_MAX;
 const LANE_MESSAGE_LEN: u16 = 64;
 
 /// The endpoint of a hosted node.
-pub type NodeEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;
+pub type NodeEndpoint = Endpoint<NodeFabric, SLOTS, PEERS>;
+
+/// An endpoint of a node's size that knows no fabric but shared memory: what is measured.
+pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;
 
 /// Lays out the memory of a node of `cluster`.
 ///

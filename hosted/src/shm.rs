@@ -32,6 +32,7 @@ mod wait;
 mod waiter;
 
 pub use bell::{Bell, Ring};
+pub(crate) use checksum::crc32c;
 pub use error::{BellError, SegmentError};
 pub use fabric::ShmFabric;
 pub use mapping::{Mapping, ReadOnlyMapping};

@@ -15,7 +15,7 @@ use super::error::BenchError;
 use super::exchange::Lines;
 use super::phase::{FromWriter, PATIENCE, Phase, SOCKET_FD, ToWriter};
 use super::seat::{Seat, Vigil};
-use crate::node::NodeEndpoint;
+use crate::node::ShmEndpoint;
 use crate::packet::Socket;
 use crate::process::{Liveness, Pidfd, Spawn, Spawned};
 use crate::shm::{Bell, Grant, NodeMemory, OwnMemory, RemoteMemory, Segment, ShmFabric};
@@ -172,7 +172,7 @@ pub(super) fn take_seat(
     let own = OwnMemory::map(plan.layout(), grant)?;
     let waiter = Waiter::new(wait, Bell::open(grant.bell())?);
     let fabric = ShmFabric::new(me, LIFE, plan.layout().clone(), own, wait);
-    let endpoint = Box::new(NodeEndpoint::new(fabric, plan, LIFE));
+    let endpoint = Box::new(ShmEndpoint::new(fabric, plan, LIFE));
     Ok(Seat { endpoint, vigil: Vigil::new(waiter, guarded) })
 }
 

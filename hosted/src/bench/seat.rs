@@ -14,7 +14,7 @@ use weft_core::time::Instant;
 
 use super::error::BenchError;
 use crate::clock::now_ns;
-use crate::node::NodeEndpoint;
+use crate::node::ShmEndpoint;
 use crate::process::Pidfd;
 use crate::shm::Waiter;
 
@@ -93,7 +93,7 @@ impl Vigil {
 /// An endpoint and its loop.
 #[derive(Debug)]
 pub(super) struct Seat {
-    pub(super) endpoint: Box<NodeEndpoint>,
+    pub(super) endpoint: Box<ShmEndpoint>,
     pub(super) vigil: Vigil,
 }
 

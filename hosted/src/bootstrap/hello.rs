@@ -4,10 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything two nodes say to each other, memory layout included.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Who a node is and what it takes for granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub struct Hello {
     pub cluster: String,
     /// The digest of its memory layout.
     pub layout: u64,
+    /// What carries its messages.
+    pub fabric: FabricKind,
     /// The sender's rank.
     pub rank: u16,
 }
@@ -46,6 +49,13 @@ pub enum Refusal {
         /// Of the other.
         theirs: u64,
     },
+    /// Their messages are carried by different fabrics.
+    Fabric {
+        /// Of the node that refuses.
+        ours: FabricKind,
+        /// Of the other.
+        theirs: FabricKind,
+    },
     /// The rank is not one of the cluster's, or the refusing node's own.
     Rank {
         /// As claimed.
@@ -71,6 +81,9 @@ impl Hello {
         if theirs.layout != self.layout {
             return Err(Refusal::Layout { ours: self.layout, theirs: theirs.layout });
         }
+        if theirs.fabric != self.fabric {
+            return Err(Refusal::Fabric { ours: self.fabric, theirs: theirs.fabric });
+        }
         if theirs.rank >= nodes || theirs.rank == self.rank {
             return Err(Refusal::Rank { rank: theirs.rank });
         }
@@ -90,6 +103,9 @@ impl fmt::Display for Refusal {
             Self::Layout { ours, theirs } => {
                 write!(f, "memory layouts differ: {theirs:016x} there, {ours:016x} here")
             }
+            Self::Fabric { ours, theirs } => {
+                write!(f, "a node over {theirs} came to a cluster over {ours}")
+            }
             Self::Rank { rank } => write!(f, "rank {rank} is taken or not one of the cluster's"),
             Self::User => f.write_str("a process of another user came to the cluster"),
         }
@@ -101,7 +117,10 @@ impl std::error::Error for Refusal {}
 impl Explain for Refusal {
     fn code(&self) -> Code {
         match self {
-            Self::Version { .. } | Self::Layout { .. } | Self::Cluster { .. } => Code::Protocol,
+            Self::Version { .. }
+            | Self::Layout { .. }
+            | Self::Cluster { .. }
+            | Self::Fabric { .. } => Code::Protocol,
             Self::Rank { .. } => Code::NodeOutOfRange,
             Self::User => Code::Permission,
         }
@@ -112,6 +131,7 @@ impl Explain for Refusal {
             Self::Version { .. } => "run the same build of weft for every node",
             Self::Cluster { .. } => "start the node with the file of the cluster it belongs to",
             Self::Layout { .. } => "start every node with the same cluster file",
+            Self::Fabric { .. } => "start every node with the same `--fabric`",
             Self::Rank { .. } => "start each rank below `nodes` exactly once",
             Self::User => "run all nodes of a cluster as one user",
         }
@@ -124,7 +144,13 @@ mod tests {
     use super::*;
 
     fn hello(rank: u16) -> Hello {
-        Hello { version: VERSION, cluster: "weft".to_owned(), layout: 7, rank }
+        Hello {
+            version: VERSION,
+            cluster: "weft".to_owned(),
+            layout: 7,
+            fabric: FabricKind::Shm,
+            rank,
+        }
     }
 
     #[test]
@@ -142,6 +168,9 @@ mod tests {
         assert!(matches!(other, Refusal::Cluster { .. }));
         let layout = refused(Hello { layout: 8, ..hello(1) });
         assert_eq!(layout, Refusal::Layout { ours: 7, theirs: 8 });
+        let fabric = refused(Hello { fabric: FabricKind::Verbs, ..hello(1) });
+        let (ours, theirs) = (FabricKind::Shm, FabricKind::Verbs);
+        assert_eq!(fabric, Refusal::Fabric { ours, theirs });
         assert_eq!(refused(hello(4)), Refusal::Rank { rank: 4 });
         assert_eq!(refused(hello(0)), Refusal::Rank { rank: 0 });
     }

@@ -4,19 +4,18 @@
 //! node of the lower rank listens. One thread listens, one reads each peer. All of them end
 //! within a fraction of a second after the bootstrap is dropped.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use weft_core::fabric::Layout;
 use weft_core::ids::{Incarnation, Peer};
 
+use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
-use super::{Bootstrap, Life, News, Tidings};
+use super::{Bootstrap, Life, News, Offer, Tidings};
 use crate::packet::{Listener, PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
 use crate::shm::{Grant, NodeMemory};
@@ -25,9 +24,6 @@ use crate::shm::{Grant, NodeMemory};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long after a failed call the next one is made.
 const CALL_EVERY: Duration = Duration::from_millis(50);
-
-/// Takes tidings to whoever acts on them.
-type Sink = Box<dyn Fn(Tidings) + Send + Sync>;
 
 /// Bootstrap over the Unix sockets of a cluster's directory.
 pub struct LocalBootstrap {
@@ -64,41 +60,15 @@ impl std::error::Error for LocalError {
 struct Shared {
     hello: Hello,
     layout: Layout,
-    memory: Arc<NodeMemory>,
-    sink: Sink,
-    over: AtomicBool,
-    /// The own life and the peers that are told of it, together, so that none is missed.
-    audience: Mutex<Audience>,
-}
-
-#[derive(Default)]
-struct Audience {
-    life: Option<Life>,
-    peers: BTreeMap<Peer, Session>,
-    sessions: u64,
-}
-
-struct Session {
-    number: u64,
-    socket: Socket,
-}
-
-impl Audience {
-    /// Tells every peer. A session with one that cannot be told is ended, at both ends: the next
-    /// one begins with what it has missed.
-    fn tell(&self, word: impl Fn(&Socket) -> Result<(), PacketError>) {
-        for (peer, session) in &self.peers {
-            if let Err(error) = word(&session.socket) {
-                tracing::debug!(%error, peer = peer.0, "a peer cannot be told");
-                session.socket.shut_down();
-            }
-        }
-    }
+    /// None when nodes reach each other's memory by other means than descriptors.
+    memory: Option<Arc<NodeMemory>>,
+    audience: Audience<Socket>,
 }
 
 impl LocalBootstrap {
-    /// Begins to meet the other nodes of `hello`'s cluster in `dir`; what is learned goes to
-    /// `sink`, from several threads.
+    /// Begins to meet the other nodes of `hello`'s cluster in `dir`, and to hand them what they
+    /// may reach of `memory`, if there is one; what is learned goes to `sink`, from several
+    /// threads.
     ///
     /// # Errors
     /// [`LocalError`].
@@ -106,7 +76,7 @@ impl LocalBootstrap {
         dir: &ClusterDir,
         hello: Hello,
         layout: Layout,
-        memory: Arc<NodeMemory>,
+        memory: Option<Arc<NodeMemory>>,
         sink: impl Fn(Tidings) + Send + Sync + 'static,
     ) -> Result<Self, LocalError> {
         let rank = hello.rank;
@@ -116,14 +86,8 @@ impl LocalBootstrap {
         // A node that returns finds the socket of its former self; nobody listens there.
         let _ = std::fs::remove_file(&own);
         let listener = Listener::bind(&own).map_err(LocalError::Packet)?;
-        let shared = Arc::new(Shared {
-            hello,
-            layout,
-            memory,
-            sink: Box::new(sink),
-            over: AtomicBool::new(false),
-            audience: Mutex::default(),
-        });
+        let audience = Audience::new(Box::new(sink));
+        let shared = Arc::new(Shared { hello, layout, memory, audience });
         let listening = Arc::clone(&shared);
         thread::spawn(move || listening.listen(&listener));
         for (peer, path) in others {
@@ -136,39 +100,35 @@ impl LocalBootstrap {
 
 impl Bootstrap for LocalBootstrap {
     fn announce(&mut self, life: Life) {
-        let mut audience = self.shared.audience();
-        audience.tell(|socket| session::tell_alive(socket, &life));
-        audience.life = Some(life);
+        self.shared.audience.announce(life);
     }
 
     fn retract(&mut self, incarnation: Incarnation) {
-        let mut audience = self.shared.audience();
-        audience.tell(|socket| session::tell_dead(socket, incarnation));
-        audience.life = None;
+        self.shared.audience.retract(incarnation);
+    }
+
+    fn offer(&mut self, peer: Peer, offer: &Offer) {
+        self.shared.audience.offer(peer, offer);
+    }
+
+    fn shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
+        self.shared.audience.shut_out(peer, incarnation);
     }
 }
 
 impl Drop for LocalBootstrap {
     fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
+        self.shared.audience.dismiss();
     }
 }
 
 impl Shared {
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
-    }
-
-    fn audience(&self) -> MutexGuard<'_, Audience> {
-        self.audience.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn nodes(&self) -> u16 {
         self.layout.peers()
     }
 
     fn listen(self: &Arc<Self>, listener: &Listener) {
-        while !self.is_over() {
+        while !self.audience.is_over() {
             match listener.accept(LOOK_EVERY) {
                 Ok(socket) => {
                     let shared = Arc::clone(self);
@@ -186,7 +146,7 @@ impl Shared {
     fn receive(&self, socket: &Socket) {
         let grant = |peer: Peer| {
             // Nodes of lower ranks are called and do not call; one that is met does not call again.
-            if peer.0 < self.hello.rank || self.audience().peers.contains_key(&peer) {
+            if peer.0 < self.hello.rank || self.audience.has_met(peer) {
                 return Err(Refusal::Rank { rank: peer.0 });
             }
             Ok(self.grant(peer))
@@ -196,7 +156,7 @@ impl Shared {
     }
 
     fn call(&self, peer: Peer, path: &Path) {
-        while !self.is_over() {
+        while !self.audience.is_over() {
             if let Ok(socket) = Socket::connect(path, LOOK_EVERY) {
                 let grant = self.grant(peer);
                 let met = session::greet(&socket, &self.hello, self.nodes(), &grant);
@@ -212,7 +172,8 @@ impl Shared {
 
     /// What `peer` may reach; nothing when descriptors have run out, which the peer refuses.
     fn grant(&self, peer: Peer) -> Grant {
-        self.memory.grant(&self.layout, peer).unwrap_or_else(|error| {
+        let Some(memory) = &self.memory else { return Grant(Vec::new()) };
+        memory.grant(&self.layout, peer).unwrap_or_else(|error| {
             tracing::warn!(%error, peer = peer.0, "memory cannot be granted");
             Grant(Vec::new())
         })
@@ -222,51 +183,15 @@ impl Shared {
     fn attend(&self, socket: &Socket, met: Result<(Peer, Grant), SessionError>) {
         let (peer, grant) = match met {
             Ok(met) => met,
-            Err(SessionError::Refused(reason)) => return (self.sink)(Tidings::Refused(reason)),
+            Err(SessionError::Refused(reason)) => {
+                return self.audience.publish(Tidings::Refused(reason));
+            }
             Err(SessionError::Packet(error)) => {
                 return tracing::debug!(%error, "a handshake ended early");
             }
         };
         let Ok(speaking) = socket.try_clone() else { return };
-        // Of two who called in one name at once, the second one.
-        let Some(session) = self.join(peer, speaking) else { return };
-        let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
-        tell(News::Met(grant));
-        while !self.is_over() {
-            match session::hear(socket, LOOK_EVERY) {
-                Ok(Some(news)) => tell(news),
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::debug!(%error, peer = peer.0, "a peer is not heard any more");
-                    break;
-                }
-            }
-        }
-        self.leave(peer, session);
-        tell(News::Parted);
-    }
-
-    /// Tells `peer` of the own life, now and from now on; numbers the session.
-    fn join(&self, peer: Peer, socket: Socket) -> Option<u64> {
-        let mut audience = self.audience();
-        if audience.peers.contains_key(&peer) {
-            return None;
-        }
-        audience.sessions += 1;
-        let number = audience.sessions;
-        if let Some(life) = &audience.life
-            && session::tell_alive(&socket, life).is_err()
-        {
-            socket.shut_down();
-        }
-        audience.peers.insert(peer, Session { number, socket });
-        Some(number)
-    }
-
-    fn leave(&self, peer: Peer, session: u64) {
-        let mut audience = self.audience();
-        if audience.peers.get(&peer).is_some_and(|joined| joined.number == session) {
-            audience.peers.remove(&peer);
-        }
+        let hear = || session::hear(socket, LOOK_EVERY);
+        self.audience.attend(peer, speaking, News::Met(grant), hear);
     }
 }

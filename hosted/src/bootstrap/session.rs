@@ -4,10 +4,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::Peer;
 
+use super::News;
+use super::audience::Line;
 use super::hello::{Hello, Refusal};
-use super::{Life, News};
+use super::word::Word;
 use crate::packet::{PacketError, Socket};
 use crate::process::Pidfd;
 use crate::shm::Grant;
@@ -22,18 +24,6 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 enum Answer {
     Welcome(Hello),
     Refused(Refusal),
-}
-
-/// What follows the handshake.
-#[derive(Debug, Serialize, Deserialize)]
-enum Word {
-    /// With the process as descriptor.
-    Alive {
-        incarnation: u32,
-    },
-    Dead {
-        incarnation: u32,
-    },
 }
 
 /// Why a session did not begin.
@@ -97,13 +87,17 @@ pub(super) fn answer(
     }
 }
 
-pub(super) fn tell_alive(socket: &Socket, life: &Life) -> Result<(), PacketError> {
-    let word = Word::Alive { incarnation: life.incarnation.0 };
-    socket.send(&word, &[life.process.as_fd()], SEND_TIMEOUT)
-}
+impl Line for Socket {
+    type Error = PacketError;
 
-pub(super) fn tell_dead(socket: &Socket, incarnation: Incarnation) -> Result<(), PacketError> {
-    socket.send(&Word::Dead { incarnation: incarnation.0 }, &[], SEND_TIMEOUT)
+    fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), PacketError> {
+        let process: Vec<_> = process.map(AsFd::as_fd).into_iter().collect();
+        self.send(word, &process, SEND_TIMEOUT)
+    }
+
+    fn shut_down(&self) {
+        Self::shut_down(self);
+    }
 }
 
 /// Waits up to `timeout` for news; none in time is `Ok(None)`. Words that make no sense end the
@@ -114,16 +108,11 @@ pub(super) fn hear(socket: &Socket, timeout: Duration) -> Result<Option<News>, P
         Err(PacketError::TimedOut { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    match word {
-        Word::Dead { incarnation } => Ok(Some(News::Dead(Incarnation(incarnation)))),
-        Word::Alive { incarnation: 0 } => {
-            let error = serde::de::Error::custom("no life has incarnation 0");
-            Err(PacketError::Decode(error))
-        }
-        Word::Alive { incarnation } => {
-            let process = fds.pop().ok_or(PacketError::TruncatedDescriptors)?;
-            let process = Pidfd::from_fd(process).map_err(|_| PacketError::TruncatedDescriptors)?;
-            Ok(Some(News::Alive(Life { incarnation: Incarnation(incarnation), process })))
-        }
+    let process = fds.pop().map(Pidfd::from_fd).transpose();
+    let process = process.map_err(|_| PacketError::TruncatedDescriptors)?;
+    if matches!(word, Word::Alive { .. }) && process.is_none() {
+        return Err(PacketError::TruncatedDescriptors);
     }
+    let nonsense = || PacketError::Decode(serde::de::Error::custom("no node says such a thing"));
+    word.into_news(process).map(Some).ok_or_else(nonsense)
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use super::output::Output;
 use crate::demo::{self, Input};
@@ -18,6 +19,9 @@ pub(super) struct Arguments {
     /// Text files to stream, instead of files of Weft's own repository.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     input: Vec<PathBuf>,
+
+    #[command(flatten)]
+    fabric: FabricChoice,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
@@ -26,6 +30,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     } else {
         Input::read(&arguments.input).map_err(Failure::new)?
     };
+    let mut cluster = demo::cluster();
+    arguments.fabric.apply_to_all(&mut cluster)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let registered = signal_hook::flag::register(signal, Arc::clone(&interrupted));
@@ -35,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         })?;
     }
     let bar = output.progress(0, "messages");
-    let summary = demo::run(&input, &interrupted, |arrived, all| {
+    let summary = demo::run(&cluster, &input, &interrupted, |arrived, all| {
         bar.set_length(all);
         bar.set_position(arrived);
     });

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use crate::cluster::Cluster;
 use crate::explain::Code;
@@ -22,18 +23,24 @@ pub(super) struct Arguments {
     #[arg(long)]
     rank: u16,
 
+    #[command(flatten)]
+    fabric: FabricChoice,
+
     /// The descriptor of the cluster's lock, held by the `weft up` that started this.
     #[arg(long, hide = true)]
     lock_fd: Option<RawFd>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let cluster = Cluster::load(&arguments.cluster).map_err(Failure::new)?;
+    let mut cluster = Cluster::load(&arguments.cluster).map_err(Failure::new)?;
+    arguments.fabric.apply_fabric(&mut cluster)?;
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
         check_same(&cluster, claimed.dir())?;
         claimed.publish(&cluster).map_err(Failure::new)?;
+        // This node's own: on another host the same device may have another name.
+        arguments.fabric.apply_devices(&mut cluster)?;
         let ended = node::run_supervisor(&cluster, claimed.dir(), arguments.rank);
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(Failure::new);

@@ -11,6 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::cluster_choice::name;
+use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use super::output::Output;
 use crate::clock::Deadline;
@@ -36,6 +37,9 @@ pub(super) struct Arguments {
     /// The cluster's name, instead of what the file says.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+
+    #[command(flatten)]
+    fabric: FabricChoice,
 
     /// Print a cluster file with every key, its meaning, limit and default, and start nothing.
     #[arg(long, conflicts_with_all = ["cluster", "nodes", "name"])]
@@ -117,6 +121,7 @@ fn choose(arguments: &Arguments) -> Result<Cluster, Failure> {
     if let Some(nodes) = arguments.nodes {
         cluster.nodes = nodes;
     }
+    arguments.fabric.apply_to_all(&mut cluster)?;
     cluster.check().map_err(Failure::new)?;
     Ok(cluster)
 }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use super::fabric_kind::FabricKindError;
 use super::limit::LimitError;
 use super::name::ClusterNameError;
 use super::task::TaskNameError;
@@ -51,6 +52,8 @@ pub enum Choice {
     Wait(WaitError),
     /// `task.name`.
     Task(TaskNameError),
+    /// `fabric`.
+    Fabric(FabricKindError),
 }
 
 impl Choice {
@@ -59,6 +62,7 @@ impl Choice {
             Self::Name(source) => source,
             Self::Wait(source) => source,
             Self::Task(source) => source,
+            Self::Fabric(source) => source,
         }
     }
 }
@@ -78,6 +82,12 @@ impl From<WaitError> for Choice {
 impl From<TaskNameError> for Choice {
     fn from(source: TaskNameError) -> Self {
         Self::Task(source)
+    }
+}
+
+impl From<FabricKindError> for Choice {
+    fn from(source: FabricKindError) -> Self {
+        Self::Fabric(source)
     }
 }
 
@@ -215,6 +225,7 @@ impl std::error::Error for ClusterError {
                 Choice::Name(source) => Some(source),
                 Choice::Wait(source) => Some(source),
                 Choice::Task(source) => Some(source),
+                Choice::Fabric(source) => Some(source),
             },
             Self::NoFile { .. }
             | Self::Binary { .. }

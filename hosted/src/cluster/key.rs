@@ -23,6 +23,10 @@ impl Key {
 
 pub(super) const NAME: &str = "name";
 pub(super) const WAIT: &str = "wait";
+pub(super) const FABRIC: &str = "fabric";
+pub(super) const VERBS: &str = "verbs";
+pub(super) const NETWORK: &str = "network";
+pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const RESTART: &str = "restart";
@@ -42,6 +46,10 @@ pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { mi
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
+pub(super) const VERBS_DEVICES: Key =
+    Key::new("verbs.devices", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
+pub(super) const NETWORK_ADDRESSES: Key =
+    Key::new("network.addresses", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
 /// How many `[[task]]` there may be.
 pub(super) const TASKS: Key =
     Key::new("task", Limit::Range { min: 0, max: Cluster::TASKS_MAX as u64 });
@@ -58,7 +66,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 21] = [
+pub(super) const PATHS: [&str; 27] = [
     NAME,
     NODES.path,
     WAIT,
@@ -80,6 +88,12 @@ pub(super) const PATHS: [&str; 21] = [
     TASK_RESTART_MAX.path,
     TASK_RESTART_WITHIN_S.path,
     TASK_BEAT_MS.path,
+    FABRIC,
+    VERBS,
+    VERBS_DEVICES.path,
+    NETWORK,
+    NETWORK_ADDRESSES.path,
+    NETWORK_KEY,
 ];
 
 /// The last part of a path: `slots` of `mailbox.slots`.

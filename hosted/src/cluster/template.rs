@@ -4,12 +4,22 @@
 //! beside its sockets (`Cluster::to_toml`), so the documented form is the one that is parsed
 //! every day. It does not keep the comments of the file a cluster was read from.
 
+use toml::Value;
+
 use super::task::Task;
 use super::{Cluster, key};
 
+fn list(texts: &[String]) -> Value {
+    Value::from(texts.to_vec())
+}
+
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
-    let Cluster { name, nodes, wait, mailbox, lane, restart, tasks } = cluster;
+    let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, tasks, verbs, network } =
+        cluster;
+    let key = network.key.as_ref().map_or(String::new(), |path| {
+        format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
+    });
     let mut text = format!(
         r#"# A Weft cluster. Every node is started from the same file.
 
@@ -23,6 +33,9 @@ nodes = {nodes}
 # What a node does while there is nothing to do: "spin" polls without pause (lowest latency, a
 # processor per node), "yield" polls and lets others run, "futex" sleeps until it is woken.
 wait = "{wait}"
+
+# What carries messages: "shm" between the processes of one host, "verbs" between RDMA devices.
+fabric = "{fabric}"
 
 [mailbox]
 # Slots in each of the two halves of a node's mailbox: between this many and twice as many
@@ -47,6 +60,18 @@ slots = {lane_slots}
 max = {max}
 within_s = {within_s}
 
+[verbs]
+# The RDMA device of each node, in the order of ranks, taken in turn when there are fewer. None:
+# each host's first. `weft node --devices` chooses for one host.
+devices = {devices}
+
+[network]
+# For `weft node` on several hosts: where each node is met, as "HOST:PORT", in the order of ranks.
+# None: all nodes run on one host, and meet there.
+addresses = {addresses}
+# The file with the key that all nodes share; `weft key FILE` makes one. A line such as:
+# key = "/etc/weft/cluster.key"
+{key}
 {task_help}"#,
         name_len_max = super::ClusterName::LEN_MAX,
         nodes_limit = key::NODES.limit,
@@ -62,6 +87,8 @@ within_s = {within_s}
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,
         within_s = restart.within_s,
+        devices = list(&verbs.devices),
+        addresses = list(&network.addresses),
         task_help = task_help(),
     );
     for task in tasks {
@@ -91,7 +118,7 @@ fn task_help() -> String {
 
 fn task_table(task: &Task) -> String {
     let Task { name, program, args, nodes, restart, beat_ms } = task;
-    let quoted = |text: &String| toml::Value::from(text.as_str()).to_string();
+    let quoted = |text: &String| Value::from(text.as_str()).to_string();
     let args = args.iter().map(quoted).collect::<Vec<_>>().join(", ");
     let mut text = format!(
         "[[task]]\nname = \"{name}\"\nprogram = {}\nargs = [{args}]\n\

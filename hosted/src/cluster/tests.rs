@@ -44,7 +44,10 @@ fn the_template_shows_every_key() {
             std::iter::once(key.clone()).chain(below)
         })
         .collect();
-    for path in key::PATHS.iter().filter(|path| !path.starts_with(key::TASKS.path)) {
+    // The one without a default, and the tables of tasks, are shown in comments.
+    assert!(Cluster::template().contains("# key = "));
+    let is_shown = |path: &&&str| !path.starts_with(key::TASKS.path) && **path != key::NETWORK_KEY;
+    for path in key::PATHS.iter().filter(is_shown) {
         assert!(shown.iter().any(|shown| shown == path), "{path}");
     }
 }
@@ -158,6 +161,16 @@ fn refusals_name_line_key_value_and_limit() {
             "an integer",
         ),
         (
+            &format!("{TOP}fabric = \"tcp\""),
+            "c.toml:3: fabric is \"tcp\", but must be \"shm\" or \"verbs\"",
+            "verbs",
+        ),
+        (
+            &format!("{TOP}[verbs]\ndevices = \"rxe0\""),
+            "c.toml:4: verbs.devices is a string, but must be an array of strings",
+            "an array of strings",
+        ),
+        (
             &format!("{TOP}restart = 7"),
             "c.toml:3: restart is an integer, but must be a table",
             "a table",
@@ -167,6 +180,14 @@ fn refusals_name_line_key_value_and_limit() {
         assert_eq!(error.to_string(), cause);
         assert!(error.cure().contains(cure), "{}", error.cure());
     }
+}
+
+#[test]
+fn devices_are_taken_in_turn() {
+    let cluster = parse("name = \"t\"\nnodes = 3\nverbs.devices = [\"a\", \"b\"]").expect("two");
+    let device = |rank| cluster.verbs.device(rank);
+    assert_eq!([0, 1, 2].map(device), [Some("a"), Some("b"), Some("a")]);
+    assert_eq!(Verbs::default().device(1), None);
 }
 
 #[test]
@@ -223,6 +244,10 @@ fn files_that_are_no_cluster_files_are_told_apart() {
     }
 }
 
+fn any_texts() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(any::<String>(), 0..4)
+}
+
 fn any_cluster() -> impl Strategy<Value = Cluster> {
     let name = "[a-z0-9][a-z0-9_-]{0,31}".prop_map(|name| name.parse().expect("a legal name"));
     let wait = prop::sample::select(Wait::ALL.to_vec());
@@ -236,15 +261,22 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     let lane = (3_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
     let restart =
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
-    (name, 2_usize..=32, wait, mailbox, lane, restart, any_tasks()).prop_map(
-        |(name, nodes, wait, mailbox, lane, restart, tasks)| Cluster {
-            name,
-            nodes,
-            wait,
-            mailbox,
-            lane,
-            restart,
-            tasks,
+    let reach = (any_texts(), any_texts(), prop::option::of(any::<String>()));
+    let fabric = prop::sample::select(FabricKind::ALL.to_vec());
+    (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, any_tasks(), reach).prop_map(
+        |(name, nodes, wait, fabric, mailbox, lane, restart, tasks, (devices, addresses, key))| {
+            Cluster {
+                name,
+                nodes,
+                wait,
+                fabric,
+                mailbox,
+                lane,
+                restart,
+                tasks,
+                verbs: Verbs { devices },
+                network: Network { addresses, key: key.map(PathBuf::from) },
+            }
         },
     )
 }

@@ -4,6 +4,8 @@
 //! comes and rings the loop's own bell. The process ends when the supervisor says so, when the
 //! link closes, or with the supervisor itself (the kernel kills it then).
 
+mod pairs;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -15,16 +17,17 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
 use super::control::{CounterStatus, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Want};
+use super::fabric::NodeFabric;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::membership::Membership;
 use super::puts::{PutJob, Puts};
 use super::takes::{TakeJob, Takes};
 use super::{NodeEndpoint, NodeError};
 use crate::clock::now_ns;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, FabricKind};
 use crate::packet::{PacketError, Socket};
-use crate::process::{Pidfd, adopt_inherited};
-use crate::shm::{Bell, Grant, OwnMemory, RemoteMemory, ShmFabric, Waiter};
+use crate::process::adopt_inherited;
+use crate::shm::{Bell, Grant, OwnMemory, Waiter};
 
 /// How long the supervisor may take to say `Start`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,6 +35,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the loop sleeps at most: the bound on noticing what rings no bell.
 const SLEEP_MAX: Duration = Duration::from_millis(10);
+/// The same where peers ring no bell at all: the longest that their words lie unread.
+const SLEEP_MAX_UNRUNG: Duration = Duration::from_micros(500);
 /// Words from the link that wait for the loop.
 const INBOX: usize = 1024;
 
@@ -62,8 +67,11 @@ struct Component {
     endpoint: Box<NodeEndpoint>,
     waiter: Option<Waiter>,
     membership: Membership,
+    /// The lives that are let in as soon as their end of the pair arrives; over verbs only.
+    expected: Vec<Option<Incarnation>>,
     puts: Puts,
     takes: Takes,
+    sleep_max: Duration,
 }
 
 /// Whether the loop goes on.
@@ -72,13 +80,6 @@ enum Flow {
     Idle,
     Progress,
     End,
-}
-
-/// Whether a life that was fenced can still reach this memory: then the next one stays out.
-#[derive(PartialEq, Eq)]
-enum Fenced {
-    Yes,
-    No,
 }
 
 impl Component {
@@ -94,7 +95,7 @@ impl Component {
         let own = OwnMemory::map(plan.layout(), &grant)?;
         let bell = || Bell::open(grant.bell().as_fd());
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
-        let fabric = ShmFabric::new(me, incarnation, plan.layout().clone(), own, cluster.wait);
+        let fabric = NodeFabric::open(cluster, me, incarnation, plan.layout(), own)?;
         let endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
@@ -107,7 +108,12 @@ impl Component {
             waiter: Some(waiter),
             membership: Membership::new(cluster.nodes, incarnation),
             puts: Puts::new(cluster.nodes),
+            expected: vec![None; cluster.nodes],
             takes: Takes::default(),
+            sleep_max: match cluster.fabric {
+                FabricKind::Shm => SLEEP_MAX,
+                FabricKind::Verbs => SLEEP_MAX_UNRUNG,
+            },
         })
     }
 
@@ -187,7 +193,7 @@ impl Component {
         let next = [poll, self.puts.next_retry_ns(), self.takes.next_deadline_ns()];
         let next = next.into_iter().flatten().min();
         let left = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns())));
-        left.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+        left.unwrap_or(self.sleep_max).min(self.sleep_max)
     }
 
     fn handle(
@@ -201,9 +207,10 @@ impl Component {
             ToComponent::Connect { peer, incarnation } => {
                 self.connect(Peer(peer), Incarnation(incarnation), fds)?;
             }
-            ToComponent::Fence { peer } => {
-                self.fence(Peer(peer))?;
+            ToComponent::Offer { peer, incarnation, end } => {
+                self.handle_offer(Peer(peer), Incarnation(incarnation), &end)?;
             }
+            ToComponent::Fence { peer } => self.fence(Peer(peer))?,
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
             ToComponent::Left { client } => {
                 self.puts.forget(client);
@@ -212,44 +219,6 @@ impl Component {
             ToComponent::Stop => return Ok(Flow::End),
         }
         Ok(Flow::Progress)
-    }
-
-    /// Fences the life of `peer` that was known, and admits the next.
-    fn connect(
-        &mut self,
-        peer: Peer,
-        incarnation: Incarnation,
-        mut fds: Vec<OwnedFd>,
-    ) -> Result<(), NodeError> {
-        let process = fds.pop().ok_or(NodeError::Link("a peer without a process"))?;
-        let process = Pidfd::from_fd(process)?;
-        if self.fence(peer)? == Fenced::No {
-            return Ok(());
-        }
-        let memory = RemoteMemory::map(self.plan.layout(), self.endpoint.me(), &Grant(fds));
-        let memory = match memory {
-            Ok(memory) => memory,
-            // Its fault, not ours: it stays outside.
-            Err(error) => {
-                let error = error.to_string();
-                return self.tell(&FromComponent::Unmappable { peer: peer.0, error });
-            }
-        };
-        self.endpoint.fabric().connect(peer, memory, Some(process));
-        self.endpoint
-            .admit(peer, incarnation)
-            .map_err(|_| NodeError::Link("a peer that cannot be admitted"))?;
-        self.membership.handle_admitted(peer, incarnation);
-        Ok(())
-    }
-
-    fn fence(&mut self, peer: Peer) -> Result<Fenced, NodeError> {
-        self.membership.handle_fenced(peer);
-        if self.endpoint.fence(peer).is_ok() {
-            return Ok(Fenced::Yes);
-        }
-        self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
-        Ok(Fenced::No)
     }
 
     fn request(&mut self, ticket: Ticket, what: Want, now_ns: u64) -> Result<(), NodeError> {

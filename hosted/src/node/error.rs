@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use super::fabric::VerbsError;
 use crate::bootstrap::LocalError;
 use crate::explain::{Code, Explain};
 use crate::packet::PacketError;
@@ -36,6 +37,8 @@ pub enum NodeError {
     Packet(PacketError),
     /// The node cannot be met by its peers.
     Bootstrap(LocalError),
+    /// Verbs cannot be used.
+    Verbs(VerbsError),
     /// A process could not be started or watched.
     Process(ProcessError),
     /// The cluster's directory.
@@ -60,6 +63,7 @@ impl fmt::Display for NodeError {
             Self::Bell(error) => write!(f, "waiting: {error}"),
             Self::Packet(error) => write!(f, "socket of the node: {error}"),
             Self::Bootstrap(error) => write!(f, "meeting the peers: {error}"),
+            Self::Verbs(error) => error.fmt(f),
             Self::Process(error) => write!(f, "component process: {error}"),
             Self::Directory(error) => error.fmt(f),
             Self::Incarnation(error) => write!(f, "note of the incarnation: {error}"),
@@ -79,6 +83,7 @@ impl std::error::Error for NodeError {
             Self::Bell(error) => Some(error),
             Self::Packet(error) => Some(error),
             Self::Bootstrap(error) => Some(error),
+            Self::Verbs(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Directory(error) => Some(error),
             Self::Incarnation(error) | Self::Signals(error) => Some(error),
@@ -92,6 +97,7 @@ impl Explain for NodeError {
             Self::OutOfRange { .. } | Self::RankTaken { .. } => Code::NodeOutOfRange,
             Self::Plan(_) => Code::ClusterFile,
             Self::Memory(_) => Code::Memory,
+            Self::Verbs(error) => error.code(),
             Self::Directory(error) => error.code(),
             Self::Incarnation(_) | Self::Bootstrap(_) => Code::RuntimeDir,
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
@@ -110,6 +116,7 @@ impl Explain for NodeError {
                     .to_owned()
             }
             Self::Directory(error) => error.cure(),
+            Self::Verbs(error) => error.cure(),
             Self::Incarnation(_) | Self::Bootstrap(_) => {
                 "see that the cluster's directory is writable, and that no other process runs \
                  this rank"
@@ -138,6 +145,7 @@ from! {
     BellError => Bell,
     PacketError => Packet,
     LocalError => Bootstrap,
+    VerbsError => Verbs,
     ProcessError => Process,
     RuntimeDirError => Directory,
 }

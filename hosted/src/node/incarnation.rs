@@ -38,6 +38,11 @@ impl Incarnations {
         Ok(Self { file, last: Incarnation(last) })
     }
 
+    /// Goes on behind `floor`: a life that peers remember, though this host may have forgotten it.
+    pub(super) fn raise(&mut self, floor: Incarnation) {
+        self.last = self.last.max(floor);
+    }
+
     /// The next life; noted before it is used.
     pub(super) fn next(&mut self) -> io::Result<Incarnation> {
         let next = self.last.next();
@@ -60,11 +65,14 @@ mod tests {
         let mut first = Incarnations::open(&file).unwrap();
         assert_eq!(first.next().unwrap(), Incarnation(1));
         assert_eq!(first.next().unwrap(), Incarnation(2));
+        first.raise(Incarnation(1));
         let refused = Incarnations::open(&file).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
         drop(first);
         let mut second = Incarnations::open(&file).unwrap();
         assert_eq!(second.next().unwrap(), Incarnation(3));
+        second.raise(Incarnation(9));
+        assert_eq!(second.next().unwrap(), Incarnation(10));
     }
 
     #[test]

@@ -25,13 +25,14 @@ use lives::{Due, Lives};
 
 use super::NodeError;
 use super::control::{NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want};
+use super::fabric;
 use super::incarnation::Incarnations;
 use super::intensity::Intensity;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::tasks::Tasks;
-use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Tidings, VERSION};
+use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Offer, Tidings, VERSION};
 use crate::clock::now_ns;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, FabricKind};
 use crate::packet::{PacketError, Socket};
 use crate::process::{Spawn, Spawned};
 use crate::runtime_dir::ClusterDir;
@@ -82,7 +83,7 @@ struct Supervisor {
     rank: u16,
     cluster: Cluster,
     memory: Arc<NodeMemory>,
-    bootstrap: LocalBootstrap,
+    bootstrap: Box<dyn Bootstrap>,
     incarnations: Incarnations,
     intensity: Intensity,
     events: SyncSender<Event>,
@@ -123,16 +124,20 @@ impl Supervisor {
         let plan = super::plan(cluster)?;
         let name = format!("weft-{}-{rank}", cluster.name);
         let memory = Arc::new(NodeMemory::create(&name, plan.layout())?);
+        fabric::rehearse(cluster, rank, &plan, &memory)?;
         let layout = plan.layout().digest();
-        let hello = Hello { version: VERSION, cluster: cluster.name.to_string(), layout, rank };
+        let (name, fabric) = (cluster.name.to_string(), cluster.fabric);
+        let hello = Hello { version: VERSION, cluster: name, layout, fabric, rank };
         let sink = events.clone();
-        let shared = Arc::clone(&memory);
         let tasks = guarded::tasks(cluster, dir, rank, &events)?;
+        // Over verbs memory is reached through the devices, and handed to nobody.
+        let granted = (fabric == FabricKind::Shm).then(|| Arc::clone(&memory));
         let bootstrap =
-            LocalBootstrap::start(dir, hello, plan.layout().clone(), shared, move |tidings| {
+            LocalBootstrap::start(dir, hello, plan.layout().clone(), granted, move |tidings| {
                 // The main thread is gone only when the process is about to end.
                 let _ = sink.send(Event::Tidings(tidings));
             })?;
+        let bootstrap = Box::new(bootstrap);
         Ok(Self {
             rank,
             memory,
@@ -273,6 +278,8 @@ impl Supervisor {
             Tidings::Heard { peer, session, news } => {
                 tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");
                 let due = match news {
+                    News::Offered(offer) => return self.handle_offer(peer, session, &offer),
+                    News::ShutOut(incarnation) => return self.handle_shut_out(peer, incarnation),
                     News::Met(grant) => self.lives.handle_met(peer, session, grant),
                     News::Alive(life) => self.lives.handle_alive(peer, session, life),
                     News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
@@ -285,11 +292,14 @@ impl Supervisor {
 
     /// Carries out what a change of a peer's life calls for, if there is a component to tell.
     fn act(&mut self, due: Option<Due>) {
+        if let Some(Due::ShutOut(peer, incarnation)) = due {
+            return self.bootstrap.shut_out(peer, incarnation);
+        }
         if !self.component.as_ref().is_some_and(|component| component.ready) {
             return;
         }
         match due {
-            None => self.note_recovery(),
+            None | Some(Due::ShutOut(..)) => self.note_recovery(),
             Some(Due::Fence(peer)) => {
                 self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
                 self.note_recovery();
@@ -302,8 +312,30 @@ impl Supervisor {
         let Some((life, grant)) = self.lives.reach(peer) else { return };
         let word = ToComponent::Connect { peer: peer.0, incarnation: life.incarnation.0 };
         let mut fds = grant.borrow();
-        fds.push(life.process.as_fd());
+        fds.extend(life.process.as_ref().map(AsFd::as_fd));
         self.tell(&word, &fds);
+    }
+
+    /// A peer's end of a pair: for the component, if both lives of the pair are the present ones.
+    fn handle_offer(&mut self, peer: Peer, session: u64, offer: &Offer) {
+        let is_mine = |component: &Component| component.ready && component.incarnation == offer.to;
+        let is_present = self.component.as_ref().is_some_and(is_mine)
+            && self.lives.is_alive(peer, session, offer.from);
+        if is_present {
+            let (incarnation, end) = (offer.from.0, offer.end.clone());
+            self.tell(&ToComponent::Offer { peer: peer.0, incarnation, end }, &[]);
+        }
+    }
+
+    /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins.
+    fn handle_shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
+        self.incarnations.raise(incarnation);
+        let Some(component) = &self.component else { return };
+        if component.incarnation <= incarnation {
+            tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
+            // One that is dead by now is what was wanted.
+            let _ = component.spawned.pidfd.kill();
+        }
     }
 
     fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
@@ -317,8 +349,12 @@ impl Supervisor {
                 self.note_recovery();
             }
             FromComponent::Reply { ticket, what } => self.clients.finish(ticket, what),
-            FromComponent::Unmappable { peer, error } => {
-                tracing::error!(peer, error, "what a peer granted is no node's memory");
+            FromComponent::Offer { peer, incarnation: theirs, end } => {
+                let offer = Offer { from: incarnation, to: Incarnation(theirs), end };
+                self.bootstrap.offer(Peer(peer), &offer);
+            }
+            FromComponent::Unreachable { peer, error } => {
+                tracing::error!(peer, error, "a peer's memory cannot be reached");
             }
             FromComponent::StillReaching { peer } => {
                 tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
@@ -334,7 +370,7 @@ impl Supervisor {
         let Some(component) = &mut self.component else { return };
         component.ready = true;
         match component.spawned.pidfd.try_clone() {
-            Ok(process) => self.bootstrap.announce(Life { incarnation, process }),
+            Ok(process) => self.bootstrap.announce(Life { incarnation, process: Some(process) }),
             Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
         }
         for peer in self.lives.alive() {

@@ -7,7 +7,7 @@ use weft_core::wire;
 
 /// CRC-32C of `bytes`.
 #[inline]
-pub(super) fn crc32c(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("sse4.2") {
         // SAFETY: the processor has SSE 4.2, as just detected.

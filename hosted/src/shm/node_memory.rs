@@ -191,6 +191,14 @@ impl Memory for OwnMemory {
     }
 }
 
+/// The same segments, for a device to reach.
+#[cfg(feature = "verbs")]
+impl weft_driver::HostMemory for OwnMemory {
+    fn words(&self, region: Region) -> &[std::sync::atomic::AtomicU64] {
+        self.regions[usize::from(region.0)].words()
+    }
+}
+
 /// A region of a peer, mapped with the right that this endpoint has.
 #[derive(Debug)]
 pub(super) enum RemoteRegion {

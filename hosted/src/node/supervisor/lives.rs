@@ -15,6 +15,8 @@ pub(super) enum Due {
     Connect(Peer),
     /// This peer's life has ended.
     Fence(Peer),
+    /// This peer still lives in a life that was fenced here: it must be told.
+    ShutOut(Peer, Incarnation),
 }
 
 #[derive(Debug, Default)]
@@ -23,6 +25,18 @@ struct Known {
     grant: Option<Grant>,
     life: Option<Life>,
     joined: bool,
+    /// The last life that the own component has fenced, or is about to.
+    fenced: Incarnation,
+}
+
+impl Known {
+    /// The life that was known is over for this node; whether there was one.
+    fn fence(&mut self) -> bool {
+        self.joined = false;
+        let Some(life) = self.life.take() else { return false };
+        self.fenced = self.fenced.max(life.incarnation);
+        true
+    }
 }
 
 /// What is known of every peer.
@@ -42,15 +56,20 @@ impl Lives {
         if session <= known.session {
             return None;
         }
-        let lived = known.life.is_some();
-        *known = Known { session, grant: Some(grant), life: None, joined: false };
+        let lived = known.fence();
+        known.session = session;
+        known.grant = Some(grant);
         lived.then_some(Due::Fence(peer))
     }
 
     pub(super) fn handle_alive(&mut self, peer: Peer, session: u64, life: Life) -> Option<Due> {
         let known = self.known(peer, session)?;
+        known.fence();
+        if life.incarnation <= known.fenced {
+            // Nothing that it says now can be told from what it said before.
+            return Some(Due::ShutOut(peer, known.fenced));
+        }
         known.life = Some(life);
-        known.joined = false;
         Some(Due::Connect(peer))
     }
 
@@ -64,17 +83,21 @@ impl Lives {
         if known.life.as_ref().is_none_or(|life| life.incarnation != incarnation) {
             return None;
         }
-        known.life = None;
-        known.joined = false;
-        Some(Due::Fence(peer))
+        known.fence().then_some(Due::Fence(peer))
     }
 
     /// The node of `peer` is not heard any more. Its component dies with it; fencing makes sure.
     pub(super) fn handle_parted(&mut self, peer: Peer, session: u64) -> Option<Due> {
         let known = self.known(peer, session)?;
-        let lived = known.life.is_some();
-        *known = Known { session, ..Known::default() };
-        lived.then_some(Due::Fence(peer))
+        known.grant = None;
+        known.fence().then_some(Due::Fence(peer))
+    }
+
+    /// Whether `peer` lives in this life.
+    pub(super) fn is_alive(&self, peer: Peer, session: u64, incarnation: Incarnation) -> bool {
+        let known = self.peers.get(peer.index()).filter(|known| known.session == session);
+        let life = known.and_then(|known| known.life.as_ref());
+        life.is_some_and(|life| life.incarnation == incarnation)
     }
 
     /// Messages went to that life of `peer` and back.
@@ -85,10 +108,11 @@ impl Lives {
         }
     }
 
-    /// The own component has ended: nobody has joined the next one yet.
+    /// The own component has ended: nobody has joined the next one yet, and it has fenced nobody.
     pub(super) fn handle_own_end(&mut self) {
         for known in &mut self.peers {
             known.joined = false;
+            known.fenced = Incarnation(0);
         }
     }
 
@@ -134,7 +158,7 @@ mod tests {
     const PEER: Peer = Peer(1);
 
     fn life(incarnation: u32) -> Life {
-        Life { incarnation: Incarnation(incarnation), process: Pidfd::of_self().unwrap() }
+        Life { incarnation: Incarnation(incarnation), process: Pidfd::of_self().ok() }
     }
 
     /// A peer that was met in session 1 and lives in incarnation 1.
@@ -172,7 +196,22 @@ mod tests {
         assert_eq!(lives.handle_parted(PEER, 1), None);
         assert_eq!(lives.handle_alive(PEER, 1, life(1)), None);
         assert_eq!(lives.handle_alive(PEER, 2, life(2)), Some(Due::Connect(PEER)));
+        assert!(
+            lives.is_alive(PEER, 2, Incarnation(2)) && !lives.is_alive(PEER, 1, Incarnation(2))
+        );
         assert_eq!(lives.handle_parted(PEER, 2), Some(Due::Fence(PEER)));
+    }
+
+    #[test]
+    fn a_fenced_life_that_is_heard_again_is_told_so_until_the_own_component_is_another() {
+        let mut lives = living();
+        assert_eq!(lives.handle_parted(PEER, 1), Some(Due::Fence(PEER)));
+        assert_eq!(lives.handle_met(PEER, 2, Grant(Vec::new())), None);
+        let told = lives.handle_alive(PEER, 2, life(1));
+        assert_eq!(told, Some(Due::ShutOut(PEER, Incarnation(1))));
+        assert_eq!(lives.alive(), []);
+        lives.handle_own_end();
+        assert_eq!(lives.handle_alive(PEER, 2, life(1)), Some(Due::Connect(PEER)));
     }
 
     #[test]

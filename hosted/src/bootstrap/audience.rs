@@ -1,0 +1,169 @@
+//! The peers that were met, and what they are to be told, whatever carries it.
+//!
+//! The own life and the peers that are told of it lie behind one lock, so that nobody misses a
+//! life by being met while it is announced. Words go out under the lock, each within the time
+//! that its [`Line`] grants a peer that does not read.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use weft_core::ids::{Incarnation, Peer};
+
+use super::word::Word;
+use super::{Life, News, Offer, Tidings};
+use crate::process::Pidfd;
+
+/// Takes tidings to whoever acts on them, from several threads.
+pub(super) type Sink = Box<dyn Fn(Tidings) + Send + Sync>;
+
+/// The way to one peer that was met.
+pub(super) trait Line {
+    /// Why a word does not go out.
+    type Error: Display;
+
+    /// Says a word, with the process that it is about where descriptors can travel.
+    fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), Self::Error>;
+
+    /// Ends the session, at both ends.
+    fn shut_down(&self);
+}
+
+/// The sessions with all peers, and the own life.
+pub(super) struct Audience<L> {
+    sink: Sink,
+    over: AtomicBool,
+    sessions: Mutex<Sessions<L>>,
+}
+
+struct Sessions<L> {
+    life: Option<Life>,
+    peers: BTreeMap<Peer, Session<L>>,
+    count: u64,
+}
+
+struct Session<L> {
+    number: u64,
+    line: L,
+}
+
+impl<L: Line> Session<L> {
+    /// A session with a peer that cannot be told is ended: the next one begins with what the
+    /// peer has missed.
+    fn tell(&self, peer: Peer, word: &Word, process: Option<&Pidfd>) {
+        if let Err(error) = self.line.tell(word, process) {
+            tracing::debug!(%error, peer = peer.0, "a peer cannot be told");
+            self.line.shut_down();
+        }
+    }
+}
+
+impl<L: Line> Audience<L> {
+    pub(super) fn new(sink: Sink) -> Self {
+        let sessions = Sessions { life: None, peers: BTreeMap::new(), count: 0 };
+        Self { sink, over: AtomicBool::new(false), sessions: Mutex::new(sessions) }
+    }
+
+    /// Nobody wants to know any more: every thread ends at its next look.
+    pub(super) fn dismiss(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn publish(&self, tidings: Tidings) {
+        (self.sink)(tidings);
+    }
+
+    pub(super) fn has_met(&self, peer: Peer) -> bool {
+        self.sessions().peers.contains_key(&peer)
+    }
+
+    pub(super) fn announce(&self, life: Life) {
+        let mut sessions = self.sessions();
+        for (peer, session) in &sessions.peers {
+            session.tell(*peer, &Word::alive(&life), life.process.as_ref());
+        }
+        sessions.life = Some(life);
+    }
+
+    pub(super) fn retract(&self, incarnation: Incarnation) {
+        let mut sessions = self.sessions();
+        for (peer, session) in &sessions.peers {
+            session.tell(*peer, &Word::dead(incarnation), None);
+        }
+        sessions.life = None;
+    }
+
+    pub(super) fn offer(&self, peer: Peer, offer: &Offer) {
+        self.tell_one(peer, &Word::offer(offer));
+    }
+
+    pub(super) fn shut_out(&self, peer: Peer, incarnation: Incarnation) {
+        self.tell_one(peer, &Word::shut_out(incarnation));
+    }
+
+    fn tell_one(&self, peer: Peer, word: &Word) {
+        // A peer that was lost meanwhile is told of the life that runs when it is met again.
+        if let Some(session) = self.sessions().peers.get(&peer) {
+            session.tell(peer, word, None);
+        }
+    }
+
+    /// Passes on what a peer says that was met, `met` first, until `hear` fails or everything is
+    /// over. `hear` waits for a short while only; nothing heard is `Ok(None)`.
+    pub(super) fn attend<E: Display>(
+        &self,
+        peer: Peer,
+        line: L,
+        met: News,
+        mut hear: impl FnMut() -> Result<Option<News>, E>,
+    ) {
+        // Of two who called in one name at once, the second one is not listened to.
+        let Some(session) = self.join(peer, line) else { return };
+        let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
+        tell(met);
+        while !self.is_over() {
+            match hear() {
+                Ok(Some(news)) => tell(news),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(%error, peer = peer.0, "a peer is not heard any more");
+                    break;
+                }
+            }
+        }
+        self.leave(peer, session);
+        tell(News::Parted);
+    }
+
+    /// Tells `peer` of the own life, now and from now on; numbers the session.
+    fn join(&self, peer: Peer, line: L) -> Option<u64> {
+        let mut sessions = self.sessions();
+        if sessions.peers.contains_key(&peer) {
+            return None;
+        }
+        sessions.count += 1;
+        let number = sessions.count;
+        let session = Session { number, line };
+        if let Some(life) = &sessions.life {
+            session.tell(peer, &Word::alive(life), life.process.as_ref());
+        }
+        sessions.peers.insert(peer, session);
+        Some(number)
+    }
+
+    fn leave(&self, peer: Peer, number: u64) {
+        let mut sessions = self.sessions();
+        if sessions.peers.get(&peer).is_some_and(|session| session.number == number) {
+            sessions.peers.remove(&peer);
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions<L>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

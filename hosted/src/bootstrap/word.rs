@@ -1,0 +1,70 @@
+//! What nodes that have met say to each other, whatever carries it.
+
+use serde::{Deserialize, Serialize};
+use weft_core::ids::Incarnation;
+
+use super::{Life, News, Offer, PairEnd};
+use crate::process::Pidfd;
+
+/// One word of a session, in either direction.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// A life of the speaker has begun; on one host with its process as descriptor.
+    Alive { incarnation: u32 },
+    /// A life of the speaker has ended.
+    Dead { incarnation: u32 },
+    /// The speaker's end of the pair of life `from` of itself and life `to` of the listener.
+    Offer { from: u32, to: u32, end: PairEnd },
+    /// The speaker has fenced this life of the listener.
+    ShutOut { incarnation: u32 },
+}
+
+impl Word {
+    pub(super) const fn alive(life: &Life) -> Self {
+        Self::Alive { incarnation: life.incarnation.0 }
+    }
+
+    pub(super) const fn dead(incarnation: Incarnation) -> Self {
+        Self::Dead { incarnation: incarnation.0 }
+    }
+
+    pub(super) fn offer(offer: &Offer) -> Self {
+        Self::Offer { from: offer.from.0, to: offer.to.0, end: offer.end.clone() }
+    }
+
+    pub(super) const fn shut_out(incarnation: Incarnation) -> Self {
+        Self::ShutOut { incarnation: incarnation.0 }
+    }
+
+    /// What it means to the listener; nothing when no node says such a thing. `process` is the
+    /// one that came with it.
+    pub(super) fn into_news(self, process: Option<Pidfd>) -> Option<News> {
+        match self {
+            Self::Alive { incarnation: 0 } | Self::ShutOut { incarnation: 0 | u32::MAX } => None,
+            Self::Alive { incarnation } => {
+                Some(News::Alive(Life { incarnation: Incarnation(incarnation), process }))
+            }
+            Self::Dead { incarnation } => Some(News::Dead(Incarnation(incarnation))),
+            Self::Offer { from, to, end } => {
+                let (from, to) = (Incarnation(from), Incarnation(to));
+                Some(News::Offered(Offer { from, to, end }))
+            }
+            Self::ShutOut { incarnation } => Some(News::ShutOut(Incarnation(incarnation))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lives_that_cannot_be_are_no_news() {
+        assert!(Word::Alive { incarnation: 0 }.into_news(None).is_none());
+        assert!(Word::ShutOut { incarnation: 0 }.into_news(None).is_none());
+        // No life could follow it.
+        assert!(Word::ShutOut { incarnation: u32::MAX }.into_news(None).is_none());
+        let news = Word::ShutOut { incarnation: 7 }.into_news(None);
+        assert!(matches!(news, Some(News::ShutOut(Incarnation(7)))), "{news:?}");
+    }
+}

@@ -1,0 +1,180 @@
+//! The component and its peers: letting lives in, shutting them out.
+//!
+//! Over shared memory a life is let in as soon as its memory is mapped. Over verbs two ends of a
+//! pair must be made and exchanged first; the higher rank begins (`node/fabric/verbs.rs`).
+
+use std::os::fd::OwnedFd;
+
+use weft_core::fabric::FenceError;
+use weft_core::ids::{Incarnation, Peer};
+
+use super::Component;
+use crate::bootstrap::PairEnd;
+use crate::node::NodeError;
+use crate::node::fabric::{NodeFabric, VerbsError};
+use crate::node::link::FromComponent;
+use crate::process::Pidfd;
+use crate::shm::{Grant, RemoteMemory, SegmentError};
+
+/// Whether a life that was fenced can still reach this memory: then the next one stays out.
+#[derive(PartialEq, Eq)]
+enum Fenced {
+    Yes,
+    No,
+}
+
+/// Why a peer stays outside. Its fault or the machine's, and no reason to end.
+#[derive(Debug)]
+enum PairError {
+    Map(SegmentError),
+    Verbs(VerbsError),
+    Admit(FenceError),
+}
+
+impl std::fmt::Display for PairError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Map(error) => error.fmt(f),
+            Self::Verbs(error) => error.fmt(f),
+            Self::Admit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Component {
+    /// Fences the life of `peer` that was known, and admits the next, or begins to.
+    pub(super) fn connect(
+        &mut self,
+        peer: Peer,
+        life: Incarnation,
+        fds: Vec<OwnedFd>,
+    ) -> Result<(), NodeError> {
+        if self.fence_for(peer)? == Fenced::No {
+            return Ok(());
+        }
+        let begun = match self.endpoint.fabric() {
+            NodeFabric::Shm(_) => self.map(peer, life, fds)?,
+            NodeFabric::Verbs(_) => {
+                self.expected[peer.index()] = Some(life);
+                if self.endpoint.me() > peer { self.offer(peer, life)? } else { Ok(()) }
+            }
+        };
+        self.report(peer, begun)
+    }
+
+    /// The end of a pair that `peer` has made in that life.
+    pub(super) fn handle_offer(
+        &mut self,
+        peer: Peer,
+        life: Incarnation,
+        end: &PairEnd,
+    ) -> Result<(), NodeError> {
+        // Another life's, or repeated: whoever sent it is told nothing by it.
+        if self.expected.get(peer.index()) != Some(&Some(life)) {
+            return Ok(());
+        }
+        self.expected[peer.index()] = None;
+        let admitted = if self.endpoint.me() > peer {
+            self.admit_offered(peer, life, end)
+        } else {
+            self.answer_offer(peer, life, end)?
+        };
+        self.report(peer, admitted)
+    }
+
+    /// The life of `peer` has ended.
+    pub(super) fn fence(&mut self, peer: Peer) -> Result<(), NodeError> {
+        self.fence_for(peer).map(drop)
+    }
+
+    fn fence_for(&mut self, peer: Peer) -> Result<Fenced, NodeError> {
+        self.membership.handle_fenced(peer);
+        if let Some(expected) = self.expected.get_mut(peer.index()) {
+            *expected = None;
+        }
+        if self.endpoint.fence(peer).is_ok() {
+            return Ok(Fenced::Yes);
+        }
+        self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
+        Ok(Fenced::No)
+    }
+
+    fn report(&self, peer: Peer, done: Result<(), PairError>) -> Result<(), NodeError> {
+        let Err(error) = done else { return Ok(()) };
+        let error = error.to_string();
+        self.tell(&FromComponent::Unreachable { peer: peer.0, error })
+    }
+
+    fn map(
+        &mut self,
+        peer: Peer,
+        life: Incarnation,
+        mut fds: Vec<OwnedFd>,
+    ) -> Result<Result<(), PairError>, NodeError> {
+        let process = fds.pop().ok_or(NodeError::Link("a peer without a process"))?;
+        let process = Pidfd::from_fd(process)?;
+        let memory = RemoteMemory::map(self.plan.layout(), self.endpoint.me(), &Grant(fds));
+        let memory = match memory {
+            Ok(memory) => memory,
+            Err(error) => return Ok(Err(PairError::Map(error))),
+        };
+        if let NodeFabric::Shm(fabric) = self.endpoint.fabric() {
+            fabric.connect(peer, memory, Some(process));
+        }
+        Ok(self.admit(peer, life))
+    }
+
+    /// Makes the own end of the pair and sends it.
+    fn offer(&mut self, peer: Peer, life: Incarnation) -> Result<Result<(), PairError>, NodeError> {
+        let NodeFabric::Verbs(port) = self.endpoint.fabric() else { return Ok(Ok(())) };
+        let end = match port.offer(peer, life) {
+            Ok(end) => end,
+            Err(error) => return Ok(Err(PairError::Verbs(error))),
+        };
+        self.tell(&FromComponent::Offer { peer: peer.0, incarnation: life.0, end })?;
+        Ok(Ok(()))
+    }
+
+    /// Lets a peer in that has answered the own offer: it is ready.
+    fn admit_offered(
+        &mut self,
+        peer: Peer,
+        life: Incarnation,
+        end: &PairEnd,
+    ) -> Result<(), PairError> {
+        if let NodeFabric::Verbs(port) = self.endpoint.fabric() {
+            port.accept(peer, end).map_err(PairError::Verbs)?;
+        }
+        self.admit(peer, life)
+    }
+
+    /// Lets a peer in that has offered, and only then answers: so it finds this end ready.
+    fn answer_offer(
+        &mut self,
+        peer: Peer,
+        life: Incarnation,
+        end: &PairEnd,
+    ) -> Result<Result<(), PairError>, NodeError> {
+        let NodeFabric::Verbs(port) = self.endpoint.fabric() else { return Ok(Ok(())) };
+        let made = port.offer(peer, life).and_then(|mine| {
+            port.accept(peer, end)?;
+            port.await_word(peer);
+            Ok(mine)
+        });
+        let mine = match made {
+            Ok(mine) => mine,
+            Err(error) => return Ok(Err(PairError::Verbs(error))),
+        };
+        if let Err(error) = self.admit(peer, life) {
+            return Ok(Err(error));
+        }
+        self.tell(&FromComponent::Offer { peer: peer.0, incarnation: life.0, end: mine })?;
+        Ok(Ok(()))
+    }
+
+    fn admit(&mut self, peer: Peer, life: Incarnation) -> Result<(), PairError> {
+        self.endpoint.admit(peer, life).map_err(PairError::Admit)?;
+        self.membership.handle_admitted(peer, life);
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! The driver's fabric over a node's own segments, and who of a pair may speak first.
+//!
+//! ```text
+//!   the higher rank                    the lower rank
+//!   offer ─────────────────────────▶   accept, offer, admit: it can be reached, and keeps quiet
+//!   accept, admit   ◀───────────────── its offer: it can be reached
+//!   its first words ─── memory ─────▶  heard: from now on it may speak, too
+//! ```
+//!
+//! Work for a peer that is not ready to receive is lost after a quarter of a second, and the pair
+//! with it. So the end that is ready first holds its work back, by saying that its queue is full,
+//! until the other end has written to it.
+
+use std::sync::Arc;
+
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::time::Instant;
+use weft_driver::{Config, Device, DeviceChoice, EndError, RemoteEnd, VerbsFabric};
+
+use super::VerbsError;
+use crate::bootstrap::PairEnd;
+use crate::shm::OwnMemory;
+
+/// A node's endpoint over verbs.
+#[derive(Debug)]
+pub struct VerbsPort {
+    fabric: VerbsFabric<OwnMemory>,
+    /// Peers that were let in and are not known to be ready.
+    unheard: PeerSet,
+}
+
+fn open_device(name: Option<&str>) -> Result<Device, VerbsError> {
+    let choice = DeviceChoice { name: name.map(str::to_owned), ..DeviceChoice::default() };
+    Ok(Device::open(&choice)?)
+}
+
+impl VerbsPort {
+    /// The endpoint `me` on `device`, or on the first one, over its own memory.
+    ///
+    /// # Errors
+    /// [`VerbsError`].
+    pub fn open(
+        me: Peer,
+        layout: &Layout,
+        device: Option<&str>,
+        own: OwnMemory,
+    ) -> Result<Self, VerbsError> {
+        let device = open_device(device)?;
+        let own = Arc::new(own);
+        let fabric = VerbsFabric::new(me, layout.clone(), device, Config::default(), own)?;
+        Ok(Self { fabric, unheard: PeerSet::EMPTY })
+    }
+
+    /// Whether `device`, or the first one, could be used.
+    ///
+    /// # Errors
+    /// [`VerbsError`].
+    pub fn check_device(device: Option<&str>) -> Result<(), VerbsError> {
+        open_device(device).map(drop)
+    }
+
+    /// Makes the own end of the pair with that life of `peer`.
+    pub(in crate::node) fn offer(
+        &mut self,
+        peer: Peer,
+        life: Incarnation,
+    ) -> Result<PairEnd, VerbsError> {
+        let bytes = self.fabric.prepare(peer, life)?.to_bytes();
+        let found = bytes.len();
+        Ok(PairEnd::new(bytes).ok_or(EndError::Length { found })?)
+    }
+
+    /// Takes the end that `peer` has made; `admit` then lets it in.
+    pub(in crate::node) fn accept(&mut self, peer: Peer, end: &PairEnd) -> Result<(), VerbsError> {
+        Ok(self.fabric.connect(peer, RemoteEnd::from_bytes(end.as_bytes())?)?)
+    }
+
+    /// Holds work for `peer` back until it has been heard.
+    pub(in crate::node) fn await_word(&mut self, peer: Peer) {
+        self.unheard.insert(peer);
+    }
+
+    pub(in crate::node) fn note_heard(&mut self, peer: Peer) {
+        self.unheard.remove(peer);
+    }
+}
+
+impl Fabric for VerbsPort {
+    type Memory = OwnMemory;
+
+    fn me(&self) -> Peer {
+        self.fabric.me()
+    }
+
+    fn layout(&self) -> &Layout {
+        self.fabric.layout()
+    }
+
+    fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        if self.unheard.contains(peer) {
+            work.op.check(self.fabric.layout(), peer).map_err(PostError::Rejected)?;
+            return Err(PostError::Full);
+        }
+        self.fabric.post(peer, work)
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
+        self.fabric.poll(now, done)
+    }
+
+    fn memory(&self) -> &OwnMemory {
+        self.fabric.memory()
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        self.unheard.remove(peer);
+        self.fabric.fence(peer)
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        self.fabric.admit(peer, incarnation)
+    }
+}
