@@ -113,8 +113,8 @@ impl From<ClientError> for DemoError {
     }
 }
 
-/// Gives the demonstration on a new `cluster` of [`NODES`] nodes with `input`; `progress` hears how many messages have arrived of how
-/// many, `interrupted` ends it early.
+/// Gives the demonstration on a new `cluster` of [`NODES`] nodes with `input`; `progress` hears
+/// how many messages have arrived of how many, `interrupted` ends it early.
 ///
 /// # Errors
 /// [`DemoError`]. No process is left behind.
