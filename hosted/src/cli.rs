@@ -19,6 +19,7 @@ mod node;
 mod output;
 mod put;
 mod report;
+mod sim;
 mod status;
 mod task;
 mod up;
@@ -66,6 +67,8 @@ enum Command {
     Task(task::Arguments),
     /// Measure.
     Bench(bench::Arguments),
+    /// Run protocols through thousands of failures in virtual time.
+    Sim(sim::Arguments),
     /// What this machine can do, and the command that mends what it cannot.
     Doctor(doctor::Arguments),
     /// The component process of a node; started by the node itself.
@@ -101,6 +104,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Report(arguments) => report::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),
         Command::Bench(arguments) => bench::run(&arguments, output),
+        Command::Sim(arguments) => sim::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Component => component::run(),
     }

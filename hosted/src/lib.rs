@@ -25,6 +25,7 @@ pub mod process;
 mod readiness;
 pub mod runtime_dir;
 pub mod shm;
+pub mod sim;
 pub mod task;
 
 /// The protocol core, so that a program needs one dependency.

@@ -1,0 +1,42 @@
+//! The simulator: the shipped machines on a hostile fabric, in virtual time, from one seed.
+//!
+//! ```text
+//!   seed ─▶ swarm: which faults, how often ─▶ World: memory, work in flight, virtual time
+//!                                               ▲ │ SimFabric
+//!   Protocol: sizes, machines, promises ─▶ Run ─┘ ▼
+//!                                           history ─▶ judge ─▶ Violation, its seed, its faults
+//! ```
+//!
+//! One seed is one run on one thread, the same on every machine. A [`Protocol`] brings its
+//! machines and states its promises over the history of a run; everything that goes wrong is
+//! brought by the [`World`]. When faults end, everything must finish within a bound.
+//!
+//! The same world without a clock is what the explorer walks: depth-first over everything that
+//! may happen next, for small configurations.
+
+pub mod draws;
+mod fabric;
+pub mod fault;
+mod flight;
+mod liar;
+pub mod mailbox;
+pub mod memory;
+mod panics;
+mod protocol;
+mod run;
+mod seeds;
+mod subject;
+mod supervisor;
+mod trace;
+mod world;
+
+pub use fabric::SimFabric;
+pub use protocol::{Entry, Membership, Protocol, Seat, Violation, What};
+pub use run::{Outcome, Plan, run};
+pub use seeds::{Failed, Tally, run_seeds};
+pub use subject::{SUBJECTS, Subject};
+pub use trace::Trace;
+pub use world::{Choice, World};
+
+#[cfg(test)]
+mod tests;

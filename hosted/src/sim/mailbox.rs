@@ -1,0 +1,154 @@
+//! Mailbox and lanes under the simulator: every peer owns a mailbox, puts into all others', and
+//! has a lane to each.
+//!
+//! | checker | promise |
+//! |---|---|
+//! | `integrity` | what is delivered was put or sent, by whom it says, unaltered |
+//! | `once` | not twice in one life of the owner, never again after its release |
+//! | `order` | in the order of its sender's life |
+//! | `withdrawn` | what the writer was told is not there, is not delivered |
+//! | `loss` | what was put is delivered; what was sent in a lane that still stands, too |
+//! | `progress` | no owner owes, no writer keeps, nobody waits, once faults are over |
+//!
+//! A mailbox trusts its admitted members: a liar among them can spoil slots, forge names and use
+//! up tickets. In runs with a liar its mailboxes are held to `progress` alone; lanes are held to
+//! everything, since nobody else can write them. Nothing may ever panic.
+
+mod ledger;
+mod name;
+mod node;
+
+use weft_core::endpoint;
+use weft_core::fabric::{At, Layout, Region};
+use weft_core::ids::{Peer, PeerSet};
+use weft_core::lane;
+use weft_core::mailbox;
+use weft_core::time::Duration;
+use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+
+use super::draws::Draws;
+use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Violation};
+use super::world::World;
+use ledger::Ledger;
+use name::PAYLOAD_MAX;
+use node::Node;
+
+pub use name::Name;
+pub use node::Event;
+
+/// The most slots of a half in any run.
+const SLOTS: usize = 8;
+/// The most peers in any run.
+const PEERS: usize = 5;
+
+/// Which channels a run uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Traffic {
+    Mailbox,
+    Lanes,
+    Both,
+}
+
+/// One run of mailboxes and lanes.
+#[derive(Clone, Debug, Hash)]
+pub struct Mailboxes {
+    plan: endpoint::Plan,
+    traffic: Traffic,
+    /// Whose mailboxes are put into.
+    owners: PeerSet,
+    liars: PeerSet,
+    ledger: Ledger,
+}
+
+impl Mailboxes {
+    fn new(peers: u16, slots: u32, stall_after: Duration, lane_slots: u32) -> Self {
+        let sizes = mailbox::Config::new(peers, slots, PAYLOAD_MAX, stall_after);
+        let lanes = lane::Config::new(peers, lane_slots, PAYLOAD_MAX);
+        let (sizes, lanes) = (sizes.expect("drawn within limits"), lanes.expect("as well"));
+        Self {
+            plan: endpoint::Plan::new(sizes, lanes).expect("few regions for few peers"),
+            traffic: Traffic::Both,
+            owners: PeerSet::first(usize::from(peers)),
+            liars: PeerSet::EMPTY,
+            ledger: Ledger::default(),
+        }
+    }
+}
+
+impl Protocol for Mailboxes {
+    const NAME: &'static str = "mailbox";
+
+    type Node = Node;
+    type Event = Event;
+
+    fn draw(draws: &mut Draws) -> Self {
+        let peers = draws.between(2, PEERS as u64) as u16;
+        let slots = draws.pick(&[2, 4, 8]);
+        let stall_after = Duration::from_micros(draws.between(20, 3_000));
+        let mut run = Self::new(peers, slots, stall_after, draws.pick(&[2, 4, 8]));
+        run.traffic = draws.pick(&[Traffic::Mailbox, Traffic::Lanes, Traffic::Both]);
+        // Few owners crowd each mailbox, many spread over all pairs.
+        let owners = draws.between(1, u64::from(peers)) as usize;
+        run.owners = PeerSet::first(owners);
+        if draws.chance(1, 5) {
+            run.liars = PeerSet::only(Peer(draws.below(u64::from(peers)) as u16));
+        }
+        run.ledger.set_liars(run.liars);
+        run
+    }
+
+    fn layout(&self) -> &Layout {
+        self.plan.layout()
+    }
+
+    fn liars(&self) -> PeerSet {
+        self.liars
+    }
+
+    /// A well-formed slot under somebody's name, for a ticket that may be given out soon.
+    fn forge(&self, draws: &mut Draws, _liar: Peer, to: Peer, world: &World) -> Option<Forgery> {
+        // The regions of a mailbox come first in the layout: the word, then the slots.
+        let word = world.memory(to).word(At { region: Region(0), offset: 0 });
+        let config = self.plan.mailbox();
+        let slots = config.slots();
+        let ticket = draws.below(u64::from(slots)) as u32;
+        let epoch = ((word >> 32) as u32).wrapping_add(draws.below(2) as u32);
+        let stamp = Stamp { epoch, ticket };
+        let payload = draws.below(u64::from(PAYLOAD_MAX) + 1) as usize;
+        let mut bytes = draws.bytes(HEADER_LEN + payload);
+        let sender = draws.below(u64::from(config.peers())) as u16;
+        Header { len: payload as u16, sender, stamp, ..Header::default() }.write(&mut bytes);
+        let sequence = draws.below(64) as u32;
+        seal(&mut bytes, stamp, sequence, weft_core::wire::crc32c);
+        let offset = ((epoch & 1) * slots + ticket) * config.stride();
+        Some(Forgery { at: At { region: Region(1), offset }, bytes })
+    }
+
+    fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
+        Node::new(&self.plan, seat)
+    }
+
+    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+        node.step(self, seat);
+    }
+
+    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+        match change {
+            Membership::Ended(peer, _) => node.fence(peer, seat),
+            Membership::Began(peer, life) => node.admit(&self.plan, (peer, life), seat),
+        }
+    }
+
+    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+        self.ledger.judge(entry)
+    }
+
+    fn goal(&self, nodes: &[Option<Node>]) -> Result<(), Violation> {
+        for (peer, node) in nodes.iter().enumerate() {
+            if let Some(what) = node.as_ref().and_then(|node| node.unfinished(self.liars)) {
+                return Err(Violation::new("progress", format!("peer {peer} {what}")));
+            }
+        }
+        self.ledger.check_nothing_lost()
+    }
+}

@@ -1,0 +1,304 @@
+//! One life of a peer: its mailbox, its outboxes, its lanes, and what it was asked to do.
+//!
+//! The machines are composed as [`weft_core::endpoint::Endpoint`] composes them; they are held
+//! apart here so that a node can be copied and compared while the world owns the fabric.
+
+use std::collections::VecDeque;
+
+use weft_core::endpoint::Plan;
+use weft_core::fabric::{Completion, Fabric};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::lane::{LANE_WORK, LaneReader, LaneWriter};
+use weft_core::mailbox::{Mailbox, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt};
+
+use super::name::Name;
+use super::{Mailboxes, PEERS, SLOTS, Traffic};
+use crate::sim::protocol::Seat;
+
+/// Completions that one round handles.
+const BATCH: usize = 4;
+/// Messages that one outbox may keep.
+const STAGED_MAX: usize = 12;
+/// Taken messages that are held back, at most.
+const HANDS_MAX: usize = 6;
+
+/// What a node observes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The message is on its way to its owner from now on.
+    Staged(Name),
+    /// The message is in its owner's memory.
+    Put(Name),
+    /// The message may be in its owner's memory or not.
+    Unknown(Name),
+    /// The message is not in its owner's memory and will not be.
+    Withdrawn(Name),
+    /// A message was delivered.
+    Taken {
+        /// From whom, as the mailbox says.
+        sender: Peer,
+        /// What.
+        payload: Vec<u8>,
+    },
+    /// The message was dealt with.
+    Released(Name),
+    /// The message is in the lane.
+    Sent(Name),
+    /// A lane delivered a message.
+    Heard {
+        /// Whose lane.
+        sender: Peer,
+        /// What.
+        payload: Vec<u8>,
+    },
+    /// The peer was fenced by this node.
+    Fenced(Peer),
+    /// That life of the peer was admitted by this node.
+    Admitted(Peer, Incarnation),
+}
+
+#[derive(Clone, Debug, Hash)]
+struct Lanes {
+    writer: LaneWriter,
+    reader: LaneReader,
+    theirs: Incarnation,
+    sent: u32,
+}
+
+/// The machines of one life.
+#[derive(Clone, Debug, Hash)]
+pub struct Node {
+    me: Peer,
+    life: Incarnation,
+    mailbox: Mailbox<SLOTS, PEERS>,
+    outboxes: Vec<Outbox>,
+    unposted: PeerSet,
+    lanes: Vec<Option<Lanes>>,
+    /// By owner: what is staged, and how many messages were made.
+    staged: Vec<VecDeque<Name>>,
+    made: Vec<u32>,
+    /// Taken and not released.
+    hands: VecDeque<(Receipt, Option<Name>)>,
+}
+
+impl Node {
+    pub(super) fn new(plan: &Plan, seat: &mut Seat<'_, Event>) -> Self {
+        let (me, life) = (seat.me(), seat.life);
+        let (sizes, regions) = (plan.mailbox(), plan.mailbox_regions());
+        let mut mailbox = Mailbox::attach(&seat.fabric, sizes, regions);
+        mailbox.handle_admitted(me);
+        let peers = plan.layout().peers();
+        let outboxes = (0..peers).map(Peer).map(|owner| {
+            let mut outbox = Outbox::new(&seat.fabric, sizes, regions, owner, life);
+            if owner != me {
+                // Nothing is posted to a peer before it is admitted.
+                outbox.lose();
+            }
+            outbox
+        });
+        Self {
+            me,
+            life,
+            mailbox,
+            outboxes: outboxes.collect(),
+            unposted: PeerSet::EMPTY,
+            lanes: vec![None; usize::from(peers)],
+            staged: vec![VecDeque::new(); usize::from(peers)],
+            made: vec![0; usize::from(peers)],
+            hands: VecDeque::new(),
+        }
+    }
+
+    /// What this node still has to do, if anything.
+    /// Nobody has to wait for `liars`, who stay out.
+    pub(super) fn unfinished(&self, liars: PeerSet) -> Option<String> {
+        let kept = |staged: &&VecDeque<Name>| {
+            staged.front().is_some_and(|name| !liars.contains(name.to.0))
+        };
+        if let Some(staged) = self.staged.iter().find(kept) {
+            return Some(format!("keeps {staged:?}"));
+        }
+        let owed = self.mailbox.owed();
+        (owed > 0).then(|| format!("owes {owed} messages"))
+    }
+
+    pub(super) fn fence(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+        self.lanes[peer.index()] = None;
+        if let Some(event) = self.outboxes[peer.index()].lose() {
+            self.note(peer, event, seat);
+        }
+        seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
+        self.mailbox.handle_fenced(peer);
+        seat.record(Event::Fenced(peer));
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        plan: &Plan,
+        theirs: (Peer, Incarnation),
+        seat: &mut Seat<'_, Event>,
+    ) {
+        let (peer, life) = theirs;
+        let (config, regions) = (plan.lane(), plan.lane_regions());
+        let reader = LaneReader::new(&seat.fabric, config, regions, self.life, theirs);
+        let writer = LaneWriter::new(&seat.fabric, config, regions, self.life, theirs);
+        seat.fabric.admit(peer, life).expect("a later life is admitted");
+        self.lanes[peer.index()] = Some(Lanes { writer, reader, theirs: life, sent: 0 });
+        self.mailbox.handle_admitted(peer);
+        self.outboxes[peer.index()].readmit(&seat.fabric);
+        seat.record(Event::Admitted(peer, life));
+    }
+
+    pub(super) fn step(&mut self, run: &Mailboxes, seat: &mut Seat<'_, Event>) {
+        let mut done = [Completion::NONE; BATCH];
+        let count = seat.fabric.poll(seat.now, &mut done);
+        for peer in std::mem::take(&mut self.unposted).iter() {
+            let event = self.outboxes[peer.index()].poll(&mut seat.fabric);
+            self.note_progress(peer, event, seat);
+        }
+        for completion in &done[..count] {
+            self.handle_completion(completion, seat);
+        }
+        self.mailbox.poll(&mut seat.fabric, seat.now);
+        self.take(seat);
+        self.release(seat);
+        self.hear(seat);
+        if seat.is_ordered() {
+            self.obey(run, seat);
+        }
+        self.flush(seat);
+    }
+
+    fn handle_completion(&mut self, completion: &Completion, seat: &mut Seat<'_, Event>) {
+        match completion.id.machine() {
+            OUTBOX_WORK => {
+                let peer = completion.peer;
+                let outbox = &mut self.outboxes[peer.index()];
+                let event = outbox.handle_completion(&mut seat.fabric, completion);
+                self.note_progress(peer, event, seat);
+            }
+            OWNER_WORK => self.mailbox.handle_completion(&mut seat.fabric, completion),
+            // A lane whose work failed is of no use before it is made anew.
+            machine => assert_eq!(machine, LANE_WORK, "a completion of nobody's"),
+        }
+    }
+
+    fn note_progress(&mut self, peer: Peer, event: Option<PutEvent>, seat: &mut Seat<'_, Event>) {
+        match event {
+            Some(event) => self.note(peer, event, seat),
+            None if self.outboxes[peer.index()].is_unposted() => self.unposted.insert(peer),
+            None => {}
+        }
+    }
+
+    fn note(&mut self, owner: Peer, event: PutEvent, seat: &mut Seat<'_, Event>) {
+        let staged = &mut self.staged[owner.index()];
+        match event {
+            PutEvent::Put { count, left } => {
+                staged.drain(..count as usize).for_each(|name| seat.record(Event::Put(name)));
+                assert_eq!(staged.len(), left as usize, "messages staged");
+            }
+            PutEvent::Full | PutEvent::TicketUnknown => {}
+            PutEvent::Lost { unknown, .. } => {
+                assert!(unknown as usize <= staged.len(), "more in doubt than staged");
+                for (place, name) in (0..).zip(staged.drain(..)) {
+                    let in_doubt = place < unknown;
+                    let event = if in_doubt { Event::Unknown } else { Event::Withdrawn };
+                    seat.record(event(name));
+                }
+                self.outboxes[owner.index()].discard();
+            }
+        }
+    }
+
+    fn take(&mut self, seat: &mut Seat<'_, Event>) {
+        for _ in 0..=seat.draw(3) {
+            if self.hands.len() == HANDS_MAX {
+                break;
+            }
+            let Some(message) = self.mailbox.take(&seat.fabric, seat.now) else {
+                break;
+            };
+            let (sender, payload) = (message.sender, message.payload.to_vec());
+            self.hands.push_back((message.receipt, Name::of(&payload)));
+            seat.record(Event::Taken { sender, payload });
+        }
+    }
+
+    /// Messages are dealt with in any order, some later than others.
+    fn release(&mut self, seat: &mut Seat<'_, Event>) {
+        while !self.hands.is_empty() && seat.draw(4) < 3 {
+            let which = seat.draw(self.hands.len() as u64) as usize;
+            let Some((receipt, name)) = self.hands.remove(which) else {
+                break;
+            };
+            let released = self.mailbox.release(&seat.fabric, receipt);
+            released.expect("a message that was taken can be released");
+            if let Some(name) = name {
+                seat.record(Event::Released(name));
+            }
+        }
+    }
+
+    fn hear(&mut self, seat: &mut Seat<'_, Event>) {
+        for lanes in self.lanes.iter_mut().flatten() {
+            lanes.reader.poll(&mut seat.fabric);
+            if lanes.reader.is_ready(&seat.fabric)
+                && let Some(message) = lanes.reader.take(&mut seat.fabric)
+            {
+                let (sender, payload) = (message.sender, message.payload.to_vec());
+                seat.record(Event::Heard { sender, payload });
+            }
+        }
+    }
+
+    /// Carries out one order: a few messages for one mailbox, or one for a lane.
+    fn obey(&mut self, run: &Mailboxes, seat: &mut Seat<'_, Event>) {
+        let lane = match run.traffic {
+            Traffic::Mailbox => false,
+            Traffic::Lanes => true,
+            Traffic::Both => seat.draw(2) == 1,
+        };
+        if lane {
+            return self.send(seat);
+        }
+        let owners: Vec<Peer> = run.owners.iter().collect();
+        let owner = owners[seat.draw(owners.len() as u64) as usize];
+        let outbox = &mut self.outboxes[owner.index()];
+        for _ in 0..=seat.draw(4) {
+            let staged = &mut self.staged[owner.index()];
+            let number = self.made[owner.index()] + 1;
+            let (from, to) = ((self.me, self.life), (owner, Incarnation(0)));
+            let name = Name { from, to, number };
+            if staged.len() < STAGED_MAX && outbox.stage(7, 9, &name.payload()).is_ok() {
+                self.made[owner.index()] = number;
+                staged.push_back(name);
+                seat.record(Event::Staged(name));
+            }
+        }
+    }
+
+    fn send(&mut self, seat: &mut Seat<'_, Event>) {
+        let to = seat.draw(self.lanes.len() as u64) as usize;
+        let Some(lanes) = &mut self.lanes[to] else {
+            return;
+        };
+        for _ in 0..=seat.draw(3) {
+            let to = (Peer(to as u16), lanes.theirs);
+            let name = Name { from: (self.me, self.life), to, number: lanes.sent + 1 };
+            if lanes.writer.send(&mut seat.fabric, 7, &name.payload()).is_ok() {
+                lanes.sent += 1;
+                seat.record(Event::Sent(name));
+            }
+        }
+    }
+
+    fn flush(&mut self, seat: &mut Seat<'_, Event>) {
+        for outbox in &mut self.outboxes {
+            if outbox.is_idle() && outbox.staged() > 0 {
+                // What the fabric refuses stays staged for the next round.
+                let _ = outbox.flush(&mut seat.fabric);
+            }
+        }
+    }
+}

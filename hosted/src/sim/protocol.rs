@@ -1,0 +1,207 @@
+//! What a protocol brings to be simulated: its machines, their work, and its promises.
+//!
+//! ```text
+//!   draw ─▶ sizes        born ─▶ Node ◀─ step, membership        record ─▶ judge, goal
+//! ```
+//!
+//! A value of a [`Protocol`] is one run: its sizes, and the ledger in which it keeps what its
+//! promises are about. A [`Protocol::Node`] is one life of one peer: its machines and what they
+//! were asked to do. The node acts through its [`Seat`] and records what it observes; the ledger
+//! judges every record. Nothing else connects the two, so a node that dies takes its state along.
+
+use std::fmt;
+use std::hash::Hash;
+
+use weft_core::fabric::{Fabric, Layout};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::time::Instant;
+
+use super::draws::Draws;
+use super::fabric::SimFabric;
+use super::world::World;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which promise, as the tables call it.
+    pub checker: &'static str,
+    /// What happened instead.
+    pub what: String,
+}
+
+impl Violation {
+    /// The promise `checker` was broken: `what`.
+    pub fn new(checker: &'static str, what: impl Into<String>) -> Self {
+        Self { checker, what: what.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.checker, self.what)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// One line of the history of a run.
+#[derive(Clone, Debug)]
+pub struct Entry<E> {
+    /// When, on nobody's clock.
+    pub at: Instant,
+    /// Who.
+    pub peer: Peer,
+    /// In which life.
+    pub life: Incarnation,
+    /// What.
+    pub what: What<E>,
+}
+
+/// What a history tells.
+#[derive(Clone, Debug)]
+pub enum What<E> {
+    /// The peer begins this life.
+    Born,
+    /// The peer's life ended.
+    Died,
+    /// Its node recorded something.
+    Recorded(E),
+    /// Faults are over: from now on everything must go well.
+    Calm,
+}
+
+/// What a node learns about others, by decision of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Membership {
+    /// That life of the peer has ended and is to be fenced.
+    Ended(Peer, Incarnation),
+    /// That life of the peer has begun and is to be admitted.
+    Began(Peer, Incarnation),
+}
+
+/// Where a node sits while it acts: its fabric, its clock, its orders.
+#[derive(Debug)]
+pub struct Seat<'a, E> {
+    /// The node's fabric.
+    pub fabric: SimFabric<&'a mut World>,
+    /// What the node's clock shows.
+    pub now: Instant,
+    /// Which life of the peer this is.
+    pub life: Incarnation,
+    pub(super) orders: &'a mut u32,
+    /// Random numbers for the node's work; an explorer's seat always gives 0.
+    pub(super) draws: Option<&'a mut Draws>,
+    pub(super) records: Vec<E>,
+}
+
+impl<E> Seat<'_, E> {
+    /// Who sits here.
+    #[must_use]
+    pub fn me(&self) -> Peer {
+        self.fabric.me()
+    }
+
+    /// Whether the node is to begin one more piece of its work now. Counts it.
+    pub fn is_ordered(&mut self) -> bool {
+        let ordered = *self.orders > 0 && self.draw(4) == 0;
+        *self.orders -= u32::from(ordered);
+        ordered
+    }
+
+    /// A number below `end` that decides what the node does; 0 for an explorer.
+    pub fn draw(&mut self, end: u64) -> u64 {
+        self.draws.as_mut().map_or(0, |draws| draws.below(end))
+    }
+
+    /// Adds to the history what the node observes. A process that is dead tells nothing.
+    pub fn record(&mut self, event: E) {
+        if !self.fabric.memory().fuse.is_burnt() {
+            self.records.push(event);
+        }
+    }
+}
+
+/// A protocol under test: one run of it.
+pub trait Protocol: Clone + Hash {
+    /// What `--protocol` and the tables call it.
+    const NAME: &'static str;
+
+    /// One life of a peer.
+    type Node: Clone + Hash;
+
+    /// What a node records.
+    type Event: Clone + fmt::Debug;
+
+    /// The sizes and roles of one run.
+    fn draw(draws: &mut Draws) -> Self;
+
+    /// The regions of every peer.
+    fn layout(&self) -> &Layout;
+
+    /// Who lies in this run: its machines do not run, and it writes what it likes wherever the
+    /// layout gives it the right to.
+    fn liars(&self) -> PeerSet {
+        PeerSet::EMPTY
+    }
+
+    /// What a liar writes when it chooses its bytes: a place that it may write to in `to`, and
+    /// the bytes. `seen` is what is there now, as far as anybody can know it.
+    fn forge(&self, _draws: &mut Draws, _liar: Peer, _to: Peer, _world: &World) -> Option<Forgery> {
+        None
+    }
+
+    /// Peers that die together with `peer`, when a whole node fails.
+    fn node_of(&self, peer: Peer) -> PeerSet {
+        PeerSet::only(peer)
+    }
+
+    /// Whether the cluster's supervisor decides who is fenced and admitted. A protocol that
+    /// decides that itself says no and is never told of [`Membership`].
+    fn supervision(&self) -> Supervision {
+        Supervision::ByOracle
+    }
+
+    /// A life of `seat.me()` begins, over the memory of the last one.
+    fn born(&self, seat: &mut Seat<'_, Self::Event>) -> Self::Node;
+
+    /// One round of the node's loop.
+    fn step(&self, node: &mut Self::Node, seat: &mut Seat<'_, Self::Event>);
+
+    /// The cluster has decided something about a peer.
+    fn membership(
+        &self,
+        node: &mut Self::Node,
+        seat: &mut Seat<'_, Self::Event>,
+        change: Membership,
+    );
+
+    /// Holds an entry of the history against the promises.
+    ///
+    /// # Errors
+    /// The promise that it breaks.
+    fn judge(&mut self, entry: &Entry<Self::Event>) -> Result<(), Violation>;
+
+    /// Whether everything that was begun has finished, as it must some time after faults end.
+    ///
+    /// # Errors
+    /// What has not.
+    fn goal(&self, nodes: &[Option<Self::Node>]) -> Result<(), Violation>;
+}
+
+/// Who decides about lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervision {
+    /// The run: it notices deaths and losses, restarts, and tells every node in its own time.
+    ByOracle,
+    /// The protocol: the run only restarts what died.
+    ByProtocol,
+}
+
+/// Bytes of a liar, and where they go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgery {
+    /// Where in the target.
+    pub at: weft_core::fabric::At,
+    /// What.
+    pub bytes: Vec<u8>,
+}

@@ -1,0 +1,388 @@
+//! One run: the nodes of a protocol, stepped in virtual time, and their history judged.
+//!
+//! ```text
+//!   born, faults, orders ──▶ calm: faults end, orders go on ──▶ the goal, within a bound
+//! ```
+//!
+//! A node that has nothing to do is stepped ever more seldom, so that long silences cost little.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::time::Instant;
+
+use super::draws::{Draws, Purpose};
+use super::fabric::SimFabric;
+use super::fault::{Fault, Faults, Keep};
+use super::panics;
+use super::protocol::{Entry, Protocol, Seat, Violation, What};
+use super::trace::Trace;
+use super::world::{Due, Timer, World};
+
+/// Virtual time after the end of faults within which everything must finish.
+const CALM_NS_MAX: u64 = 3_000_000_000;
+/// And the events it may take.
+const CALM_EVENTS_MAX: u64 = 600_000;
+/// Events with faults, at most.
+const STORM_EVENTS_MAX: u64 = 25_000;
+/// How long after the end of faults everybody gets work once more.
+const MENDING_NS: u64 = 40_000_000;
+/// Orders that each peer gets when faults are over: the protocol still does what it is for.
+const LAST_ORDERS: u32 = 2;
+
+/// Which run, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed that everything follows from.
+    pub seed: u64,
+    /// Which of its faults may happen.
+    pub keep: Keep,
+    /// At most so many orders for each peer.
+    pub orders_max: u32,
+    /// Whether what happens is written down.
+    pub trace: Trace,
+}
+
+impl Plan {
+    /// The whole run of `seed`, without a trace.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        Self { seed, keep: Keep::All, orders_max: u32::MAX, trace: Trace::off() }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The promise that was broken, if any.
+    pub violation: Option<Violation>,
+    /// The faults that happened, by number.
+    pub faults: Vec<u32>,
+    /// The most orders that a peer had.
+    pub orders: u32,
+    /// How many events it took.
+    pub events: u64,
+    /// How much virtual time it took.
+    pub took: Instant,
+    /// What happened, if it was written down.
+    pub trace: String,
+}
+
+/// Runs `plan` to its end.
+#[must_use]
+pub fn run<P: Protocol>(plan: &Plan) -> Outcome {
+    let mut run = Run::<P>::new(plan);
+    let panic = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| run.go())));
+    if let Err(message) = panic {
+        run.violation.get_or_insert_with(|| Violation::new("panic", message));
+    }
+    if let Some(violation) = run.violation.clone() {
+        run.world.note(|| format!("VIOLATION of {violation}"));
+    }
+    Outcome {
+        violation: run.violation,
+        faults: run.world.faults().happened().to_vec(),
+        orders: run.orders_first,
+        events: run.events,
+        took: Instant(run.world.now()),
+        trace: run.world.trace().take(),
+    }
+}
+
+/// A run under way.
+pub(super) struct Run<P: Protocol> {
+    pub(super) world: World,
+    pub(super) protocol: P,
+    pub(super) nodes: Vec<Option<P::Node>>,
+    pub(super) liars: PeerSet,
+    pub(super) recovery: Draws,
+    pub(super) lies: Draws,
+    /// Until when a process does not run.
+    pub(super) stopped: Vec<u64>,
+    /// Whose life each node has been told to admit, and which it was last told to fence.
+    pub(super) known: Vec<Vec<Incarnation>>,
+    pub(super) shut: Vec<Vec<Incarnation>>,
+    orders: Vec<u32>,
+    orders_first: u32,
+    work: Vec<Draws>,
+    /// How often a node's loop goes round, in nanoseconds.
+    pace: Vec<u64>,
+    idle: Vec<u32>,
+    events: u64,
+    /// When and at which event faults ended.
+    pub(super) calm: Option<(u64, u64)>,
+    mended: bool,
+    violation: Option<Violation>,
+}
+
+impl<P: Protocol> Run<P> {
+    fn new(plan: &Plan) -> Self {
+        let seed = plan.seed;
+        let mut setup = Draws::new(seed, Purpose::Setup);
+        let protocol = P::draw(&mut setup);
+        let faults = Faults::swarm(seed, plan.keep.clone());
+        let world = World::timed(protocol.layout().clone(), seed, faults, plan.trace.clone());
+        let peers = usize::from(protocol.layout().peers());
+        let orders_first = u32::try_from(setup.between(2, 30)).unwrap_or(2).min(plan.orders_max);
+        let pace = (0..peers).map(|_| setup.between(1_000, 12_000)).collect();
+        let mut run = Self {
+            liars: protocol.liars(),
+            nodes: vec![None; peers],
+            recovery: Draws::new(seed, Purpose::Recovery),
+            lies: Draws::new(seed, Purpose::Lies),
+            stopped: vec![0; peers],
+            known: vec![vec![Incarnation(0); peers]; peers],
+            shut: vec![vec![Incarnation(0); peers]; peers],
+            orders: vec![orders_first; peers],
+            orders_first,
+            work: (0..peers as u64)
+                .map(|n| Draws::numbered(seed, Purpose::Work, n << 32))
+                .collect(),
+            pace,
+            idle: vec![0; peers],
+            events: 0,
+            calm: None,
+            mended: false,
+            violation: None,
+            world,
+            protocol,
+        };
+        for peer in run.world.peers() {
+            let after = setup.below(20_000);
+            run.world.schedule(after, Due::Timer(Timer::Birth { peer }));
+        }
+        run.world.schedule(setup.between(500_000, 60_000_000), Due::Timer(Timer::Calm));
+        run
+    }
+
+    fn go(&mut self) {
+        while self.violation.is_none() && !self.is_finished() {
+            self.events += 1;
+            match self.world.advance() {
+                Some(Some(timer)) => self.on(timer),
+                Some(None) => {}
+                None => break,
+            }
+            for (poster, target) in self.world.take_losses() {
+                self.handle_loss(poster, target);
+            }
+            if self.calm.is_none() && self.events > STORM_EVENTS_MAX {
+                self.be_calm();
+            }
+        }
+    }
+
+    fn on(&mut self, timer: Timer) {
+        match timer {
+            Timer::Step { peer, life } => self.step(peer, life),
+            Timer::Kill { peer, life } => self.end_life(peer, life),
+            Timer::Fence { by, peer, life } => self.fence(by, peer, life),
+            Timer::Birth { peer } => self.bear(peer),
+            Timer::Join { one, other } => self.join(one, other),
+            Timer::Lie { peer, life } => self.lie(peer, life),
+            Timer::Calm => self.be_calm(),
+            Timer::LastOrders => self.give_last_orders(),
+        }
+    }
+
+    /// Whether the goal was reached in time, or was not.
+    fn is_finished(&mut self) -> bool {
+        let Some((since, first_event)) = self.calm else {
+            return false;
+        };
+        if !self.events.is_multiple_of(16) {
+            return false;
+        }
+        let goal = self.reached();
+        let (took, events) = (self.world.now() - since, self.events - first_event);
+        if let Err(missing) = &goal
+            && (took > CALM_NS_MAX || events > CALM_EVENTS_MAX)
+        {
+            self.violation = Some(missing.clone());
+        }
+        goal.is_ok()
+    }
+
+    fn reached(&self) -> Result<(), Violation> {
+        let fail = |what: String| Err(Violation::new("liveness", what));
+        if !self.mended {
+            return fail("faults were not mended".into());
+        }
+        for peer in self.world.peers().filter(|&peer| !self.liars.contains(peer)) {
+            if self.nodes[peer.index()].is_none() {
+                return fail(format!("{peer} does not live again"));
+            }
+            if self.orders[peer.index()] > 0 {
+                return fail(format!("{peer} has orders it does not carry out"));
+            }
+        }
+        self.all_joined()?;
+        self.protocol.goal(&self.nodes)?;
+        if self.world.is_quiet() { Ok(()) } else { fail("work is under way without end".into()) }
+    }
+
+    /// Faults end; what they did is mended.
+    fn be_calm(&mut self) {
+        if self.calm.is_some() {
+            return;
+        }
+        self.calm = Some((self.world.now(), self.events));
+        self.world.faults().end();
+        self.world.note(|| "faults are over".into());
+        self.world.heal_all();
+        self.mend();
+        self.world.schedule(MENDING_NS, Due::Timer(Timer::LastOrders));
+        self.judge(Peer(0), What::Calm);
+    }
+
+    fn give_last_orders(&mut self) {
+        self.mended = true;
+        for peer in self.world.peers().filter(|&peer| !self.liars.contains(peer)) {
+            self.orders[peer.index()] += LAST_ORDERS;
+        }
+    }
+
+    /// One round of the loop of `peer`, if that life of it still runs.
+    fn step(&mut self, peer: Peer, life: Incarnation) {
+        if self.world.life(peer) != life || !self.world.is_alive(peer) {
+            return;
+        }
+        let stopped = self.stopped[peer.index()];
+        if stopped > self.world.now() {
+            // Who has stopped for ever is ended by the supervisor.
+            if stopped != u64::MAX {
+                let after = stopped - self.world.now();
+                self.world.schedule(after, Due::Timer(Timer::Step { peer, life }));
+            }
+            return;
+        }
+        self.strike(peer, life);
+        let before = self.world.memory(peer).fuse.used();
+        self.act(peer, |protocol, node, seat| protocol.step(node, seat));
+        let idle = &mut self.idle[peer.index()];
+        *idle = if self.world.memory(peer).fuse.used() == before { *idle + 1 } else { 0 };
+        let after = self.pace[peer.index()] << (*idle / 4).min(6);
+        self.world.schedule(after, Due::Timer(Timer::Step { peer, life }));
+    }
+
+    /// What may happen to a process between two rounds of its loop.
+    fn strike(&mut self, peer: Peer, life: Incarnation) {
+        let now = self.world.now();
+        if let Some(strike) = self.world.faults().strikes(Fault::Crash) {
+            let left = strike.amount(0, 30);
+            self.world.note(|| {
+                format!("fault {}: {peer}.{life} ends in {left} operations", strike.number)
+            });
+            self.world.memory(peer).fuse.set(u32::try_from(left).ok());
+        }
+        if let Some(strike) = self.world.faults().strikes(Fault::Stall) {
+            let span = strike.amount(1_000_000, 200_000_000);
+            self.world.note(|| {
+                format!("fault {}: {peer}.{life} stalls for {} us", strike.number, span / 1_000)
+            });
+            self.stopped[peer.index()] = now + span;
+        }
+        if let Some(strike) = self.world.faults().strikes(Fault::Hang) {
+            self.world.note(|| format!("fault {}: {peer}.{life} hangs", strike.number));
+            self.stopped[peer.index()] = u64::MAX;
+            let noticed = strike.amount(500_000, 40_000_000);
+            self.world.schedule(noticed, Due::Timer(Timer::Kill { peer, life }));
+        }
+        if let Some(strike) = self.world.faults().strikes(Fault::ClockJump) {
+            let by = strike.amount(1_000, 2_000_000_000);
+            self.world.note(|| {
+                format!("fault {}: {peer}'s clock jumps by {} us", strike.number, by / 1_000)
+            });
+            self.world.jump(peer, by);
+        }
+        if let Some(strike) = self.world.faults().strikes(Fault::Cut) {
+            let others = u64::from(self.protocol.layout().peers()) - 1;
+            let step = strike.amount(1, others.max(1));
+            let to = Peer(((u64::from(peer.0) + step) % (others + 1)) as u16);
+            let (span, both) = (strike.other_amount(10_000, 60_000_000), strike.amount(0, 1) == 1);
+            self.world.note(|| {
+                let ways = if both { "and back" } else { "one way" };
+                format!("fault {}: {peer} to {to} is cut, {ways}", strike.number)
+            });
+            self.world.cut(peer, to, span);
+            if both {
+                self.world.cut(to, peer, span);
+            }
+        }
+        if let Some(strike) = self.world.faults().strikes(Fault::Suspicion) {
+            self.world.note(|| format!("fault {}: {peer}.{life} is suspected", strike.number));
+            self.suspect(peer);
+        }
+    }
+
+    /// Lets the node of `peer` act, and judges what it records.
+    pub(super) fn act(
+        &mut self,
+        peer: Peer,
+        action: impl FnOnce(&P, &mut P::Node, &mut Seat<'_, P::Event>),
+    ) {
+        let Some(mut node) = self.nodes[peer.index()].take() else {
+            return;
+        };
+        let mut seat = Self::seat(
+            &mut self.world,
+            &mut self.orders[peer.index()],
+            &mut self.work[peer.index()],
+            peer,
+        );
+        action(&self.protocol, &mut node, &mut seat);
+        let records = seat.records;
+        self.nodes[peer.index()] = Some(node);
+        self.judge_all(peer, records);
+    }
+
+    /// The node of a new life of `peer`.
+    pub(super) fn begin(&mut self, peer: Peer) {
+        let mut seat = Self::seat(
+            &mut self.world,
+            &mut self.orders[peer.index()],
+            &mut self.work[peer.index()],
+            peer,
+        );
+        let node = self.protocol.born(&mut seat);
+        let records = seat.records;
+        self.nodes[peer.index()] = Some(node);
+        self.idle[peer.index()] = 0;
+        self.judge_all(peer, records);
+        let life = self.world.life(peer);
+        let after = self.recovery.below(5_000);
+        self.world.schedule(after, Due::Timer(Timer::Step { peer, life }));
+    }
+
+    fn seat<'a>(
+        world: &'a mut World,
+        orders: &'a mut u32,
+        draws: &'a mut Draws,
+        peer: Peer,
+    ) -> Seat<'a, P::Event> {
+        let (now, life) = (Instant(world.clock(peer)), world.life(peer));
+        let fabric = SimFabric::new(world, peer);
+        Seat { fabric, now, life, orders, draws: Some(draws), records: Vec::new() }
+    }
+
+    fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {
+        for record in records {
+            self.judge(peer, What::Recorded(record));
+        }
+        if self.world.memory(peer).fuse.is_burnt() {
+            let life = self.world.life(peer);
+            self.end_life(peer, life);
+        }
+    }
+
+    pub(super) fn judge(&mut self, peer: Peer, what: What<P::Event>) {
+        let life = self.world.life(peer);
+        if let What::Recorded(event) = &what {
+            self.world.note(|| format!("{peer}.{life} {event:?}"));
+        }
+        let entry = Entry { at: Instant(self.world.now()), peer, life, what };
+        if let Err(violation) = self.protocol.judge(&entry) {
+            self.violation.get_or_insert(violation);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Which protocols can be simulated: one line each.
+
+use weft_core::mutant::Mutant;
+
+use super::mailbox::Mailboxes;
+use super::protocol::Protocol;
+use super::run::{Outcome, Plan, run};
+
+/// A protocol under the simulator, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// What `--protocol` calls it.
+    pub name: &'static str,
+    /// Runs one seed.
+    pub run: fn(&Plan) -> Outcome,
+    /// Its planted bugs.
+    pub mutants: &'static [&'static [Mutant]],
+}
+
+impl Subject {
+    const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
+        Self { name: P::NAME, run: run::<P>, mutants }
+    }
+
+    /// The protocol of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SUBJECTS.iter().find(|subject| subject.name == name)
+    }
+}
+
+/// All protocols that can be simulated.
+pub const SUBJECTS: &[Subject] = &[Subject::of::<Mailboxes>(&[])];

@@ -1,0 +1,200 @@
+//! Who lives, and who is told of it: the supervisors of a cluster, as far as nodes notice them.
+//!
+//! ```text
+//!   death ─▶ every node that knew that life fences it, each in its own time
+//!         └▶ birth, some time later ─▶ join, pair by pair: the old life is fenced if it was not,
+//!                                      the new one admitted, and it admits in turn
+//! ```
+//!
+//! A suspicion is a death that the suspect does not know of yet: some fence it while it goes on.
+//! A pair that the fabric lost between two living peers makes one of the two a suspect. Where a
+//! protocol decides for itself ([`Supervision::ByProtocol`]), only births are left.
+
+use weft_core::ids::{Incarnation, Peer};
+
+use super::protocol::{Membership, Protocol, Supervision, Violation, What};
+use super::run::Run;
+use super::world::{Due, Timer};
+
+impl<P: Protocol> Run<P> {
+    fn by_oracle(&self) -> bool {
+        self.protocol.supervision() == Supervision::ByOracle
+    }
+
+    /// Whether `peer` lives and is not stopped.
+    fn runs(&self, peer: Peer) -> bool {
+        self.world.is_alive(peer) && self.stopped[peer.index()] <= self.world.now()
+    }
+
+    pub(super) fn bear(&mut self, peer: Peer) {
+        let spent = self.calm.is_some() && self.liars.contains(peer);
+        if self.world.is_alive(peer) || spent {
+            return;
+        }
+        let life = self.world.bear(peer);
+        self.stopped[peer.index()] = 0;
+        self.known[peer.index()].fill(Incarnation(0));
+        self.shut[peer.index()].fill(Incarnation(0));
+        self.judge(peer, What::Born);
+        if self.liars.contains(peer) {
+            self.world.schedule(1_000, Due::Timer(Timer::Lie { peer, life }));
+        } else {
+            self.begin(peer);
+        }
+        if !self.by_oracle() {
+            return;
+        }
+        for other in self.world.peers().filter(|&other| other != peer) {
+            let after = self.recovery.below(400_000);
+            self.world.schedule(after, Due::Timer(Timer::Join { one: peer, other }));
+        }
+    }
+
+    /// That life of `peer` ends, if it has not.
+    pub(super) fn end_life(&mut self, peer: Peer, life: Incarnation) {
+        if !self.world.is_alive(peer) || self.world.life(peer) != life {
+            return;
+        }
+        self.world.kill(peer);
+        self.nodes[peer.index()] = None;
+        self.judge(peer, What::Died);
+        self.announce_end(peer, life);
+        let after = self.recovery.between(20_000, 15_000_000);
+        self.world.schedule(after, Due::Timer(Timer::Birth { peer }));
+        for other in self.protocol.node_of(peer).iter().filter(|&other| other != peer) {
+            let life = self.world.life(other);
+            self.end_life(other, life);
+        }
+    }
+
+    /// Everybody who knows that life of `peer` will fence it.
+    fn announce_end(&mut self, peer: Peer, life: Incarnation) {
+        for by in self.world.peers().filter(|&by| by != peer) {
+            if self.known[by.index()][peer.index()] == life {
+                let after = self.recovery.between(1_000, 4_000_000);
+                self.world.schedule(after, Due::Timer(Timer::Fence { by, peer, life }));
+            }
+        }
+    }
+
+    /// `peer` is to go, whether it runs or not.
+    pub(super) fn suspect(&mut self, peer: Peer) {
+        let life = self.world.life(peer);
+        if self.by_oracle() {
+            self.announce_end(peer, life);
+        }
+        let after = self.recovery.between(1_000, 8_000_000);
+        self.world.schedule(after, Due::Timer(Timer::Kill { peer, life }));
+    }
+
+    /// The fabric lost a pair: one of the two has to begin anew.
+    pub(super) fn handle_loss(&mut self, poster: Peer, target: Peer) {
+        let alive = self.world.is_alive(poster) && self.world.is_alive(target);
+        if alive && poster == target {
+            // Nobody can shut itself out and in again.
+            return self.suspect(poster);
+        }
+        if !alive || !self.by_oracle() {
+            return;
+        }
+        let (knows, life) = (self.known[poster.index()][target.index()], self.world.life(target));
+        // A pair with a life that has ended is mended when the two join.
+        if knows == life {
+            let liar = [poster, target].into_iter().find(|&peer| self.liars.contains(peer));
+            let suspect = self.recovery.pick(&[poster, target]);
+            self.suspect(liar.unwrap_or(suspect));
+        }
+    }
+
+    pub(super) fn fence(&mut self, by: Peer, peer: Peer, life: Incarnation) {
+        if !self.world.is_alive(by) || self.known[by.index()][peer.index()] != life {
+            return;
+        }
+        if !self.runs(by) {
+            self.world.schedule(500_000, Due::Timer(Timer::Fence { by, peer, life }));
+            return;
+        }
+        self.tell(by, Membership::Ended(peer, life));
+    }
+
+    /// The node of `to`, or what stands for it, learns of `change`.
+    fn tell(&mut self, to: Peer, change: Membership) {
+        let (known, shut) = (&mut self.known[to.index()], &mut self.shut[to.index()]);
+        match change {
+            Membership::Ended(peer, life) => {
+                known[peer.index()] = Incarnation(0);
+                shut[peer.index()] = life;
+            }
+            Membership::Began(peer, life) => known[peer.index()] = life,
+        }
+        if self.liars.contains(to) {
+            // It lies over the fabric alone, and is let in and out like everybody.
+            let _ = match change {
+                Membership::Ended(peer, _) => self.world.fence(to, peer),
+                Membership::Began(peer, life) => self.world.admit(to, peer, life),
+            };
+        } else {
+            self.act(to, |protocol, node, seat| protocol.membership(node, seat, change));
+        }
+    }
+
+    /// The two take each other up, in their present lives.
+    pub(super) fn join(&mut self, one: Peer, other: Peer) {
+        if !self.world.is_alive(one) || !self.world.is_alive(other) {
+            return;
+        }
+        if !self.runs(one) || !self.runs(other) {
+            let after = self.recovery.between(100_000, 1_000_000);
+            self.world.schedule(after, Due::Timer(Timer::Join { one, other }));
+            return;
+        }
+        for (who, peer) in [(one, other), (other, one)] {
+            let life = self.world.life(peer);
+            if self.shut[who.index()][peer.index()] >= life {
+                // It was fenced and does not know yet; its next life joins.
+                return;
+            }
+            let knows = self.known[who.index()][peer.index()];
+            if knows != Incarnation(0) && knows != life {
+                self.tell(who, Membership::Ended(peer, knows));
+            }
+        }
+        for (who, peer) in [(one, other), (other, one)] {
+            let both = self.world.is_alive(one) && self.world.is_alive(other);
+            let life = self.world.life(peer);
+            if both && self.known[who.index()][peer.index()] != life {
+                self.tell(who, Membership::Began(peer, life));
+            }
+        }
+    }
+
+    /// Whether all who live have taken each other up.
+    pub(super) fn all_joined(&self) -> Result<(), Violation> {
+        let honest = || self.world.peers().filter(|&peer| !self.liars.contains(peer));
+        for one in honest().filter(|_| self.by_oracle()) {
+            for other in honest().filter(|&other| other != one) {
+                if self.known[one.index()][other.index()] != self.world.life(other) {
+                    let what = format!("{one} has not taken up {other}");
+                    return Err(Violation::new("liveness", what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Faults are over: who has stopped goes on or is ended, and liars are found out.
+    pub(super) fn mend(&mut self) {
+        let now = self.world.now();
+        for peer in self.world.peers() {
+            let life = self.world.life(peer);
+            let hangs = self.stopped[peer.index()] == u64::MAX;
+            if !hangs && self.stopped[peer.index()] > now {
+                self.stopped[peer.index()] = now;
+                self.world.schedule(1_000, Due::Timer(Timer::Step { peer, life }));
+            }
+            if self.liars.contains(peer) || hangs {
+                self.suspect(peer);
+            }
+        }
+    }
+}

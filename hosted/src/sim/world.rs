@@ -1,0 +1,211 @@
+//! The world as one value: every peer's memory and gates, all work in flight, time and faults.
+//!
+//! ```text
+//!   post ─▶ pair (from, to): Posted ─▶ Landing ─▶ Landed ─▶ completion ─▶ poll
+//!              │                                       in order; between pairs there is none
+//!              └─ pair lost ─▶ stale: may land late, until the target's gate is closed (F-9)
+//! ```
+//!
+//! Timed, the world orders what happens in virtual time and draws faults at every opportunity.
+//! Untimed, nothing happens by itself: an explorer [chooses](choices). Either way the rules of
+//! the fabric are the same code.
+
+mod choices;
+mod events;
+mod letters;
+mod lives;
+mod work;
+
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use weft_core::fabric::{Completion, Layout};
+use weft_core::ids::{Incarnation, Peer};
+
+use super::draws::{Draws, Purpose};
+use super::fault::Faults;
+use super::flight::{Flight, Pair};
+use super::memory::SimMemory;
+use super::trace::Trace;
+
+pub use choices::Choice;
+pub(super) use events::{Due, Timer};
+pub(super) use letters::Letter;
+
+use events::Timing;
+
+/// Works that a peer may have open, unpolled completions included (F-7).
+const ROOM: usize = 64;
+
+/// What the world keeps for one peer.
+#[derive(Clone, Debug)]
+struct Place {
+    memory: SimMemory,
+    alive: bool,
+    life: Incarnation,
+    /// When it died, for those who have not noticed.
+    died_at: u64,
+    /// By peer: the life that may change bytes here.
+    admitted: Vec<Incarnation>,
+    /// By peer: the earliest life that may be admitted.
+    earliest: Vec<Incarnation>,
+    /// By peer: the life that posts go to; 0 when there is none.
+    open: Vec<Incarnation>,
+    done: VecDeque<Completion>,
+    inbox: VecDeque<(Peer, Vec<u8>)>,
+    /// How far its clock is ahead.
+    ahead: u64,
+}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.memory.hash(state);
+        (self.alive, self.life, &self.admitted, &self.earliest, &self.open).hash(state);
+        for done in &self.done {
+            (done.id, done.peer, done.outcome).hash(state);
+        }
+        self.inbox.hash(state);
+    }
+}
+
+/// A fabric of simulated peers.
+#[derive(Clone, Debug)]
+pub struct World {
+    layout: Arc<Layout>,
+    now: u64,
+    places: Vec<Place>,
+    /// By poster, then by target.
+    pairs: Vec<Pair>,
+    stale: Vec<Flight>,
+    letters: Vec<Letter>,
+    timing: Option<Timing>,
+    faults: Faults,
+    /// Pairs that the fabric lost since they were last asked for: poster and target.
+    losses: Vec<(Peer, Peer)>,
+    flights: u64,
+    trace: Trace,
+}
+
+impl Hash for World {
+    /// Everything that decides what may happen next in an untimed world.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.places.hash(state);
+        self.pairs.hash(state);
+        self.stale.hash(state);
+        self.letters.hash(state);
+    }
+}
+
+impl World {
+    /// A world in virtual time over `layout`, all of whose peers are yet to be born.
+    #[must_use]
+    pub fn timed(layout: Layout, seed: u64, faults: Faults, trace: Trace) -> Self {
+        let mut setup = Draws::numbered(seed, Purpose::Schedule, 32);
+        let timing = Timing::new(Draws::new(seed, Purpose::Schedule), setup.between(4, 24));
+        let races = |peer| Some(Draws::numbered(seed, Purpose::Races, peer << 32));
+        Self::new(layout, Some(timing), races, faults, trace)
+    }
+
+    /// A world in which nothing happens that is not chosen.
+    #[must_use]
+    pub fn untimed(layout: Layout) -> Self {
+        Self::new(layout, None, |_| None, Faults::none(), Trace::off())
+    }
+
+    fn new(
+        layout: Layout,
+        timing: Option<Timing>,
+        races: impl Fn(u64) -> Option<Draws>,
+        faults: Faults,
+        trace: Trace,
+    ) -> Self {
+        let peers = usize::from(layout.peers());
+        let layout = Arc::new(layout);
+        let place = |peer| Place {
+            memory: SimMemory::new(&layout, races(peer)),
+            alive: false,
+            life: Incarnation(0),
+            died_at: 0,
+            admitted: vec![Incarnation(0); peers],
+            earliest: vec![Incarnation(1); peers],
+            open: vec![Incarnation(0); peers],
+            done: VecDeque::new(),
+            inbox: VecDeque::new(),
+            ahead: 0,
+        };
+        Self {
+            now: 0,
+            places: (0..peers as u64).map(place).collect(),
+            pairs: vec![Pair::default(); peers * peers],
+            stale: Vec::new(),
+            letters: Vec::new(),
+            timing,
+            faults,
+            losses: Vec::new(),
+            flights: 0,
+            trace,
+            layout,
+        }
+    }
+
+    /// The regions of every peer.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Virtual time in nanoseconds, as nobody's clock shows it.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// What `peer`'s own clock shows.
+    pub(super) fn clock(&self, peer: Peer) -> u64 {
+        self.now + self.places[peer.index()].ahead
+    }
+
+    /// The faults of this run.
+    pub const fn faults(&mut self) -> &mut Faults {
+        &mut self.faults
+    }
+
+    pub(super) const fn trace(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+
+    /// A line of the trace, if there is one.
+    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
+        self.trace.note(self.now, line);
+    }
+
+    /// The regions of `peer`.
+    pub(super) fn memory(&self, peer: Peer) -> &SimMemory {
+        &self.places[peer.index()].memory
+    }
+
+    /// All peers.
+    pub(super) fn peers(&self) -> impl Iterator<Item = Peer> + use<> {
+        (0..self.layout.peers()).map(Peer)
+    }
+
+    /// `peer`'s clock jumps.
+    pub(super) fn jump(&mut self, peer: Peer, by: u64) {
+        self.places[peer.index()].ahead += by;
+    }
+
+    /// The pairs that were lost, poster and target, since this was last called.
+    pub(super) fn take_losses(&mut self) -> Vec<(Peer, Peer)> {
+        std::mem::take(&mut self.losses)
+    }
+
+    fn pair(&mut self, from: Peer, to: Peer) -> &mut Pair {
+        let peers = self.places.len();
+        &mut self.pairs[from.index() * peers + to.index()]
+    }
+
+    fn pair_ref(&self, from: Peer, to: Peer) -> &Pair {
+        &self.pairs[from.index() * self.places.len() + to.index()]
+    }
+}

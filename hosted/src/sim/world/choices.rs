@@ -1,0 +1,101 @@
+//! What may happen next in an untimed world.
+
+use weft_core::fabric::Failure;
+use weft_core::ids::Peer;
+
+use super::World;
+use super::work::Gate;
+use crate::sim::flight::{Loss, Stage};
+
+/// Something that the fabric may do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// The first work of the pair that has not landed lands, or the rest of it.
+    Land(Peer, Peer),
+    /// Some bytes of it arrive.
+    Tear(Peer, Peer),
+    /// The first work of the pair completes.
+    Complete(Peer, Peer),
+    /// The first stale work, counted from the oldest, lands or bounces.
+    LandLate(usize),
+    /// The pair is lost.
+    Lose(Peer, Peer),
+    /// A message arrives.
+    Deliver(usize),
+    /// A message is lost.
+    Drop(usize),
+    /// A message comes twice.
+    Repeat(usize),
+}
+
+impl World {
+    /// Everything that may happen without a fault, in a fixed order.
+    #[must_use]
+    pub fn choices(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for from in self.peers() {
+            for to in self.peers() {
+                let pair = self.pair_ref(from, to);
+                if pair.landing().is_some_and(|flight| self.gate(flight) != Gate::Waiting) {
+                    choices.push(Choice::Land(from, to));
+                }
+                if pair.completing().is_some() {
+                    choices.push(Choice::Complete(from, to));
+                }
+            }
+        }
+        choices.extend((0..self.stale.len()).map(Choice::LandLate));
+        choices.extend((0..self.letters.len()).map(Choice::Deliver));
+        choices
+    }
+
+    /// Everything that may go wrong with what is under way.
+    #[must_use]
+    pub fn fault_choices(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for from in self.peers() {
+            for to in self.peers() {
+                let pair = self.pair_ref(from, to);
+                let torn = |stage| stage == Stage::Posted;
+                if pair.landing().is_some_and(|f| torn(f.stage) && f.load.len() > 1) {
+                    choices.push(Choice::Tear(from, to));
+                }
+                if from != to && !pair.flights.is_empty() {
+                    choices.push(Choice::Lose(from, to));
+                }
+            }
+        }
+        let letters = 0..self.letters.len();
+        choices.extend(letters.flat_map(|at| [Choice::Drop(at), Choice::Repeat(at)]));
+        choices
+    }
+
+    /// Does it.
+    pub fn choose(&mut self, choice: Choice) {
+        match choice {
+            Choice::Land(from, to) => self.land(from, to),
+            Choice::Tear(from, to) => self.tear(from, to),
+            Choice::Complete(from, to) => self.complete(from, to),
+            Choice::LandLate(index) => {
+                let number = self.stale[index].number;
+                self.land_late(number);
+            }
+            Choice::Lose(from, to) => self.lose(from, to, Loss::Untold(Failure::DeadlinePassed)),
+            Choice::Deliver(index) => self.deliver_at(index),
+            Choice::Drop(index) => self.drop_at(index),
+            Choice::Repeat(index) => self.repeat_at(index),
+        }
+    }
+
+    fn tear(&mut self, from: Peer, to: Peer) {
+        let Some(flight) = self.pair_ref(from, to).landing().cloned() else {
+            return;
+        };
+        if self.gate(&flight) == Gate::Open {
+            self.begin_pieces(&flight);
+            let half = flight.load.len() / 2;
+            self.memory(to).arrive(flight.number, Some(half));
+            self.memory(to).depart(flight.number, half);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Who lives, who lets whom in, and what is cut.
+
+use weft_core::fabric::{Failure, FenceError};
+use weft_core::ids::{Incarnation, Peer};
+
+use super::{Due, World};
+use crate::sim::flight::Loss;
+
+/// For how long the memory of a dead peer may still be reached, at most.
+const AFTERLIFE_NS: u64 = 200_000;
+
+impl World {
+    /// Whether `peer` lives.
+    #[must_use]
+    pub fn is_alive(&self, peer: Peer) -> bool {
+        self.places[peer.index()].alive
+    }
+
+    /// The present or last life of `peer`; 0 before the first.
+    #[must_use]
+    pub fn life(&self, peer: Peer) -> Incarnation {
+        self.places[peer.index()].life
+    }
+
+    /// Whether work of `from` can be posted to `to`.
+    #[must_use]
+    pub fn is_open(&self, from: Peer, to: Peer) -> bool {
+        self.places[from.index()].open[to.index()] != Incarnation(0)
+    }
+
+    /// A new life of `peer` begins, over the memory of the last one.
+    pub(in crate::sim) fn bear(&mut self, peer: Peer) -> Incarnation {
+        self.kill(peer);
+        let place = &mut self.places[peer.index()];
+        let life = place.life.next();
+        place.alive = true;
+        place.life = life;
+        place.earliest.fill(Incarnation(1));
+        for table in [&mut place.admitted, &mut place.open] {
+            table.fill(Incarnation(0));
+            table[peer.index()] = life;
+        }
+        place.memory.fuse.set(None);
+        place.memory.clear_races();
+        self.note(|| format!("{peer}.{life} is born"));
+        life
+    }
+
+    /// The life of `peer` ends. What it posted may still take effect.
+    pub(in crate::sim) fn kill(&mut self, peer: Peer) {
+        if !self.is_alive(peer) {
+            return;
+        }
+        let afterlife = if self.timing.is_some() { self.span(0, AFTERLIFE_NS) } else { 0 };
+        let now = self.now;
+        let place = &mut self.places[peer.index()];
+        place.alive = false;
+        place.died_at = now + afterlife;
+        place.done.clear();
+        place.inbox.clear();
+        place.memory.fuse.set(None);
+        let life = place.life;
+        self.note(|| format!("{peer}.{life} dies"));
+        for to in self.peers() {
+            for flight in std::mem::take(&mut self.pair(peer, to).flights) {
+                if !flight.is_landed() {
+                    self.linger(flight);
+                }
+            }
+        }
+    }
+
+    /// `me` shuts `peer` out.
+    pub(in crate::sim) fn fence(&mut self, me: Peer, peer: Peer) -> Result<(), FenceError> {
+        if peer == me || peer.index() >= self.places.len() {
+            return Err(FenceError::UnknownPeer);
+        }
+        let place = &mut self.places[me.index()];
+        if !place.memory.fuse.acts() {
+            return Ok(());
+        }
+        let admitted = std::mem::take(&mut place.admitted[peer.index()]);
+        if admitted != Incarnation(0) {
+            place.earliest[peer.index()] = admitted.next();
+        }
+        let was_open = place.open[peer.index()] != Incarnation(0);
+        place.memory.drop_arrivals(peer);
+        self.note(|| format!("{me} fences {peer}.{admitted}"));
+        if was_open {
+            let losses = self.losses.len();
+            self.lose(me, peer, Loss::Told(Failure::Gone));
+            // It was no accident.
+            self.losses.truncate(losses);
+        }
+        Ok(())
+    }
+
+    /// `me` lets `peer` in, in its life `life`.
+    pub(in crate::sim) fn admit(
+        &mut self,
+        me: Peer,
+        peer: Peer,
+        life: Incarnation,
+    ) -> Result<(), FenceError> {
+        if peer == me || peer.index() >= self.places.len() {
+            return Err(FenceError::UnknownPeer);
+        }
+        let place = &mut self.places[me.index()];
+        if life < place.earliest[peer.index()] {
+            return Err(FenceError::NotReady);
+        }
+        if !place.memory.fuse.acts() {
+            return Ok(());
+        }
+        place.earliest[peer.index()] = life;
+        place.admitted[peer.index()] = life;
+        place.open[peer.index()] = life;
+        self.note(|| format!("{me} admits {peer}.{life}"));
+        // Work that came before its admission is not lost for that.
+        self.plan_landing(peer, me);
+        Ok(())
+    }
+
+    /// Nothing that `from` posts reaches `to` for `span` nanoseconds.
+    pub(in crate::sim) fn cut(&mut self, from: Peer, to: Peer, span: u64) {
+        self.pair(from, to).cut = true;
+        self.schedule(span, Due::Heal { from, to });
+    }
+
+    pub(in crate::sim) fn heal(&mut self, from: Peer, to: Peer) {
+        if !std::mem::take(&mut self.pair(from, to).cut) {
+            return;
+        }
+        self.note(|| format!("{to} hears {from} again"));
+        self.plan_landing(from, to);
+        self.plan_completion(to, from);
+    }
+
+    /// Nothing is cut any more.
+    pub(in crate::sim) fn heal_all(&mut self) {
+        for from in self.peers() {
+            for to in self.peers() {
+                self.heal(from, to);
+            }
+        }
+    }
+
+    /// Whether nothing is under way between living peers.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.letters.is_empty() && self.pairs.iter().all(|pair| pair.flights.is_empty())
+    }
+}
