@@ -6,7 +6,7 @@
 //! Floors, from the ground up; imports only point down:
 //!
 //! ```text
-//! ids time fmt checksum mutant
+//! ids time fmt checksum mutant sync
 //!                         words everyone uses, and guards that tests may leave out
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
@@ -40,6 +40,7 @@ pub mod ids;
 pub mod lane;
 pub mod mailbox;
 pub mod mutant;
+pub mod sync;
 pub mod time;
 pub mod wheel;
 pub mod wire;

@@ -22,6 +22,8 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
+//! Timers are measured in [`wheel`].
+//!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since
 //! no noise can move them.
@@ -41,6 +43,7 @@ mod run;
 mod seat;
 mod table;
 mod verdict;
+pub mod wheel;
 mod writer;
 
 pub use cell::Cell;

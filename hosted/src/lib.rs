@@ -6,9 +6,13 @@
 //!
 //! Everything that can block takes a timeout, and every failure of the operating system arrives
 //! as a typed error with its errno as source. Unsafe code is confined to mapped memory and the
-//! checksum instruction in `shm`, to fork and inherited descriptors in `process`, and to one
-//! socket option in `packet`.
+//! checksum instruction in `shm`, to fork and inherited descriptors in `process`, to one socket
+//! option in `packet`, and to the program's allocator in `allocations`.
+//!
+//! Features: `rivals` (default) brings the timers that `weft bench wheel` compares with; a library
+//! user does without it by `default-features = false`.
 
+mod allocations;
 pub mod bench;
 pub mod bootstrap;
 pub mod cli;
@@ -27,6 +31,8 @@ pub mod runtime_dir;
 pub mod shm;
 pub mod sim;
 pub mod task;
+
+pub use allocations::CountingAllocator;
 
 /// The protocol core, so that a program needs one dependency.
 pub use weft_core as core;

@@ -19,7 +19,6 @@
 //! mistakes and against processes of other users; a process of the same user that means harm
 //! can reach any of this through ptrace or /proc anyway.
 
-mod arm;
 mod bell;
 mod checksum;
 mod error;

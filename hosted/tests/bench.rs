@@ -92,3 +92,30 @@ fn cells_that_do_not_exist_are_a_usage_error() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(last_line(&output.stderr)["error"]["code"], "usage");
 }
+
+#[test]
+fn every_keeper_of_timers_is_timed_and_ours_allocates_nothing() {
+    let output = weft(&["bench", "wheel", "--json", "--timers", "100", "--turns", "1"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let keepers = if report["with_rivals"] == true { 4 } else { 2 };
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4 * keepers);
+    for row in rows {
+        assert!(row["p50_ns"].as_f64().is_some_and(|value| value > 0.0), "{row}");
+        let is_ours = row["keeper"] == "weft";
+        assert!(!is_ours || row["allocations"] == 0.0, "{row}");
+    }
+    // A map of a hundred timers splits its nodes sooner or later.
+    let map_allocates = |row: &Value| {
+        row["keeper"] == "sorted_map" && row["allocations"].as_f64().is_some_and(|one| one > 0.0)
+    };
+    assert!(rows.iter().any(map_allocates), "allocations are not counted");
+}
+
+#[test]
+fn a_wheel_that_large_is_a_usage_error() {
+    let output = weft(&["bench", "wheel", "--json", "--timers", "1000001"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(last_line(&output.stderr)["error"]["code"], "usage");
+}

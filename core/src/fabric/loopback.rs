@@ -33,7 +33,7 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 use heapless::Deque;
 use spin::Mutex;

@@ -7,9 +7,15 @@
 //!
 //! Bytes lie in memory in the order of a little-endian word on every host.
 
-use core::sync::atomic::{AtomicU64, Ordering, fence};
-
 use super::Region;
+use crate::mutant::Mutant;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// The fences left out, one at a time, for the model checker to miss (`core/tests/loom`).
+pub const WEAKENED: &[Mutant] = &[UNRELEASED, UNACQUIRED];
+
+const UNRELEASED: Mutant = Mutant::new("words", "copied-in-without-release", "F-1");
+const UNACQUIRED: Mutant = Mutant::new("words", "copied-out-without-acquire", "F-1");
 
 /// An endpoint's own regions, word by word. Offsets are in bytes.
 ///
@@ -38,6 +44,24 @@ pub trait Memory {
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a>(pub &'a [AtomicU64]);
 
+/// What is copied in from here on is seen no earlier than what was copied in before.
+#[inline(always)]
+fn release() {
+    if !UNRELEASED.is_planted() {
+        // SYNC: words-publish. A write of words after this is found by the acquire below.
+        fence(Ordering::Release);
+    }
+}
+
+/// What is copied out from here on is at least as new as what was copied out before.
+#[inline(always)]
+fn acquire() {
+    if !UNACQUIRED.is_planted() {
+        // SYNC: words-publish. Follows the relaxed loads of words written after the release above.
+        fence(Ordering::Acquire);
+    }
+}
+
 impl<'a> Words<'a> {
     /// The sub-run of `len` bytes from `offset`, both multiples of 8.
     ///
@@ -63,7 +87,7 @@ impl<'a> Words<'a> {
     #[must_use]
     pub fn load(self, offset: usize) -> u64 {
         let value = self.word(offset).load(Ordering::Relaxed);
-        fence(Ordering::Acquire);
+        acquire();
         value
     }
 
@@ -90,7 +114,7 @@ impl<'a> Words<'a> {
             let bytes = word.load(Ordering::Relaxed).to_le_bytes();
             tail.copy_from_slice(&bytes[..tail.len()]);
         }
-        fence(Ordering::Acquire);
+        acquire();
     }
 
     fn copy_out_unaligned(self, offset: usize, into: &mut [u8]) {
@@ -105,14 +129,14 @@ impl<'a> Words<'a> {
             rest = later;
             at += count;
         }
-        fence(Ordering::Acquire);
+        acquire();
     }
 
     /// Copies `bytes` in, to byte `offset`. Neighbouring bytes of a half-covered word survive,
     /// even when somebody else writes them meanwhile.
     #[inline]
     pub fn copy_in(self, offset: usize, bytes: &[u8]) {
-        fence(Ordering::Release);
+        release();
         if !offset.is_multiple_of(8) || !bytes.len().is_multiple_of(8) {
             return self.copy_in_unaligned(offset, bytes);
         }

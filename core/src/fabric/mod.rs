@@ -30,13 +30,15 @@
 //! | F-13 | A successful completion says that the memory was reached, not that the peer's process runs. Liveness is what a peer *writes*, never what it lets be written. |
 //!
 //! `conformance` (a feature) is the suite that checks the contract on any fabric; [`loopback`]
-//! is the fabric of doc examples, fuzzing and bare-metal programs.
+//! is the fabric of doc examples, fuzzing and bare-metal programs; [`arm`] is for fabrics whose
+//! waiting endpoints sleep.
 
+pub mod arm;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod layout;
 pub mod loopback;
-mod memory;
+pub mod memory;
 mod work;
 
 pub use layout::{Access, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};

@@ -32,9 +32,17 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     ///
     /// # Errors
     /// [`TimeWentBack`]; nothing changed.
+    #[inline]
     pub fn advance(&mut self, now: Instant, budget: u32) -> Result<Progress, TimeWentBack> {
         self.refuse_going_back(now)?;
         self.now = now;
+        if now < self.quiet_until {
+            return Ok(Progress::CaughtUp);
+        }
+        Ok(self.catch_up(budget))
+    }
+
+    fn catch_up(&mut self, budget: u32) -> Progress {
         for _ in 0..budget {
             if self.timers.occupancy.has_work() {
                 self.work();
@@ -45,10 +53,14 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
             }
         }
         if self.timers.occupancy.has_work() || self.next_to_open().is_some() {
-            return Ok(Progress::Behind);
+            return Progress::Behind;
         }
         self.bring_up_cursor();
-        Ok(Progress::CaughtUp)
+        self.quiet_until = self.time_of(self.cursor.saturating_add(CURSOR_LAG_MAX));
+        if let Some(list) = self.timers.occupancy.earliest() {
+            self.quiet_until = self.quiet_until.min(self.time_of(list.begin(self.cursor)));
+        }
+        Progress::CaughtUp
     }
 
     /// The next timer that came due, in the order of (due, start order).
@@ -74,7 +86,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         } else {
             self.timers.occupancy.earliest()?.begin(self.cursor)
         };
-        Some(Instant(tick.saturating_mul(self.tick.0)))
+        Some(self.time_of(tick))
     }
 
     /// The earliest list, if its first tick has come.
@@ -149,6 +161,11 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
 
     fn has_come(&self, tick: u64) -> bool {
         tick.checked_mul(self.tick.0).is_some_and(|at| at <= self.now.0)
+    }
+
+    /// When `tick` comes, or the end of time if it never does.
+    const fn time_of(&self, tick: u64) -> Instant {
+        Instant(tick.saturating_mul(self.tick.0))
     }
 
     /// Nothing begins up to now, so the cursor may pass it all; what is started next is then

@@ -24,7 +24,8 @@
 //! **Work.** Start, stop, renew, suspend, resume and poll touch a constant number of timers (W-1).
 //! An advance does at most `budget` steps (W-6); a step touches at most two timers. Between being
 //! started and reported, a timer costs at most one step for each level or overflow bit it comes
-//! down, one for each slot it was renewed from, and its share of the sort.
+//! down, one for each slot it was renewed from, and its share of the sort. An advance at which
+//! nothing can be due is a comparison, so a loop may call it at every turn.
 //!
 //! Links are `u32` where the specification has `u16`: a wheel of 10^6 timers is to be measured,
 //! and an entry of 40 bytes would only shrink by one word.
@@ -76,6 +77,8 @@ pub struct Wheel<const TIMERS: usize> {
     /// A tick that has come, and no list begins between it and what was last advanced to, except
     /// those that the budget did not reach.
     cursor: u64,
+    /// An advance to an earlier time has nothing to do.
+    quiet_until: Instant,
     /// How many starts, renewals and resumptions there have been.
     orders: u64,
     sort: Sort,
@@ -90,7 +93,15 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     #[must_use]
     pub const fn new(tick: Duration) -> Self {
         assert!(tick.0 > 0, "a tick takes time");
-        Self { tick, now: Instant(0), cursor: 0, orders: 0, sort: Sort::new(), timers: Slab::new() }
+        Self {
+            tick,
+            now: Instant(0),
+            cursor: 0,
+            quiet_until: Instant(0),
+            orders: 0,
+            sort: Sort::new(),
+            timers: Slab::new(),
+        }
     }
 
     /// Starts the timer `key`, due at `deadline`, or at `now` if that is later.
@@ -308,6 +319,8 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         let list = if due > self.cursor { List::of(due, self.cursor) } else { List::DRAIN };
         self.timers.entry_mut(index).state = State::Filed;
         self.timers.push_back(list, index);
+        // It may be the earliest now; the next advance finds out.
+        self.quiet_until = Instant(0);
     }
 
     /// The tick at which `due` is reported: no earlier than it.

@@ -1,11 +1,13 @@
 //! Why a benchmark has no result.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use weft_core::endpoint::{Event, PutError};
 use weft_core::ids::Peer;
 
+use super::wheel;
 use crate::explain::{Code, Explain};
 use crate::packet::PacketError;
 use crate::process::ProcessError;
@@ -24,6 +26,10 @@ pub enum BenchError {
     Packet(PacketError),
     /// Waiting failed.
     Bell(BellError),
+    /// A thread, or what it stands on, could not be made.
+    Thread(io::Error),
+    /// This keeper lost a timer, or let one expire too soon.
+    Timer(wheel::Keeper),
     /// A writer's process has ended in the middle of it.
     WriterLost {
         /// Which.
@@ -61,6 +67,8 @@ impl fmt::Display for BenchError {
             Self::Process(error) => write!(f, "writer's process: {error}"),
             Self::Packet(error) => write!(f, "socket between owner and writer: {error}"),
             Self::Bell(error) => write!(f, "waiting: {error}"),
+            Self::Thread(error) => write!(f, "thread of the benchmark: {error}"),
+            Self::Timer(keeper) => write!(f, "{keeper} lost a timer, or let it expire too soon"),
             Self::WriterLost { writer, words } => {
                 write!(f, "the process of writer {writer} ended in the middle of it: {words}")
             }
@@ -86,8 +94,10 @@ impl std::error::Error for BenchError {
             Self::Process(error) => Some(error),
             Self::Packet(error) => Some(error),
             Self::Bell(error) => Some(error),
+            Self::Thread(error) => Some(error),
             Self::Refused(error) => Some(error),
             Self::Plan(_)
+            | Self::Timer(_)
             | Self::WriterLost { .. }
             | Self::Stuck { .. }
             | Self::Ended(_)
@@ -103,12 +113,13 @@ impl Explain for BenchError {
             Self::Memory(_) => Code::Memory,
             Self::WriterLost { .. } => Code::ComponentLost,
             Self::Stuck { .. } => Code::Timeout,
-            Self::WrongMessage { .. } => Code::Verification,
+            Self::WrongMessage { .. } | Self::Timer(_) => Code::Verification,
             Self::OutOfStep(_) => Code::Protocol,
             Self::Plan(_)
             | Self::Process(_)
             | Self::Packet(_)
             | Self::Bell(_)
+            | Self::Thread(_)
             | Self::Refused(_)
             | Self::Ended(_) => Code::Internal,
         }
@@ -116,7 +127,7 @@ impl Explain for BenchError {
 
     fn cure(&self) -> String {
         match self {
-            Self::Memory(_) => "free memory; `weft doctor` shows the limits",
+            Self::Memory(_) | Self::Thread(_) => "free memory; `weft doctor` shows the limits",
             Self::Process(_) | Self::Packet(_) | Self::Bell(_) => {
                 "`weft doctor` shows which kernel feature is missing"
             }
@@ -124,6 +135,7 @@ impl Explain for BenchError {
                 "run it again, and leave its processes alone; WEFT_LOG=debug shows more"
             }
             Self::Plan(_)
+            | Self::Timer(_)
             | Self::Refused(_)
             | Self::Ended(_)
             | Self::WrongMessage { .. }

@@ -1,8 +1,11 @@
 //! What the host itself costs: its copying, and its stalls.
 
+use std::fs;
 use std::hint::black_box;
+use std::thread;
 
 use super::figure::Samples;
+use super::report::Host;
 use crate::clock::now_ns;
 
 /// Copies between two looks at the clock.
@@ -39,6 +42,26 @@ impl Stall {
     pub(super) fn lost(&self) -> f64 {
         self.lost_ns as f64 / self.watched_ns.max(1) as f64
     }
+}
+
+/// The machine as it was while `stall` was watched.
+pub(super) fn describe(stall: &Stall) -> Host {
+    Host {
+        processors: processors(),
+        load: load(),
+        longest_stall_us: stall.longest_ns as f64 / 1e3,
+        stalled_percent: stall.lost() * 100.0,
+    }
+}
+
+/// How many processes can run at the same time.
+pub(super) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Processes that wanted to run in the last minute.
+fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
 /// Copies messages of `len` bytes from and to memory as large as a half of the mailbox.

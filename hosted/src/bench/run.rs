@@ -1,7 +1,5 @@
 //! From cells to a report: rounds in which rivals take turns.
 
-use std::fs;
-use std::thread;
 use std::time::Duration;
 
 use super::cell::Cell;
@@ -11,7 +9,7 @@ use super::figure::Samples;
 use super::host::{self, Stall};
 use super::owner;
 use super::phase::Phase;
-use super::report::{Host, Report, Row, What};
+use super::report::{Report, Row, What};
 
 /// How often rivals take turns within a cell.
 const ROUNDS: u32 = 9;
@@ -32,20 +30,14 @@ pub struct Plan {
 /// # Errors
 /// [`BenchError`]; its processes are gone then.
 pub fn run(plan: &Plan, mut on_cell: impl FnMut(Cell)) -> Result<Report, BenchError> {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let processors = host::processors();
     let mut stall = Stall::default();
     let mut rows = Vec::new();
     for cell in &plan.cells {
         rows.extend(measure(*cell, plan.per_cell, processors, &mut stall)?);
         on_cell(*cell);
     }
-    let host = Host {
-        processors,
-        load: load(),
-        longest_stall_us: stall.longest_ns as f64 / 1e3,
-        stalled_percent: stall.lost() * 100.0,
-    };
-    Ok(Report::new(rows, host))
+    Ok(Report::new(rows, host::describe(&stall)))
 }
 
 fn measure(
@@ -122,9 +114,4 @@ impl Course {
         let figure = self.samples.figure()?;
         Some(Row::new(what, cell, figure, each.median()?, ratios.median()?))
     }
-}
-
-/// Processes that wanted to run in the last minute.
-fn load() -> Option<f64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }

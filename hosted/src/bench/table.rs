@@ -6,22 +6,12 @@
 use std::fmt;
 
 use super::report::{Report, Row, What};
-use super::verdict::Verdict;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         latencies(f, &self.rows)?;
         rates(f, &self.rows)?;
-        for verdict in &self.verdicts {
-            let Verdict { aim, reached, found } = verdict;
-            let reached = match reached {
-                Some(true) => "yes",
-                Some(false) => "NO",
-                None => "?",
-            };
-            writeln!(f, "{reached:4} {aim}: {found}")?;
-        }
-        Ok(())
+        self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))
     }
 }
 

@@ -1,7 +1,9 @@
-//! The aims of the mailbox, and whether this run reached them.
+//! What became of an aim; and the aims of the mailbox.
 //!
 //! Aims are for an idle machine of two processors. A run on a busy one is judged all the same,
 //! and says how busy it was.
+
+use std::fmt;
 
 use serde::Serialize;
 
@@ -25,6 +27,24 @@ pub struct Verdict {
     pub found: String,
 }
 
+impl Verdict {
+    pub(super) fn unmeasured(aim: String) -> Self {
+        Self { aim, reached: None, found: "not among the cells of this run".to_owned() }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { aim, reached, found } = self;
+        let reached = match reached {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "?",
+        };
+        write!(f, "{reached:4} {aim}: {found}")
+    }
+}
+
 pub(super) fn judge(rows: &[Row], host: &Host) -> Vec<Verdict> {
     vec![latency(rows), rate(rows, host), instructions(), noise(host)]
 }
@@ -36,7 +56,7 @@ fn find(rows: &[Row], what: What, writers: u16) -> Option<&Row> {
 fn latency(rows: &[Row]) -> Verdict {
     let aim = format!("8 bytes one way within {LATENCY_RATIO} x the bare exchange");
     let (exchange, latency) = (find(rows, What::Exchange, 1), find(rows, What::Latency, 1));
-    let Some((exchange, latency)) = exchange.zip(latency) else { return unmeasured(aim) };
+    let Some((exchange, latency)) = exchange.zip(latency) else { return Verdict::unmeasured(aim) };
     let ratio = latency.ratio_to_limit;
     let found = format!(
         "{ratio:.2} x: {:.0} ns where a bare line takes {:.0} ns",
@@ -47,7 +67,7 @@ fn latency(rows: &[Row]) -> Verdict {
 
 fn rate(rows: &[Row], host: &Host) -> Verdict {
     let aim = format!("{:.0} million messages a second from two writers", RATE / 1e6);
-    let Some(row) = find(rows, What::Rate, 2) else { return unmeasured(aim) };
+    let Some(row) = find(rows, What::Rate, 2) else { return Verdict::unmeasured(aim) };
     let mut found = format!("{:.1} million of 8 bytes", row.per_second / 1e6);
     if host.processors < 3 {
         found += &format!("; 3 processes take turns on {} processors", host.processors);
@@ -60,17 +80,13 @@ fn instructions() -> Verdict {
     Verdict { aim: "60 instructions a message, put and taken".to_owned(), reached: None, found }
 }
 
-fn noise(host: &Host) -> Verdict {
+pub(super) fn noise(host: &Host) -> Verdict {
     let found = format!(
         "others had {:.1} % of a processor, the longest stall was {:.0} us",
         host.stalled_percent, host.longest_stall_us
     );
     let quiet = host.stalled_percent < NOISY_PERCENT;
     Verdict { aim: "a host that is idle otherwise".to_owned(), reached: Some(quiet), found }
-}
-
-fn unmeasured(aim: String) -> Verdict {
-    Verdict { aim, reached: None, found: "not among the cells of this run".to_owned() }
 }
 
 #[cfg(test)]

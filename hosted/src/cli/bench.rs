@@ -1,5 +1,7 @@
 //! `weft bench`: measurements.
 
+mod wheel;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -24,6 +26,8 @@ enum Subject {
     Mailbox(Mailbox),
     /// Put and take messages within one process, to count instructions below valgrind.
     Count(Count),
+    /// Timers: start, stop, renew and pass time, beside what others wrote for it.
+    Wheel(wheel::Arguments),
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
     #[command(hide = true)]
     Writer,
@@ -65,6 +69,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     match &arguments.subject {
         Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
         Subject::Count(count) => run_count(count, output),
+        Subject::Wheel(arguments) => wheel::run(arguments, output),
         Subject::Writer => bench::run_writer().map_err(Failure::new),
     }
 }

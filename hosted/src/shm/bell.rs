@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicU32;
 
 use rustix::io::Errno;
 use rustix::thread::futex;
+use weft_core::fabric::arm::{ARMED, ArmWord, Duty};
 
-use super::arm::{ARMED, ArmWord, Duty};
 use super::pages::Pages;
 use super::{BellError, Segment, SegmentError};
 use crate::clock::Deadline;

@@ -6,7 +6,7 @@
 //!   wire
 //!   fabric
 //!   wheel
-//!   ids  time  fmt  checksum  mutant                              words, shared freely
+//!   ids  time  fmt  checksum  mutant  sync                        words, shared freely
 //! ```
 //!
 //! A machine that imported another could no longer be read, tested or explored alone.
@@ -17,7 +17,7 @@ use crate::tree::Tree;
 
 /// From the ground up. Only the modules of the first floor may import each other.
 const FLOORS: &[&[&str]] = &[
-    &["ids", "time", "fmt", "checksum", "mutant"],
+    &["ids", "time", "fmt", "checksum", "mutant", "sync"],
     &["wheel"],
     &["fabric"],
     &["wire"],

@@ -1,4 +1,5 @@
-//! The armed word of a bell: who must wake whom, without a system call in sight.
+//! The armed word of a bell: who must wake whom, without a system call in sight. For fabrics over
+//! memory that the waiter and its ringers share.
 //!
 //! ```text
 //!               arm (waiter)              start_ring (ringer)
@@ -19,16 +20,23 @@
 //! The word lies in shared memory, so a hostile peer can write anything: unknown values count as
 //! RINGING, and the most it gains is needless wake-ups and sleeps up to their timeout.
 
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::mutant::Mutant;
+use crate::sync::{AtomicU32, Ordering, fence};
+
+/// The fences left out, one at a time, for the model checker to miss (`core/tests/loom`).
+pub const WEAKENED: &[Mutant] = &[UNFENCED_WAITER, UNFENCED_RINGER];
+
+const UNFENCED_WAITER: Mutant = Mutant::new("bell", "armed-without-fence", "no lost wake-up");
+const UNFENCED_RINGER: Mutant = Mutant::new("bell", "rung-without-fence", "no lost wake-up");
 
 const IDLE: u32 = 0;
 /// The value on which the kernel lets a waiter sleep.
-pub(super) const ARMED: u32 = 1;
+pub const ARMED: u32 = 1;
 const RINGING: u32 = 2;
 
 /// What a ringer has to do after looking at the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Duty {
+pub enum Duty {
     /// Nobody sleeps or is about to.
     Nothing,
     /// Wake the sleeper, then [`ArmWord::finish_ring`].
@@ -37,28 +45,35 @@ pub(super) enum Duty {
 
 /// A view of the word. At any time there is one waiter, and any number of ringers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ArmWord<'w>(pub(super) &'w AtomicU32);
+pub struct ArmWord<'w>(pub &'w AtomicU32);
 
 impl ArmWord<'_> {
     /// Waiter: announces a sleep. Between this and the sleep it must look for work once more.
-    pub(super) fn arm(self) {
+    pub fn arm(self) {
         self.0.store(ARMED, Ordering::Relaxed);
         // SYNC: bell-arm. Waiter: store ARMED, fence, load work. Ringer: store work, fence, load
         // the word. One of two SeqCst fences is first, and the side of the other one sees what
         // was stored before it: the waiter finds the work or the ringer finds the waiter.
-        fence(Ordering::SeqCst);
+        if !UNFENCED_WAITER.is_planted() {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// Waiter: takes the announcement back, having slept or not.
-    pub(super) fn disarm(self) {
-        // May overwrite a RINGING: the waiter is awake, and that is all a ring is for.
-        self.0.store(IDLE, Ordering::Relaxed);
+    pub fn disarm(self) {
+        // May overwrite a RINGING: the waiter is awake, and that is all a ring is for. A swap, so
+        // that it reads what it overwrites: the model checker does not conclude from a ringer's
+        // exchanges that the changes of the word have one order. It is next to a system call.
+        self.0.swap(IDLE, Ordering::Relaxed);
     }
 
     /// Ringer, having stored work: whether somebody is to be woken for it.
-    pub(super) fn start_ring(self) -> Duty {
+    #[must_use]
+    pub fn start_ring(self) -> Duty {
         // SYNC: bell-arm. The counterpart of the fence in `arm`.
-        fence(Ordering::SeqCst);
+        if !UNFENCED_RINGER.is_planted() {
+            fence(Ordering::SeqCst);
+        }
         // A plain load first, so that the cache line stays shared while the waiter is busy.
         if self.0.load(Ordering::Relaxed) == IDLE {
             return Duty::Nothing;
@@ -73,7 +88,7 @@ impl ArmWord<'_> {
     }
 
     /// Ringer: a wake-up is due whatever the word says. Followed as [`Duty::Wake`] is.
-    pub(super) fn start_forced_ring(self) {
+    pub fn start_forced_ring(self) {
         // SYNC: bell-arm. As in `start_ring`, for a waiter that arms after the store below.
         fence(Ordering::SeqCst);
         self.0.store(RINGING, Ordering::Relaxed);
@@ -81,7 +96,7 @@ impl ArmWord<'_> {
 
     /// Ringer: the wake-up is done, and later ringers need not repeat it. Right even if it found
     /// nobody: a waiter on its way to sleep is turned back by IDLE as much as by RINGING.
-    pub(super) fn finish_ring(self) {
+    pub fn finish_ring(self) {
         match self.0.compare_exchange(RINGING, IDLE, Ordering::Relaxed, Ordering::Relaxed) {
             // On failure the waiter has disarmed, and perhaps armed again: the word is its own.
             Ok(_) | Err(_) => {}
@@ -93,6 +108,7 @@ impl ArmWord<'_> {
 mod tests {
     use super::*;
     use std::sync::Barrier;
+    use std::vec::Vec;
 
     fn word_after(steps: impl FnOnce(ArmWord<'_>)) -> u32 {
         let word = AtomicU32::new(IDLE);

@@ -1,0 +1,101 @@
+//! A message is copied in, then published by a word: the posting order of one peer (F-1).
+
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::thread;
+use weft_core::fabric::Words;
+use weft_core::sync::{AtomicU64, Ordering};
+
+use crate::alone;
+
+/// Byte offset of the word that publishes; the message lies before it.
+const WORD: usize = 16;
+const MESSAGE: [u8; 16] = *b"all of it or non";
+
+/// Memory of two words for a message and one that publishes it.
+struct Shared(Vec<AtomicU64>);
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self((0..3).map(|_| AtomicU64::new(0)).collect()))
+    }
+
+    fn words(&self) -> Words<'_> {
+        Words(&self.0)
+    }
+}
+
+/// Two writers and a reader are tried up to so many preemptions.
+pub(crate) const PREEMPTIONS: usize = 3;
+
+fn reads_all(shared: &Shared) {
+    let mut copy = [0; 16];
+    shared.words().copy_out(0, &mut copy);
+    assert_eq!(copy, MESSAGE, "published before it was there");
+}
+
+/// As `fetch_add` and `write` post: the bytes, then a remote atomic on the word.
+pub(crate) fn atomic_after_write() {
+    let shared = Shared::new();
+    let writing = Arc::clone(&shared);
+    let writer = thread::spawn(move || {
+        writing.words().copy_in(0, &MESSAGE);
+        writing.words().word(WORD).fetch_add(1, Ordering::AcqRel);
+    });
+    if shared.words().load(WORD) == 1 {
+        reads_all(&shared);
+    }
+    writer.join().unwrap();
+}
+
+/// As two writes post: the bytes, then the bytes that say so.
+pub(crate) fn write_after_write() {
+    let shared = Shared::new();
+    let writing = Arc::clone(&shared);
+    let writer = thread::spawn(move || {
+        writing.words().copy_in(0, &MESSAGE);
+        writing.words().copy_in(WORD, &1_u64.to_le_bytes());
+    });
+    let mut flag = [0; 8];
+    shared.words().copy_out(WORD, &mut flag);
+    if u64::from_le_bytes(flag) == 1 {
+        reads_all(&shared);
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn an_atomic_publishes_what_was_written_before() {
+    let _alone = alone();
+    loom::model(atomic_after_write);
+}
+
+#[test]
+fn a_write_publishes_what_was_written_before() {
+    let _alone = alone();
+    loom::model(write_after_write);
+}
+
+#[test]
+fn halves_of_a_word_by_two_writers_both_survive_and_are_both_published() {
+    let _alone = alone();
+    let mut bounded = Builder::new();
+    bounded.preemption_bound = Some(PREEMPTIONS);
+    bounded.check(|| {
+        let shared = Shared::new();
+        let writers = [0, 4].map(|offset| {
+            let writing = Arc::clone(&shared);
+            thread::spawn(move || {
+                writing.words().copy_in(offset, &[7; 4]);
+                writing.words().word(WORD).fetch_add(1, Ordering::AcqRel);
+            })
+        });
+        if shared.words().load(WORD) == 2 {
+            assert_eq!(shared.words().load(0), 0x0707_0707_0707_0707);
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert_eq!(shared.words().load(0), 0x0707_0707_0707_0707);
+    });
+}

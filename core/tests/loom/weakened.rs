@@ -1,0 +1,34 @@
+//! The same models with one fence left out: the checker must find what goes wrong.
+
+use std::panic::catch_unwind;
+
+use weft_core::fabric::{arm, memory};
+use weft_core::mutant::{Mutant, plant};
+
+use crate::alone;
+use crate::publication::write_after_write;
+use crate::wake_up::no_wake_up_is_lost;
+
+/// Those of `weakened` whose failure the model does not find.
+fn unnoticed(weakened: &'static [Mutant], model: fn()) -> Vec<&'static str> {
+    let survives = |mutant: &&Mutant| {
+        plant(Some(mutant));
+        let checked = catch_unwind(model);
+        plant(None);
+        checked.is_ok()
+    };
+    weakened.iter().filter(survives).map(|mutant| mutant.name).collect()
+}
+
+#[test]
+fn every_fence_of_the_words_is_needed() {
+    let _alone = alone();
+    let unnoticed = unnoticed(memory::WEAKENED, || loom::model(write_after_write));
+    assert_eq!(unnoticed, [""; 0]);
+}
+
+#[test]
+fn every_fence_of_the_armed_word_is_needed() {
+    let _alone = alone();
+    assert_eq!(unnoticed(arm::WEAKENED, || no_wake_up_is_lost(1)), [""; 0]);
+}
