@@ -21,7 +21,9 @@ mod put;
 mod report;
 mod sim;
 mod status;
+mod survey;
 mod task;
+mod top;
 mod up;
 
 use std::process::ExitCode;
@@ -55,6 +57,8 @@ enum Command {
     Node(node::Arguments),
     /// Show every node of a running cluster.
     Status(status::Arguments),
+    /// Show every node live, until q is pressed.
+    Top(top::Arguments),
     /// Put lines of standard input into a node's mailbox.
     Put(put::Arguments),
     /// Take messages from a node's mailbox to standard output.
@@ -98,6 +102,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Down(arguments) => down::run(&arguments, output),
         Command::Node(arguments) => node::run(&arguments),
         Command::Status(arguments) => status::run(&arguments, output),
+        Command::Top(arguments) => top::run(&arguments, output),
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),

@@ -19,8 +19,8 @@ pub use inbox::Inbox;
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::control::{
-    NodeStatus, Outcome, Payload, PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder,
-    Want,
+    Fault, NodeStatus, Outcome, Payload, PutOutcome, Refused, Reply, Request, TakenMessage,
+    TaskOrder, Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -156,7 +156,15 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn status(&mut self) -> Result<NodeStatus, ClientError> {
-        match self.ask(Want::Status, Duration::ZERO)? {
+        self.status_within(SLACK)
+    }
+
+    /// The node's status, if it tells within `timeout`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn status_within(&mut self, timeout: Duration) -> Result<NodeStatus, ClientError> {
+        match self.ask_until(Want::Status, Deadline::after(timeout))? {
             Outcome::Status(status) => Ok(*status),
             other => Err(self.out_of_place(&other)),
         }
@@ -240,6 +248,22 @@ impl Client {
         self.ask_for_done(Want::Kill)
     }
 
+    /// Kills the node: its supervisor's process and all below it, with SIGKILL.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn kill_node(&mut self) -> Result<(), ClientError> {
+        self.ask_for_done(Want::KillNode)
+    }
+
+    /// Has the node's component suffer from `fault`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn inject(&mut self, fault: Fault) -> Result<(), ClientError> {
+        self.ask_for_done(Want::Inject(fault))
+    }
+
     /// Ends the node, and waits until its supervisor has let go of the connection.
     ///
     /// # Errors
@@ -257,16 +281,19 @@ impl Client {
     }
 
     fn ask(&mut self, what: Want, timeout: Duration) -> Result<Outcome, ClientError> {
+        self.ask_until(what, Deadline::after(timeout.saturating_add(SLACK)))
+    }
+
+    fn ask_until(&mut self, what: Want, deadline: Deadline) -> Result<Outcome, ClientError> {
         let rank = self.rank;
         let unreachable = |source| ClientError::Unreachable { rank, source };
         self.requests += 1;
         let request = Request { id: self.requests, what };
-        match self.socket.send(&request, &[], SLACK) {
+        match self.socket.send(&request, &[], deadline.remaining()) {
             // It may have said why before it closed.
             Ok(()) | Err(PacketError::Closed) => {}
             Err(error) => return Err(unreachable(error)),
         }
-        let deadline = Deadline::after(timeout.saturating_add(SLACK));
         loop {
             let (reply, _) =
                 self.socket.recv::<Reply>(deadline.remaining()).map_err(unreachable)?;

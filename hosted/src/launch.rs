@@ -1,29 +1,39 @@
 //! A whole cluster on this machine: one supervisor process for each node.
 //!
 //! The processes die with the one that launched them, and a launched cluster that is dropped is
-//! ended. The cluster's name is taken from before the first process starts until after the last
-//! has ended.
+//! ended. A node that the cluster's manager orders to be reset is started again. The cluster's
+//! name is taken from before the first process starts until after the last has ended.
+
+mod keeper;
+mod word;
+
+pub(crate) use word::ToLauncher;
 
 use std::fmt;
 use std::os::fd::{AsFd, RawFd};
 use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
 use std::time::Duration;
-
-use rustix::process::Signal;
 
 use crate::client::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::cluster::Cluster;
 use crate::explain::{Code, Explain};
-use crate::process::{Pidfd, ProcessError, Spawn, Spawned};
+use crate::process::ProcessError;
 use crate::runtime_dir::{ClaimError, ClaimedDir, ClusterDir, RuntimeDir, RuntimeDirError};
+use keeper::{Event, Keeper, Start};
 
 /// Where a node finds the cluster's lock.
 const LOCK_FD: RawFd = 3;
+/// Where a node finds its launcher.
+const LAUNCH_FD: RawFd = 4;
 /// How often a cluster that comes together is asked whether a node has ended meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a node may take to end in order.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Events that wait for the keeper.
+const EVENTS: usize = 1024;
+/// Notices that wait for whoever launched the cluster; more are dropped.
+const NOTICES: usize = 1024;
 
 /// A cluster of processes below this one.
 #[derive(Debug)]
@@ -32,7 +42,30 @@ pub struct Launched {
     /// Given up last, by [`Self::stop`] or by drop.
     claimed: Option<ClaimedDir>,
     dir: ClusterDir,
-    nodes: Vec<Spawned>,
+    keeper: Option<thread::JoinHandle<()>>,
+    events: SyncSender<Event>,
+    notices: Receiver<Notice>,
+}
+
+/// What happens to a launched node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Its supervisor has ended.
+    Ended {
+        /// Which node.
+        rank: u16,
+        /// How.
+        status: ExitStatus,
+    },
+    /// It was started again.
+    Reset {
+        /// Which node.
+        rank: u16,
+        /// The first incarnation of the life that is over.
+        boot: u32,
+        /// The node that said so.
+        by: u16,
+    },
 }
 
 /// Why a cluster was not launched. Nothing of it is left.
@@ -45,6 +78,8 @@ pub enum LaunchError {
     Directory(RuntimeDirError),
     /// A node's process cannot be started.
     Process(ProcessError),
+    /// The thread that keeps the nodes has ended.
+    Keeper,
     /// A node ended before the cluster ran; what it said is above.
     Ended {
         /// Which node.
@@ -62,6 +97,7 @@ impl fmt::Display for LaunchError {
             Self::Claim(error) => error.fmt(f),
             Self::Directory(error) => error.fmt(f),
             Self::Process(error) => write!(f, "a node cannot be started: {error}"),
+            Self::Keeper => f.write_str("the thread that keeps the nodes has ended"),
             Self::Ended { rank, status } => write!(f, "node {rank} ended at its start: {status}"),
             Self::Client(error) => write!(f, "the nodes do not come together: {error}"),
         }
@@ -74,7 +110,7 @@ impl std::error::Error for LaunchError {
             Self::Claim(error) => Some(error),
             Self::Directory(error) => Some(error),
             Self::Process(error) => Some(error),
-            Self::Ended { .. } => None,
+            Self::Keeper | Self::Ended { .. } => None,
             Self::Client(error) => Some(error),
         }
     }
@@ -85,7 +121,7 @@ impl Explain for LaunchError {
         match self {
             Self::Claim(error) => error.code(),
             Self::Directory(error) => error.code(),
-            Self::Process(_) => Code::Internal,
+            Self::Process(_) | Self::Keeper => Code::Internal,
             Self::Ended { .. } => Code::ComponentLost,
             Self::Client(error) => error.code(),
         }
@@ -95,7 +131,9 @@ impl Explain for LaunchError {
         match self {
             Self::Claim(error) => error.cure(),
             Self::Directory(error) => error.cure(),
-            Self::Process(_) => "see what the machine lacks with `weft doctor`".to_owned(),
+            Self::Process(_) | Self::Keeper => {
+                "see what the machine lacks with `weft doctor`".to_owned()
+            }
             Self::Ended { .. } => "mend what the node said above".to_owned(),
             Self::Client(_) => "set WEFT_LOG=debug and try again".to_owned(),
         }
@@ -104,8 +142,7 @@ impl Explain for LaunchError {
 
 impl Launched {
     /// Takes the cluster's name and starts its nodes. They run when [`Self::await_running`]
-    /// says so. To be called from a thread that lives as long as the cluster shall: the nodes
-    /// end with it.
+    /// says so.
     ///
     /// # Errors
     /// [`LaunchError`].
@@ -114,27 +151,27 @@ impl Launched {
         let claimed = runtime_dir.claim(&cluster.name).map_err(LaunchError::Claim)?;
         claimed.publish(cluster).map_err(LaunchError::Directory)?;
         let dir = claimed.dir().clone();
-        let (cluster, claimed) = (cluster.clone(), Some(claimed));
-        let mut launched = Self { cluster, claimed, dir, nodes: Vec::new() };
-        for rank in launched.ranks() {
-            launched.start_node(rank)?;
-        }
-        Ok(launched)
-    }
-
-    fn start_node(&mut self, rank: u16) -> Result<(), LaunchError> {
-        let Some(claimed) = &self.claimed else { return Ok(()) };
         let lock = claimed.as_fd().try_clone_to_owned().map_err(ProcessError::Spawn);
-        let node = Spawn::own_program()
-            .arg("node")
-            .arg(self.dir.cluster_file())
-            .args(["--rank", &rank.to_string(), "--lock-fd", &LOCK_FD.to_string()])
-            .parent_death_signal(Signal::TERM)
-            .stdin(std::process::Stdio::null())
-            .inherit(LOCK_FD, lock.map_err(LaunchError::Process)?)
-            .start();
-        self.nodes.push(node.map_err(LaunchError::Process)?);
-        Ok(())
+        let start =
+            Start { cluster_file: dir.cluster_file(), lock: lock.map_err(LaunchError::Process)? };
+        let (events, heard) = sync_channel(EVENTS);
+        let (notice, notices) = sync_channel(NOTICES);
+        let (told, started) = sync_channel(1);
+        let (count, sender) = (cluster.nodes, events.clone());
+        let keeper = thread::spawn(move || match Keeper::start(start, count, sender, notice) {
+            Ok(keeper) => {
+                // Whoever launches waits for this.
+                let _ = told.send(Ok(()));
+                keeper.run(&heard);
+            }
+            Err(error) => {
+                let _ = told.send(Err(error));
+            }
+        });
+        let (cluster, claimed, keeper) = (cluster.clone(), Some(claimed), Some(keeper));
+        let launched = Self { cluster, claimed, dir, keeper, events, notices };
+        started.recv().map_err(|_| LaunchError::Keeper)??;
+        Ok(launched)
     }
 
     /// The cluster.
@@ -186,22 +223,25 @@ impl Launched {
         })
     }
 
-    /// Whether every node's supervisor lives.
+    /// Whether no node has ended since this was last asked.
     ///
     /// # Errors
-    /// [`LaunchError::Ended`] names the first that does not.
+    /// [`LaunchError::Ended`] names the first that has.
     pub fn check_alive(&mut self) -> Result<(), LaunchError> {
-        for (rank, node) in (0..).zip(&mut self.nodes) {
-            if let Ok(Some(status)) = node.child.try_wait() {
+        while let Ok(notice) = self.notices.try_recv() {
+            if let Notice::Ended { rank, status } = notice {
                 return Err(LaunchError::Ended { rank, status });
             }
         }
         Ok(())
     }
 
-    /// The processes of the nodes, to be watched.
-    pub fn processes(&self) -> impl Iterator<Item = &Pidfd> {
-        self.nodes.iter().map(|node| &node.pidfd)
+    /// Waits up to `timeout` for something to happen to a node.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError`]: nothing did, or nothing ever will.
+    pub fn next_notice(&self, timeout: Duration) -> Result<Notice, RecvTimeoutError> {
+        self.notices.recv_timeout(timeout)
     }
 
     /// Ends every node in order, kills what does not end, and gives the name up.
@@ -214,15 +254,10 @@ impl Launched {
     }
 
     fn end_nodes(&mut self) {
-        for node in &self.nodes {
-            // A node that is gone has been told.
-            let _ = node.pidfd.signal(Signal::TERM);
-        }
-        let deadline = Deadline::after(STOP_TIMEOUT);
-        for mut node in self.nodes.drain(..) {
-            let _ = node.pidfd.wait_dead(deadline.remaining());
-            let _ = node.pidfd.kill();
-            let _ = node.child.wait();
+        // A keeper that is gone has ended them.
+        let _ = self.events.send(Event::Stop);
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
         }
     }
 }

@@ -20,11 +20,13 @@ mod component;
 pub mod control;
 mod error;
 mod fabric;
+mod faults;
 mod incarnation;
 mod intensity;
 mod link;
 mod membership;
 mod puts;
+mod reset;
 mod supervisor;
 mod takes;
 mod tasks;
@@ -32,6 +34,8 @@ mod tasks;
 pub use component::run as run_component;
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};
+use faults::CutFabric;
+pub use reset::{Launcher, OperatorAlarm, ResetNode, ResetOutcome};
 pub use supervisor::run as run_supervisor;
 
 use weft_core::endpoint::{Endpoint, Plan, PlanError};
@@ -49,7 +53,7 @@ pub const PEERS: usize = Cluster::NODES_MAX;
 const LANE_MESSAGE_LEN: u16 = 64;
 
 /// The endpoint of a hosted node.
-pub type NodeEndpoint = Endpoint<NodeFabric, SLOTS, PEERS>;
+type NodeEndpoint = Endpoint<CutFabric<NodeFabric>, SLOTS, PEERS>;
 
 /// An endpoint of a node's size that knows no fabric but shared memory: what is measured.
 pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;

@@ -5,10 +5,11 @@ use std::time::Duration;
 use clap::Args;
 
 use super::failure::Failure;
-use crate::client::{self, Client};
+use crate::client::{self, Client, ClientError};
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::explain::Code;
+use crate::node::control::NodeStatus;
 use crate::runtime_dir::{ClusterDir, RuntimeDir};
 
 /// The choice of a running cluster.
@@ -55,6 +56,27 @@ impl Running {
     pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
         let patience = self.patience.remaining();
         Client::connect(&self.dir, &self.cluster, rank, patience).map_err(Failure::new)
+    }
+
+    /// Waits until node `rank` runs in `incarnation` or a later one, joined with `peers` peers. Its
+    /// supervisor may come back as another process meanwhile.
+    pub(super) fn await_return(
+        &self,
+        rank: u16,
+        incarnation: u32,
+        peers: usize,
+        timeout: Duration,
+    ) -> Result<NodeStatus, Failure> {
+        let deadline = Deadline::after(timeout);
+        loop {
+            let left = deadline.remaining();
+            let returned = Client::connect(&self.dir, &self.cluster, rank, left)
+                .and_then(|mut client| client.await_joined(incarnation, peers, left));
+            match returned {
+                Err(ClientError::Unreachable { .. }) if !deadline.has_passed() => {}
+                returned => return returned.map_err(Failure::new),
+            }
+        }
     }
 
     /// The ranks of all nodes.

@@ -5,65 +5,174 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::cluster_choice::ClusterChoice;
+use super::cluster_choice::{ClusterChoice, Running, seconds};
 use super::failure::Failure;
 use super::output::Output;
+use crate::client::Client;
+use crate::node::control::Fault;
 
 /// Arguments of `weft inject`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    fault: Fault,
+    what: What,
 }
 
 #[derive(Debug, Subcommand)]
-enum Fault {
-    /// Kill a node's component process with SIGKILL; its supervisor starts the next one.
-    Kill(Kill),
+enum What {
+    /// Kill a node's component process with SIGKILL; a clone of it is started.
+    Kill(Struck),
+    /// Have a node's component make no progress from now on, while it lives.
+    Hang(Struck),
+    /// Kill a node: its supervisor and all below it, with SIGKILL.
+    Node(Struck),
+    /// Have a node's component make no progress for a while.
+    Stall(Stall),
+    /// Cut the links between a node and others.
+    Partition(Partition),
+    /// End every fault of a node that ends by order: hang, stall, partition.
+    Heal(Heal),
 }
 
 #[derive(Debug, Args)]
-struct Kill {
+struct Struck {
     /// The node's rank.
     node: u16,
 
     #[command(flatten)]
     cluster: ClusterChoice,
 
-    /// Wait so many seconds until the node runs again; 0 does not wait.
+    /// Wait so many seconds until the node runs again, in a later incarnation; 0 does not wait.
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     wait: f64,
 }
 
+#[derive(Debug, Args)]
+struct Stall {
+    /// The node's rank.
+    node: u16,
+
+    /// For so many milliseconds.
+    #[arg(long, default_value_t = 160, value_name = "MILLISECONDS")]
+    ms: u64,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+#[derive(Debug, Args)]
+struct Partition {
+    /// The node's rank.
+    node: u16,
+
+    /// From this node; may be repeated. From all others if not given.
+    #[arg(long, value_name = "RANK")]
+    from: Vec<u16>,
+
+    /// One way: the others still reach the node.
+    #[arg(long)]
+    one_way: bool,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+#[derive(Debug, Args)]
+struct Heal {
+    /// The node's rank; every node if not given.
+    node: Option<u16>,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let Fault::Kill(kill) = &arguments.fault;
-    let wait = super::cluster_choice::seconds("--wait", kill.wait)?;
-    let running = kill.cluster.find()?;
-    let mut client = running.connect(kill.node)?;
-    let node = kill.node;
+    match &arguments.what {
+        What::Kill(struck) => strike(struck, output, "killed", Client::kill),
+        What::Hang(struck) => strike(struck, output, "hung", |client| client.inject(Fault::Hang)),
+        What::Node(struck) => strike(struck, output, "node_killed", Client::kill_node),
+        What::Stall(stall) => run_stall(stall, output),
+        What::Partition(partition) => run_partition(partition, output),
+        What::Heal(heal) => run_heal(heal, output),
+    }
+}
+
+/// Does `harm` to a node, and waits for its next incarnation.
+fn strike(
+    struck: &Struck,
+    output: Output,
+    done: &str,
+    harm: impl FnOnce(&mut Client) -> Result<(), crate::client::ClientError>,
+) -> Result<(), Failure> {
+    let wait = seconds("--wait", struck.wait)?;
+    let running = struck.cluster.find()?;
+    let node = struck.node;
+    let mut client = running.connect(node)?;
     let status = client.status().map_err(Failure::new)?;
     let before = status.incarnation;
     let joined = status.peers.iter().filter(|peer| peer.incarnation.is_some()).count();
-    client.kill().map_err(Failure::new)?;
+    harm(&mut client).map_err(Failure::new)?;
+    let words = done.replace('_', " ");
     if wait == Duration::ZERO {
-        let object = json!({ "ok": true, "node": node, "killed": before });
-        output.finish(&object, &format!("node {node}: component of incarnation {before} killed\n"));
+        let object = json!({ "ok": true, "node": node, done: before });
+        let text = format!("node {node}: component of incarnation {before} {words}\n");
+        output.finish(&object, &text);
         return Ok(());
     }
-    let after = client.await_joined(before + 1, joined, wait).map_err(Failure::new)?;
+    let after = running.await_return(node, before + 1, joined, wait)?;
     let recovery_us = after.last_recovery_us;
     let object = json!({
         "ok": true,
         "node": node,
-        "killed": before,
+        done: before,
         "incarnation": after.incarnation,
         "recovery_us": recovery_us,
     });
     let text = format!(
-        "node {node}: component of incarnation {before} killed; incarnation {} runs after {} ms\n",
+        "node {node}: component of incarnation {before} {words}; incarnation {} runs after {} ms\n",
         after.incarnation,
         recovery_us.unwrap_or_default() / 1_000,
     );
     output.finish(&object, &text);
+    Ok(())
+}
+
+fn run_stall(stall: &Stall, output: Output) -> Result<(), Failure> {
+    let Stall { node, ms, cluster } = stall;
+    let mut client = cluster.find()?.connect(*node)?;
+    client.inject(Fault::Stall { ms: *ms }).map_err(Failure::new)?;
+    let object = json!({ "ok": true, "node": node, "stalled_ms": ms });
+    output.finish(&object, &format!("node {node}: component stalls for {ms} ms\n"));
+    Ok(())
+}
+
+fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
+    let running = partition.cluster.find()?;
+    let node = partition.node;
+    let from = if partition.from.is_empty() {
+        running.ranks().filter(|rank| *rank != node).collect()
+    } else {
+        partition.from.clone()
+    };
+    let cut = |running: &Running, rank: u16, from: Vec<u16>| {
+        running.connect(rank)?.inject(Fault::Partition { from }).map_err(Failure::new)
+    };
+    if !partition.one_way {
+        from.iter().try_for_each(|other| cut(&running, *other, vec![node]))?;
+    }
+    cut(&running, node, from.clone())?;
+    let object = json!({ "ok": true, "node": node, "from": from, "one_way": partition.one_way });
+    let way = if partition.one_way { "does not reach" } else { "is cut off from" };
+    output.finish(&object, &format!("node {node}: {way} {from:?}\n"));
+    Ok(())
+}
+
+fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
+    let running = heal.cluster.find()?;
+    let nodes: Vec<u16> = heal.node.map_or_else(|| running.ranks().collect(), |node| vec![node]);
+    for node in &nodes {
+        running.connect(*node)?.inject(Fault::Heal).map_err(Failure::new)?;
+    }
+    output.finish(&json!({ "ok": true, "nodes": nodes }), &format!("healed: nodes {nodes:?}\n"));
     Ok(())
 }

@@ -9,7 +9,8 @@ use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use crate::cluster::Cluster;
 use crate::explain::Code;
-use crate::node::{self, NodeError};
+use crate::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
+use crate::packet::Socket;
 use crate::process::adopt_inherited;
 use crate::runtime_dir::{ClusterDir, RuntimeDir};
 
@@ -29,6 +30,10 @@ pub(super) struct Arguments {
     /// The descriptor of the cluster's lock, held by the `weft up` that started this.
     #[arg(long, hide = true)]
     lock_fd: Option<RawFd>,
+
+    /// The descriptor at which the `weft up` that started this listens.
+    #[arg(long, hide = true)]
+    launch_fd: Option<RawFd>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -41,14 +46,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claimed.publish(&cluster).map_err(Failure::new)?;
         // This node's own: on another host the same device may have another name.
         arguments.fabric.apply_devices(&mut cluster)?;
-        let ended = node::run_supervisor(&cluster, claimed.dir(), arguments.rank);
+        let alarm = Box::new(OperatorAlarm);
+        let ended = node::run_supervisor(&cluster, claimed.dir(), arguments.rank, alarm);
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(Failure::new);
     };
     // Held until the process ends, so that the cluster counts as alive as long as this node.
     let _lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
     let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
-    node::run_supervisor(&cluster, &dir, arguments.rank).map_err(Failure::new)
+    let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
+    node::run_supervisor(&cluster, &dir, arguments.rank, reset).map_err(Failure::new)
+}
+
+/// Who brings nodes back: the launcher, if this node has one.
+fn launcher(number: Option<RawFd>) -> Result<Box<dyn ResetNode>, NodeError> {
+    let Some(number) = number else { return Ok(Box::new(OperatorAlarm)) };
+    let socket = Socket::from_fd(adopt_inherited(number)?)?;
+    Ok(Box::new(Launcher::new(socket)))
 }
 
 /// Refuses a file that is not the one the other nodes were started with.

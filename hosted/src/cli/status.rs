@@ -1,14 +1,12 @@
 //! `weft status`: every node of a running cluster.
 
-use std::thread;
-
 use clap::Args;
-use serde::Serialize;
 
-use super::cluster_choice::{ClusterChoice, Running};
+use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
-use crate::node::control::{NodeState, NodeStatus, TaskStatus};
+use super::survey::{Entry, Survey};
+use crate::node::control::{NodeStatus, TaskStatus};
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
@@ -17,53 +15,14 @@ pub(super) struct Arguments {
     cluster: ClusterChoice,
 }
 
-#[derive(Debug, Serialize)]
-struct ClusterStatus {
-    name: String,
-    nodes: Vec<Entry>,
-}
-
-/// A node that answered, or one that did not.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Entry {
-    Answered(Box<NodeStatus>),
-    Silent { rank: u16, state: &'static str, incarnation: Option<u32> },
-}
-
-impl Entry {
-    const fn silent(rank: u16) -> Self {
-        Self::Silent { rank, state: "unreachable", incarnation: None }
-    }
-}
-
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
-    let nodes = ask_all(&running);
-    let status = ClusterStatus { name: running.cluster.name.to_string(), nodes };
-    output.finish(&status, &render(&status));
+    let survey = Survey::take(&running);
+    output.finish(&survey, &render(&survey));
     Ok(())
 }
 
-/// Asks every node at once, so that one that hangs costs its own deadline and nobody else's.
-fn ask_all(running: &Running) -> Vec<Entry> {
-    thread::scope(|scope| {
-        let asked: Vec<_> =
-            running.ranks().map(|rank| (rank, scope.spawn(move || entry(running, rank)))).collect();
-        let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Entry>)| {
-            asked.join().unwrap_or_else(|_| Entry::silent(rank))
-        };
-        asked.into_iter().map(answer).collect()
-    })
-}
-
-fn entry(running: &Running, rank: u16) -> Entry {
-    let answered =
-        running.connect(rank).and_then(|mut client| client.status().map_err(Failure::new));
-    answered.map_or_else(|_| Entry::silent(rank), |status| Entry::Answered(Box::new(status)))
-}
-
-fn render(status: &ClusterStatus) -> String {
+fn render(status: &Survey) -> String {
     let mut text = format!(
         "cluster {}\n{:>4}  {:<11} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  peers\n",
         status.name,
@@ -83,12 +42,7 @@ fn render(status: &ClusterStatus) -> String {
             Entry::Answered(node) => row(node),
         });
     }
-    let answered = status.nodes.iter().filter_map(|entry| match entry {
-        Entry::Answered(node) => Some(node),
-        Entry::Silent { .. } => None,
-    });
-    let tasks: String =
-        answered.flat_map(|node| node.tasks.iter().map(|task| task_row(node.rank, task))).collect();
+    let tasks: String = status.tasks().map(|(rank, task)| task_row(rank, task)).collect();
     if !tasks.is_empty() {
         text.push_str(&format!(
             "\n{:>4}  {:<11} {:>11} {:>8} {:>9}  task, last error\n{tasks}",
@@ -99,43 +53,49 @@ fn render(status: &ClusterStatus) -> String {
 }
 
 fn task_row(rank: u16, task: &TaskStatus) -> String {
-    let pid = task.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
     let last = task
         .last_errors
         .last()
         .map_or_else(String::new, |last| format!(", {} {} s ago", last.fault, last.ago_ms / 1_000));
     format!(
-        "{rank:>4}  {:<11} {:>11} {:>8} {pid:>9}  {}{last}\n",
+        "{rank:>4}  {:<11} {:>11} {:>8} {:>9}  {}{last}\n",
         task.state.as_str(),
         task.errors,
         task.restarts,
+        pid(task.pid),
         task.name,
     )
 }
 
 fn row(node: &NodeStatus) -> String {
-    let state = match node.state {
-        NodeState::Starting => "starting",
-        NodeState::Joining => "joining",
-        NodeState::Running => "running",
-        NodeState::GivenUp => "given up",
-    };
-    let pid = node.component_pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+    let state = node.state.words();
     let counters = node.counters.unwrap_or_default();
+    format!(
+        "{:>4}  {state:<11} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  {}\n",
+        node.rank,
+        node.incarnation,
+        node.restarts,
+        pid(node.component_pid),
+        counters.put,
+        counters.taken,
+        counters.full,
+        counters.skipped,
+        peers(node),
+    )
+}
+
+/// A process number, if there is one.
+pub(super) fn pid(pid: Option<i32>) -> String {
+    pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())
+}
+
+/// The peers of a node: each with its incarnation, `?` before it is greeted, `-` if it does not
+/// live.
+pub(super) fn peers(node: &NodeStatus) -> String {
     let peers = node.peers.iter().map(|peer| match (peer.incarnation, peer.joined) {
         (Some(incarnation), true) => format!("{}:{incarnation}", peer.rank),
         (Some(incarnation), false) => format!("{}:{incarnation}?", peer.rank),
         (None, _) => format!("{}:-", peer.rank),
     });
-    format!(
-        "{:>4}  {state:<11} {:>11} {:>8} {pid:>9}  {:>9} {:>9} {:>6} {:>7}  {}\n",
-        node.rank,
-        node.incarnation,
-        node.restarts,
-        counters.put,
-        counters.taken,
-        counters.full,
-        counters.skipped,
-        peers.collect::<Vec<_>>().join(" "),
-    )
+    peers.collect::<Vec<_>>().join(" ")
 }

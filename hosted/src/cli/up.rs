@@ -1,7 +1,7 @@
 //! `weft up`: a cluster on this machine.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::output::Output;
 use crate::clock::Deadline;
 use crate::cluster::Cluster;
 use crate::explain::Code;
-use crate::launch::{LaunchError, Launched};
+use crate::launch::{LaunchError, Launched, Notice};
 
 /// How long the nodes may take to come together.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,11 +46,8 @@ pub(super) struct Arguments {
     template: bool,
 }
 
-/// Why the program goes on after the cluster has come up.
-enum Wake {
-    Signal,
-    Ended { rank: usize },
-}
+/// A signal has come.
+struct Wake;
 
 /// How a start went.
 #[derive(PartialEq, Eq)]
@@ -66,9 +63,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     let cluster = choose(arguments)?;
-    let (sender, wakes) = sync_channel(cluster.nodes + 1);
+    let (sender, wakes) = sync_channel(1);
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
-    listen_for_signals(sender.clone())?;
+    listen_for_signals(sender)?;
     let mut launched = Launched::start(&cluster).map_err(Failure::new)?;
     let (name, nodes) = (cluster.name.as_str(), cluster.nodes);
     if await_running(&mut launched, &wakes)? == Start::Running {
@@ -76,17 +73,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
              `weft down --name {name}` or Ctrl-C ends them"
         ));
-        watch(&launched, &sender)?;
-        let mut alive = nodes;
-        while alive > 0 {
-            match wakes.recv() {
-                Ok(Wake::Ended { rank }) => {
-                    alive -= 1;
-                    output.say(&format!("node {rank} has ended; {alive} are left"));
-                }
-                Ok(Wake::Signal) | Err(_) => break,
-            }
-        }
+        watch(&launched, &wakes, output);
     }
     launched.stop().map_err(Failure::new)?;
     let object = json!({ "ok": true, "name": name, "nodes": nodes });
@@ -133,7 +120,7 @@ fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
     })?;
     thread::spawn(move || {
         for _ in signals.forever() {
-            if sender.send(Wake::Signal).is_err() {
+            if sender.send(Wake).is_err() {
                 return;
             }
         }
@@ -141,17 +128,22 @@ fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Turns the end of each node into a wake.
-fn watch(launched: &Launched, sender: &SyncSender<Wake>) -> Result<(), Failure> {
-    for (rank, process) in launched.processes().enumerate() {
-        let process = process.try_clone().map_err(crate::node::NodeError::from);
-        let process = process.map_err(Failure::new)?;
-        let sender = sender.clone();
-        thread::spawn(move || {
-            // Without a timeout there is nothing but the end to come back for.
-            let _ = process.wait_dead(Duration::MAX);
-            sender.send(Wake::Ended { rank })
+/// Tells what happens to the nodes until a signal comes or none is left.
+fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
+    let mut alive = vec![true; launched.cluster().nodes];
+    while alive.contains(&true) && wakes.try_recv().is_err() {
+        let (rank, lives) = match launched.next_notice(LOOK_EVERY) {
+            Ok(Notice::Ended { rank, .. }) => (rank, false),
+            Ok(Notice::Reset { rank, .. }) => (rank, true),
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        alive[usize::from(rank)] = lives;
+        let left = alive.iter().filter(|lives| **lives).count();
+        output.say(&if lives {
+            format!("node {rank} was reset and is started again; {left} live")
+        } else {
+            format!("node {rank} has ended; {left} are left")
         });
     }
-    Ok(())
 }

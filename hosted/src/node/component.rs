@@ -18,6 +18,7 @@ use weft_core::time::Instant;
 
 use super::control::{CounterStatus, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Want};
 use super::fabric::NodeFabric;
+use super::faults::{CutFabric, FaultPlan};
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::membership::Membership;
 use super::puts::{PutJob, Puts};
@@ -71,6 +72,7 @@ struct Component {
     expected: Vec<Option<Incarnation>>,
     puts: Puts,
     takes: Takes,
+    faults: FaultPlan,
     sleep_max: Duration,
 }
 
@@ -96,6 +98,7 @@ impl Component {
         let bell = || Bell::open(grant.bell().as_fd());
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
         let fabric = NodeFabric::open(cluster, me, incarnation, plan.layout(), own)?;
+        let fabric = CutFabric::new(fabric);
         let endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
@@ -110,6 +113,7 @@ impl Component {
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
             takes: Takes::default(),
+            faults: FaultPlan::default(),
             sleep_max: match cluster.fabric {
                 FabricKind::Shm => SLEEP_MAX,
                 FabricKind::Verbs => SLEEP_MAX_UNRUNG,
@@ -146,6 +150,9 @@ impl Component {
     /// Looks at everything once.
     fn pass(&mut self) -> Result<Flow, NodeError> {
         let now_ns = now_ns();
+        if self.faults.is_hung(now_ns) {
+            return Ok(Flow::Idle);
+        }
         let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
         progress |= self.drain_events(now_ns)?;
         match self.inbox.try_recv() {
@@ -237,12 +244,18 @@ impl Component {
                 let released = self.takes.release(&mut self.endpoint, ticket.client, &receipts);
                 Some((ticket, Outcome::Released(released)))
             }
+            Want::Inject(fault) => {
+                self.faults.handle_fault(now_ns, &fault);
+                self.endpoint.fabric().set_cut(self.faults.cut());
+                Some((ticket, Outcome::Done))
+            }
             Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
             Want::Await { .. }
             | Want::Report { .. }
             | Want::Beat { .. }
             | Want::Task { .. }
             | Want::Kill
+            | Want::KillNode
             | Want::Stop => {
                 return Err(NodeError::Link("a request that is the supervisor's"));
             }

@@ -97,8 +97,31 @@ pub enum Want {
     },
     /// Kill the component process with SIGKILL.
     Kill,
+    /// Kill the supervisor process and all below it with SIGKILL.
+    KillNode,
+    /// Have the component suffer from this.
+    Inject(Fault),
     /// End the node.
     Stop,
+}
+
+/// What a component may be made to suffer from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// It makes no progress any more, and lives.
+    Hang,
+    /// It makes no progress for a while.
+    Stall {
+        /// How long.
+        ms: u64,
+    },
+    /// It does not reach these peers any more.
+    Partition {
+        /// Their ranks.
+        from: Vec<u16>,
+    },
+    /// None of that any more.
+    Heal,
 }
 
 /// What may be done with a task.
@@ -234,6 +257,19 @@ pub enum NodeState {
     Running,
     /// It failed more often than the cluster file allows.
     GivenUp,
+}
+
+impl NodeState {
+    /// The words for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Joining => "joining",
+            Self::Running => "running",
+            Self::GivenUp => "given up",
+        }
+    }
 }
 
 /// A node as it sees itself.

@@ -80,7 +80,7 @@ impl Membership {
                 WELCOME => joined.push((peer, greeting.theirs)),
                 kind => tracing::debug!(peer = peer.0, kind, "a lane message of unknown kind"),
             }
-            endpoint.fabric().note_heard(peer);
+            endpoint.fabric().whole().note_heard(peer);
         }
         joined
     }

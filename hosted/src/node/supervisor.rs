@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid};
+use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use clients::{Awaited, Clients};
@@ -29,6 +29,7 @@ use super::fabric;
 use super::incarnation::Incarnations;
 use super::intensity::Intensity;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
+use super::reset::ResetNode;
 use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Offer, Tidings, VERSION};
 use crate::clock::now_ns;
@@ -51,17 +52,23 @@ const FENCE_EVERY_NS: u64 = 1_000_000_000;
 /// How long a component may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs node `rank` of `cluster` in `dir` until it is told to stop.
+/// Runs node `rank` of `cluster` in `dir` until it is told to stop; `reset` brings back nodes that
+/// the cluster has given up.
 ///
 /// # Errors
 /// [`NodeError`]. The component is gone in every case.
-pub fn run(cluster: &Cluster, dir: &ClusterDir, rank: u16) -> Result<(), NodeError> {
+pub fn run(
+    cluster: &Cluster,
+    dir: &ClusterDir,
+    rank: u16,
+    reset: Box<dyn ResetNode>,
+) -> Result<(), NodeError> {
     if usize::from(rank) >= cluster.nodes {
         return Err(NodeError::OutOfRange { rank, nodes: cluster.nodes });
     }
     let (sender, events) = sync_channel(EVENTS);
     event::listen_for_signals(sender.clone())?;
-    let mut supervisor = Supervisor::new(cluster, dir, rank, sender.clone())?;
+    let mut supervisor = Supervisor::new(cluster, dir, rank, reset, sender.clone())?;
     event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
     supervisor.tasks.start_all(now_ns());
@@ -91,6 +98,9 @@ struct Supervisor {
     lives: Lives,
     clients: Clients,
     tasks: Tasks,
+    reset: Box<dyn ResetNode>,
+    /// The first life of this supervisor's component; those that follow are clones of it.
+    boot: Option<Incarnation>,
     /// Requests that came while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
@@ -114,6 +124,7 @@ impl Supervisor {
         cluster: &Cluster,
         dir: &ClusterDir,
         rank: u16,
+        reset: Box<dyn ResetNode>,
         events: SyncSender<Event>,
     ) -> Result<Self, NodeError> {
         let incarnations = Incarnations::open(&dir.incarnation_file(usize::from(rank)));
@@ -149,6 +160,8 @@ impl Supervisor {
             lives: Lives::new(cluster.nodes),
             clients: Clients::default(),
             tasks,
+            reset,
+            boot: None,
             parked: VecDeque::new(),
             restarts: 0,
             given_up: false,
@@ -215,6 +228,10 @@ impl Supervisor {
     /// Starts the next life of the component.
     fn start_component(&mut self) -> Result<(), NodeError> {
         let incarnation = self.incarnations.next().map_err(NodeError::Incarnation)?;
+        if self.boot.is_none() {
+            self.boot = Some(incarnation);
+            self.reset.note_began(incarnation);
+        }
         let (link, theirs) = Socket::pair()?;
         let spawned = Spawn::own_program()
             .arg("component")
@@ -403,6 +420,12 @@ impl Supervisor {
                 let what = Outcome::Refused(Refused::Busy);
                 self.clients.reply(client, &Reply { id, what });
             }
+            Want::KillNode => {
+                self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                tracing::warn!(rank = self.rank, "killed by order, with all below");
+                // A process may always signal itself.
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
             Want::Kill => {
                 let killed =
                     self.component.as_ref().map(|component| component.spawned.pidfd.kill());
@@ -426,7 +449,11 @@ impl Supervisor {
                 let what = Outcome::Status(Box::new(self.status()));
                 self.clients.reply(client, &Reply { id, what });
             }
-            Want::Put { .. } | Want::Take { .. } | Want::Release { .. } | Want::Status => {
+            Want::Put { .. }
+            | Want::Take { .. }
+            | Want::Release { .. }
+            | Want::Inject(_)
+            | Want::Status => {
                 self.forward(ticket, ToComponent::Request { ticket, what });
             }
         }

@@ -5,6 +5,7 @@
 //!   demo       the demonstration on inputs of every size
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   control    clients of a node that lie, stay silent or leave
+//!   faults     what is broken by order
 //!   peers      strangers at the socket where nodes meet
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
 //!   tasks      programs under guard
@@ -18,6 +19,7 @@
 
 mod control;
 mod demo;
+mod faults;
 mod ledger;
 mod peers;
 mod place;

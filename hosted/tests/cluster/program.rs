@@ -104,6 +104,21 @@ fn a_dead_cluster_is_cleared_away_by_down() {
     place.assert_nothing_left();
 }
 
+#[test]
+fn a_supervisor_that_hangs_hides_nobody_else() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let status = nodes.client(1).status().expect("a status");
+    let supervisor = Pid::from_raw(status.supervisor_pid).expect("a number");
+    let supervisor = Pidfd::open(supervisor).expect("it runs");
+    supervisor.signal(Signal::STOP).expect("a process of this user");
+    let shown = place.weft("status --name t --json").object();
+    let states: Vec<_> = (0..3).map(|rank| shown["nodes"][rank]["state"].clone()).collect();
+    assert_eq!(states, ["running", "unreachable", "running"]);
+    supervisor.signal(Signal::CONT).expect("a process of this user");
+    nodes.await_joined();
+}
+
 /// Found by a newcomer: the status waited for the component, and the kill for the status.
 #[test]
 fn a_component_that_hangs_can_be_looked_at_and_killed() {

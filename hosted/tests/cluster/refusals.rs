@@ -154,7 +154,7 @@ fn a_file_that_is_no_cluster_file_is_refused() {
 #[test]
 fn a_command_line_without_sense_is_a_usage_error() {
     let place = Place::new();
-    for line in ["weave", "", "up --colour red", "put --from 0", "get --node x", "inject hang 1"] {
+    for line in ["weave", "", "up --colour red", "put --from 0", "get --node x", "inject burn 1"] {
         place.weft(&format!("{line} --json")).refused(2, "usage");
         let said = place.weft(line);
         assert!(said.status == Some(2) && said.err.contains("--help"), "{said:?}");
@@ -162,6 +162,17 @@ fn a_command_line_without_sense_is_a_usage_error() {
     let never = place.weft("put --from 0 --to 1 --timeout -1 --json");
     assert_eq!(never.status, Some(2), "{never:?}");
     place.assert_nothing_left();
+}
+
+#[test]
+fn a_live_view_needs_a_terminal() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    for line in ["top --name t --json", "top --name t"] {
+        let said = place.weft(line);
+        assert_eq!(said.status, Some(2), "{said:?}");
+        assert!(said.err.contains("weft status --json"), "{said:?}");
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Component {
         if self.fence_for(peer)? == Fenced::No {
             return Ok(());
         }
-        let begun = match self.endpoint.fabric() {
+        let begun = match self.endpoint.fabric().whole() {
             NodeFabric::Shm(_) => self.map(peer, life, fds)?,
             NodeFabric::Verbs(_) => {
                 self.expected[peer.index()] = Some(life);
@@ -118,7 +118,7 @@ impl Component {
             Ok(memory) => memory,
             Err(error) => return Ok(Err(PairError::Map(error))),
         };
-        if let NodeFabric::Shm(fabric) = self.endpoint.fabric() {
+        if let NodeFabric::Shm(fabric) = self.endpoint.fabric().whole() {
             fabric.connect(peer, memory, Some(process));
         }
         Ok(self.admit(peer, life))
@@ -126,7 +126,7 @@ impl Component {
 
     /// Makes the own end of the pair and sends it.
     fn offer(&mut self, peer: Peer, life: Incarnation) -> Result<Result<(), PairError>, NodeError> {
-        let NodeFabric::Verbs(port) = self.endpoint.fabric() else { return Ok(Ok(())) };
+        let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() else { return Ok(Ok(())) };
         let end = match port.offer(peer, life) {
             Ok(end) => end,
             Err(error) => return Ok(Err(PairError::Verbs(error))),
@@ -142,7 +142,7 @@ impl Component {
         life: Incarnation,
         end: &PairEnd,
     ) -> Result<(), PairError> {
-        if let NodeFabric::Verbs(port) = self.endpoint.fabric() {
+        if let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() {
             port.accept(peer, end).map_err(PairError::Verbs)?;
         }
         self.admit(peer, life)
@@ -155,7 +155,7 @@ impl Component {
         life: Incarnation,
         end: &PairEnd,
     ) -> Result<Result<(), PairError>, NodeError> {
-        let NodeFabric::Verbs(port) = self.endpoint.fabric() else { return Ok(Ok(())) };
+        let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() else { return Ok(Ok(())) };
         let made = port.offer(peer, life).and_then(|mine| {
             port.accept(peer, end)?;
             port.await_word(peer);

@@ -1,0 +1,70 @@
+//! Every node of a cluster asked at once, each with a deadline of its own.
+//!
+//! A node that hangs costs its own deadline and hides nobody else's answer.
+
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::cluster_choice::Running;
+use super::failure::Failure;
+use crate::node::control::{NodeStatus, TaskStatus};
+
+/// How long a node that accepts a connection may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A cluster as its nodes see themselves.
+#[derive(Debug, Serialize)]
+pub(super) struct Survey {
+    pub(super) name: String,
+    pub(super) nodes: Vec<Entry>,
+}
+
+/// A node that answered, or one that did not.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Entry {
+    Answered(Box<NodeStatus>),
+    Silent { rank: u16, state: &'static str, incarnation: Option<u32> },
+}
+
+impl Entry {
+    const fn silent(rank: u16) -> Self {
+        Self::Silent { rank, state: "unreachable", incarnation: None }
+    }
+}
+
+impl Survey {
+    /// Asks every node of `running`.
+    pub(super) fn take(running: &Running) -> Self {
+        let nodes = thread::scope(|scope| {
+            let ask = |rank| (rank, scope.spawn(move || entry(running, rank)));
+            let asked: Vec<_> = running.ranks().map(ask).collect();
+            let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Entry>)| {
+                asked.join().unwrap_or_else(|_| Entry::silent(rank))
+            };
+            asked.into_iter().map(answer).collect()
+        });
+        Self { name: running.cluster.name.to_string(), nodes }
+    }
+
+    /// The nodes that answered.
+    pub(super) fn answered(&self) -> impl Iterator<Item = &NodeStatus> {
+        self.nodes.iter().filter_map(|entry| match entry {
+            Entry::Answered(node) => Some(&**node),
+            Entry::Silent { .. } => None,
+        })
+    }
+
+    /// Every task, with its node.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = (u16, &TaskStatus)> {
+        self.answered().flat_map(|node| node.tasks.iter().map(|task| (node.rank, task)))
+    }
+}
+
+fn entry(running: &Running, rank: u16) -> Entry {
+    let ask = |mut client: crate::client::Client| client.status_within(ANSWER_TIMEOUT);
+    let answered = running.connect(rank).and_then(|client| ask(client).map_err(Failure::new));
+    answered.map_or_else(|_| Entry::silent(rank), |status| Entry::Answered(Box::new(status)))
+}

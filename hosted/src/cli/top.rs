@@ -1,0 +1,96 @@
+//! `weft top`: the cluster live, until q is pressed.
+//!
+//! ```text
+//!   sampler thread ── Survey, each period ──▶ terminal thread: keys, Screen, drawing
+//! ```
+//!
+//! Nodes are asked on a thread of their own, so that one that hangs delays the figures but never
+//! the keys.
+
+mod rates;
+mod view;
+
+use std::io::{IsTerminal, stdout};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::cluster_choice::{ClusterChoice, seconds};
+use super::failure::Failure;
+use super::output::Output;
+use super::survey::Survey;
+use crate::clock::now_ns;
+use crate::explain::Code;
+use rates::Screen;
+
+/// How long a key may wait to be noticed.
+const KEY_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Arguments of `weft top`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// How often the nodes are asked, in seconds.
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    every: f64,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let every = seconds("--every", arguments.every)?;
+    if output.is_json() || !stdout().is_terminal() {
+        let cause = "weft top draws on a terminal, and standard output is none";
+        return Err(Failure::of(Code::Usage, cause, "`weft status --json` tells the same once"));
+    }
+    let running = arguments.cluster.find()?;
+    let (sender, surveys) = sync_channel(1);
+    thread::spawn(move || {
+        // Nobody to sample for once the terminal thread has ended.
+        while sender.send((now_ns(), Survey::take(&running))).is_ok() {
+            thread::park_timeout(every);
+        }
+    });
+    let mut terminal = ratatui::try_init().map_err(|error| broken(&error))?;
+    let ended = watch(&mut terminal, &surveys);
+    ratatui::restore();
+    ended
+}
+
+fn watch(terminal: &mut DefaultTerminal, surveys: &Receiver<(u64, Survey)>) -> Result<(), Failure> {
+    let mut screen = Screen::default();
+    loop {
+        match surveys.try_recv() {
+            Ok((at_ns, survey)) => screen.handle_survey(at_ns, survey),
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return Ok(()),
+        }
+        let drawn = terminal.draw(|frame| view::draw(frame, &screen));
+        drawn.map_err(|error| broken(&error))?;
+        let waiting = event::poll(KEY_TIMEOUT).map_err(|error| broken(&error))?;
+        let event = waiting.then(event::read).transpose().map_err(|error| broken(&error))?;
+        if matches!(event, Some(Event::Key(key)) if ends(&key)) {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether the key means that it is enough: q, Escape or Ctrl-C.
+fn ends(key: &KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press
+        && match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => true,
+            KeyCode::Char('c') => control,
+            _ => false,
+        }
+}
+
+fn broken(error: &std::io::Error) -> Failure {
+    let cause = format!("the terminal cannot be drawn on: {error}");
+    Failure::of(Code::Internal, cause, "see the same with `weft status`")
+}

@@ -1,0 +1,213 @@
+//! The thread that keeps the nodes: it starts them, and starts one again when it is to be reset.
+//!
+//! ```text
+//!   node's supervisor ── Began, Reset ──┐
+//!   node's end ─────────────────────────┼─▶ keeper ── Notice ──▶ whoever launched the cluster
+//!   Launched::stop, drop ───────────────┘     └─ kill, wait, start
+//! ```
+//!
+//! One thread starts all of them and lives as long as the cluster, because the kernel ties a child
+//! to the thread that started it. An order to reset names the life it is about: one that is late
+//! finds a later life and harms nobody. A node that dies is not started again before the manager
+//! has decided so, since only then its peers have fenced it; one that has ended in order never is.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::word::ToLauncher;
+use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
+use crate::clock::Deadline;
+use crate::packet::{PacketError, Socket};
+use crate::process::{Liveness, ProcessError, Spawn, Spawned};
+
+/// How long a node may take to end in order.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a killed node may take to end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Something to act on.
+pub(super) enum Event {
+    /// A node says something.
+    Said { rank: u16, run: u64, word: ToLauncher },
+    /// A node's process has ended.
+    Ended { rank: u16, run: u64 },
+    /// The cluster is to end.
+    Stop,
+}
+
+/// What every node is started with.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) cluster_file: PathBuf,
+    pub(super) lock: OwnedFd,
+}
+
+/// The process of one node.
+struct Node {
+    spawned: Option<Spawned>,
+    /// Counts the processes of this node, so that news of an earlier one are known as such.
+    run: u64,
+    /// The first incarnation of this process, once it has said so.
+    boot: Option<u32>,
+    /// It has ended in order, and nobody is to bring it back.
+    left: bool,
+}
+
+pub(super) struct Keeper {
+    start: Start,
+    nodes: Vec<Node>,
+    events: SyncSender<Event>,
+    notices: SyncSender<Notice>,
+}
+
+impl Keeper {
+    /// Starts `count` nodes.
+    pub(super) fn start(
+        start: Start,
+        count: usize,
+        events: SyncSender<Event>,
+        notices: SyncSender<Notice>,
+    ) -> Result<Self, LaunchError> {
+        let mut keeper = Self { start, nodes: Vec::new(), events, notices };
+        for rank in (0..).take(count) {
+            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, left: false });
+            if let Err(error) = keeper.start_node(rank) {
+                keeper.end_nodes();
+                return Err(LaunchError::Process(error));
+            }
+        }
+        Ok(keeper)
+    }
+
+    /// Keeps the nodes until it is told to stop; then they have ended.
+    pub(super) fn run(mut self, events: &Receiver<Event>) {
+        loop {
+            match events.recv_timeout(Duration::MAX) {
+                Ok(Event::Said { rank, run, word }) => self.handle_word(rank, run, word),
+                Ok(Event::Ended { rank, run }) => self.handle_ended(rank, run),
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.end_nodes();
+    }
+
+    fn handle_word(&mut self, rank: u16, run: u64, word: ToLauncher) {
+        match word {
+            ToLauncher::Began { boot } => {
+                if let Some(node) = self.node(rank).filter(|node| node.run == run) {
+                    node.boot = Some(boot);
+                }
+            }
+            ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
+        }
+    }
+
+    fn handle_ended(&mut self, rank: u16, run: u64) {
+        let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
+        let Some(mut spawned) = node.spawned.take() else { return };
+        if let Ok(status) = spawned.child.wait() {
+            node.left = status.success();
+            self.tell(Notice::Ended { rank, status });
+        }
+    }
+
+    /// Ends the life `boot` of node `rank`, if it has one, and begins the next.
+    fn reset(&mut self, rank: u16, boot: u32, by: u16) {
+        // A process that has not said which life it is was started after that order was given.
+        let is_meant = |node: &&mut Node| !node.left && node.boot.is_some_and(|is| is <= boot);
+        let Some(node) = self.node(rank).filter(is_meant) else {
+            return tracing::debug!(rank, boot, by, "an order to reset that comes too late");
+        };
+        if let Some(mut spawned) = node.spawned.take() {
+            // One that is dead by now is what was wanted.
+            let _ = spawned.pidfd.kill();
+            if !matches!(spawned.pidfd.wait_dead(KILL_TIMEOUT), Ok(Liveness::Dead)) {
+                tracing::error!(rank, "a node that is to be reset does not die");
+                node.spawned = Some(spawned);
+                return;
+            }
+            let _ = spawned.child.wait();
+        }
+        match self.start_node(rank) {
+            Ok(()) => self.tell(Notice::Reset { rank, boot, by }),
+            Err(error) => tracing::error!(rank, %error, "a node cannot be started again"),
+        }
+    }
+
+    fn start_node(&mut self, rank: u16) -> Result<(), ProcessError> {
+        let lock = self.start.lock.try_clone().map_err(ProcessError::Spawn)?;
+        let (ours, theirs) =
+            Socket::pair().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
+        let spawned = Spawn::own_program()
+            .arg("node")
+            .arg(&self.start.cluster_file)
+            .args(["--rank", &rank.to_string(), "--lock-fd", &LOCK_FD.to_string()])
+            .args(["--launch-fd", &LAUNCH_FD.to_string()])
+            .parent_death_signal(Signal::TERM)
+            .stdin(Stdio::null())
+            .inherit(LOCK_FD, lock)
+            .inherit(LAUNCH_FD, OwnedFd::from(theirs))
+            .start()?;
+        let process = spawned.pidfd.try_clone()?;
+        let events = self.events.clone();
+        let Some(node) = self.node(rank) else { return Ok(()) };
+        node.run += 1;
+        node.boot = None;
+        node.spawned = Some(spawned);
+        let run = node.run;
+        thread::spawn(move || {
+            while let Some(word) = hear(&ours) {
+                if events.send(Event::Said { rank, run, word }).is_err() {
+                    return;
+                }
+            }
+            // The socket closes a moment before the process has ended.
+            while !matches!(process.wait_dead(Duration::MAX), Ok(Liveness::Dead)) {}
+            // The keeper is gone only when nobody is to be kept.
+            let _ = events.send(Event::Ended { rank, run });
+        });
+        Ok(())
+    }
+
+    fn node(&mut self, rank: u16) -> Option<&mut Node> {
+        self.nodes.get_mut(usize::from(rank))
+    }
+
+    fn tell(&self, notice: Notice) {
+        if let Err(error) = self.notices.try_send(notice) {
+            tracing::debug!(?error, "nobody reads what happens to the nodes");
+        }
+    }
+
+    fn end_nodes(&mut self) {
+        for node in self.nodes.iter().filter_map(|node| node.spawned.as_ref()) {
+            // A node that is gone has been told.
+            let _ = node.pidfd.signal(Signal::TERM);
+        }
+        let deadline = Deadline::after(STOP_TIMEOUT);
+        for mut spawned in self.nodes.iter_mut().filter_map(|node| node.spawned.take()) {
+            let _ = spawned.pidfd.wait_dead(deadline.remaining());
+            let _ = spawned.pidfd.kill();
+            let _ = spawned.child.wait();
+        }
+    }
+}
+
+/// The next word of a node; none when it has closed its end.
+fn hear(socket: &Socket) -> Option<ToLauncher> {
+    loop {
+        match socket.recv::<ToLauncher>(Duration::MAX) {
+            Ok((word, _)) => return Some(word),
+            Err(PacketError::TimedOut { .. }) => {}
+            Err(_) => return None,
+        }
+    }
+}

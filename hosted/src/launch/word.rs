@@ -1,0 +1,21 @@
+//! What a node says to the one who launched it.
+
+use serde::{Deserialize, Serialize};
+
+/// From a node's supervisor to its launcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ToLauncher {
+    /// This node has begun the life whose first incarnation is `boot`.
+    Began {
+        /// The first incarnation of this supervisor.
+        boot: u32,
+    },
+    /// By decision of the manager, the life `boot` of node `rank` is over: end it and begin the
+    /// next.
+    Reset {
+        /// Which node.
+        rank: u16,
+        /// Which life of it.
+        boot: u32,
+    },
+}

@@ -1,0 +1,83 @@
+//! The faults that people inject into a component, as one plan that its loop asks.
+//!
+//! ```text
+//!   hang       the loop makes no progress until it is killed; the process lives
+//!   stall      the same for a while
+//!   partition  nothing is posted to the peers beyond the cut, as if they were gone
+//!   heal       all of it ends, but for what it has led to
+//! ```
+//!
+//! A component that is killed and a node that is killed need no plan. Nothing of this is looked
+//! at on the data path but one bitmap.
+
+mod cut;
+
+pub(super) use cut::CutFabric;
+
+use weft_core::ids::{Peer, PeerSet};
+
+use super::control::Fault;
+
+/// What is wrong with this component by order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FaultPlan {
+    hung_until_ns: u64,
+    cut: PeerSet,
+}
+
+impl Default for FaultPlan {
+    fn default() -> Self {
+        Self { hung_until_ns: 0, cut: PeerSet::EMPTY }
+    }
+}
+
+impl FaultPlan {
+    /// Adds a fault, from now on.
+    pub(super) fn handle_fault(&mut self, now_ns: u64, fault: &Fault) {
+        match fault {
+            Fault::Hang => self.hung_until_ns = u64::MAX,
+            Fault::Stall { ms } => {
+                let until_ns = now_ns.saturating_add(ms.saturating_mul(1_000_000));
+                self.hung_until_ns = self.hung_until_ns.max(until_ns);
+            }
+            Fault::Partition { from } => from.iter().for_each(|peer| self.cut.insert(Peer(*peer))),
+            Fault::Heal => *self = Self::default(),
+        }
+    }
+
+    /// Whether the loop makes no progress.
+    pub(super) const fn is_hung(&self, now_ns: u64) -> bool {
+        now_ns < self.hung_until_ns
+    }
+
+    /// The peers beyond the cut.
+    pub(super) const fn cut(&self) -> PeerSet {
+        self.cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_ends_by_itself_and_a_hang_does_not() {
+        let mut plan = FaultPlan::default();
+        assert!(!plan.is_hung(0));
+        plan.handle_fault(5, &Fault::Stall { ms: 1 });
+        assert!(plan.is_hung(1_000_004) && !plan.is_hung(1_000_005));
+        plan.handle_fault(5, &Fault::Hang);
+        plan.handle_fault(5, &Fault::Stall { ms: 1 });
+        assert!(plan.is_hung(u64::MAX - 1));
+    }
+
+    #[test]
+    fn faults_add_up_and_heal_together() {
+        let mut plan = FaultPlan::default();
+        plan.handle_fault(0, &Fault::Partition { from: vec![1] });
+        plan.handle_fault(0, &Fault::Partition { from: vec![3] });
+        assert_eq!(plan.cut().iter().collect::<Vec<_>>(), [Peer(1), Peer(3)]);
+        plan.handle_fault(0, &Fault::Heal);
+        assert_eq!(plan, FaultPlan::default());
+    }
+}

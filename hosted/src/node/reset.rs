@@ -1,0 +1,84 @@
+//! Who brings a node back that the cluster has given up: the hook for whatever can.
+//!
+//! A node cannot be reset by its peers' hands alone. On one host the launcher can: it kills what is
+//! left of the node and starts it again. Elsewhere it is a machine's power switch, or a person.
+
+use std::time::Duration;
+
+use weft_core::ids::{Incarnation, Rank};
+
+use crate::launch::ToLauncher;
+use crate::packet::Socket;
+
+/// How long the launcher may leave its socket full.
+const SEND_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Brings nodes back.
+pub trait ResetNode {
+    /// This node has begun a life whose first incarnation is `boot`.
+    fn note_began(&mut self, boot: Incarnation);
+
+    /// Ends the life of node `rank` that began with `boot`, and begins its next one. An order for a
+    /// life that is over by then changes nothing.
+    fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome;
+}
+
+/// What became of an order to reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetOutcome {
+    /// It is on its way.
+    Ordered,
+    /// Nobody can but an operator, who has been told.
+    OperatorAlarm,
+}
+
+/// The launcher of a cluster on one host.
+#[derive(Debug)]
+pub struct Launcher {
+    socket: Socket,
+}
+
+impl Launcher {
+    /// The launcher at the other end of `socket`.
+    #[must_use]
+    pub const fn new(socket: Socket) -> Self {
+        Self { socket }
+    }
+
+    fn tell(&self, word: ToLauncher) -> ResetOutcome {
+        match self.socket.send(&word, &[], SEND_TIMEOUT) {
+            Ok(()) => ResetOutcome::Ordered,
+            Err(error) => {
+                tracing::error!(%error, ?word, "the launcher does not listen");
+                ResetOutcome::OperatorAlarm
+            }
+        }
+    }
+}
+
+impl ResetNode for Launcher {
+    fn note_began(&mut self, boot: Incarnation) {
+        self.tell(ToLauncher::Began { boot: boot.0 });
+    }
+
+    fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome {
+        self.tell(ToLauncher::Reset { rank: rank.0, boot: boot.0 })
+    }
+}
+
+/// Nobody: the alarm is the last thing that can be done.
+#[derive(Debug)]
+pub struct OperatorAlarm;
+
+impl ResetNode for OperatorAlarm {
+    fn note_began(&mut self, _boot: Incarnation) {}
+
+    fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome {
+        tracing::error!(
+            rank = rank.0,
+            boot = boot.0,
+            "a node is down and nothing here can reset it: start it again with `weft node`"
+        );
+        ResetOutcome::OperatorAlarm
+    }
+}
