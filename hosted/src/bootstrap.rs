@@ -16,18 +16,20 @@
 //! that it was shut out and begins its next life.
 //!
 //! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
-//! Unix sockets, same user checked by the kernel) and several; what is learned arrives as
-//! [`Tidings`].
+//! Unix sockets, same user checked by the kernel) and several ([`NetworkBootstrap`]: TCP inside a
+//! channel that takes the cluster's key); what is learned arrives as [`Tidings`].
 
 mod audience;
 mod hello;
 mod local;
+mod network;
 mod offer;
 mod session;
 mod word;
 
 pub use hello::{Hello, Refusal, VERSION};
 pub use local::{LocalBootstrap, LocalError};
+pub use network::{Key, KeyError, Meeting, NetworkBootstrap, NetworkError, Timing};
 pub use offer::{Offer, PairEnd};
 
 use weft_core::ids::{Incarnation, Peer};
@@ -58,7 +60,12 @@ pub enum Tidings {
         news: News,
     },
     /// Somebody was refused, or refused this node.
-    Refused(Refusal),
+    Refused {
+        /// Who, in words.
+        who: String,
+        /// Why.
+        reason: Refusal,
+    },
 }
 
 /// News of one peer.

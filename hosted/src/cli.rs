@@ -15,6 +15,7 @@ mod fabric_choice;
 mod failure;
 mod get;
 mod inject;
+mod key;
 mod node;
 mod output;
 mod put;
@@ -55,6 +56,8 @@ enum Command {
     Down(down::Arguments),
     /// Run one node of a cluster.
     Node(node::Arguments),
+    /// Make the key that nodes on several hosts share.
+    Key(key::Arguments),
     /// Show every node of a running cluster.
     Status(status::Arguments),
     /// Show every node live, until q is pressed.
@@ -101,6 +104,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Up(arguments) => up::run(&arguments, output),
         Command::Down(arguments) => down::run(&arguments, output),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Key(arguments) => key::run(&arguments, output),
         Command::Status(arguments) => status::run(&arguments, output),
         Command::Top(arguments) => top::run(&arguments, output),
         Command::Put(arguments) => put::run(&arguments, output),

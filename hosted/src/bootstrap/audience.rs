@@ -106,6 +106,13 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::shut_out(incarnation));
     }
 
+    /// Ends the session with `peer`, if there is one; its thread leaves in a moment.
+    pub(super) fn end(&self, peer: Peer) {
+        if let Some(session) = self.sessions().peers.get(&peer) {
+            session.line.shut_down();
+        }
+    }
+
     fn tell_one(&self, peer: Peer, word: &Word) {
         // A peer that was lost meanwhile is told of the life that runs when it is met again.
         if let Some(session) = self.sessions().peers.get(&peer) {

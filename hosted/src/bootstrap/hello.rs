@@ -63,6 +63,14 @@ pub enum Refusal {
     },
     /// The other runs as another user.
     User,
+    /// The other does not have this node's key.
+    Key,
+    /// The greeting was heard before, or was not made now.
+    Replayed,
+    /// The other took too long.
+    Stalled,
+    /// The other is no node, or one of quite another build.
+    NotWeft,
 }
 
 impl Hello {
@@ -108,6 +116,10 @@ impl fmt::Display for Refusal {
             }
             Self::Rank { rank } => write!(f, "rank {rank} is taken or not one of the cluster's"),
             Self::User => f.write_str("a process of another user came to the cluster"),
+            Self::Key => f.write_str("the keys of two nodes differ"),
+            Self::Replayed => f.write_str("a greeting was heard before, or not made just now"),
+            Self::Stalled => f.write_str("the other side took too long"),
+            Self::NotWeft => f.write_str("the other side does not speak as a node does"),
         }
     }
 }
@@ -120,9 +132,11 @@ impl Explain for Refusal {
             Self::Version { .. }
             | Self::Layout { .. }
             | Self::Cluster { .. }
-            | Self::Fabric { .. } => Code::Protocol,
+            | Self::Fabric { .. }
+            | Self::NotWeft => Code::Protocol,
             Self::Rank { .. } => Code::NodeOutOfRange,
-            Self::User => Code::Permission,
+            Self::User | Self::Key | Self::Replayed => Code::Permission,
+            Self::Stalled => Code::Timeout,
         }
     }
 
@@ -134,6 +148,14 @@ impl Explain for Refusal {
             Self::Fabric { .. } => "start every node with the same `--fabric`",
             Self::Rank { .. } => "start each rank below `nodes` exactly once",
             Self::User => "run all nodes of a cluster as one user",
+            Self::Key => {
+                "give every node the same key file; one with --insecure meets only others like it"
+            }
+            Self::Replayed => {
+                "if this goes on, somebody repeats what they have recorded: look at who calls"
+            }
+            Self::Stalled => "see that the host is up and that nothing holds its packets back",
+            Self::NotWeft => "see that the address and the port are those of a weft node",
         }
         .to_owned()
     }

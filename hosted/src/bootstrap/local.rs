@@ -184,7 +184,8 @@ impl Shared {
         let (peer, grant) = match met {
             Ok(met) => met,
             Err(SessionError::Refused(reason)) => {
-                return self.audience.publish(Tidings::Refused(reason));
+                let who = "a process of this host".to_owned();
+                return self.audience.publish(Tidings::Refused { who, reason });
             }
             Err(SessionError::Packet(error)) => {
                 return tracing::debug!(%error, "a handshake ended early");

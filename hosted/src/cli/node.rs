@@ -7,7 +7,8 @@ use clap::Args;
 
 use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
-use crate::cluster::Cluster;
+use crate::bootstrap::{Key, KeyError, Meeting, Timing};
+use crate::cluster::{Cluster, Network};
 use crate::explain::Code;
 use crate::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
 use crate::packet::Socket;
@@ -27,6 +28,14 @@ pub(super) struct Arguments {
     #[command(flatten)]
     fabric: FabricChoice,
 
+    /// The key that all nodes share, instead of the file's; `weft key FILE` makes one.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Meet nodes on other hosts without a key: whoever reaches the address can take part.
+    #[arg(long, conflicts_with = "key")]
+    insecure: bool,
+
     /// The descriptor of the cluster's lock, held by the `weft up` that started this.
     #[arg(long, hide = true)]
     lock_fd: Option<RawFd>,
@@ -41,13 +50,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.fabric.apply_fabric(&mut cluster)?;
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
+        let meeting = arguments.meeting(&cluster)?;
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
         check_same(&cluster, claimed.dir())?;
         claimed.publish(&cluster).map_err(Failure::new)?;
         // This node's own: on another host the same device may have another name.
         arguments.fabric.apply_devices(&mut cluster)?;
         let alarm = Box::new(OperatorAlarm);
-        let ended = node::run_supervisor(&cluster, claimed.dir(), arguments.rank, alarm);
+        let (dir, rank) = (claimed.dir(), arguments.rank);
+        let ended = node::run_supervisor(&cluster, dir, rank, meeting, alarm);
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(Failure::new);
     };
@@ -55,7 +66,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let _lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
     let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
     let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
-    node::run_supervisor(&cluster, &dir, arguments.rank, reset).map_err(Failure::new)
+    // All nodes of a `weft up` are on this host, and meet there.
+    node::run_supervisor(&cluster, &dir, arguments.rank, None, reset).map_err(Failure::new)
 }
 
 /// Who brings nodes back: the launcher, if this node has one.
@@ -63,6 +75,27 @@ fn launcher(number: Option<RawFd>) -> Result<Box<dyn ResetNode>, NodeError> {
     let Some(number) = number else { return Ok(Box::new(OperatorAlarm)) };
     let socket = Socket::from_fd(adopt_inherited(number)?)?;
     Ok(Box::new(Launcher::new(socket)))
+}
+
+impl Arguments {
+    /// How this node meets the others: over the network when the file has addresses.
+    fn meeting(&self, cluster: &Cluster) -> Result<Option<Meeting>, Failure> {
+        let Network { addresses, key } = &cluster.network;
+        if addresses.is_empty() {
+            return Ok(None);
+        }
+        let beside = |path: &PathBuf| match self.cluster.parent() {
+            Some(folder) => folder.join(path),
+            None => path.clone(),
+        };
+        let named = self.key.clone().or_else(|| key.as_ref().map(beside));
+        let key = match named {
+            _ if self.insecure => Key::INSECURE,
+            Some(path) => Key::load(&path).map_err(Failure::new)?,
+            None => return Err(Failure::new(KeyError::Missing)),
+        };
+        Ok(Some(Meeting { addresses: addresses.clone(), key, timing: Timing::default() }))
+    }
 }
 
 /// Refuses a file that is not the one the other nodes were started with.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use super::fabric::VerbsError;
-use crate::bootstrap::LocalError;
+use crate::bootstrap::{LocalError, NetworkError};
 use crate::explain::{Code, Explain};
 use crate::packet::PacketError;
 use crate::process::ProcessError;
@@ -37,6 +37,10 @@ pub enum NodeError {
     Packet(PacketError),
     /// The node cannot be met by its peers.
     Bootstrap(LocalError),
+    /// The node cannot be met over the network.
+    Network(NetworkError),
+    /// Nodes on several hosts, over shared memory.
+    NotShared,
     /// Verbs cannot be used.
     Verbs(VerbsError),
     /// A process could not be started or watched.
@@ -63,6 +67,8 @@ impl fmt::Display for NodeError {
             Self::Bell(error) => write!(f, "waiting: {error}"),
             Self::Packet(error) => write!(f, "socket of the node: {error}"),
             Self::Bootstrap(error) => write!(f, "meeting the peers: {error}"),
+            Self::Network(error) => error.fmt(f),
+            Self::NotShared => f.write_str("nodes on several hosts share no memory"),
             Self::Verbs(error) => error.fmt(f),
             Self::Process(error) => write!(f, "component process: {error}"),
             Self::Directory(error) => error.fmt(f),
@@ -76,13 +82,16 @@ impl fmt::Display for NodeError {
 impl std::error::Error for NodeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::OutOfRange { .. } | Self::RankTaken { .. } | Self::Plan(_) | Self::Link(_) => {
-                None
-            }
+            Self::OutOfRange { .. }
+            | Self::RankTaken { .. }
+            | Self::Plan(_)
+            | Self::Link(_)
+            | Self::NotShared => None,
             Self::Memory(error) => Some(error),
             Self::Bell(error) => Some(error),
             Self::Packet(error) => Some(error),
             Self::Bootstrap(error) => Some(error),
+            Self::Network(error) => Some(error),
             Self::Verbs(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Directory(error) => Some(error),
@@ -97,6 +106,8 @@ impl Explain for NodeError {
             Self::OutOfRange { .. } | Self::RankTaken { .. } => Code::NodeOutOfRange,
             Self::Plan(_) => Code::ClusterFile,
             Self::Memory(_) => Code::Memory,
+            Self::Network(error) => error.code(),
+            Self::NotShared => Code::ClusterFile,
             Self::Verbs(error) => error.code(),
             Self::Directory(error) => error.code(),
             Self::Incarnation(_) | Self::Bootstrap(_) => Code::RuntimeDir,
@@ -116,6 +127,8 @@ impl Explain for NodeError {
                     .to_owned()
             }
             Self::Directory(error) => error.cure(),
+            Self::Network(error) => error.cure(),
+            Self::NotShared => "add `--fabric verbs`, or leave network.addresses empty".to_owned(),
             Self::Verbs(error) => error.cure(),
             Self::Incarnation(_) | Self::Bootstrap(_) => {
                 "see that the cluster's directory is writable, and that no other process runs \
@@ -145,6 +158,7 @@ from! {
     BellError => Bell,
     PacketError => Packet,
     LocalError => Bootstrap,
+    NetworkError => Network,
     VerbsError => Verbs,
     ProcessError => Process,
     RuntimeDirError => Directory,

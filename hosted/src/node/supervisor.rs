@@ -8,6 +8,7 @@ mod clients;
 mod event;
 mod guarded;
 mod lives;
+mod meet;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -31,9 +32,10 @@ use super::intensity::Intensity;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::reset::ResetNode;
 use super::tasks::Tasks;
-use crate::bootstrap::{Bootstrap, Hello, Life, LocalBootstrap, News, Offer, Tidings, VERSION};
+use crate::bootstrap::{Bootstrap, Life, Meeting, News, Offer, Tidings};
 use crate::clock::now_ns;
-use crate::cluster::{Cluster, FabricKind};
+use crate::cluster::Cluster;
+use crate::explain::Explain;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Spawn, Spawned};
 use crate::runtime_dir::ClusterDir;
@@ -52,8 +54,9 @@ const FENCE_EVERY_NS: u64 = 1_000_000_000;
 /// How long a component may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs node `rank` of `cluster` in `dir` until it is told to stop; `reset` brings back nodes that
-/// the cluster has given up.
+/// Runs node `rank` of `cluster` in `dir` until it is told to stop. It meets its peers at this
+/// host, or over the network when there is a `meeting`; `reset` brings back nodes that the cluster
+/// has given up.
 ///
 /// # Errors
 /// [`NodeError`]. The component is gone in every case.
@@ -61,6 +64,7 @@ pub fn run(
     cluster: &Cluster,
     dir: &ClusterDir,
     rank: u16,
+    meeting: Option<Meeting>,
     reset: Box<dyn ResetNode>,
 ) -> Result<(), NodeError> {
     if usize::from(rank) >= cluster.nodes {
@@ -68,7 +72,7 @@ pub fn run(
     }
     let (sender, events) = sync_channel(EVENTS);
     event::listen_for_signals(sender.clone())?;
-    let mut supervisor = Supervisor::new(cluster, dir, rank, reset, sender.clone())?;
+    let mut supervisor = Supervisor::new(cluster, dir, rank, meeting, reset, sender.clone())?;
     event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
     supervisor.tasks.start_all(now_ns());
@@ -124,6 +128,7 @@ impl Supervisor {
         cluster: &Cluster,
         dir: &ClusterDir,
         rank: u16,
+        meeting: Option<Meeting>,
         reset: Box<dyn ResetNode>,
         events: SyncSender<Event>,
     ) -> Result<Self, NodeError> {
@@ -136,19 +141,14 @@ impl Supervisor {
         let name = format!("weft-{}-{rank}", cluster.name);
         let memory = Arc::new(NodeMemory::create(&name, plan.layout())?);
         fabric::rehearse(cluster, rank, &plan, &memory)?;
-        let layout = plan.layout().digest();
-        let (name, fabric) = (cluster.name.to_string(), cluster.fabric);
-        let hello = Hello { version: VERSION, cluster: name, layout, fabric, rank };
-        let sink = events.clone();
         let tasks = guarded::tasks(cluster, dir, rank, &events)?;
-        // Over verbs memory is reached through the devices, and handed to nobody.
-        let granted = (fabric == FabricKind::Shm).then(|| Arc::clone(&memory));
-        let bootstrap =
-            LocalBootstrap::start(dir, hello, plan.layout().clone(), granted, move |tidings| {
-                // The main thread is gone only when the process is about to end.
-                let _ = sink.send(Event::Tidings(tidings));
-            })?;
-        let bootstrap = Box::new(bootstrap);
+        let sink = events.clone();
+        let sink = move |tidings| {
+            // The main thread is gone only when the process is about to end.
+            let _ = sink.send(Event::Tidings(tidings));
+        };
+        let me = meet::Member { cluster, dir, rank, layout: plan.layout() };
+        let bootstrap = me.begin(&memory, meeting, sink)?;
         Ok(Self {
             rank,
             memory,
@@ -289,8 +289,9 @@ impl Supervisor {
 
     fn handle_tidings(&mut self, tidings: Tidings) {
         match tidings {
-            Tidings::Refused(reason) => {
-                tracing::warn!(rank = self.rank, %reason, "a node was refused");
+            Tidings::Refused { who, reason } => {
+                let (rank, cure) = (self.rank, reason.cure());
+                tracing::error!(rank, who, %reason, cure, "not met");
             }
             Tidings::Heard { peer, session, news } => {
                 tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");

@@ -3,6 +3,7 @@
 //! ```text
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
 //!   demo       the demonstration on inputs of every size
+//!   hosts      keys and devices: what is refused before anything starts
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   control    clients of a node that lie, stay silent or leave
 //!   faults     what is broken by order
@@ -20,6 +21,7 @@
 mod control;
 mod demo;
 mod faults;
+mod hosts;
 mod ledger;
 mod peers;
 mod place;

@@ -1,0 +1,151 @@
+//! Bootstrap between hosts: nodes meet over TCP, inside a channel that only holders of the
+//! cluster's key can speak on.
+//!
+//! ```text
+//!   key        the cluster's key, from its file
+//!   noise      the channel's cryptography, and why this pattern
+//!   frame      bytes on the connection, each whole before its deadline
+//!   half_open  callers that have not proven who they are: a bounded number
+//!   greeting   the handshake
+//!   channel    the session: words, and signs of life
+//!   calling    the threads: who calls, who listens, who is welcome
+//! ```
+//!
+//! The node of the higher rank calls, again every fifth of a second until it is answered; the node
+//! of the lower rank listens. What is refused is reported once for each reason and peer.
+//!
+//! What this does not do: it carries no data, which goes over verbs; it does not hide that nodes
+//! meet, nor how often; and members are not protected from each other.
+
+mod calling;
+mod channel;
+mod error;
+mod frame;
+mod greeting;
+mod half_open;
+mod key;
+mod noise;
+
+pub use error::NetworkError;
+pub use key::{Key, KeyError};
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use weft_core::ids::{Incarnation, Peer};
+
+use super::{Bootstrap, Hello, Life, Offer, Tidings};
+use calling::Shared;
+use error::LinkError;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// From the connection to the end of the handshake.
+    pub handshake: Duration,
+    /// Until a peer has taken in a word.
+    pub word: Duration,
+    /// After how long a side that has nothing to say says so.
+    pub pause: Duration,
+    /// Without a word, until a peer counts as gone.
+    pub silence: Duration,
+    /// After how long a call that came to nothing is made again.
+    pub call_again: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            word: Duration::from_secs(1),
+            pause: Duration::from_secs(1),
+            silence: Duration::from_secs(5),
+            call_again: Duration::from_millis(200),
+        }
+    }
+}
+
+/// Where the nodes of a cluster are met, and with which key.
+#[derive(Clone, Debug)]
+pub struct Meeting {
+    /// The addresses of all nodes, HOST:PORT, in the order of ranks.
+    pub addresses: Vec<String>,
+    /// The cluster's key.
+    pub key: Key,
+    /// How long things may take.
+    pub timing: Timing,
+}
+
+/// Bootstrap over TCP.
+pub struct NetworkBootstrap {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+impl NetworkBootstrap {
+    /// Begins to meet the other nodes of `hello`'s cluster of `nodes`; what is learned goes to
+    /// `sink`, from several threads.
+    ///
+    /// # Errors
+    /// [`NetworkError`].
+    pub fn start(
+        hello: Hello,
+        nodes: u16,
+        meeting: Meeting,
+        sink: impl Fn(Tidings) + Send + Sync + 'static,
+    ) -> Result<Self, NetworkError> {
+        let (rank, found) = (hello.rank, meeting.addresses.len());
+        let own = meeting.addresses.get(usize::from(rank)).filter(|_| found == usize::from(nodes));
+        let own = own.ok_or(NetworkError::Addresses { nodes, found })?.clone();
+        let refused = |source| NetworkError::Listen { address: own.clone(), source };
+        let listener = TcpListener::bind(&own).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        // Asked before it is accepted, so that the thread can look whether it is over.
+        listener.set_nonblocking(true).map_err(refused)?;
+        let mut run = [0; 8];
+        getrandom(&mut run[..], GetRandomFlags::empty())
+            .map_err(|errno| NetworkError::Random(errno.into()))?;
+        let run = u64::from_le_bytes(run);
+        let shared = Arc::new(Shared::new(hello, nodes, meeting, run, Box::new(sink)));
+        let listening = Arc::clone(&shared);
+        thread::spawn(move || listening.listen(&listener));
+        for peer in 0..rank {
+            let calling = Arc::clone(&shared);
+            thread::spawn(move || calling.call(Peer(peer)));
+        }
+        Ok(Self { shared, address })
+    }
+
+    /// Where this node is met.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Bootstrap for NetworkBootstrap {
+    fn announce(&mut self, life: Life) {
+        self.shared.audience().announce(life);
+    }
+
+    fn retract(&mut self, incarnation: Incarnation) {
+        self.shared.audience().retract(incarnation);
+    }
+
+    fn offer(&mut self, peer: Peer, offer: &Offer) {
+        self.shared.audience().offer(peer, offer);
+    }
+
+    fn shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
+        self.shared.audience().shut_out(peer, incarnation);
+    }
+}
+
+impl Drop for NetworkBootstrap {
+    fn drop(&mut self) {
+        self.shared.audience().dismiss();
+    }
+}

@@ -1,0 +1,230 @@
+//! Who calls, who listens and who is welcome.
+//!
+//! One thread listens, one calls each node of a lower rank, one hears each caller; the thread that
+//! met a peer reads it until it is gone. All end within a fraction of a second after the bootstrap
+//! is dropped.
+//!
+//! | who comes under a rank that is met already | what happens |
+//! |---|---|
+//! | the same run of the node, with a later call | it has lost the connection: the old one is ended |
+//! | the same run, with a call that was heard | a replay: refused |
+//! | another run | refused while the old one speaks; it is gone after a few seconds of silence |
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use weft_core::ids::Peer;
+
+use super::channel::Channel;
+use super::greeting::{Greeting, Met, Side};
+use super::half_open::HalfOpen;
+use super::{LinkError, Meeting};
+use crate::bootstrap::audience::{Audience, Sink};
+use crate::bootstrap::{Hello, News, Refusal, Tidings};
+use crate::clock::Deadline;
+use crate::readiness::{Readiness, await_events};
+use crate::shm::Grant;
+
+/// Callers at a time that have not proven who they are.
+const HALF_OPEN_MAX: usize = 64;
+/// How long a thread waits before it looks whether it is still wanted.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a former session of a node that calls anew may take to end.
+const DISPLACE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Of how many callers the last refusal is remembered, so that it is reported once.
+const REPORTED_MAX: usize = 64;
+
+/// What all threads share.
+pub(super) struct Shared {
+    hello: Hello,
+    nodes: u16,
+    meeting: Meeting,
+    /// This run of the node.
+    run: u64,
+    calls: Mutex<u64>,
+    /// The last greeting of each rank that was met: its run, and which call of it.
+    greeted: Mutex<BTreeMap<u16, (u64, u64)>>,
+    reported: Mutex<BTreeMap<IpAddr, Refusal>>,
+    half_open: HalfOpen,
+    audience: Audience<Channel>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each guards one value that is whole at all times.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn new(hello: Hello, nodes: u16, meeting: Meeting, run: u64, sink: Sink) -> Self {
+        Self {
+            hello,
+            nodes,
+            meeting,
+            run,
+            calls: Mutex::new(0),
+            greeted: Mutex::default(),
+            reported: Mutex::default(),
+            half_open: HalfOpen::new(HALF_OPEN_MAX),
+            audience: Audience::new(sink),
+        }
+    }
+
+    pub(super) const fn audience(&self) -> &Audience<Channel> {
+        &self.audience
+    }
+
+    /// Hears callers until everything is over.
+    pub(super) fn listen(self: &Arc<Self>, listener: &TcpListener) {
+        while !self.audience.is_over() {
+            let waited = await_events(listener.as_fd(), PollFlags::IN, Deadline::after(LOOK_EVERY));
+            let accepted = match waited {
+                Ok(Readiness::Ready) => listener.accept(),
+                Ok(Readiness::TimedOut) => continue,
+                Err(errno) => Err(errno.into()),
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let shared = Arc::clone(self);
+                    thread::spawn(move || shared.receive(stream, address.ip()));
+                }
+                // Another thread's descriptors may be free in a moment; a caller may have left.
+                Err(error) => {
+                    tracing::debug!(%error, "a caller cannot be accepted");
+                    thread::park_timeout(Duration::from_millis(20));
+                }
+            }
+        }
+    }
+
+    fn receive(&self, stream: TcpStream, from: IpAddr) {
+        let answered = stream.set_nonblocking(false).and_then(|()| {
+            let _place = self.half_open.enter(&stream)?;
+            let greeting = self.greeting(0);
+            Ok(self.side(&greeting).answer(stream, |theirs| self.judge(theirs)))
+        });
+        match answered.unwrap_or_else(|error| Err(error.into())) {
+            Ok(met) => {
+                lock(&self.reported).remove(&from);
+                self.welcome(met);
+            }
+            Err(error) => self.report_caller(from, error),
+        }
+    }
+
+    /// Calls `peer` until everything is over.
+    pub(super) fn call(&self, peer: Peer) {
+        let mut reported = None;
+        while !self.audience.is_over() {
+            match self.call_once(peer) {
+                Ok(met) => {
+                    reported = None;
+                    self.attend(met);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, peer = peer.0, "a call comes to nothing");
+                    let reason = error.reason();
+                    if reason.is_some() && reason != reported {
+                        self.report(format!("node {}", peer.0), reason.clone());
+                        reported = reason;
+                    }
+                }
+            }
+            thread::park_timeout(self.meeting.timing.call_again);
+        }
+    }
+
+    fn call_once(&self, peer: Peer) -> Result<Met, LinkError> {
+        let mut failed = LinkError::Closed;
+        for address in self.meeting.addresses[peer.index()].to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                Ok(stream) => {
+                    let call = {
+                        let mut calls = lock(&self.calls);
+                        *calls += 1;
+                        *calls
+                    };
+                    let met = self.side(&self.greeting(call)).call(stream)?;
+                    if met.peer == peer {
+                        return Ok(met);
+                    }
+                    return Err(LinkError::Refused(Refusal::Rank { rank: met.peer.0 }));
+                }
+                Err(error) => failed = error.into(),
+            }
+        }
+        Err(failed)
+    }
+
+    fn greeting(&self, call: u64) -> Greeting {
+        Greeting { hello: self.hello.clone(), run: self.run, call }
+    }
+
+    fn side<'a>(&'a self, greeting: &'a Greeting) -> Side<'a> {
+        let Meeting { key, timing, .. } = &self.meeting;
+        Side { key, greeting, nodes: self.nodes, timing: *timing }
+    }
+
+    /// Whether a member with this greeting is welcome.
+    fn judge(&self, theirs: &Greeting) -> Result<(), Refusal> {
+        let rank = theirs.hello.rank;
+        // Nodes of lower ranks are called and do not call.
+        if rank < self.hello.rank {
+            return Err(Refusal::Rank { rank });
+        }
+        match lock(&self.greeted).get(&rank) {
+            Some((run, call)) if *run == theirs.run && theirs.call <= *call => {
+                Err(Refusal::Replayed)
+            }
+            Some((run, _)) if *run != theirs.run && self.audience.has_met(Peer(rank)) => {
+                Err(Refusal::Rank { rank })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Takes in a caller that has proven who it is, in place of its former session.
+    fn welcome(&self, met: Met) {
+        let deadline = Deadline::after(DISPLACE_TIMEOUT);
+        lock(&self.greeted).insert(met.peer.0, met.greeted);
+        self.audience.end(met.peer);
+        while self.audience.has_met(met.peer) && !deadline.has_passed() {
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        self.attend(met);
+    }
+
+    fn attend(&self, met: Met) {
+        let Met { peer, channel, mut hearing, .. } = met;
+        let granted = News::Met(Grant(Vec::new()));
+        self.audience.attend(peer, channel, granted, || hearing.hear(LOOK_EVERY));
+    }
+
+    fn report_caller(&self, from: IpAddr, error: LinkError) {
+        tracing::debug!(%error, %from, "a caller is let go");
+        let Some(reason) = error.reason() else { return };
+        {
+            let mut reported = lock(&self.reported);
+            if reported.get(&from) == Some(&reason) {
+                return;
+            }
+            if reported.len() >= REPORTED_MAX {
+                reported.clear();
+            }
+            reported.insert(from, reason.clone());
+        }
+        self.report(format!("a caller from {from}"), Some(reason));
+    }
+
+    fn report(&self, who: String, reason: Option<Refusal>) {
+        if let Some(reason) = reason {
+            self.audience.publish(Tidings::Refused { who, reason });
+        }
+    }
+}

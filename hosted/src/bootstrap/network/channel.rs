@@ -1,0 +1,131 @@
+//! A session with a peer that was met: words in both directions until it falls silent.
+//!
+//! A side that has nothing to say says so every second. One from which no whole word has come for
+//! five is gone, be it a host without power, a cable, or a process that sends a byte at a time.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use snow::StatelessTransportState;
+
+use super::frame::{BODY_LEN_MAX, Frames, Kind, write_frame};
+use super::noise::TAG_LEN;
+use super::{LinkError, Timing};
+use crate::bootstrap::News;
+use crate::bootstrap::audience::Line;
+use crate::bootstrap::word::Word;
+use crate::clock::Deadline;
+use crate::process::Pidfd;
+
+/// How much is read at once.
+const CHUNK_LEN: usize = 1024;
+
+/// The speaking half, for several threads.
+#[derive(Clone)]
+pub(super) struct Channel {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    stream: TcpStream,
+    noise: StatelessTransportState,
+    timing: Timing,
+    /// How many words have gone out: the number that the next one is sealed with.
+    sent: Mutex<u64>,
+}
+
+/// The hearing half.
+pub(super) struct Hearing {
+    channel: Channel,
+    frames: Frames,
+    /// How many words have been heard: no word is heard twice, or out of its turn.
+    heard: u64,
+    silent_until: Deadline,
+    speak_at: Deadline,
+}
+
+impl Channel {
+    pub(super) fn new(stream: TcpStream, noise: StatelessTransportState, timing: Timing) -> Self {
+        Self { shared: Arc::new(Shared { stream, noise, timing, sent: Mutex::new(0) }) }
+    }
+
+    /// The other half. To be made once.
+    pub(super) fn hearing(&self) -> Hearing {
+        let timing = self.shared.timing;
+        Hearing {
+            channel: self.clone(),
+            frames: Frames::default(),
+            heard: 0,
+            silent_until: Deadline::after(timing.silence),
+            speak_at: Deadline::after(timing.pause),
+        }
+    }
+
+    /// Says a word, or that there is none.
+    pub(super) fn say(&self, word: Option<&Word>) -> Result<(), LinkError> {
+        let plain = serde_json::to_vec(&word).map_err(|_| LinkError::Nonsense)?;
+        let mut sealed = vec![0; plain.len() + TAG_LEN];
+        // Held until the frame is out, so that frames go out in the order of their numbers.
+        let mut sent = self.shared.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = self.shared.noise.write_message(*sent, &plain, &mut sealed)?;
+        *sent += 1;
+        let deadline = Deadline::after(self.shared.timing.word);
+        write_frame(&self.shared.stream, Kind::Noise, &sealed[..len], deadline)
+    }
+}
+
+impl Line for Channel {
+    type Error = LinkError;
+
+    fn tell(&self, word: &Word, _process: Option<&Pidfd>) -> Result<(), LinkError> {
+        self.say(Some(word))
+    }
+
+    fn shut_down(&self) {
+        // Fails only on a connection that has ended.
+        let _ = self.shared.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Hearing {
+    /// Waits up to `timeout` for news.
+    pub(super) fn hear(&mut self, timeout: Duration) -> Result<Option<News>, LinkError> {
+        if self.speak_at.has_passed() {
+            self.channel.say(None)?;
+            self.speak_at = Deadline::after(self.channel.shared.timing.pause);
+        }
+        match self.listen(Deadline::after(timeout))? {
+            None | Some(None) => Ok(None),
+            Some(Some(word)) => word.into_news(None).map(Some).ok_or(LinkError::Nonsense),
+        }
+    }
+
+    /// The next word, or that there is none, or nothing by the deadline.
+    pub(super) fn listen(&mut self, deadline: Deadline) -> Result<Option<Option<Word>>, LinkError> {
+        loop {
+            if let Some(frame) = self.frames.next()? {
+                if frame.kind != Kind::Noise {
+                    return Err(LinkError::Nonsense);
+                }
+                let word = self.open(&frame.body)?;
+                self.silent_until = Deadline::after(self.channel.shared.timing.silence);
+                return Ok(Some(word));
+            }
+            if self.silent_until.has_passed() {
+                return Err(LinkError::Stalled);
+            }
+            let stream = &self.channel.shared.stream;
+            if !self.frames.fill(stream, CHUNK_LEN, deadline.min(self.silent_until))? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn open(&mut self, sealed: &[u8]) -> Result<Option<Word>, LinkError> {
+        let mut plain = [0; BODY_LEN_MAX];
+        let len = self.channel.shared.noise.read_message(self.heard, sealed, &mut plain)?;
+        self.heard += 1;
+        serde_json::from_slice(&plain[..len]).map_err(|_| LinkError::Nonsense)
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a node cannot be met over the network, and why a connection comes to nothing.
+
+use std::fmt;
+use std::io;
+
+use crate::bootstrap::Refusal;
+use crate::explain::{Code, Explain};
+
+/// Why a node cannot be met over the network.
+#[derive(Debug)]
+pub enum NetworkError {
+    /// Not as many addresses as nodes.
+    Addresses {
+        /// How many nodes there are.
+        nodes: u16,
+        /// How many addresses.
+        found: usize,
+    },
+    /// The node's own address cannot be listened at.
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No random number could be drawn.
+    Random(io::Error),
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Addresses { nodes, found } => {
+                write!(f, "network.addresses has {found} entries for {nodes} nodes")
+            }
+            Self::Listen { address, source } => {
+                write!(f, "this node cannot be met at {address:?}: {source}")
+            }
+            Self::Random(source) => write!(f, "no random number can be drawn: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for NetworkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Addresses { .. } => None,
+            Self::Listen { source, .. } | Self::Random(source) => Some(source),
+        }
+    }
+}
+
+impl Explain for NetworkError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Addresses { .. } => Code::ClusterFile,
+            Self::Listen { .. } => Code::NodeUnreachable,
+            Self::Random(_) => Code::Internal,
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Addresses { nodes, .. } => {
+                format!("list all {nodes} nodes as \"HOST:PORT\", in the order of their ranks")
+            }
+            Self::Listen { .. } => "see that the address is HOST:PORT with an address of this \
+                                    host, that --rank is this host's, and that the port is free"
+                .to_owned(),
+            Self::Random(_) => "see what the machine lacks with `weft doctor`".to_owned(),
+        }
+    }
+}
+
+/// Why a connection comes to nothing, or to its end.
+#[derive(Debug)]
+pub(super) enum LinkError {
+    Io(io::Error),
+    /// The other side has closed it.
+    Closed,
+    /// The other side took too long.
+    Stalled,
+    /// The other side is no node.
+    NotWeft,
+    /// A frame that is longer than any.
+    TooLong {
+        len: usize,
+    },
+    /// What was said, though by a holder of the key, is nothing that a node says.
+    Nonsense,
+    /// The cryptography could not be set up: a bug.
+    Noise(snow::Error),
+    Refused(Refusal),
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Closed => f.write_str("the other side has closed the connection"),
+            Self::Stalled => Refusal::Stalled.fmt(f),
+            Self::NotWeft => Refusal::NotWeft.fmt(f),
+            Self::TooLong { len } => write!(f, "a frame of {len} bytes is longer than any"),
+            Self::Nonsense => f.write_str("a node said what no node of this build says"),
+            Self::Noise(error) => error.fmt(f),
+            Self::Refused(reason) => reason.fmt(f),
+        }
+    }
+}
+
+impl LinkError {
+    /// What people should hear of it; broken connections are no news.
+    pub(super) fn reason(self) -> Option<Refusal> {
+        match self {
+            Self::Refused(reason) => Some(reason),
+            Self::Stalled => Some(Refusal::Stalled),
+            Self::NotWeft | Self::TooLong { .. } | Self::Nonsense => Some(Refusal::NotWeft),
+            Self::Io(_) | Self::Closed | Self::Noise(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<snow::Error> for LinkError {
+    fn from(error: snow::Error) -> Self {
+        match error {
+            // What cannot be opened was not sealed with this key, or for this moment.
+            snow::Error::Decrypt | snow::Error::Input | snow::Error::Dh => {
+                Self::Refused(Refusal::Key)
+            }
+            other => Self::Noise(other),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The first words between two nodes on a TCP connection.
+//!
+//! ```text
+//!   caller                               listener
+//!   preface ───────────────────────────▶ not Weft's: closed without a word
+//!      ◀──────────────────────────────── preface; another version: both say so
+//!   psk, e: Greeting ──────────────────▶ another key: refused in clear
+//!                                        another cluster, layout, fabric; a rank that is taken;
+//!                                        a greeting that was heard before
+//!      ◀──────────────────────────────── e, ee: Welcome(Greeting), or Refused(reason)
+//!   a first word over the channel ─────▶ not under these keys: the greeting was a replay
+//! ```
+//!
+//! All of it has one deadline. A greeting names its node by a number drawn when the node started,
+//! and counts that node's calls: what was heard once is known again without any list of nonces.
+//! A greeting of a former run of the node is caught by the last step: only who made it just now
+//! has the secret that goes with it.
+
+use std::net::TcpStream;
+
+use serde::{Deserialize, Serialize};
+use snow::HandshakeState;
+use weft_core::ids::Peer;
+
+use super::channel::{Channel, Hearing};
+use super::frame::{BODY_LEN_MAX, Kind, read_frame, read_preface, write_frame, write_preface};
+use super::key::Key;
+use super::{LinkError, Timing, noise};
+use crate::bootstrap::{Hello, Refusal};
+use crate::clock::Deadline;
+
+/// A hello and which one it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Greeting {
+    pub(super) hello: Hello,
+    /// The run of the node: drawn at its start.
+    pub(super) run: u64,
+    /// Which call of that run this is, from 1.
+    pub(super) call: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Welcome(Greeting),
+    Refused(Refusal),
+}
+
+/// What both sides need for a handshake.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub(super) key: &'a Key,
+    pub(super) greeting: &'a Greeting,
+    pub(super) nodes: u16,
+    pub(super) timing: Timing,
+}
+
+/// A peer that was met.
+pub(super) struct Met {
+    pub(super) peer: Peer,
+    /// The run and the call of its greeting.
+    pub(super) greeted: (u64, u64),
+    pub(super) channel: Channel,
+    pub(super) hearing: Hearing,
+}
+
+impl Side<'_> {
+    /// Greets the node at the other end of `stream`.
+    pub(super) fn call(&self, stream: TcpStream) -> Result<Met, LinkError> {
+        let deadline = Deadline::after(self.timing.handshake);
+        stream.set_nodelay(true)?;
+        write_preface(&stream, self.greeting.hello.version, deadline)?;
+        self.check_version(read_preface(&stream, deadline)?)?;
+        let mut noise = noise::caller(self.key)?;
+        send(&stream, &mut noise, self.greeting, deadline)?;
+        let answer = read_frame(&stream, deadline)?;
+        if answer.kind == Kind::Refused {
+            let reason = serde_json::from_slice(&answer.body).map_err(|_| LinkError::Nonsense)?;
+            return Err(LinkError::Refused(reason));
+        }
+        let theirs = match open(&mut noise, &answer.body)? {
+            Answer::Welcome(theirs) => theirs,
+            Answer::Refused(reason) => return Err(LinkError::Refused(reason)),
+        };
+        self.greeting.hello.check(&theirs.hello, self.nodes).map_err(LinkError::Refused)?;
+        let met = self.meet(stream, noise, &theirs)?;
+        met.channel.say(None)?;
+        Ok(met)
+    }
+
+    /// Answers the node at the other end of `stream`; `judge` says whether this greeting of a
+    /// member is welcome.
+    pub(super) fn answer(
+        &self,
+        stream: TcpStream,
+        judge: impl FnOnce(&Greeting) -> Result<(), Refusal>,
+    ) -> Result<Met, LinkError> {
+        let deadline = Deadline::after(self.timing.handshake);
+        stream.set_nodelay(true)?;
+        let version = read_preface(&stream, deadline)?;
+        write_preface(&stream, self.greeting.hello.version, deadline)?;
+        self.check_version(version)?;
+        let first = read_frame(&stream, deadline)?;
+        let mut noise = noise::listener(self.key)?;
+        let theirs: Greeting = match open(&mut noise, &first.body) {
+            Err(LinkError::Refused(Refusal::Key)) => {
+                let reason = serde_json::to_vec(&Refusal::Key).map_err(|_| LinkError::Nonsense)?;
+                write_frame(&stream, Kind::Refused, &reason, deadline)?;
+                return Err(LinkError::Refused(Refusal::Key));
+            }
+            opened => opened?,
+        };
+        let checked = self.greeting.hello.check(&theirs.hello, self.nodes);
+        if let Err(reason) = checked.and_then(|()| judge(&theirs)) {
+            send(&stream, &mut noise, &Answer::Refused(reason.clone()), deadline)?;
+            return Err(LinkError::Refused(reason));
+        }
+        send(&stream, &mut noise, &Answer::Welcome(self.greeting.clone()), deadline)?;
+        let mut met = self.meet(stream, noise, &theirs)?;
+        match met.hearing.listen(deadline) {
+            Ok(Some(None)) => Ok(met),
+            Ok(Some(Some(_))) => Err(LinkError::Nonsense),
+            Ok(None) => Err(LinkError::Stalled),
+            // Whoever repeats what it has only heard cannot go on from there.
+            Err(LinkError::Refused(Refusal::Key)) => Err(LinkError::Refused(Refusal::Replayed)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn check_version(&self, theirs: u32) -> Result<(), LinkError> {
+        let ours = self.greeting.hello.version;
+        if theirs == ours {
+            Ok(())
+        } else {
+            Err(LinkError::Refused(Refusal::Version { ours, theirs }))
+        }
+    }
+
+    fn meet(
+        &self,
+        stream: TcpStream,
+        noise: HandshakeState,
+        theirs: &Greeting,
+    ) -> Result<Met, LinkError> {
+        let noise = noise.into_stateless_transport_mode()?;
+        let channel = Channel::new(stream, noise, self.timing);
+        let hearing = channel.hearing();
+        let greeted = (theirs.run, theirs.call);
+        Ok(Met { peer: Peer(theirs.hello.rank), greeted, channel, hearing })
+    }
+}
+
+fn send(
+    stream: &TcpStream,
+    noise: &mut HandshakeState,
+    value: &impl Serialize,
+    deadline: Deadline,
+) -> Result<(), LinkError> {
+    let plain = serde_json::to_vec(value).map_err(|_| LinkError::Nonsense)?;
+    let mut sealed = [0; BODY_LEN_MAX];
+    let len = noise.write_message(&plain, &mut sealed)?;
+    write_frame(stream, Kind::Noise, &sealed[..len], deadline)
+}
+
+fn open<T: serde::de::DeserializeOwned>(
+    noise: &mut HandshakeState,
+    sealed: &[u8],
+) -> Result<T, LinkError> {
+    let mut plain = [0; BODY_LEN_MAX];
+    let len = noise.read_message(sealed, &mut plain)?;
+    serde_json::from_slice(&plain[..len]).map_err(|_| LinkError::Nonsense)
+}

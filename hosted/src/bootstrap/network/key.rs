@@ -1,0 +1,245 @@
+//! The key that all nodes of a cluster share.
+//!
+//! A file of 64 hexadecimal digits that belongs to the user who runs the nodes, or to root, and
+//! that nobody else may read. `weft key FILE` makes one. Whoever has it is a member.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::explain::{Code, Explain};
+
+/// The key of a cluster.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key([u8; Key::LEN]);
+
+impl Key {
+    /// Its length in bytes.
+    pub const LEN: usize = 32;
+
+    /// The key that everybody knows: nodes that were told to do without one use it. What they say
+    /// is hidden from who only listens, and from nobody else.
+    pub const INSECURE: Self = Self([0; Self::LEN]);
+
+    /// Reads a key from its file.
+    ///
+    /// # Errors
+    /// [`KeyError`].
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let about = file.metadata().map_err(unreadable)?;
+        let owner = about.uid();
+        if owner != 0 && owner != geteuid().as_raw() {
+            return Err(KeyError::Foreign { path: path.to_owned(), owner });
+        }
+        let mode = about.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Exposed { path: path.to_owned(), mode });
+        }
+        let mut text = String::new();
+        let longest = 2 * Self::LEN as u64 + 64;
+        file.take(longest).read_to_string(&mut text).map_err(unreadable)?;
+        let key = from_hex(text.trim()).ok_or(KeyError::Malformed { path: path.to_owned() })?;
+        if key == Self::INSECURE {
+            Err(KeyError::Malformed { path: path.to_owned() })
+        } else {
+            Ok(key)
+        }
+    }
+
+    /// Draws a key and writes it to a new file that only this user may read.
+    ///
+    /// # Errors
+    /// [`KeyError::Exists`], [`KeyError::Unwritable`].
+    pub fn create(path: &Path) -> Result<Self, KeyError> {
+        let unwritable = |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+            _ => KeyError::Unwritable { path: path.to_owned(), source },
+        };
+        let mut bytes = [0; Self::LEN];
+        getrandom(&mut bytes[..], GetRandomFlags::empty())
+            .map_err(|errno| unwritable(errno.into()))?;
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut open = OpenOptions::new();
+        let mut file =
+            open.write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
+        writeln!(file, "{text}").and_then(|()| file.sync_all()).map_err(unwritable)?;
+        Ok(Self(bytes))
+    }
+
+    pub(super) const fn bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+}
+
+/// Not by its bytes.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+fn from_hex(text: &str) -> Option<Key> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
+    let (pairs, []) = digits.as_deref()?.as_chunks::<2>() else { return None };
+    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    bytes.try_into().ok().map(Key)
+}
+
+/// Why there is no key.
+#[derive(Debug)]
+pub enum KeyError {
+    /// No node takes part between hosts without a key, unless told to.
+    Missing,
+    /// The file is not there or cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file belongs to somebody else, who could change it.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// Others may read the file.
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The file holds something else.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is such a file already.
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("nodes on several hosts need a key, and none is named"),
+            Self::Unreadable { path, source } => {
+                write!(f, "the key file {} cannot be read: {source}", path.display())
+            }
+            Self::Foreign { path, owner } => {
+                write!(f, "the key file {} belongs to user {owner}", path.display())
+            }
+            Self::Exposed { path, mode } => {
+                write!(f, "the key file {} has mode {mode:03o}: others may read it", path.display())
+            }
+            Self::Malformed { path } => {
+                write!(f, "the key file {} does not hold a key", path.display())
+            }
+            Self::Exists { path } => write!(f, "{} exists already", path.display()),
+            Self::Unwritable { path, source } => {
+                write!(f, "the key file {} cannot be written: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for KeyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } | Self::Unwritable { source, .. } => Some(source),
+            Self::Missing
+            | Self::Foreign { .. }
+            | Self::Exposed { .. }
+            | Self::Malformed { .. }
+            | Self::Exists { .. } => None,
+        }
+    }
+}
+
+impl Explain for KeyError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Missing | Self::Exists { .. } => Code::Usage,
+            Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Code::InputMissing
+            }
+            Self::Unreadable { .. } | Self::Malformed { .. } => Code::InputUnreadable,
+            Self::Foreign { .. } | Self::Exposed { .. } | Self::Unwritable { .. } => {
+                Code::Permission
+            }
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Missing => "make one with `weft key FILE`, copy it to every host and name it in \
+                              the cluster file below [network], or with --key; --insecure does \
+                              without"
+                .to_owned(),
+            Self::Unreadable { .. } | Self::Malformed { .. } => {
+                "name a file that `weft key FILE` made".to_owned()
+            }
+            Self::Foreign { path, .. } => format!("`chown` {} to this user", path.display()),
+            Self::Exposed { path, .. } => format!("`chmod 600 {}`", path.display()),
+            Self::Exists { .. } => "choose another name, or remove it first".to_owned(),
+            Self::Unwritable { .. } => "choose a directory that this user may write to".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_key_is_made_once_and_read_by_its_owner_alone() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("key");
+        let key = Key::create(&path).unwrap();
+        assert_eq!(Key::load(&path).unwrap(), key);
+        assert!(matches!(Key::create(&path), Err(KeyError::Exists { .. })));
+        assert_eq!(format!("{key:?}"), "Key");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let error = Key::load(&path).unwrap_err();
+        assert!(matches!(error, KeyError::Exposed { mode: 0o640, .. }), "{error}");
+        assert!(error.cure().contains("chmod 600"), "{}", error.cure());
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("key");
+        let zeros = "0".repeat(64);
+        for text in ["", "abc", &"0".repeat(63), &"g".repeat(64), &"1".repeat(200), &zeros] {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            let error = Key::load(&path).unwrap_err();
+            assert!(matches!(error, KeyError::Malformed { .. }), "{text:?}: {error}");
+        }
+        let absent = Key::load(&scratch.path().join("none")).unwrap_err();
+        assert_eq!(absent.code(), Code::InputMissing);
+    }
+}

@@ -1,0 +1,46 @@
+//! How a node begins to meet its peers: at this host, or over the network.
+
+use std::sync::Arc;
+
+use weft_core::fabric::Layout;
+
+use crate::bootstrap::{
+    Bootstrap, Hello, LocalBootstrap, Meeting, NetworkBootstrap, Tidings, VERSION,
+};
+use crate::cluster::{Cluster, FabricKind};
+use crate::node::NodeError;
+use crate::runtime_dir::ClusterDir;
+use crate::shm::NodeMemory;
+
+/// Who is to be met.
+pub(super) struct Member<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) dir: &'a ClusterDir,
+    pub(super) rank: u16,
+    pub(super) layout: &'a Layout,
+}
+
+impl Member<'_> {
+    /// Begins; what is learned goes to `sink`.
+    pub(super) fn begin(
+        &self,
+        memory: &Arc<NodeMemory>,
+        meeting: Option<Meeting>,
+        sink: impl Fn(Tidings) + Send + Sync + 'static,
+    ) -> Result<Box<dyn Bootstrap>, NodeError> {
+        let (cluster, fabric) = (self.cluster.name.to_string(), self.cluster.fabric);
+        let (layout, rank) = (self.layout.digest(), self.rank);
+        let hello = Hello { version: VERSION, cluster, layout, fabric, rank };
+        if let Some(meeting) = meeting {
+            if fabric == FabricKind::Shm {
+                return Err(NodeError::NotShared);
+            }
+            let nodes = self.layout.peers();
+            return Ok(Box::new(NetworkBootstrap::start(hello, nodes, meeting, sink)?));
+        }
+        // Over verbs memory is reached through the devices, and handed to nobody.
+        let granted = (fabric == FabricKind::Shm).then(|| Arc::clone(memory));
+        let layout = self.layout.clone();
+        Ok(Box::new(LocalBootstrap::start(self.dir, hello, layout, granted, sink)?))
+    }
+}

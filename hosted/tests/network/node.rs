@@ -1,0 +1,101 @@
+//! One end of a meeting, and what it learns.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+
+use weft::bootstrap::{
+    Bootstrap, Hello, Key, Life, Meeting, NetworkBootstrap, News, Refusal, Tidings, Timing, VERSION,
+};
+use weft::cluster::FabricKind;
+use weft::core::ids::Incarnation;
+
+use crate::PATIENCE;
+
+/// A node that meets others.
+pub(crate) struct Node {
+    pub(crate) bootstrap: NetworkBootstrap,
+    tidings: Receiver<Tidings>,
+}
+
+/// What a node of the tests says of itself.
+pub(crate) fn hello(rank: u16) -> Hello {
+    let (cluster, fabric) = ("weft".to_owned(), FabricKind::Verbs);
+    Hello { version: VERSION, cluster, layout: 7, fabric, rank }
+}
+
+/// A key that was drawn just now.
+pub(crate) fn key() -> Key {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("key-{}-{count}", std::process::id());
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let key = Key::create(&path).expect("a new file");
+    fs::remove_file(&path).expect("it was just made");
+    key
+}
+
+impl Node {
+    /// A node that calls those at `others`, which have the ranks below its own.
+    pub(crate) fn start(hello: Hello, others: &[SocketAddr], key: Key, timing: Timing) -> Self {
+        let mut addresses: Vec<String> = others.iter().map(SocketAddr::to_string).collect();
+        assert_eq!(usize::from(hello.rank), addresses.len());
+        // Its own, and those of the nodes above it, which it never calls.
+        addresses.resize(3, "127.0.0.1:0".to_owned());
+        let (sender, tidings) = channel();
+        let meeting = Meeting { addresses, key, timing };
+        let sink = move |tidings| {
+            // The test is over.
+            let _ = sender.send(tidings);
+        };
+        let bootstrap = NetworkBootstrap::start(hello, 3, meeting, sink).expect("a free port");
+        Self { bootstrap, tidings }
+    }
+
+    /// Node 0 with this key.
+    pub(crate) fn first(key: &Key) -> Self {
+        Self::start(hello(0), &[], key.clone(), Timing::default())
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.bootstrap.address()
+    }
+
+    fn next(&self) -> Tidings {
+        self.tidings.recv_timeout(PATIENCE).expect("tidings in time")
+    }
+
+    /// The next news of anybody.
+    #[track_caller]
+    pub(crate) fn news(&self) -> News {
+        match self.next() {
+            Tidings::Heard { news, .. } => news,
+            other @ Tidings::Refused { .. } => panic!("{other:?}"),
+        }
+    }
+
+    /// The next refusal of anybody.
+    #[track_caller]
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self.next() {
+            Tidings::Refused { reason, .. } => reason,
+            other @ Tidings::Heard { .. } => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn announce(&mut self, incarnation: u32) {
+        self.bootstrap.announce(Life { incarnation: Incarnation(incarnation), process: None });
+    }
+
+    /// Waits until a peer was met that lives in this life.
+    #[track_caller]
+    pub(crate) fn await_alive(&self, incarnation: u32) {
+        let met = self.news();
+        assert!(matches!(met, News::Met(_)), "{met:?}");
+        let alive = self.news();
+        let is_it = matches!(&alive, News::Alive(life) if life.incarnation.0 == incarnation);
+        assert!(is_it, "{alive:?}");
+    }
+}
