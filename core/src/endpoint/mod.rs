@@ -57,7 +57,7 @@ use heapless::Deque;
 
 use crate::fabric::{Completion, Fabric, FenceError, PostError};
 use crate::ids::{Incarnation, Peer, PeerSet};
-use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, SendError};
+use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError, is_pulse};
 use crate::mailbox::{
     Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
@@ -186,6 +186,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         let (mine, theirs) = (self.incarnation, (peer, incarnation));
         let reader = LaneReader::new(&self.fabric, config, regions, mine, theirs);
         let writer = LaneWriter::new(&self.fabric, config, regions, mine, theirs);
+        regions.still_pulse(&self.fabric, peer);
         self.fabric.admit(peer, incarnation)?;
         debug!("peer {} admitted in incarnation {}", peer.0, incarnation.0);
         self.lanes[peer.index()] = Some(Lanes { writer, reader });
@@ -274,6 +275,29 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             Some(Some(lanes)) => lanes.writer.send(&mut self.fabric, kind, payload),
             Some(None) | None => Err(SendError::Post(PostError::Gone)),
         }
+    }
+
+    /// Overwrites the own pulse in the memory of `to`: what is true now and is never queued.
+    ///
+    /// # Errors
+    /// [`PostError`]; for a peer that is not admitted, [`PostError::Gone`].
+    pub fn pulse(&mut self, to: Peer, bytes: &[u8; PULSE_LEN]) -> Result<(), PostError> {
+        if to == self.me() || !self.admitted.contains(to) {
+            return Err(PostError::Gone);
+        }
+        self.plan.lane_regions().post_pulse(&mut self.fabric, to, bytes)
+    }
+
+    /// A copy of the last pulse of `from`: it may be torn, and is all zero when there was none in
+    /// its present life; nothing for a peer that is not admitted.
+    pub fn pulse_of(&self, from: Peer) -> Option<[u8; PULSE_LEN]> {
+        let is_heard = from != self.me() && self.admitted.contains(from);
+        is_heard.then(|| self.plan.lane_regions().copy_pulse(&self.fabric, from))
+    }
+
+    /// The checksum of the fabric, CRC-32C.
+    pub fn crc32c(&self, bytes: &[u8]) -> u32 {
+        self.fabric.crc32c(bytes)
     }
 
     /// The next message of the own mailbox.
@@ -369,7 +393,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             }
             OWNER_WORK => self.mailbox.handle_completion(&mut self.fabric, completion),
             LANE_WORK => {
-                if let Err(failure) = completion.outcome {
+                if let Err(failure) = completion.outcome
+                    && !is_pulse(completion.id)
+                {
                     self.push(Event::LaneLost { peer: completion.peer, failure });
                 }
             }

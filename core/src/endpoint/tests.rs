@@ -245,3 +245,23 @@ fn a_peer_that_is_in_is_not_admitted_again() {
     assert_eq!(settle(&mut a), [put(B, 1, 0)]);
     assert_eq!(drain(&mut b), [b"under way"]);
 }
+
+#[test]
+fn a_pulse_is_of_one_life_and_of_admitted_peers() {
+    let net = net();
+    let [mut a, mut b] = pair(&net);
+    assert_eq!(b.pulse_of(A), Some([0; PULSE_LEN]));
+    a.pulse(B, &[7; PULSE_LEN]).unwrap();
+    assert_eq!(b.pulse_of(A), Some([7; PULSE_LEN]));
+    assert_eq!((a.pulse(A, &[7; PULSE_LEN]), a.pulse_of(A)), (Err(PostError::Gone), None));
+
+    b.fence(A).unwrap();
+    assert_eq!(b.pulse_of(A), None);
+    let mut a = endpoint(&net, A, FIRST.next());
+    b.admit(A, FIRST.next()).unwrap();
+    assert_eq!(b.pulse_of(A), Some([0; PULSE_LEN]));
+    assert_eq!(a.pulse(B, &[8; PULSE_LEN]), Err(PostError::Gone));
+    a.admit(B, FIRST).unwrap();
+    a.pulse(B, &[8; PULSE_LEN]).unwrap();
+    assert_eq!(b.pulse_of(A), Some([8; PULSE_LEN]));
+}

@@ -3,7 +3,7 @@
 //! ```text
 //!  writer's memory                     reader's memory, writable by the writer alone
 //!  ┌────────┐                          ┌────────┬──────┬──────┬─ … ─┬──────┐
-//!  │ credit │◀── taken, half a ring ── │        │ slot │ slot │     │ slot │
+//!  │ credit │◀── taken, half a ring ── │ pulse  │ slot │ slot │     │ slot │
 //!  └────────┘    at the latest         └────────┴──────┴──────┴─ … ─┴──────┘
 //!       └──────── one write a message ─────────────▲
 //! ```
@@ -19,9 +19,11 @@
 //!
 //! Source: `spec/mailbox.md`, section Lane.
 
+mod pulse;
 mod reader;
 mod writer;
 
+pub use pulse::{PULSE_LEN, is_pulse};
 pub use reader::{LaneMessage, LaneReader};
 pub use writer::{LaneWriter, SendError};
 
@@ -40,7 +42,7 @@ pub const MESSAGE_LEN_MAX: u16 = 1000;
 /// The largest number of slots of a ring.
 pub const SLOTS_MAX: u32 = 1 << 16;
 
-/// The credit cell stands alone in the first cache line of the region.
+/// The credit and the pulse stand in the first cache line of the region.
 const SLOTS_START: u32 = 64;
 
 const _: () = assert!(HEADER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);

@@ -147,3 +147,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_pulse_is_overwritten_and_harms_no_message() {
+    let (net, regions) = net();
+    let mut pair = pair(&net, regions);
+    assert_eq!(regions.copy_pulse(&pair.fabrics[1], Peer(0)), [0; PULSE_LEN]);
+    for beat in 1..=9 {
+        regions.post_pulse(&mut pair.fabrics[0], Peer(1), &[beat; PULSE_LEN]).unwrap();
+        pair.send(&[beat]).unwrap();
+        assert_eq!(pair.take(), Some([beat].to_vec()));
+    }
+    assert_eq!(regions.copy_pulse(&pair.fabrics[1], Peer(0)), [9; PULSE_LEN]);
+    regions.still_pulse(&pair.fabrics[1], Peer(0));
+    assert_eq!(regions.copy_pulse(&pair.fabrics[1], Peer(0)), [0; PULSE_LEN]);
+}

@@ -1,0 +1,59 @@
+//! The pulse: a cell beside the ring that is overwritten, never queued.
+//!
+//! What is true now and worthless later, a heartbeat, goes here: the last one written is the only
+//! one there is, and a reader that is late finds the latest. The cell is written by the lane's
+//! writer alone, with one plain write, and so may tear (F-3): its bytes must carry a check of their
+//! own. A new pair begins with a still cell, all zero.
+
+use super::{LANE_WORK, Regions};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Work, WorkId};
+use crate::ids::Peer;
+
+/// Bytes of a pulse.
+pub const PULSE_LEN: usize = 32;
+
+/// Behind the credit, in the first cache line of the region.
+const PULSE_START: u32 = 32;
+
+/// Tells a pulse from the lane's messages among the works of [`LANE_WORK`].
+const PULSE_MARK: u64 = 1 << 32;
+
+const _: () = assert!(PULSE_START as usize + PULSE_LEN <= super::SLOTS_START as usize);
+const _: () = assert!(crate::wire::CELL_LEN <= PULSE_START as usize);
+
+/// Whether the work of this name was a pulse. Nobody waits for one: the next comes by itself.
+#[must_use]
+pub const fn is_pulse(id: WorkId) -> bool {
+    id.detail() & PULSE_MARK != 0
+}
+
+impl Regions {
+    /// Overwrites the own pulse in the memory of `to`.
+    ///
+    /// # Errors
+    /// [`PostError`]; the one before stays.
+    pub fn post_pulse(
+        self,
+        fabric: &mut impl Fabric,
+        to: Peer,
+        bytes: &[u8; PULSE_LEN],
+    ) -> Result<(), PostError> {
+        let at = At { region: self.written_by(fabric.me()), offset: PULSE_START };
+        let op = Op::Write { to: at, bytes };
+        let id = WorkId::new(LANE_WORK, PULSE_MARK | u64::from(to.0));
+        fabric.post(to, Work { id, op, flags: CompletionFlags::QUIET })
+    }
+
+    /// A copy of the pulse that `from` has written here, whole or torn.
+    #[must_use]
+    pub fn copy_pulse(self, fabric: &impl Fabric, from: Peer) -> [u8; PULSE_LEN] {
+        let mut copy = [0; PULSE_LEN];
+        fabric.memory().copy_out(self.written_by(from), PULSE_START, &mut copy);
+        copy
+    }
+
+    /// Stills the pulse of `from`, so that one of an earlier life is not taken for news.
+    pub fn still_pulse(self, fabric: &impl Fabric, from: Peer) {
+        fabric.memory().copy_in(self.written_by(from), PULSE_START, &[0; PULSE_LEN]);
+    }
+}
