@@ -18,6 +18,7 @@
 //!
 //! Non-goals: changes while the cluster runs: members are fixed by configuration.
 
+mod dirnet;
 mod error;
 mod fabric_kind;
 mod key;
@@ -32,6 +33,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use dirnet::{DirNet, DirNetWordError, Part, Profile};
 pub use error::{ClusterError, Place};
 pub use fabric_kind::{FabricKind, FabricKindError};
 pub use limit::{Limit, LimitError};
@@ -62,6 +64,8 @@ pub struct Cluster {
     pub lane: Lane,
     /// `[restart]`: how often a component may be started again.
     pub restart: Restart,
+    /// `[dirnet]`: detection, isolation, recovery.
+    pub dirnet: DirNet,
     /// `[[task]]`: the programs that nodes keep under guard.
     pub tasks: Vec<Task>,
     /// `[verbs]`: the RDMA devices.
@@ -174,6 +178,7 @@ impl Default for Cluster {
             fabric: FabricKind::default(),
             lane: Lane::default(),
             restart: Restart::default(),
+            dirnet: DirNet::default(),
             tasks: Vec::new(),
             verbs: Verbs::default(),
             network: Network::default(),
@@ -232,6 +237,7 @@ impl Cluster {
         let restart = top.section(key::RESTART)?;
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
+        let dirnet = top.section(key::DIRNET)?;
 
         let name = top.word::<ClusterName>(key::NAME)?;
         let nodes = top.number(&key::NODES)?;
@@ -271,10 +277,16 @@ impl Cluster {
         let addresses = network.texts(key::NETWORK_ADDRESSES.path)?;
         cluster.network.addresses = addresses.unwrap_or_default();
         cluster.network.key = network.text(key::NETWORK_KEY)?.map(PathBuf::from);
+        cluster.dirnet.profile = dirnet.word::<Profile>(key::DIRNET_PROFILE)?.unwrap_or_default();
+        cluster.dirnet.roles = dirnet.words::<Part>(key::DIRNET_ROLES)?;
+        if let Some(value) = dirnet.number(&key::DIRNET_MIN_ALIVE)? {
+            cluster.dirnet.min_alive = u16::try_from(value).unwrap_or(u16::MAX);
+        }
         // All that is left to be wrong is how many there are of something.
-        let is_network = |source: &LimitError| source.key == key::NETWORK_ADDRESSES.path;
+        let sections = [(key::NETWORK, &network), (key::DIRNET, &dirnet)];
         cluster.check().map_err(|source| {
-            let section = if is_network(&source) { &network } else { &verbs };
+            let is_in = |(name, _): &&(&str, _)| source.key.split('.').next() == Some(*name);
+            let section = sections.iter().find(is_in).map_or(&verbs, |(_, section)| *section);
             section.limit(source.key, source)
         })?;
         Ok(cluster)
@@ -297,6 +309,7 @@ impl Cluster {
             (key::NETWORK_ADDRESSES, self.network.addresses.len() as u64),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
+        self.dirnet.check(self.nodes)?;
         self.check_tasks()
     }
 

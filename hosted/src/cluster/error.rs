@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use super::dirnet::DirNetWordError;
 use super::fabric_kind::FabricKindError;
 use super::limit::LimitError;
 use super::name::ClusterNameError;
@@ -52,6 +53,8 @@ pub enum Choice {
     Wait(WaitError),
     /// `task.name`.
     Task(TaskNameError),
+    /// A word of `[dirnet]`.
+    DirNet(DirNetWordError),
     /// `fabric`.
     Fabric(FabricKindError),
 }
@@ -62,6 +65,7 @@ impl Choice {
             Self::Name(source) => source,
             Self::Wait(source) => source,
             Self::Task(source) => source,
+            Self::DirNet(source) => source,
             Self::Fabric(source) => source,
         }
     }
@@ -76,6 +80,12 @@ impl From<ClusterNameError> for Choice {
 impl From<WaitError> for Choice {
     fn from(source: WaitError) -> Self {
         Self::Wait(source)
+    }
+}
+
+impl From<DirNetWordError> for Choice {
+    fn from(source: DirNetWordError) -> Self {
+        Self::DirNet(source)
     }
 }
 
@@ -225,6 +235,7 @@ impl std::error::Error for ClusterError {
                 Choice::Name(source) => Some(source),
                 Choice::Wait(source) => Some(source),
                 Choice::Task(source) => Some(source),
+                Choice::DirNet(source) => Some(source),
                 Choice::Fabric(source) => Some(source),
             },
             Self::NoFile { .. }

@@ -30,6 +30,9 @@ pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const RESTART: &str = "restart";
+pub(super) const DIRNET: &str = "dirnet";
+pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
+pub(super) const DIRNET_ROLES: &str = "dirnet.roles";
 pub(super) const TASK_NAME: &str = "task.name";
 pub(super) const TASK_NODES: &str = "task.nodes";
 pub(super) const TASK_RESTART: &str = "task.restart";
@@ -46,6 +49,8 @@ pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { mi
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
+pub(super) const DIRNET_MIN_ALIVE: Key =
+    Key::new("dirnet.min_alive", Limit::Range { min: 1, max: Cluster::NODES_MAX as u64 });
 pub(super) const VERBS_DEVICES: Key =
     Key::new("verbs.devices", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
 pub(super) const NETWORK_ADDRESSES: Key =
@@ -66,7 +71,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 27] = [
+pub(super) const PATHS: [&str; 31] = [
     NAME,
     NODES.path,
     WAIT,
@@ -94,6 +99,10 @@ pub(super) const PATHS: [&str; 27] = [
     NETWORK,
     NETWORK_ADDRESSES.path,
     NETWORK_KEY,
+    DIRNET,
+    DIRNET_PROFILE,
+    DIRNET_MIN_ALIVE.path,
+    DIRNET_ROLES,
 ];
 
 /// The last part of a path: `slots` of `mailbox.slots`.

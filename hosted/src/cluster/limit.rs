@@ -34,6 +34,8 @@ pub enum Limit {
     },
     /// Anything that was not given before.
     Once,
+    /// This number and no other.
+    Exactly(u64),
 }
 
 impl Limit {
@@ -41,6 +43,7 @@ impl Limit {
     pub(super) fn admit(self, key: &'static str, value: u64) -> Result<(), LimitError> {
         let admitted = match self {
             Self::Range { min, max } | Self::Text { min, max } => (min..=max).contains(&value),
+            Self::Exactly(only) => value == only,
             // Only whoever knows the others can tell.
             Self::Once => true,
             Self::PowerOfTwo { min, max } => {
@@ -69,6 +72,7 @@ impl fmt::Display for Limit {
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
             Self::Once => f.write_str("given once only"),
+            Self::Exactly(only) => write!(f, "exactly {only}"),
         }
     }
 }

@@ -142,13 +142,25 @@ impl<'a> Section<'a> {
     where
         T: FromStr<Err: Into<Choice>>,
     {
-        let Some(value) = self.get(path) else {
-            return Ok(None);
-        };
+        self.get(path).map(|value| self.parse(path, value)).transpose()
+    }
+
+    /// The words of the array behind `path`, if they are all such that `T` knows.
+    pub(super) fn words<T>(&self, path: &'static str) -> Result<Option<Vec<T>>, ClusterError>
+    where
+        T: FromStr<Err: Into<Choice>>,
+    {
+        self.array(path, "an array of strings", |value| self.parse(path, value))
+    }
+
+    fn parse<T>(&self, path: &'static str, value: &Spanned<DeValue<'_>>) -> Result<T, ClusterError>
+    where
+        T: FromStr<Err: Into<Choice>>,
+    {
         let DeValue::String(word) = value.get_ref() else {
             return Err(self.wrong_type(path, value, "a string"));
         };
-        word.parse().map(Some).map_err(|source: T::Err| ClusterError::Choice {
+        word.parse().map_err(|source: T::Err| ClusterError::Choice {
             place: self.place(value),
             source: source.into(),
         })

@@ -7,7 +7,7 @@
 use toml::Value;
 
 use super::task::Task;
-use super::{Cluster, key};
+use super::{Cluster, Part, key};
 
 fn list(texts: &[String]) -> Value {
     Value::from(texts.to_vec())
@@ -15,10 +15,14 @@ fn list(texts: &[String]) -> Value {
 
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
-    let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, tasks, verbs, network } =
-        cluster;
+    let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
+    let Cluster { dirnet, tasks, verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
+    });
+    let word = |part: &Part| Value::from(part.as_str());
+    let roles = dirnet.roles.as_ref().map_or(String::new(), |roles| {
+        format!("roles = {}\n", Value::Array(roles.iter().map(word).collect()))
     });
     let mut text = format!(
         r#"# A Weft cluster. Every node is started from the same file.
@@ -60,6 +64,19 @@ slots = {lane_slots}
 max = {max}
 within_s = {within_s}
 
+[dirnet]
+# How long silence is borne before it counts: "lan" for shared or noisy hosts, "rdma" for
+# dedicated polling processors.
+profile = "{profile}"
+
+# How many members must be thought alive for a verdict, {min_alive_limit} and at most `nodes`:
+# 1 prefers availability, more than half of them excludes two managers in a partition.
+min_alive = {min_alive}
+
+# What each node is at the first start: one "manager", which decides; "backup", which may follow
+# it; "agent", which never does. Without it node 0 is the manager and all others are backups.
+# roles = ["manager", "backup", "backup", "agent"]
+{roles}
 [verbs]
 # The RDMA device of each node, in the order of ranks, taken in turn when there are fewer. None:
 # each host's first. `weft node --devices` chooses for one host.
@@ -73,6 +90,9 @@ addresses = {addresses}
 # key = "/etc/weft/cluster.key"
 {key}
 {task_help}"#,
+        profile = dirnet.profile,
+        min_alive_limit = key::DIRNET_MIN_ALIVE.limit,
+        min_alive = dirnet.min_alive,
         name_len_max = super::ClusterName::LEN_MAX,
         nodes_limit = key::NODES.limit,
         mailbox_slots_limit = key::MAILBOX_SLOTS.limit,

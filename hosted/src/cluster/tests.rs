@@ -44,9 +44,12 @@ fn the_template_shows_every_key() {
             std::iter::once(key.clone()).chain(below)
         })
         .collect();
-    // The one without a default, and the tables of tasks, are shown in comments.
-    assert!(Cluster::template().contains("# key = "));
-    let is_shown = |path: &&&str| !path.starts_with(key::TASKS.path) && **path != key::NETWORK_KEY;
+    // Those without a default, and the tables of tasks, are shown in comments.
+    let optional = [key::NETWORK_KEY, key::DIRNET_ROLES];
+    for path in optional {
+        assert!(Cluster::template().contains(&format!("# {} = ", key::leaf(path))), "{path}");
+    }
+    let is_shown = |path: &&&str| !path.starts_with(key::TASKS.path) && !optional.contains(path);
     for path in key::PATHS.iter().filter(is_shown) {
         assert!(shown.iter().any(|shown| shown == path), "{path}");
     }
@@ -263,11 +266,15 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
     let reach = (any_texts(), any_texts(), prop::option::of(any::<String>()));
     let fabric = prop::sample::select(FabricKind::ALL.to_vec());
-    (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, any_tasks(), reach).prop_map(
-        |(name, nodes, wait, fabric, mailbox, lane, restart, tasks, (devices, addresses, key))| {
+    let parts = (any_tasks(), any::<bool>());
+    (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
+        |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {
+            let (tasks, is_strange) = parts;
+            let dirnet = if is_strange { any_dirnet(nodes) } else { DirNet::default() };
             Cluster {
                 name,
                 nodes,
+                dirnet,
                 wait,
                 fabric,
                 mailbox,
@@ -279,6 +286,39 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
             }
         },
     )
+}
+
+/// A DIR net with every key set: the last node is the manager, the first an agent.
+fn any_dirnet(nodes: usize) -> DirNet {
+    let mut roles = vec![Part::Backup; nodes];
+    roles[0] = Part::Agent;
+    roles[nodes - 1] = Part::Manager;
+    DirNet { profile: Profile::Rdma, min_alive: 2, roles: Some(roles) }
+}
+
+#[test]
+fn exactly_one_manager_leads_a_cluster() {
+    const TOP: &str = "name = \"t\"\nnodes = 3\n[dirnet]\n";
+    for (line, cause) in [
+        (
+            "roles = [\"manager\", \"manager\", \"backup\"]",
+            "c.toml:4: dirnet.roles is 2 managers, but must be exactly 1",
+        ),
+        (
+            "roles = [\"backup\", \"agent\", \"backup\"]",
+            "c.toml:4: dirnet.roles is 0 managers, but must be exactly 1",
+        ),
+        ("roles = [\"manager\"]", "c.toml:4: dirnet.roles is 1 roles, but must be exactly 3"),
+        ("min_alive = 4", "c.toml:4: dirnet.min_alive is 4, but must be 1 to 3"),
+        (
+            "profile = \"wan\"",
+            "c.toml:4: dirnet.profile is \"wan\", but must be one of [\"lan\", \"rdma\"]",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{TOP}{line}")).to_string(), cause);
+    }
+    let parts = parse(&format!("{TOP}min_alive = 2")).expect("it parses").dirnet.parts(3);
+    assert_eq!(parts, [Part::Manager, Part::Backup, Part::Backup]);
 }
 
 /// Up to three tasks whose program and arguments are any text; their nodes are always there.

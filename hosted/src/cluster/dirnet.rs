@@ -1,0 +1,136 @@
+//! `[dirnet]`: who watches whom, how patiently, and who decides.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::key;
+use super::limit::{Limit, LimitError};
+use crate::explain::{Code, Explain};
+
+/// The DIR net of a cluster: detection, isolation, recovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirNet {
+    /// `profile`: how long silence is borne.
+    pub profile: Profile,
+    /// `min_alive`: how many members must be thought alive for a verdict, 1 to 32; 1 prefers
+    /// availability, more than half of them excludes two managers in a partition.
+    pub min_alive: u16,
+    /// `roles`: the part of every node at the first start; node 0 is the manager and all others
+    /// are backups when it is not given.
+    pub roles: Option<Vec<Part>>,
+}
+
+impl DirNet {
+    /// The part of each of `nodes` nodes.
+    #[must_use]
+    pub fn parts(&self, nodes: usize) -> Vec<Part> {
+        let first = |rank| if rank == 0 { Part::Manager } else { Part::Backup };
+        self.roles.clone().unwrap_or_else(|| (0..nodes).map(first).collect())
+    }
+
+    pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {
+        let limit = Limit::Range { min: 1, max: nodes as u64 };
+        limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive))?;
+        let Some(roles) = &self.roles else { return Ok(()) };
+        let exactly = |count: usize, wanted: usize, what: &str| {
+            let limit = Limit::Exactly(wanted as u64);
+            let refused = || limit.refuse(key::DIRNET_ROLES, format!("{count} {what}"));
+            if count == wanted { Ok(()) } else { Err(refused()) }
+        };
+        exactly(roles.len(), nodes, "roles")?;
+        let managers = roles.iter().filter(|part| **part == Part::Manager).count();
+        exactly(managers, 1, "managers")
+    }
+}
+
+impl Default for DirNet {
+    fn default() -> Self {
+        Self { profile: Profile::default(), min_alive: 1, roles: None }
+    }
+}
+
+/// How long silence is borne before it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// For shared or noisy hosts.
+    #[default]
+    Lan,
+    /// For dedicated polling processors.
+    Rdma,
+}
+
+/// What a node is at the first start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Decides for the network.
+    Manager,
+    /// Watches the manager and may follow it.
+    Backup,
+    /// Takes part, and never follows a manager.
+    Agent,
+}
+
+/// A word that `[dirnet]` does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirNetWordError {
+    /// The key.
+    pub key: &'static str,
+    /// The beginning of the word.
+    pub found: String,
+    /// The words that it knows.
+    pub known: &'static [&'static str],
+}
+
+macro_rules! words {
+    ($type:ident, $key:expr, $($variant:ident = $word:literal),*) => {
+        impl $type {
+            /// The word in the cluster file.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = DirNetWordError;
+
+            fn from_str(text: &str) -> Result<Self, DirNetWordError> {
+                match text {
+                    $($word => Ok(Self::$variant),)*
+                    _ => {
+                        let found = text.chars().take(48).collect();
+                        Err(DirNetWordError { key: $key, found, known: &[$($word),*] })
+                    }
+                }
+            }
+        }
+    };
+}
+
+words!(Profile, key::DIRNET_PROFILE, Lan = "lan", Rdma = "rdma");
+words!(Part, key::DIRNET_ROLES, Manager = "manager", Backup = "backup", Agent = "agent");
+
+impl fmt::Display for DirNetWordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, found, known } = self;
+        write!(f, "{key} is {found:?}, but must be one of {known:?}")
+    }
+}
+
+impl std::error::Error for DirNetWordError {}
+
+impl Explain for DirNetWordError {
+    fn code(&self) -> Code {
+        Code::ClusterFile
+    }
+
+    fn cure(&self) -> String {
+        format!("set {} to one of {:?}", self.key, self.known)
+    }
+}
