@@ -7,13 +7,14 @@
 //! Polled with the classic `ibv_poll_cq`, into an array on the stack: the extended queues of one
 //! release of soft-RoCE's provider hand completions out several times over.
 
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use weft_core::fabric::Failure;
 
 use crate::device::Context;
-use crate::ffi::{self, Zeroed};
+use crate::ffi;
 use crate::send_queue::Place;
 use crate::{Errno, Error, Verb, failure_of};
 
@@ -58,18 +59,22 @@ impl CompletionQueue {
     }
 
     /// Takes completions, at most `count` and at most [`BATCH`]. A device that is gone has none.
+    ///
+    /// Mostly there is none, and nothing is prepared for it: an empty poll writes no array.
+    #[inline]
     pub(crate) fn poll(&self, count: usize) -> Ends {
-        let mut raw: [ffi::ibv_wc; BATCH] = std::array::from_fn(|_| ffi::ibv_wc::zeroed());
+        let mut raw = [const { MaybeUninit::<ffi::ibv_wc>::uninit() }; BATCH];
         let count = i32::try_from(count.min(BATCH)).unwrap_or(0);
         // SAFETY: the queue exists, and the array is a place for as many completions as are said.
-        let found = unsafe { ffi::ibv_poll_cq(self.as_ptr(), count, raw.as_mut_ptr()) };
-        Ends { raw, found: usize::try_from(found).unwrap_or(0) }
+        let found = unsafe { ffi::ibv_poll_cq(self.as_ptr(), count, raw.as_mut_ptr().cast()) };
+        Ends { raw, found: usize::try_from(found).unwrap_or(0).min(BATCH) }
     }
 }
 
 /// What one call has taken.
 pub(crate) struct Ends {
-    raw: [ffi::ibv_wc; BATCH],
+    /// The first `found` are written.
+    raw: [MaybeUninit<ffi::ibv_wc>; BATCH],
     found: usize,
 }
 
@@ -80,8 +85,13 @@ impl Ends {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = WorkEnd> {
         self.raw[..self.found].iter().map(|end| {
-            let outcome = failure_of(end.status).map_or(Ok(()), Err);
-            WorkEnd { place: Place(end.wr_id), outcome }
+            let end = end.as_ptr();
+            // SAFETY: the provider has written the number and the status of every completion that
+            // it reported; other fields of a failed one it may leave as they were.
+            let place = Place(unsafe { (*end).wr_id });
+            // SAFETY: as above.
+            let status = unsafe { (*end).status };
+            WorkEnd { place, outcome: failure_of(status).map_or(Ok(()), Err) }
         })
     }
 }

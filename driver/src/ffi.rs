@@ -89,5 +89,3 @@ unsafe impl Zeroed for ibv_port_attr {}
 unsafe impl Zeroed for ibv_gid_entry {}
 // SAFETY: integers, structures and unions of them.
 unsafe impl Zeroed for ibv_qp_attr {}
-// SAFETY: integers and a union of them.
-unsafe impl Zeroed for ibv_wc {}
