@@ -22,7 +22,7 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
-//! Timers are measured in [`wheel`].
+//! Timers are measured in [`wheel`]; over RDMA other things are rivals: [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since
@@ -42,6 +42,7 @@ mod report;
 mod run;
 mod seat;
 mod table;
+pub mod verbs;
 mod verdict;
 pub mod wheel;
 mod writer;

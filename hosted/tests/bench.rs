@@ -119,3 +119,12 @@ fn a_wheel_that_large_is_a_usage_error() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(last_line(&output.stderr)["error"]["code"], "usage");
 }
+
+#[cfg(not(feature = "verbs"))]
+#[test]
+fn a_program_without_the_driver_says_how_to_get_it() {
+    let output = weft(&["bench", "verbs", "--json"]);
+    assert_eq!(output.status.code(), Some(43), "{}", String::from_utf8_lossy(&output.stderr));
+    let error = &last_line(&output.stderr)["error"];
+    assert!(error["cure"].as_str().is_some_and(|cure| cure.contains("verbs")), "{error}");
+}

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::cluster_choice::seconds;
 use super::failure::Failure;
 use super::output::Output;
-use crate::bench::{self, Cell, Plan};
+use crate::bench::{self, Cell, Plan, verbs};
 use crate::explain::Code;
 
 /// Arguments of `weft bench`.
@@ -24,6 +24,8 @@ pub(super) struct Arguments {
 enum Subject {
     /// One-way latency and rate of the mailbox, beside a bare cache line and a memcpy.
     Mailbox(Mailbox),
+    /// The driver for RDMA beside perftest, on the same device and in the same run.
+    Verbs(Verbs),
     /// Put and take messages within one process, to count instructions below valgrind.
     Count(Count),
     /// Timers: start, stop, renew and pass time, beside what others wrote for it.
@@ -31,6 +33,9 @@ enum Subject {
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
     #[command(hide = true)]
     Writer,
+    /// The other process of the benchmark over RDMA; started by the benchmark itself.
+    #[command(hide = true)]
+    VerbsPeer,
 }
 
 #[derive(Debug, Args)]
@@ -46,6 +51,29 @@ struct Mailbox {
     /// Only so many writers: 1, 2 or 3; may be repeated.
     #[arg(long, value_name = "COUNT")]
     writers: Vec<u16>,
+}
+
+#[derive(Debug, Args)]
+struct Verbs {
+    /// How often rivals take turns.
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(1, 1000))]
+    rounds: u32,
+
+    /// Short operations in one turn; long ones are fewer.
+    #[arg(long, default_value_t = 1000, value_name = "COUNT", value_parser = between(20, 100_000))]
+    iterations: u32,
+
+    /// The device; if not given that of WEFT_RDMA_DEVICE, else the first one.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// The device's port.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    port: u8,
+}
+
+fn between(least: i64, most: i64) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(least..=most)
 }
 
 /// valgrind --tool=callgrind --toggle-collect='weft::bench::count::put_and_take*' weft bench
@@ -68,6 +96,8 @@ struct Count {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.subject {
         Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
+        Subject::Verbs(verbs) => run_verbs(verbs, output),
+        Subject::VerbsPeer => run_verbs_peer(),
         Subject::Count(count) => run_count(count, output),
         Subject::Wheel(arguments) => wheel::run(arguments, output),
         Subject::Writer => bench::run_writer().map_err(Failure::new),
@@ -97,6 +127,39 @@ fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());
     Ok(())
+}
+
+#[cfg(feature = "verbs")]
+fn run_verbs(arguments: &Verbs, output: Output) -> Result<(), Failure> {
+    let name = arguments.device.clone().or_else(|| std::env::var("WEFT_RDMA_DEVICE").ok());
+    let plan = verbs::Plan {
+        device: weft_driver::DeviceChoice { name, port: arguments.port },
+        subjects: verbs::Subject::ALL.to_vec(),
+        rounds: arguments.rounds,
+        iterations: arguments.iterations,
+    };
+    let turns = u64::from(plan.rounds) * plan.subjects.len() as u64;
+    let bar = output.progress(turns, "measuring");
+    let report = verbs::run(&plan, || bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(Failure::new)?;
+    output.finish(&report, &report.to_string());
+    Ok(())
+}
+
+#[cfg(feature = "verbs")]
+fn run_verbs_peer() -> Result<(), Failure> {
+    verbs::run_peer().map_err(Failure::new)
+}
+
+#[cfg(not(feature = "verbs"))]
+fn run_verbs(_: &Verbs, _: Output) -> Result<(), Failure> {
+    Err(Failure::new(verbs::VerbsBenchError::NotBuilt))
+}
+
+#[cfg(not(feature = "verbs"))]
+fn run_verbs_peer() -> Result<(), Failure> {
+    Err(Failure::new(verbs::VerbsBenchError::NotBuilt))
 }
 
 fn run_count(arguments: &Count, output: Output) -> Result<(), Failure> {

@@ -1,0 +1,100 @@
+//! From subjects to a report: rounds in which rivals take turns.
+
+use weft_driver::{Device, DeviceChoice};
+
+use super::companion::Companions;
+use super::error::VerbsBenchError;
+use super::perftest::{self, Tool};
+use super::pins::Pins;
+use super::report::{Report, Round, Row, thousandths};
+use super::subject::{Subject, What};
+use super::word::Turn;
+use crate::bench::figure::Samples;
+use crate::bench::host::Stall;
+
+/// How long the host is watched in each round.
+const WATCH_NS: u64 = 50_000_000;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// On which device.
+    pub device: DeviceChoice,
+    /// In this order.
+    pub subjects: Vec<Subject>,
+    /// How often rivals take turns.
+    pub rounds: u32,
+    /// Short operations in one turn; long ones are fewer.
+    pub iterations: u32,
+}
+
+/// Measures; `on_turn` is called once for each subject and round.
+///
+/// # Errors
+/// [`VerbsBenchError`]; its processes are gone then.
+pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchError> {
+    let device = Device::open(&plan.device)?;
+    let pins = Pins::new()?;
+    let mut companions = Companions::start(&device, &pins)?;
+    let mut stall = Stall::default();
+    let mut courses: Vec<_> =
+        plan.subjects.iter().map(|subject| (*subject, [vec![], vec![]])).collect();
+    for _ in 0..plan.rounds {
+        for (subject, [ours, rivals]) in &mut courses {
+            let iterations = subject.iterations(plan.iterations);
+            let samples = companions.run(Turn::Subject(*subject), iterations)?;
+            ours.push(round(*subject, &samples)?);
+            rivals.push(match subject.what {
+                What::Mailbox => round(*subject, &companions.run(Turn::AddAndWrite, iterations)?)?,
+                What::Write | What::Read | What::FetchAdd | What::Bandwidth => {
+                    rival(*subject, iterations, &device, &pins)?
+                }
+            });
+            on_turn();
+        }
+        stall.watch(WATCH_NS);
+    }
+    let rows = courses.iter().map(|(subject, [ours, rivals])| Row::new(*subject, ours, rivals));
+    let rows: Option<Vec<_>> = rows.collect();
+    let rows = rows.ok_or(VerbsBenchError::OutOfStep("a subject without a round"))?;
+    Ok(Report {
+        device: device.name().to_owned(),
+        processors: pins.count(),
+        rounds: plan.rounds,
+        longest_stall_us: thousandths(stall.longest_ns as f64 / 1e3),
+        reached: rows.iter().all(|row| row.reached),
+        rows,
+        fences: Vec::new(),
+    })
+}
+
+/// Our figures of one turn.
+fn round(subject: Subject, samples: &Samples) -> Result<Round, VerbsBenchError> {
+    let figure = samples.figure().ok_or(VerbsBenchError::OutOfStep("a turn without a sample"))?;
+    let unit = |ns: f64| match subject.what {
+        What::Bandwidth => f64::from(subject.bytes) * 1e9 / ns / f64::from(1 << 20),
+        What::Write | What::Read | What::FetchAdd | What::Mailbox => ns / 1e3,
+    };
+    Ok(Round { best: unit(figure.min_ns), typical: unit(figure.p50_ns) })
+}
+
+/// The rival's figures of one turn.
+fn rival(
+    subject: Subject,
+    iterations: u32,
+    device: &Device,
+    pins: &Pins,
+) -> Result<Round, VerbsBenchError> {
+    const LATENCY: [&str; 2] = ["t_min[usec]", "t_typical[usec]"];
+    const BANDWIDTH: [&str; 2] = ["BW average[MB/sec]", "BW average[MB/sec]"];
+    let tool = Tool {
+        name: subject.rival(),
+        device: device.name().to_owned(),
+        port: device.port(),
+        bytes: subject.bytes,
+        iterations,
+        columns: if subject.what == What::Bandwidth { BANDWIDTH } else { LATENCY },
+    };
+    let [best, typical] = perftest::measure(&tool, pins)?;
+    Ok(Round { best, typical })
+}

@@ -1,0 +1,100 @@
+//! What is measured, and who the rival is.
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Latency of a write.
+    Write,
+    /// Latency of a read.
+    Read,
+    /// Latency of a remote addition.
+    FetchAdd,
+    /// Bytes a second that writes carry.
+    Bandwidth,
+    /// Latency of a message, mailbox to mailbox.
+    Mailbox,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The operation.
+    pub what: What,
+    /// Its length in bytes.
+    pub bytes: u32,
+}
+
+/// At most so many times as long as the rival.
+const LATENCY_RATIO: f64 = 1.15;
+/// At least this share of the rival's bandwidth.
+const BANDWIDTH_RATIO: f64 = 0.90;
+/// At most so many times as long as the bare operations.
+const MAILBOX_RATIO: f64 = 1.20;
+
+impl Subject {
+    /// The longest operation.
+    pub const BYTES_MAX: u32 = 64 * 1024;
+
+    /// All that is measured.
+    pub const ALL: [Self; 11] = [
+        Self::of(What::Write, 8),
+        Self::of(What::Write, 64),
+        Self::of(What::Write, 512),
+        Self::of(What::Write, 4096),
+        Self::of(What::Write, Self::BYTES_MAX),
+        Self::of(What::Read, 8),
+        Self::of(What::Read, Self::BYTES_MAX),
+        Self::of(What::FetchAdd, 8),
+        Self::of(What::Bandwidth, 4096),
+        Self::of(What::Bandwidth, Self::BYTES_MAX),
+        Self::of(What::Mailbox, 8),
+    ];
+
+    const fn of(what: What, bytes: u32) -> Self {
+        Self { what, bytes }
+    }
+
+    /// The name of what it is compared with.
+    #[must_use]
+    pub const fn rival(self) -> &'static str {
+        match self.what {
+            What::Write => "ib_write_lat",
+            What::Read => "ib_read_lat",
+            What::FetchAdd => "ib_atomic_lat",
+            What::Bandwidth => "ib_write_bw",
+            What::Mailbox => "add + write",
+        }
+    }
+
+    /// The aim for our figure divided by the rival's, and whether `ratio` reaches it.
+    #[must_use]
+    pub fn aim(self, ratio: f64) -> (f64, bool) {
+        match self.what {
+            What::Write | What::Read | What::FetchAdd => (LATENCY_RATIO, ratio <= LATENCY_RATIO),
+            What::Bandwidth => (BANDWIDTH_RATIO, ratio >= BANDWIDTH_RATIO),
+            What::Mailbox => (MAILBOX_RATIO, ratio <= MAILBOX_RATIO),
+        }
+    }
+
+    /// Operations in one turn, of `iterations` that a turn of short ones has: long ones are fewer,
+    /// so that no row takes much longer than another.
+    #[must_use]
+    pub fn iterations(self, iterations: u32) -> u32 {
+        (iterations / (1 + self.bytes / 8192)).max(20)
+    }
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::FetchAdd => "fetch_add",
+            Self::Bandwidth => "bandwidth",
+            Self::Mailbox => "mailbox",
+        })
+    }
+}
