@@ -39,6 +39,12 @@ impl Incarnation {
     }
 }
 
+/// A term of office of the cluster's manager. Decisions carry the term they were taken in, and
+/// one of an earlier term binds nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Term(pub u64);
+
 /// A set of peers, as a bitmap: at most [`PeerSet::CAPACITY`] of them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PeerSet(u64);
@@ -87,6 +93,12 @@ impl PeerSet {
         Self(self.0 | other.0)
     }
 
+    /// Everybody who is in this one and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether nobody is in the set.
     #[must_use]
     pub const fn is_empty(self) -> bool {
@@ -132,7 +144,7 @@ macro_rules! displays_its_number {
     )*};
 }
 
-displays_its_number!(Rank Peer Incarnation);
+displays_its_number!(Rank Peer Incarnation Term);
 
 #[cfg(test)]
 mod tests {
@@ -146,6 +158,10 @@ mod tests {
         set.insert(Peer(63));
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 3, 4, 63].map(Peer));
         assert_eq!(set.count(), 5);
+        assert_eq!(
+            set.without(PeerSet::first(4)),
+            PeerSet::only(Peer(4)).union(PeerSet::only(Peer(63)))
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
 //! wire                    byte layouts: encode, decode, nothing else
-//! mailbox lane            machines; none imports another
+//! mailbox lane neb        machines; none imports another
 //! endpoint                composes the machines over one fabric
 //! ```
 //!
@@ -40,6 +40,7 @@ pub mod ids;
 pub mod lane;
 pub mod mailbox;
 pub mod mutant;
+pub mod neb;
 pub mod sync;
 pub mod time;
 pub mod wheel;

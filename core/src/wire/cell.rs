@@ -1,4 +1,5 @@
-//! Small words that one peer writes plainly and another reads meanwhile: claims and credits.
+//! Small words that one peer writes plainly and another reads meanwhile: claims, credits and
+//! what was delivered.
 //!
 //! Under F-3 not even an aligned word arrives whole, so each cell is 16 bytes that carry their
 //! own check; a reader that meets a broken one reads again.
@@ -8,11 +9,13 @@
 //! claim   │ tag·count│ a       │ b          │ crc32c │   Idle; Reserving(a = sequence);
 //!                                                        Holding(a = epoch, b = first ticket)
 //! credit  │ session  │ taken (64 bits)      │ crc32c │
+//! progress│ 1·origin │ delivered (64 bits)  │ crc32c │
 //! ```
 
 use super::{slot::Stamp, u32_at};
+use crate::ids::Peer;
 
-/// Length of a claim or a credit in bytes.
+/// Length of a claim, a credit or a progress in bytes.
 pub const CELL_LEN: usize = 16;
 
 /// What a sender says about its put to one owner (MB-7).
@@ -104,6 +107,42 @@ impl Credit {
     }
 }
 
+/// How far a member has delivered the broadcasts of one origin, as it shows everybody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Whose broadcasts.
+    pub origin: Peer,
+    /// The highest slot delivered; nothing yet when zero.
+    pub delivered: u64,
+}
+
+/// Marks a progress, so that the one of origin 0 is told from zeroed memory at a glance.
+const PROGRESS: u32 = 1 << 16;
+
+impl Progress {
+    /// The progress as bytes.
+    #[must_use]
+    pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
+        let head = PROGRESS | u32::from(self.origin.0);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of the count")]
+        let words = [head, self.delivered as u32, (self.delivered >> 32) as u32];
+        encode(words, checksum)
+    }
+
+    /// The progress for `origin` in a private copy, or nothing when the copy is torn, is another
+    /// origin's, or never was one.
+    #[must_use]
+    pub fn decode(
+        copy: &[u8; CELL_LEN],
+        origin: Peer,
+        checksum: impl Fn(&[u8]) -> u32,
+    ) -> Option<Self> {
+        let [head, low, high] = decode(copy, checksum)?;
+        let delivered = u64::from(low) | u64::from(high) << 32;
+        (head == PROGRESS | u32::from(origin.0)).then_some(Self { origin, delivered })
+    }
+}
+
 fn encode(words: [u32; 3], checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
     let mut cell = [0; CELL_LEN];
     for (chunk, word) in cell.chunks_exact_mut(4).zip(words) {
@@ -148,6 +187,15 @@ mod tests {
         }
 
         #[test]
+        fn a_progress_comes_back_to_its_own_origin(origin in any::<u16>(), delivered in any::<u64>()) {
+            let progress = Progress { origin: Peer(origin), delivered };
+            let cell = progress.encode(crc32c);
+            prop_assert_eq!(Progress::decode(&cell, Peer(origin), crc32c), Some(progress));
+            let other = Peer(origin.wrapping_add(1));
+            prop_assert_eq!(Progress::decode(&cell, other, crc32c), None);
+        }
+
+        #[test]
         fn a_claim_with_a_flipped_byte_is_broken(
             claim in claim(), at in 0..CELL_LEN, flip in 1u8..,
         ) {
@@ -169,6 +217,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in any::<[u8; CELL_LEN]>()) {
             let _ = (Claim::decode(&bytes, crc32c), Credit::decode(&bytes, crc32c));
+            let _ = Progress::decode(&bytes, Peer(0), crc32c);
         }
     }
 

@@ -5,11 +5,12 @@
 //! and new bytes. Frame rules: a frame never spans two slots, unused bytes are not read, a
 //! decoder looks at a private copy only and never panics on it.
 
+pub mod broadcast;
 mod cell;
 pub mod slot;
 
 pub use crate::checksum::crc32c;
-pub use cell::{CELL_LEN, Claim, Credit};
+pub use cell::{CELL_LEN, Claim, Credit, Progress};
 
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     let mut value = [0; 2];

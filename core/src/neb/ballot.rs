@@ -1,0 +1,191 @@
+//! The votes on one slot (N-5, N-6).
+//!
+//! ```text
+//!   to ask ──▶ reading ──┬─▶ voted       nothing, older or the same
+//!      ▲                 ├─▶ unknown     newer: will never be a vote
+//!      │                 ├─▶ conflict    different: the slot is never delivered
+//!      └── pausing ◀─────┴── torn, or the read failed
+//! ```
+//!
+//! Sets of voters, not counters: a vote of somebody who is removed later, or a second one of the
+//! same voter, weighs nothing.
+
+use super::exposed::Exposed;
+use super::judge::Reading;
+use super::mutants::{COUNT_VOTES, FORGET_CONFLICT, NEWER_IS_NOTHING};
+use crate::ids::{Peer, PeerSet};
+use crate::time::Instant;
+
+/// How a conflict stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Dispute {
+    #[default]
+    None,
+    /// With whom; the caller has not heard of it.
+    Unreported(Peer),
+    Reported(Peer),
+}
+
+/// The votes on one slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Ballot {
+    /// What is voted on. Nothing: the place was never used.
+    pub(super) exposed: Option<Exposed>,
+    pub(super) voted: PeerSet,
+    pub(super) reading: PeerSet,
+    pub(super) pausing: PeerSet,
+    pub(super) unknown: PeerSet,
+    pub(super) dispute: Dispute,
+    /// How often somebody had to be read again.
+    pub(super) attempts: u8,
+    /// When those who pause are read again; meaningless while nobody does.
+    pub(super) again_at: Instant,
+}
+
+impl Ballot {
+    pub(super) fn on(exposed: Exposed) -> Self {
+        Self { exposed: Some(exposed), ..Self::default() }
+    }
+
+    /// The number of the message voted on; zero when there is none.
+    pub(super) fn seq(&self) -> u64 {
+        self.exposed.as_ref().map_or(0, Exposed::seq)
+    }
+
+    /// Whom to read next, of `voters`.
+    pub(super) fn to_ask(&self, voters: PeerSet) -> PeerSet {
+        if self.dispute == Dispute::None {
+            voters
+                .without(self.voted)
+                .without(self.reading)
+                .without(self.pausing)
+                .without(self.unknown)
+        } else {
+            PeerSet::EMPTY
+        }
+    }
+
+    /// What was read of `replayer`. Returns whether it must be read again.
+    pub(super) fn hear(&mut self, replayer: Peer, reading: Reading) -> Again {
+        match reading {
+            Reading::Nothing | Reading::Same => self.voted.insert(replayer),
+            Reading::Newer if NEWER_IS_NOTHING.is_planted() => self.voted.insert(replayer),
+            Reading::Newer => self.unknown.insert(replayer),
+            Reading::Different if self.dispute == Dispute::None => {
+                self.dispute = Dispute::Unreported(replayer);
+            }
+            Reading::Different => {}
+            Reading::Torn => return Again::Later,
+        }
+        Again::Never
+    }
+
+    /// `replayer` is read again at `at`.
+    pub(super) fn pause(&mut self, replayer: Peer, at: Instant) {
+        // Who pauses already is read a little later, together with this one.
+        self.pausing.insert(replayer);
+        self.attempts = self.attempts.saturating_add(1);
+        self.again_at = at;
+    }
+
+    /// Whether those who pause are to be read again.
+    pub(super) fn resume(&mut self, now: Instant) -> bool {
+        let due = !self.pausing.is_empty() && self.again_at <= now;
+        if due {
+            self.pausing = PeerSet::EMPTY;
+        }
+        due
+    }
+
+    /// Whether the slot may be delivered when the votes of `voters` are needed.
+    pub(super) fn is_carried(&self, voters: PeerSet) -> bool {
+        let undisputed = self.dispute == Dispute::None || FORGET_CONFLICT.is_planted();
+        let disputant = match self.dispute {
+            Dispute::Unreported(replayer) | Dispute::Reported(replayer) => PeerSet::only(replayer),
+            Dispute::None => PeerSet::EMPTY,
+        };
+        let complete = if COUNT_VOTES.is_planted() {
+            self.voted.count() >= voters.count()
+        } else {
+            voters.without(self.voted).without(disputant).is_empty()
+        };
+        self.exposed.is_some() && undisputed && complete
+    }
+}
+
+/// Whether a replayer must be read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    Never,
+    Later,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const Q: Peer = Peer(2);
+    const R: Peer = Peer(3);
+
+    fn voters() -> PeerSet {
+        PeerSet::only(Q).union(PeerSet::only(R))
+    }
+
+    fn ballot() -> Ballot {
+        Ballot::on(Exposed::for_test(7))
+    }
+
+    #[test]
+    fn a_slot_needs_every_voter() {
+        let mut ballot = ballot();
+        assert!(!ballot.is_carried(voters()));
+        assert_eq!(ballot.hear(Q, Reading::Same), Again::Never);
+        assert_eq!(ballot.hear(Q, Reading::Nothing), Again::Never);
+        assert!(!ballot.is_carried(voters()), "nobody votes twice");
+        ballot.hear(R, Reading::Nothing);
+        assert!(ballot.is_carried(voters()));
+    }
+
+    #[test]
+    fn the_vote_of_who_left_stands_for_nobody_else() {
+        let mut ballot = ballot();
+        ballot.hear(Q, Reading::Same);
+        assert!(!ballot.is_carried(PeerSet::only(R)));
+    }
+
+    #[test]
+    fn a_conflict_is_for_ever() {
+        let mut ballot = ballot();
+        ballot.hear(Q, Reading::Different);
+        ballot.hear(Q, Reading::Same);
+        ballot.hear(R, Reading::Same);
+        assert_eq!(ballot.dispute, Dispute::Unreported(Q));
+        assert!(!ballot.is_carried(voters()) && !ballot.is_carried(PeerSet::only(R)));
+        assert!(ballot.to_ask(voters()).is_empty());
+    }
+
+    #[test]
+    fn a_newer_generation_is_no_vote() {
+        let mut ballot = ballot();
+        ballot.hear(Q, Reading::Same);
+        ballot.hear(R, Reading::Newer);
+        assert!(!ballot.is_carried(voters()));
+        assert!(ballot.to_ask(voters()).is_empty(), "and reading again is of no use");
+    }
+
+    #[test]
+    fn who_was_torn_is_read_again_after_a_pause() {
+        let mut ballot = ballot();
+        assert_eq!(ballot.hear(R, Reading::Torn), Again::Later);
+        ballot.pause(R, Instant(5));
+        assert_eq!(ballot.to_ask(voters()), PeerSet::only(Q));
+        assert!(!ballot.resume(Instant(4)));
+        assert!(ballot.resume(Instant(5)));
+        assert_eq!(ballot.to_ask(voters()), voters());
+    }
+
+    #[test]
+    fn a_place_never_used_carries_nothing() {
+        assert!(!Ballot::default().is_carried(PeerSet::EMPTY));
+    }
+}

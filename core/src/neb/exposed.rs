@@ -1,0 +1,135 @@
+//! Expose, then read: the order that the whole protocol rests on (N-3, N-4).
+//!
+//! An [`Exposed`] says that the copy of a message stands in the replay region, whole, and that
+//! everybody who reads it from now on sees it. Only [`Exposed::seal`] and [`Exposed::find`] make
+//! one, both end with the barrier, and only an `Exposed` can post the reads. So a read before
+//! the barrier cannot be written.
+
+use crate::sync::{Ordering, fence};
+
+use super::map::Map;
+use super::mutants::READ_BEFORE_EXPOSE;
+use super::work::Errand;
+use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
+use crate::ids::Peer;
+use crate::wire::broadcast::{HEADER_LEN, Header, Stamp};
+
+/// How much of a slot to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// As many bytes as the own copy has (N-11).
+    Used,
+    /// All of it: what is there may be longer.
+    Whole,
+}
+
+/// A message that stands in the replay region for everybody to see.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Exposed {
+    stamp: Stamp,
+    used: u32,
+}
+
+impl Exposed {
+    /// Exposes `copy`, a private copy of a message that was judged whole, of which `header` is
+    /// the header; bytes up to the next word are zeroed.
+    pub(super) fn seal(fabric: &impl Fabric, map: &Map, header: &Header, copy: &mut [u8]) -> Self {
+        let used = header.used();
+        let padded = used.next_multiple_of(8);
+        copy[used..padded].fill(0);
+        let at = map.replay(header.stamp.origin, header.stamp.seq);
+        // Body, then stamp. For as long as the stamp is an older one, readers see an older slot.
+        fabric.memory().copy_in(at.region, at.offset + 8, &copy[8..padded]);
+        #[expect(clippy::cast_possible_truncation, reason = "at most a slot")]
+        let exposed = Self { stamp: header.stamp, used: used as u32 };
+        if !READ_BEFORE_EXPOSE.is_planted() {
+            exposed.publish(fabric, map);
+        }
+        exposed
+    }
+
+    /// Message `seq` of `origin` if an earlier life of this member exposed it, using `scratch`.
+    pub(super) fn find(
+        fabric: &impl Fabric,
+        map: &Map,
+        stamp: Stamp,
+        scratch: &mut [u8],
+    ) -> Option<Self> {
+        let at = map.replay(stamp.origin, stamp.seq);
+        if fabric.memory().load(at.region, at.offset) != stamp.seq {
+            return None;
+        }
+        let slot = &mut scratch[..map.config.stride() as usize];
+        fabric.memory().copy_out(at.region, at.offset, slot);
+        let header = Header::open(slot, |bytes| fabric.crc32c(bytes)).ok()?;
+        if header.stamp != stamp {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most a slot")]
+        let exposed = Self { stamp, used: header.used() as u32 };
+        exposed.publish(fabric, map);
+        Some(exposed)
+    }
+
+    /// Stores the stamp, and lets nothing that is posted afterwards overtake it.
+    ///
+    /// SYNC: neb-expose. Two members that store here and then read each other need the store of
+    /// at least one of them to be seen; release and acquire do not give that, `SeqCst` does.
+    pub(super) fn publish(&self, fabric: &impl Fabric, map: &Map) {
+        let at = map.replay(self.stamp.origin, self.stamp.seq);
+        fabric.memory().store(at.region, at.offset, self.stamp.seq);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Posts a read of what `replayer` exposes in the same slot.
+    pub(super) fn post_read(
+        &self,
+        fabric: &mut impl Fabric,
+        map: &Map,
+        replayer: Peer,
+        extent: Extent,
+    ) -> Result<(), PostError> {
+        let Stamp { origin, seq, .. } = self.stamp;
+        let len = match extent {
+            Extent::Used => self.used.next_multiple_of(8),
+            Extent::Whole => map.config.stride(),
+        };
+        let (from, into) = (map.replay(origin, seq), map.landing(origin, seq, replayer));
+        let id = Errand::vote(replayer, self.stamp, map.config.index(seq)).id();
+        let op = Op::Read { from, into, len };
+        fabric.post(replayer, Work { id, op, flags: CompletionFlags::empty() })
+    }
+
+    /// Copies the message out of the replay region, which nobody else can write, and returns it.
+    pub(super) fn copy_out<'a>(
+        &self,
+        fabric: &impl Fabric,
+        map: &Map,
+        into: &'a mut [u8],
+    ) -> &'a [u8] {
+        let Stamp { origin, seq, .. } = self.stamp;
+        let at = if super::mutants::TRUST_ORIGIN_BUFFER.is_planted() {
+            map.bcast(origin, seq)
+        } else {
+            map.replay(origin, seq)
+        };
+        let used = &mut into[..(self.used as usize).max(HEADER_LEN)];
+        fabric.memory().copy_out(at.region, at.offset, used);
+        // The stamp is known, and stored last.
+        used[..8].copy_from_slice(&seq.to_le_bytes());
+        used
+    }
+
+    pub(super) const fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    pub(super) const fn seq(&self) -> u64 {
+        self.stamp.seq
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_test(seq: u64) -> Self {
+        Self { stamp: Stamp { seq, ..Stamp::default() }, used: 40 }
+    }
+}

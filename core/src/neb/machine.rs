@@ -1,0 +1,367 @@
+//! One member: origin of its own messages, replayer and voter of everybody else's.
+
+mod replay;
+mod vote;
+
+use super::aside::Aside;
+use super::ballot::Ballot;
+use super::config::{Config, MESSAGE_LEN_MAX};
+use super::exposed::Exposed;
+use super::map::{Map, Regions};
+use super::membership::{Decision, Members, Membership, RemoveError};
+use super::mutants::OVERRUN_WINDOW;
+use super::origin::Origin;
+use super::outcome::{BroadcastError, Conflict, Counters, Outcome, Standing};
+use super::stream::{Stream, earlier};
+use super::window::{News, Window, read_progress};
+use super::work::Errand;
+use crate::fabric::{Completion, Fabric, PostError};
+use crate::ids::{Peer, PeerSet};
+use crate::time::Instant;
+use crate::wire::broadcast::{HEADER_LEN, SIGNATURE_LEN};
+
+const SLOT_LEN_MAX: usize = HEADER_LEN + MESSAGE_LEN_MAX as usize + SIGNATURE_LEN;
+
+/// Private memory for one copy.
+type Buffer = Aside<[u8; SLOT_LEN_MAX]>;
+
+/// The broadcast of one member: up to `PEERS` members, up to `DEPTH` slots of each voted on at a
+/// time.
+///
+/// The caller polls, hands in completions, and takes outcomes; nothing waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Neb<const PEERS: usize, const DEPTH: usize> {
+    map: Map,
+    members: Members,
+    /// To whom posting did not fail the last time.
+    reachable: PeerSet,
+    origin: Origin<PEERS>,
+    streams: [Stream<DEPTH>; PEERS],
+    window: Window<PEERS>,
+    /// Whose outcomes are looked at first, so that no origin starves another.
+    turn: u16,
+    own: Buffer,
+    theirs: Buffer,
+    counters: Aside<Counters>,
+}
+
+impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
+    /// The member `fabric.me()`, going on after what an earlier life left in its memory; from
+    /// zeroed memory, the first. Nobody is reachable before [`Self::handle_admitted`].
+    ///
+    /// # Panics
+    /// When the configuration is larger than `PEERS` or `DEPTH`.
+    #[must_use]
+    pub fn attach(fabric: &impl Fabric, config: Config, regions: Regions) -> Self {
+        assert!(usize::from(config.peers()) <= PEERS, "more members than PEERS");
+        assert!(usize::from(config.depth()) <= DEPTH, "deeper than DEPTH");
+        let map = Map { config, regions };
+        let me = fabric.me();
+        let mut own = [0; SLOT_LEN_MAX];
+        let delivered = |origin| read_progress(fabric, &map, map.progress(), origin);
+        let origin = Origin::attach(fabric, &map, delivered(me), &mut own);
+        let mut streams = core::array::from_fn(|_| Stream::<DEPTH>::new(0));
+        for (peer, stream) in (0..config.peers()).map(Peer).zip(&mut streams) {
+            *stream = Stream::new(delivered(peer));
+            if peer == me {
+                stream.next = origin.last() + 1;
+                continue;
+            }
+            find_exposed(fabric, &map, peer, stream, &mut own);
+        }
+        Self {
+            map,
+            members: Members::all(me, config.peers()),
+            reachable: PeerSet::EMPTY,
+            origin,
+            streams,
+            window: Window::new(),
+            turn: 0,
+            own: Aside(own),
+            theirs: Aside([0; SLOT_LEN_MAX]),
+            counters: Aside(Counters::default()),
+        }
+    }
+
+    /// Who takes part, this member included.
+    #[must_use]
+    pub const fn live(&self) -> PeerSet {
+        self.members.live
+    }
+
+    /// What was done since this life began.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters.0
+    }
+
+    /// The configuration and where it lies.
+    #[must_use]
+    pub const fn layout(&self) -> (Config, Regions) {
+        (self.map.config, self.map.regions)
+    }
+
+    /// How this member stands with `origin`; nothing when there is no such member.
+    #[must_use]
+    pub fn standing(&self, origin: Peer) -> Option<Standing> {
+        if origin.0 >= self.map.config.peers() {
+            return None;
+        }
+        let stream = self.streams.get(origin.index())?;
+        Some(Standing {
+            seen: stream.next - 1,
+            delivered: stream.delivered,
+            settled: self.window.settled(&self.members, origin, stream.delivered),
+            conflicts: stream.conflicts,
+        })
+    }
+
+    /// Whether a message can be broadcast now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let me = self.members.me;
+        let next = self.origin.last() + 1;
+        let Some(reused) = next.checked_sub(u64::from(self.map.config.slots())) else {
+            return true;
+        };
+        let own = self.streams[me.index()].delivered;
+        let ended =
+            |peer: Peer| !self.reachable.contains(peer) || self.origin.written(peer) >= reused;
+        OVERRUN_WINDOW.is_planted()
+            || self.window.settled(&self.members, me, own) >= reused
+                && self.members.others().iter().all(ended)
+    }
+
+    /// Broadcasts one message, and returns its number.
+    ///
+    /// # Errors
+    /// [`BroadcastError`].
+    pub fn broadcast(
+        &mut self,
+        fabric: &mut impl Fabric,
+        tag: u64,
+        payload: &[u8],
+    ) -> Result<u64, BroadcastError> {
+        let seq = self.stage(fabric, tag, payload)?;
+        self.flush(fabric);
+        Ok(seq)
+    }
+
+    /// Numbers one message and keeps it for [`Self::flush`], so that a batch goes out together.
+    ///
+    /// # Errors
+    /// [`BroadcastError`].
+    pub fn stage(
+        &mut self,
+        fabric: &impl Fabric,
+        tag: u64,
+        payload: &[u8],
+    ) -> Result<u64, BroadcastError> {
+        if payload.len() > usize::from(self.map.config.message_len()) {
+            return Err(BroadcastError::TooLong);
+        }
+        if !self.has_room() {
+            return Err(BroadcastError::WindowFull);
+        }
+        let me = self.members.me;
+        let seq = self.origin.stage(fabric, &self.map, (tag, payload), &mut self.own.0);
+        self.streams[me.index()].next = seq + 1;
+        self.window.note_head(&self.members, me, seq, self.map.config.lag());
+        self.counters.0.broadcast += 1;
+        Ok(seq)
+    }
+
+    /// Sends everybody what was staged, as far as the queues take it; [`Self::poll`] sends the
+    /// rest.
+    pub fn flush(&mut self, fabric: &mut impl Fabric) {
+        for peer in self.members.others().without(self.unreachable()).iter() {
+            while self.origin.owes(peer) {
+                match self.origin.post(fabric, &self.map, peer) {
+                    Ok(()) => self.counters.0.writes += 1,
+                    Err(error) => {
+                        self.note_refusal(peer, error);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves everything on. Never waits.
+    #[inline]
+    pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
+        self.flush(fabric);
+        for origin in self.others() {
+            while self.accept(fabric, origin) {}
+            self.streams[origin.index()].resume(&self.map, now);
+            if self.streams[origin.index()].asks {
+                self.ask(fabric, origin);
+            }
+        }
+        for peer in self.window.to_ask(now).without(self.unreachable()).iter() {
+            match self.window.ask(fabric, &self.map, peer) {
+                Ok(()) => self.counters.0.progress_reads += 1,
+                Err(error) => self.note_refusal(peer, error),
+            }
+        }
+    }
+
+    /// When to poll again if nothing else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let streams = self.streams.iter().map(|stream| stream.again_at);
+        streams.fold(self.window.deadline(self.unreachable()), earlier)
+    }
+
+    /// Goes on with what `completion` belongs to; others are ignored.
+    pub fn handle_completion(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        completion: &Completion,
+    ) {
+        let peer = completion.peer;
+        let Some(errand) = Errand::of(completion.id) else {
+            return;
+        };
+        if peer.0 >= self.map.config.peers() {
+            return;
+        }
+        self.counters.0.completions += 1;
+        match errand {
+            Errand::Write { last } if completion.outcome.is_ok() => {
+                self.origin.handle_written(peer, last);
+            }
+            // Whatever was not written is written again once the peer is admitted.
+            Errand::Write { .. } => {}
+            Errand::Progress => self.handle_progress(fabric, now, completion),
+            Errand::Vote { replayer, origin, .. }
+                if replayer != peer || origin.0 >= self.map.config.peers() => {}
+            Errand::Vote { replayer, origin, index, generation } => {
+                let which = (index, generation);
+                self.handle_vote(fabric, now, (origin, replayer), which, completion);
+            }
+        }
+    }
+
+    /// `peer` can be reached, in this life of it: what it may have missed is sent again.
+    pub fn handle_admitted(&mut self, peer: Peer) {
+        if !self.members.others().contains(peer) {
+            return;
+        }
+        self.reachable.insert(peer);
+        // No more than a ring is there, and no member is further behind.
+        let oldest = self.origin.last().saturating_sub(u64::from(self.map.config.slots()));
+        let shown = self.window.shown(peer, self.members.me);
+        self.origin.restart(peer, shown.max(oldest));
+        self.note_heads();
+        for stream in &mut self.streams {
+            stream.asks = true;
+        }
+    }
+
+    /// Carries out the decision that a member is out: fences it, and judges what is pending anew
+    /// by the votes of those who remain. Idempotent within its term.
+    ///
+    /// # Errors
+    /// [`RemoveError`]; nothing changed.
+    pub fn remove(
+        &mut self,
+        fabric: &mut impl Fabric,
+        decision: Decision,
+    ) -> Result<(), RemoveError> {
+        let Decision { term, removed } = decision;
+        if self.map.config.membership() == Membership::Fixed {
+            return Err(RemoveError::Fixed);
+        }
+        if removed == self.members.me || removed.0 >= self.map.config.peers() {
+            return Err(RemoveError::UnknownPeer);
+        }
+        if term < self.members.term {
+            return Err(RemoveError::StaleTerm(self.members.term));
+        }
+        fabric.fence(removed).map_err(RemoveError::NotFenced)?;
+        self.members.term = term;
+        self.drop_member(removed);
+        Ok(())
+    }
+
+    /// The next outcome, or nothing for now. Each is handed out once.
+    pub fn take(&mut self, fabric: &impl Fabric) -> Option<Outcome<'_>> {
+        let peers = self.map.config.peers();
+        let turn = self.turn;
+        for origin in (0..peers).map(|n| Peer((turn + n) % peers)) {
+            if let Some((seq, replayer)) = self.streams[origin.index()].take_conflict(&self.map) {
+                return Some(Outcome::Conflict(Conflict { origin, seq, replayer }));
+            }
+            if self.is_deliverable(origin) {
+                self.turn = (origin.0 + 1) % peers;
+                return self.deliver(fabric, origin).map(Outcome::Delivered);
+            }
+        }
+        None
+    }
+
+    fn others(&self) -> impl Iterator<Item = Peer> + use<PEERS, DEPTH> {
+        let me = self.members.me;
+        (0..self.map.config.peers()).map(Peer).filter(move |peer| *peer != me)
+    }
+
+    fn unreachable(&self) -> PeerSet {
+        PeerSet::first(usize::from(self.map.config.peers())).without(self.reachable)
+    }
+
+    fn note_refusal(&mut self, peer: Peer, error: PostError) {
+        match error {
+            PostError::Full => {}
+            PostError::Gone => self.reachable.remove(peer),
+            PostError::Rejected(reject) => {
+                debug_assert!(false, "an address that the layout does not have: {reject}");
+                self.reachable.remove(peer);
+            }
+        }
+    }
+
+    fn note_heads(&mut self) {
+        for origin in (0..self.map.config.peers()).map(Peer) {
+            let head = self.streams[origin.index()].next - 1;
+            self.window.note_head(&self.members, origin, head, self.map.config.lag());
+        }
+    }
+
+    fn handle_progress(&mut self, fabric: &impl Fabric, now: Instant, completion: &Completion) {
+        let peer = completion.peer;
+        self.window.handle_end(peer);
+        let news = match completion.outcome {
+            Ok(_) => self.window.hear(fabric, &self.map, peer),
+            Err(_) => News::None,
+        };
+        self.window.pause(peer, now, self.map.config.retry(), news);
+        self.note_heads();
+    }
+
+    fn drop_member(&mut self, peer: Peer) {
+        self.members.live.remove(peer);
+        self.reachable.remove(peer);
+        self.window.forget(peer);
+    }
+}
+
+/// Takes up what an earlier life had exposed and not delivered.
+fn find_exposed<const DEPTH: usize>(
+    fabric: &impl Fabric,
+    map: &Map,
+    origin: Peer,
+    stream: &mut Stream<DEPTH>,
+    scratch: &mut [u8],
+) {
+    while stream.has_place(map) {
+        let stamp = map.config.stamp(origin, stream.next);
+        let Some(exposed) = Exposed::find(fabric, map, stamp, scratch) else {
+            return;
+        };
+        *stream.ballot_mut(map, stream.next) = Ballot::on(exposed);
+        stream.next += 1;
+        stream.asks = true;
+    }
+}

@@ -1,0 +1,104 @@
+//! The replayer: copies what an origin wrote, exposes it, asks what the others expose (N-2 to N-4).
+
+use super::super::ballot::Ballot;
+use super::super::exposed::{Exposed, Extent};
+use super::super::mutants::{REUSE_EARLY, SKIP_CHECKSUM};
+use super::Neb;
+use crate::fabric::{Fabric, Memory, PostError};
+use crate::ids::Peer;
+use crate::wire::broadcast::{HEADER_LEN, Header};
+
+impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
+    /// Whether the replay slot of the next message of `origin` may be used (N-9).
+    pub(super) fn may_expose(&mut self, origin: Peer) -> bool {
+        let stream = &self.streams[origin.index()];
+        let next = stream.next;
+        let Some(reused) = next.checked_sub(u64::from(self.map.config.slots())) else {
+            return true;
+        };
+        let settled = self.window.settled(&self.members, origin, stream.delivered);
+        if settled >= reused || REUSE_EARLY.is_planted() {
+            return true;
+        }
+        self.window.note_head(&self.members, origin, next, self.map.config.lag());
+        false
+    }
+
+    /// Copies, exposes and asks about the next message of `origin`, if it is there (N-2 to N-4).
+    pub(super) fn accept(&mut self, fabric: &mut impl Fabric, origin: Peer) -> bool {
+        let next = self.streams[origin.index()].next;
+        let at = self.map.bcast(origin, next);
+        // A hint: only the copy counts.
+        if fabric.memory().load(at.region, at.offset) != next
+            || !self.streams[origin.index()].has_place(&self.map)
+            || !self.may_expose(origin)
+        {
+            return false;
+        }
+        let Some(header) = self.copy_in(fabric, origin, next) else {
+            self.counters.0.unfit += 1;
+            return false;
+        };
+        let exposed = Exposed::seal(fabric, &self.map, &header, &mut self.own.0);
+        let stream = &mut self.streams[origin.index()];
+        *stream.ballot_mut(&self.map, next) = Ballot::on(exposed);
+        stream.next = next + 1;
+        self.window.note_head(&self.members, origin, next, self.map.config.lag());
+        self.ask_about(fabric, origin, next);
+        true
+    }
+
+    /// The origin's slot, copied once and judged: it may be rewritten at any time.
+    pub(super) fn copy_in(
+        &mut self,
+        fabric: &impl Fabric,
+        origin: Peer,
+        seq: u64,
+    ) -> Option<Header> {
+        let (map, memory) = (&self.map, fabric.memory());
+        let at = map.bcast(origin, seq);
+        let (head, body) = self.own.0.split_at_mut(HEADER_LEN);
+        memory.copy_out(at.region, at.offset, head);
+        let header = Header::peek(head).ok()?;
+        let fits = header.len <= map.config.message_len() && header.form == map.config.form();
+        if header.stamp != map.config.stamp(origin, seq) || !fits {
+            return None;
+        }
+        let rest = header.used() - HEADER_LEN;
+        #[expect(clippy::cast_possible_truncation, reason = "a header's length")]
+        memory.copy_out(at.region, at.offset + HEADER_LEN as u32, &mut body[..rest]);
+        let opened = Header::open(&mut self.own.0, |bytes| fabric.crc32c(bytes));
+        (opened.is_ok() || SKIP_CHECKSUM.is_planted()).then_some(header)
+    }
+
+    /// Posts the reads that are due for all pending messages of `origin`.
+    pub(super) fn ask(&mut self, fabric: &mut impl Fabric, origin: Peer) {
+        self.streams[origin.index()].asks = false;
+        for seq in self.streams[origin.index()].pending() {
+            self.ask_about(fabric, origin, seq);
+        }
+    }
+
+    /// Posts the reads that are due for one message.
+    pub(super) fn ask_about(&mut self, fabric: &mut impl Fabric, origin: Peer, seq: u64) {
+        let voters = self.members.voters(origin);
+        let ballot = self.streams[origin.index()].ballot(&self.map, seq);
+        for replayer in ballot.to_ask(voters).without(self.unreachable()).iter() {
+            let stream = &mut self.streams[origin.index()];
+            let ballot = stream.ballot_mut(&self.map, seq);
+            let extent = if ballot.attempts == 0 { Extent::Used } else { Extent::Whole };
+            let Some(exposed) = &ballot.exposed else { return };
+            match exposed.post_read(fabric, &self.map, replayer, extent) {
+                Ok(()) => {
+                    ballot.reading.insert(replayer);
+                    self.counters.0.reads += 1;
+                    self.counters.0.reads_again += u64::from(extent == Extent::Whole);
+                }
+                Err(error) => {
+                    stream.asks |= error == PostError::Full;
+                    self.note_refusal(replayer, error);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The voter: judges what was read, and delivers what is carried (N-5, N-6).
+
+use super::super::ballot::Again;
+use super::super::judge::{Reading, judge};
+use super::super::mutants::{
+    DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT,
+};
+use super::super::outcome::Message;
+use super::super::stream::earlier;
+use super::super::window::show_progress;
+use super::Neb;
+use crate::fabric::{Completion, Fabric, Memory};
+use crate::ids::Peer;
+use crate::time::Instant;
+use crate::wire::broadcast::Header;
+
+impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
+    pub(super) fn handle_vote(
+        &mut self,
+        fabric: &impl Fabric,
+        now: Instant,
+        (origin, replayer): (Peer, Peer),
+        which: (u32, u32),
+        completion: &Completion,
+    ) {
+        let map = self.map;
+        let Some(ballot) = self.streams[origin.index()].asked(&map, replayer, which) else {
+            return;
+        };
+        ballot.reading.remove(replayer);
+        let Some(exposed) = &ballot.exposed else { return };
+        let reading = match completion.outcome {
+            Ok(_) => {
+                let at = map.landing(origin, exposed.seq(), replayer);
+                let theirs = &mut self.theirs.0[..map.config.stride() as usize];
+                fabric.memory().copy_out(at.region, at.offset, theirs);
+                let own = exposed.copy_out(fabric, &map, &mut self.own.0);
+                judge(own, theirs, |bytes| fabric.crc32c(bytes))
+            }
+            // No vote, and no death either (N-7).
+            Err(_) if FAILURE_IS_VOTE.is_planted() => Reading::Nothing,
+            Err(_) => Reading::Torn,
+        };
+        if completion.outcome.is_err() && REMOVE_ON_TIMEOUT.is_planted() {
+            return self.drop_member(replayer);
+        }
+        self.note_reading(now, (origin, replayer), which, reading);
+    }
+
+    pub(super) fn note_reading(
+        &mut self,
+        now: Instant,
+        (origin, replayer): (Peer, Peer),
+        (index, _): (u32, u32),
+        reading: Reading,
+    ) {
+        let (map, retry) = (self.map, self.map.config.retry());
+        let stream = &mut self.streams[origin.index()];
+        let ballot = stream.ballot_mut(&map, u64::from(index));
+        let before = ballot.dispute;
+        let again = ballot.hear(replayer, reading);
+        let (disputed, mut at) = (ballot.dispute != before, None);
+        if again == Again::Later {
+            let due = now.after(retry.pause(ballot.attempts));
+            ballot.pause(replayer, due);
+            at = Some(due);
+        }
+        stream.again_at = earlier(stream.again_at, at);
+        self.counters.0.newer += u64::from(reading == Reading::Newer);
+        if disputed {
+            stream.note_conflict();
+            self.counters.0.conflicts += 1;
+        }
+    }
+
+    pub(super) fn is_deliverable(&self, origin: Peer) -> bool {
+        let stream = &self.streams[origin.index()];
+        let seq = stream.delivered + 1;
+        seq < stream.next
+            && (origin == self.members.me
+                || stream.ballot(&self.map, seq).is_carried(self.members.voters(origin)))
+    }
+
+    /// Hands out the next message of `origin`, once: what is shown as delivered first is not
+    /// handed out again by a later life.
+    pub(super) fn deliver(&mut self, fabric: &impl Fabric, origin: Peer) -> Option<Message<'_>> {
+        let map = self.map;
+        let stream = &mut self.streams[origin.index()];
+        let seq = stream.delivered + 1;
+        let slot = match &stream.ballot(&map, seq).exposed {
+            Some(exposed) if origin != self.members.me => {
+                if READ_BEFORE_EXPOSE.is_planted() {
+                    exposed.publish(fabric, &map);
+                }
+                exposed.copy_out(fabric, &map, &mut self.own.0)
+            }
+            _ => {
+                let at = map.bcast(origin, seq);
+                let slot = &mut self.own.0[..map.config.stride() as usize];
+                fabric.memory().copy_out(at.region, at.offset, slot);
+                slot
+            }
+        };
+        let header = Header::peek(slot).ok()?;
+        let payload = slot.get(header.payload())?;
+        let removed = self.members.live.count() < u32::from(map.config.peers());
+        if !(DELIVER_AGAIN.is_planted() && removed) {
+            stream.delivered = seq;
+            show_progress(fabric, &map, origin, seq);
+        }
+        self.counters.0.delivered += 1;
+        Some(Message { origin, seq, tag: header.tag, payload })
+    }
+}

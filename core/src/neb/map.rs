@@ -1,0 +1,214 @@
+//! Where everything lies (N-9, traps T2 and T5).
+//!
+//! ```text
+//! bcast[q]  ring of W slots              remote writes by q, by nobody else
+//! replay    n rings of W slots           remote reads by all, written by the member itself
+//! landing   votes, then progresses       nobody remote
+//!           [origin][seq mod depth][replayer], one slot each: one place per read under way
+//!           [peer], one whole progress each
+//! progress  two cells for each origin    remote reads by all, written by the member itself
+//! ```
+//!
+//! `bcast[me]` is where an origin keeps what it broadcasts: its writes are posted from there, and
+//! its next life finds there what was under way.
+
+use super::config::Config;
+use super::mutants::{FOREIGN_WRITER, SHARED_LANDING};
+use crate::fabric::{Access, At, Layout, LayoutError, Region, RegionSpec};
+use crate::ids::{Peer, PeerSet};
+use crate::wire::CELL_LEN;
+use crate::wire::broadcast::Stamp;
+
+/// The regions of the broadcast in the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Regions {
+    first: Region,
+    replay: Region,
+    landing: Region,
+    progress: Region,
+}
+
+/// Every address follows from the sizes and the regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Map {
+    pub(super) config: Config,
+    pub(super) regions: Regions,
+}
+
+impl Config {
+    /// Adds the broadcast's regions to `layout`: one for each origin, and three.
+    ///
+    /// # Errors
+    /// [`LayoutError::TooManyRegions`].
+    pub fn add_regions(&self, layout: &mut Layout) -> Result<Regions, LayoutError> {
+        // Checked by Config::new: no region reaches 4 GiB.
+        let len = |bytes: u64| u32::try_from(bytes).map_err(|_| LayoutError::BadLength(u32::MAX));
+        let all = PeerSet::first(usize::from(self.peers()));
+        let mut first = None;
+        for origin in 0..self.peers() {
+            let only = PeerSet::only(Peer(origin));
+            let peers = if FOREIGN_WRITER.is_planted() { all } else { only };
+            let access = Access::REMOTE_WRITE;
+            let region = layout.add(RegionSpec { len: len(self.ring_len())?, access, peers })?;
+            first = first.or(Some(region));
+        }
+        let mut add = |len, access, peers| layout.add(RegionSpec { len, access, peers });
+        let shown = Access::REMOTE_READ;
+        Ok(Regions {
+            first: first.ok_or(LayoutError::TooManyRegions)?,
+            replay: add(len(self.replay_len())?, shown, all)?,
+            landing: add(len(self.landing_len())?, Access::empty(), PeerSet::EMPTY)?,
+            progress: add(self.progress_len(), shown, all)?,
+        })
+    }
+
+    /// The stamp of message `seq` of `origin`.
+    #[must_use]
+    pub const fn stamp(&self, origin: Peer, seq: u64) -> Stamp {
+        #[expect(clippy::cast_possible_truncation, reason = "generations are counted modulo 2^32")]
+        let generation = (seq / self.slots() as u64) as u32;
+        Stamp { seq, generation, origin }
+    }
+
+    /// Which slot of a ring message `seq` uses.
+    #[must_use]
+    pub const fn index(&self, seq: u64) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "less than the slots of a ring")]
+        let index = (seq % self.slots() as u64) as u32;
+        index
+    }
+
+    /// Where `origin` writes its message `seq`, in everybody.
+    #[must_use]
+    pub const fn written_at(&self, regions: &Regions, origin: Peer, seq: u64) -> At {
+        #[expect(clippy::cast_possible_truncation, reason = "fewer peers than regions")]
+        let region = Region(regions.first.0 + origin.0 as u8);
+        At { region, offset: self.index(seq) * self.stride() }
+    }
+
+    /// Where every member exposes its copy of message `seq` of `origin`.
+    #[must_use]
+    pub const fn exposed_at(&self, regions: &Regions, origin: Peer, seq: u64) -> At {
+        let slot = origin.0 as u32 * self.slots() + self.index(seq);
+        At { region: regions.replay, offset: slot * self.stride() }
+    }
+}
+
+impl Map {
+    /// Where `origin` writes its message `seq`.
+    pub(super) const fn bcast(&self, origin: Peer, seq: u64) -> At {
+        self.config.written_at(&self.regions, origin, seq)
+    }
+
+    /// Where the copy of message `seq` of `origin` is exposed.
+    pub(super) const fn replay(&self, origin: Peer, seq: u64) -> At {
+        self.config.exposed_at(&self.regions, origin, seq)
+    }
+
+    /// Where the replay of message `seq` of `origin` by `replayer` is read into.
+    pub(super) fn landing(&self, origin: Peer, seq: u64, replayer: Peer) -> At {
+        let (depth, peers) = (u32::from(self.config.depth()), u32::from(self.config.peers()));
+        let place = u32::from(origin.0) * depth + self.place(seq);
+        let who = if SHARED_LANDING.is_planted() { 0 } else { u32::from(replayer.0) };
+        let offset = (place * peers + who) * self.config.stride();
+        At { region: self.regions.landing, offset }
+    }
+
+    /// Which of the ballots of an origin message `seq` has.
+    pub(super) const fn place(&self, seq: u64) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "less than the depth")]
+        let place = (seq % self.config.depth() as u64) as u32;
+        place
+    }
+
+    /// Where the progress of `peer` is read into.
+    pub(super) const fn progress_landing(&self, peer: Peer) -> At {
+        #[expect(clippy::cast_possible_truncation, reason = "no region reaches 4 GiB")]
+        let start = self.config.votes_len() as u32;
+        let offset = start + peer.0 as u32 * self.config.progress_len();
+        At { region: self.regions.landing, offset }
+    }
+
+    /// Everything that a member shows of its progress.
+    pub(super) const fn progress(&self) -> At {
+        At { region: self.regions.progress, offset: 0 }
+    }
+
+    /// The two cells for `origin`, in a progress that begins at `start`; `turn` is what was
+    /// delivered.
+    pub(super) const fn cell(start: At, origin: Peer, turn: u64) -> At {
+        let cell = origin.0 as u32 * 2 + (turn & 1) as u32;
+        At { region: start.region, offset: start.offset + cell * CELL_LEN as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Membership, Retry, Sizes};
+    use super::*;
+    use crate::time::Duration;
+    use crate::wire::broadcast::Form;
+    use std::collections::BTreeSet;
+
+    fn map() -> (Map, Layout) {
+        let config = Config::new(Sizes {
+            peers: 3,
+            slots: 8,
+            depth: 2,
+            message_len: 40,
+            form: Form::Unsigned,
+            membership: Membership::Fixed,
+            retry: Retry { after: Duration(1), after_max: Duration(1) },
+        });
+        let (config, mut layout) = (config.unwrap(), Layout::new(3));
+        let regions = config.add_regions(&mut layout).unwrap();
+        (Map { config, regions }, layout)
+    }
+
+    /// Trap T2.
+    #[test]
+    fn no_two_reads_under_way_share_a_place() {
+        let (map, layout) = map();
+        let stride = u64::from(map.config.stride());
+        let mut starts = BTreeSet::new();
+        for origin in (0..3).map(Peer) {
+            for seq in 7..9 {
+                starts.extend((0..3).map(|q| map.landing(origin, seq, Peer(q)).offset));
+            }
+        }
+        starts.extend((0..3).map(|q| map.progress_landing(Peer(q)).offset));
+        assert_eq!(starts.len(), 3 * 2 * 3 + 3);
+        let gaps = starts.iter().zip(starts.iter().skip(1)).map(|(a, b)| u64::from(b - a));
+        let lens: Vec<u64> = gaps.collect();
+        assert!(lens[..18].iter().all(|len| *len == stride));
+        assert!(lens[18..].iter().all(|len| *len == u64::from(map.config.progress_len())));
+        let end = u64::from(map.progress_landing(Peer(3)).offset);
+        assert_eq!(layout.spec(map.regions.landing).map(|spec| u64::from(spec.len)), Some(end));
+    }
+
+    /// Trap T5.
+    #[test]
+    fn a_ring_is_written_by_its_origin_and_by_nobody_else() {
+        let (map, layout) = map();
+        for origin in (0..3).map(Peer) {
+            let region = map.bcast(origin, 1).region;
+            for who in (0..3).map(Peer) {
+                let may = layout.allows(region, who, Access::REMOTE_WRITE);
+                assert_eq!(may, who == origin);
+            }
+        }
+        for region in [map.regions.replay, map.regions.progress] {
+            assert!(!layout.allows(region, Peer(0), Access::REMOTE_WRITE));
+        }
+    }
+
+    #[test]
+    fn a_slot_used_again_has_another_generation() {
+        let (map, _) = map();
+        let (first, again) = (map.config.stamp(Peer(1), 5), map.config.stamp(Peer(1), 13));
+        assert_eq!(map.bcast(Peer(1), 5), map.bcast(Peer(1), 13));
+        assert_eq!((first.generation, again.generation), (0, 1));
+    }
+
+    use std::vec::Vec;
+}

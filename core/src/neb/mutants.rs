@@ -1,0 +1,54 @@
+//! Guards that a test build can leave out: the traps of `spec/neb.md`, and a few more.
+
+use crate::mutant::Mutant;
+
+const fn neb(name: &'static str, breaks: &'static str) -> Mutant {
+    Mutant::new("neb", name, breaks)
+}
+
+/// U3: the reads of N-4 are posted before the copy of N-3 is exposed.
+pub const READ_BEFORE_EXPOSE: Mutant = neb("U3-read-before-expose", "agreement");
+/// U5: votes are counted, and with them those of voters that were removed later.
+pub const COUNT_VOTES: Mutant = neb("U5-count-votes", "agreement");
+/// U6: a replayer that does not answer is taken for dead.
+pub const REMOVE_ON_TIMEOUT: Mutant = neb("U6-remove-on-timeout", "agreement");
+/// U8: the origin that left is subtracted twice from the votes that are needed.
+pub const SUBTRACT_ORIGIN_TWICE: Mutant = neb("U8-subtract-origin-twice", "agreement");
+/// T1: compared and delivered is what the origin's buffer holds by then.
+pub const TRUST_ORIGIN_BUFFER: Mutant = neb("T1-trust-origin-buffer", "agreement");
+/// T2: the reads of one slot share a landing.
+pub const SHARED_LANDING: Mutant = neb("T2-shared-landing", "agreement");
+/// T3: a copy whose checksum does not hold is believed.
+pub const SKIP_CHECKSUM: Mutant = neb("T3-skip-checksum", "integrity");
+/// T4: what was delivered is delivered again once a member was removed.
+pub const DELIVER_AGAIN: Mutant = neb("T4-deliver-again", "integrity");
+/// T5: everybody may write everybody's ring.
+pub const FOREIGN_WRITER: Mutant = neb("T5-foreign-writer", "integrity");
+/// N-5: a newer generation counts as nothing.
+pub const NEWER_IS_NOTHING: Mutant = neb("N5-newer-is-nothing", "agreement");
+/// N-6: a conflict is forgotten when everybody has answered.
+pub const FORGET_CONFLICT: Mutant = neb("N6-forget-conflict", "agreement");
+/// N-7: a read that failed counts as nothing exposed.
+pub const FAILURE_IS_VOTE: Mutant = neb("N7-failure-is-vote", "agreement");
+/// N-9: an exposed slot is used again before everybody has shown that it was delivered.
+pub const REUSE_EARLY: Mutant = neb("N9-reuse-early", "validity");
+/// N-1: an origin uses its slots again whatever the others have delivered.
+pub const OVERRUN_WINDOW: Mutant = neb("N1-overrun-window", "validity");
+
+/// All of them.
+pub const MUTANTS: &[Mutant] = &[
+    READ_BEFORE_EXPOSE,
+    COUNT_VOTES,
+    REMOVE_ON_TIMEOUT,
+    SUBTRACT_ORIGIN_TWICE,
+    TRUST_ORIGIN_BUFFER,
+    SHARED_LANDING,
+    SKIP_CHECKSUM,
+    DELIVER_AGAIN,
+    FOREIGN_WRITER,
+    NEWER_IS_NOTHING,
+    FORGET_CONFLICT,
+    FAILURE_IS_VOTE,
+    REUSE_EARLY,
+    OVERRUN_WINDOW,
+];

@@ -1,0 +1,144 @@
+//! The origin: own messages, from the own ring into everybody else's (N-1, N-11).
+//!
+//! A message is sealed in the own ring first, and stays there until everybody has delivered it.
+//! Every peer has a cursor; what lies between cursor and end goes out as one write for as many
+//! neighbouring slots as there are, so a batch costs what one message does. One write in
+//! [`SIGNAL_EVERY`](super::SIGNAL_EVERY) messages reports success, for all before it (F-1, F-2).
+
+use super::map::Map;
+use super::work::{Errand, seq_of};
+use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
+use crate::ids::Peer;
+use crate::wire::broadcast::{HEADER_LEN, Header, seal};
+
+/// The own messages, and who has been sent which.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Origin<const PEERS: usize> {
+    me: Peer,
+    /// The last message sealed.
+    last: u64,
+    /// For each peer, the last message whose write was posted.
+    posted: [u64; PEERS],
+    /// For each peer, the last message whose write is known to have ended (F-10).
+    written: [u64; PEERS],
+}
+
+impl<const PEERS: usize> Origin<PEERS> {
+    /// The origin that goes on after `delivered` own messages and whatever an earlier life had
+    /// sealed by then: whoever may have been shown a message must be shown the same one.
+    pub(super) fn attach(fabric: &impl Fabric, map: &Map, delivered: u64, buf: &mut [u8]) -> Self {
+        let me = fabric.me();
+        let mut last = delivered;
+        while last - delivered < u64::from(map.config.slots())
+            && is_sealed(fabric, map, last + 1, buf)
+        {
+            last += 1;
+        }
+        // What is older than that may still be on its way to somebody.
+        Self { me, last, posted: [last; PEERS], written: [last; PEERS] }
+    }
+
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The last message whose write to `peer` has ended for sure.
+    pub(super) const fn written(&self, peer: Peer) -> u64 {
+        self.written[peer.index()]
+    }
+
+    /// Everything after `shown` goes to `peer` again: a life of it, or a pair with it, begins.
+    pub(super) fn restart(&mut self, peer: Peer, shown: u64) {
+        self.posted[peer.index()] = shown.min(self.last);
+        self.written[peer.index()] = shown.min(self.last);
+    }
+
+    /// Seals the next message in the own ring; nobody sees it before [`Self::post`].
+    ///
+    /// The caller has seen to it that the slot is free and the payload fits.
+    pub(super) fn stage(
+        &mut self,
+        fabric: &impl Fabric,
+        map: &Map,
+        (tag, payload): (u64, &[u8]),
+        buf: &mut [u8],
+    ) -> u64 {
+        let seq = self.last + 1;
+        #[expect(clippy::cast_possible_truncation, reason = "checked by the caller")]
+        let len = payload.len() as u16;
+        let stamp = map.config.stamp(self.me, seq);
+        let header = Header { stamp, len, tag, form: map.config.form() };
+        let used = header.used();
+        header.write(buf);
+        buf[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        seal(&mut buf[..used], |bytes| fabric.crc32c(bytes));
+        let padded = used.next_multiple_of(8);
+        buf[used..padded].fill(0);
+        let at = map.bcast(self.me, seq);
+        fabric.memory().copy_in(at.region, at.offset + 8, &buf[8..padded]);
+        fabric.memory().store(at.region, at.offset, seq);
+        self.last = seq;
+        seq
+    }
+
+    /// Whether `peer` was not sent everything yet.
+    pub(super) const fn owes(&self, peer: Peer) -> bool {
+        self.posted[peer.index()] < self.last
+    }
+
+    /// Posts one write of the next messages for `peer`.
+    pub(super) fn post(
+        &mut self,
+        fabric: &mut impl Fabric,
+        map: &Map,
+        peer: Peer,
+    ) -> Result<(), PostError> {
+        let first = self.posted[peer.index()] + 1;
+        let every = u64::from(map.config.signal_every());
+        // Up to where the ring begins anew, and never past a message that reports.
+        let run_end = first.next_multiple_of(every).min(self.last);
+        let ring_end = first + u64::from(map.config.slots() - map.config.index(first)) - 1;
+        let last = run_end.min(ring_end);
+        let at = map.bcast(self.me, first);
+        #[expect(clippy::cast_possible_truncation, reason = "at most 16 slots")]
+        let before_last = (last - first) as u32 * map.config.stride();
+        let len = before_last + self.used(fabric, map, last);
+        let reports = last.is_multiple_of(every);
+        let quiet = if reports { CompletionFlags::empty() } else { CompletionFlags::QUIET };
+        let flags = quiet | CompletionFlags::WAKE;
+        let op = Op::WriteFrom { to: at, from: at, len };
+        fabric.post(peer, Work { id: Errand::Write { last }.id(), op, flags })?;
+        self.posted[peer.index()] = last;
+        Ok(())
+    }
+
+    /// All writes to `peer` up to the one named `last` have ended.
+    pub(super) fn handle_written(&mut self, peer: Peer, last: u64) {
+        let last = seq_of(last, self.posted[peer.index()]);
+        let written = &mut self.written[peer.index()];
+        *written = last.max(*written);
+    }
+
+    /// Bytes of the sealed message `seq`, to the next word.
+    fn used(&self, fabric: &impl Fabric, map: &Map, seq: u64) -> u32 {
+        let at = map.bcast(self.me, seq);
+        let mut head = [0; HEADER_LEN];
+        fabric.memory().copy_out(at.region, at.offset, &mut head);
+        // Own memory that nobody else writes; were it damaged, the peer would see a bad checksum.
+        let used = Header::peek(&head).map_or(HEADER_LEN, |header| header.used());
+        #[expect(clippy::cast_possible_truncation, reason = "at most a slot, taken below")]
+        let used = used.next_multiple_of(8) as u32;
+        used.min(map.config.stride())
+    }
+}
+
+fn is_sealed(fabric: &impl Fabric, map: &Map, seq: u64, buf: &mut [u8]) -> bool {
+    let at = map.bcast(fabric.me(), seq);
+    if fabric.memory().load(at.region, at.offset) != seq {
+        return false;
+    }
+    let slot = &mut buf[..map.config.stride() as usize];
+    fabric.memory().copy_out(at.region, at.offset, slot);
+    let header = Header::open(slot, |bytes| fabric.crc32c(bytes));
+    header.is_ok_and(|header| header.stamp == map.config.stamp(fabric.me(), seq))
+}

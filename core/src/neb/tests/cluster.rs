@@ -1,0 +1,261 @@
+//! A cluster of members over memory that outlives them, and what a liar among them may do.
+
+use std::boxed::Box;
+use std::vec::Vec;
+
+use super::held::Held;
+use super::planted::Turn;
+use super::{DEPTH, NET_SLOTS, WORDS};
+use crate::fabric::loopback::Net;
+use crate::fabric::{At, Completion, Fabric, Layout, Memory, Op};
+use crate::ids::{Incarnation, Peer, PeerSet, Term};
+use crate::neb::{Config, Conflict, Decision, Membership, Neb, Outcome, Regions, Retry, Sizes};
+use crate::time::{Duration, Instant};
+use crate::wire::broadcast::{Form, HEADER_LEN, Header, seal};
+use crate::wire::crc32c;
+
+pub(super) const FIRST: Incarnation = Incarnation(1);
+
+/// A promise that was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    Agreement,
+    Integrity,
+    Validity,
+}
+
+pub(super) const SIZES: Sizes = Sizes {
+    peers: 0,
+    slots: NET_SLOTS,
+    depth: DEPTH as u16,
+    message_len: 24,
+    form: Form::Unsigned,
+    membership: Membership::Decided,
+    retry: Retry { after: Duration(10), after_max: Duration(80) },
+};
+
+/// What survives every process.
+pub(super) struct World<const N: usize> {
+    pub(super) net: Box<Net<N, WORDS>>,
+    pub(super) config: Config,
+    pub(super) regions: Regions,
+    /// No guard is left out while this world lives, except for the one this thread left out.
+    _turn: Turn,
+}
+
+impl<const N: usize> World<N> {
+    pub(super) fn new() -> Self {
+        Self::with(SIZES)
+    }
+
+    pub(super) fn with(sizes: Sizes) -> Self {
+        let turn = Turn::wait();
+        let config = Config::new(Sizes { peers: N as u16, ..sizes }).unwrap();
+        let mut layout = Layout::new(N as u16);
+        let regions = config.add_regions(&mut layout).unwrap();
+        Self { net: Box::new(Net::new(layout)), config, regions, _turn: turn }
+    }
+
+    /// A whole slot.
+    pub(super) fn slot(&self, origin: Peer, seq: u64, payload: &[u8]) -> Vec<u8> {
+        let stamp = self.config.stamp(origin, seq);
+        let len = payload.len() as u16;
+        let header = Header { stamp, len, tag: 7, form: Form::Unsigned };
+        let mut slot = std::vec![0; self.config.stride() as usize];
+        header.write(&mut slot);
+        slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        seal(&mut slot[..header.used()], crc32c);
+        slot
+    }
+}
+
+/// One delivery: origin, number, payload.
+pub(super) type Delivered = (Peer, u64, Vec<u8>);
+
+pub(super) struct Node<'net, const N: usize> {
+    pub(super) fabric: Held<'net, N>,
+    pub(super) neb: Neb<N, DEPTH>,
+    pub(super) delivered: Vec<Delivered>,
+    pub(super) conflicts: Vec<Conflict>,
+    pub(super) life: Incarnation,
+    /// It does not run.
+    pub(super) stopped: bool,
+}
+
+pub(super) struct Cluster<'net, const N: usize> {
+    pub(super) world: &'net World<N>,
+    pub(super) nodes: Vec<Node<'net, N>>,
+    pub(super) now: Instant,
+    /// What correct members broadcast.
+    pub(super) broadcast: Vec<Delivered>,
+    pub(super) liars: PeerSet,
+}
+
+impl<'net, const N: usize> Cluster<'net, N> {
+    pub(super) fn new(world: &'net World<N>) -> Self {
+        let mut nodes: Vec<Node<'net, N>> = Vec::new();
+        for me in (0..N as u16).map(Peer) {
+            nodes.push(Node::new(world, me, FIRST));
+        }
+        for node in &mut nodes {
+            let me = node.fabric.me();
+            for peer in (0..N as u16).map(Peer).filter(|peer| *peer != me) {
+                node.admit(peer, FIRST);
+            }
+        }
+        let (now, liars) = (Instant(0), PeerSet::EMPTY);
+        Self { world, nodes, now, broadcast: Vec::new(), liars }
+    }
+
+    pub(super) fn node(&mut self, peer: Peer) -> &mut Node<'net, N> {
+        &mut self.nodes[peer.index()]
+    }
+
+    /// `peer` broadcasts, if its window has room.
+    pub(super) fn broadcast(&mut self, peer: Peer, payload: &[u8]) -> Option<u64> {
+        let node = &mut self.nodes[peer.index()];
+        let seq = node.neb.broadcast(&mut node.fabric, 7, payload).ok()?;
+        self.broadcast.push((peer, seq, payload.to_vec()));
+        Some(seq)
+    }
+
+    /// The liar `origin` writes `slot` as its message `seq` into `to`.
+    pub(super) fn forge(&mut self, origin: Peer, to: Peer, seq: u64, slot: &[u8]) {
+        self.liars.insert(origin);
+        let at = self.world.config.written_at(&self.world.regions, origin, seq);
+        self.write(origin, to, at, slot);
+    }
+
+    /// `who` writes `bytes` to `at` of `to`, with the rights that it has.
+    pub(super) fn write(&mut self, who: Peer, to: Peer, at: At, bytes: &[u8]) {
+        // Whether it is refused is not for the liar to say.
+        let _refused = self.node(who).fabric.effect(to, &Op::Write { to: at, bytes });
+    }
+
+    /// The liar `replayer` exposes `slot` as message `seq` of `origin`.
+    pub(super) fn expose(&mut self, replayer: Peer, origin: Peer, seq: u64, slot: &[u8]) {
+        self.liars.insert(replayer);
+        let at = self.world.config.exposed_at(&self.world.regions, origin, seq);
+        self.world.net.memory(replayer).copy_in(at.region, at.offset, slot);
+    }
+
+    /// Every member that runs takes one turn of its loop.
+    pub(super) fn turn(&mut self) {
+        for node in self.nodes.iter_mut().filter(|node| !node.stopped) {
+            node.turn(self.now);
+        }
+        self.now = self.now.after(Duration(5));
+    }
+
+    /// `peer` alone takes one turn of its loop.
+    pub(super) fn turn_of(&mut self, peer: Peer) {
+        let now = self.now;
+        self.node(peer).turn(now);
+    }
+
+    /// Turns until nothing new can happen any more.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..120 {
+            self.turn();
+        }
+    }
+
+    /// Everybody who remains removes `peer`.
+    pub(super) fn remove(&mut self, peer: Peer) {
+        let decision = Decision { term: Term(1), removed: peer };
+        self.liars.insert(peer);
+        self.node(peer).stopped = true;
+        for node in &mut self.nodes {
+            if node.fabric.me() != peer && !node.stopped {
+                node.neb.remove(&mut node.fabric, decision).unwrap();
+            }
+        }
+    }
+
+    /// Correct members.
+    fn correct(&self) -> impl Iterator<Item = &Node<'net, N>> {
+        self.nodes.iter().filter(|node| !self.liars.contains(node.fabric.me()))
+    }
+
+    /// Agreement and integrity, of what was delivered until now.
+    pub(super) fn check_safety(&self) -> Result<(), Broken> {
+        let mut agreed: Vec<&Delivered> = Vec::new();
+        for node in self.correct() {
+            let mut last = [0; N];
+            for delivered @ (origin, seq, payload) in &node.delivered {
+                if *seq != last[origin.index()] + 1 {
+                    return Err(Broken::Integrity);
+                }
+                last[origin.index()] = *seq;
+                if !self.liars.contains(*origin) && !self.broadcast.contains(delivered) {
+                    return Err(Broken::Integrity);
+                }
+                match agreed.iter().find(|other| (other.0, other.1) == (*origin, *seq)) {
+                    Some(other) if other.2 != *payload => return Err(Broken::Agreement),
+                    Some(_) => {}
+                    None => agreed.push(delivered),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Validity as well: everything that a correct member broadcast has been delivered.
+    pub(super) fn check(&self) -> Result<(), Broken> {
+        self.check_safety()?;
+        let complete = self.correct().all(|node| {
+            let correct = self.broadcast.iter().filter(|sent| !self.liars.contains(sent.0));
+            correct.into_iter().all(|sent| node.delivered.contains(sent))
+        });
+        if complete { Ok(()) } else { Err(Broken::Validity) }
+    }
+}
+
+impl<'net, const N: usize> Node<'net, N> {
+    pub(super) fn new(world: &'net World<N>, me: Peer, incarnation: Incarnation) -> Self {
+        let fabric = Held::new(world.net.endpoint(me, incarnation));
+        let neb = Neb::attach(&fabric, world.config, world.regions);
+        let (delivered, conflicts) = (Vec::new(), Vec::new());
+        Self { fabric, neb, delivered, conflicts, life: incarnation, stopped: false }
+    }
+
+    pub(super) fn admit(&mut self, peer: Peer, incarnation: Incarnation) {
+        self.fabric.admit(peer, incarnation).unwrap();
+        self.neb.handle_admitted(peer);
+    }
+
+    /// One turn of the loop: completions, poll, outcomes.
+    pub(super) fn turn(&mut self, now: Instant) {
+        self.hear(now);
+        self.neb.poll(&mut self.fabric, now);
+        self.take();
+    }
+
+    /// Handles every completion that is there.
+    pub(super) fn hear(&mut self, now: Instant) {
+        let mut done = [Completion::NONE; 4];
+        loop {
+            let count = self.fabric.poll(now, &mut done);
+            for completion in &done[..count] {
+                self.neb.handle_completion(&mut self.fabric, now, completion);
+            }
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Takes every outcome that is there, up to a few.
+    pub(super) fn take(&mut self) {
+        for _ in 0..8 {
+            match self.neb.take(&self.fabric) {
+                Some(Outcome::Delivered(message)) => {
+                    let payload = message.payload.to_vec();
+                    self.delivered.push((message.origin, message.seq, payload));
+                }
+                Some(Outcome::Conflict(conflict)) => self.conflicts.push(conflict),
+                None => return,
+            }
+        }
+    }
+}

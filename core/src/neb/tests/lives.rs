@@ -1,0 +1,134 @@
+//! Members that die, come back to their memory, and go on.
+
+use super::cluster::{Cluster, Node, World};
+use crate::fabric::Fabric;
+use crate::ids::{Peer, PeerSet};
+
+const O: Peer = Peer(0);
+const P: Peer = Peer(1);
+const Q: Peer = Peer(2);
+
+impl<const N: usize> Cluster<'_, N> {
+    /// A new life of `peer` takes over its memory.
+    fn revive(&mut self, peer: Peer) {
+        let life = self.node(peer).life.next();
+        let mut born = Node::new(self.world, peer, life);
+        for node in self.nodes.iter_mut().filter(|node| node.fabric.me() != peer) {
+            node.fabric.fence(peer).unwrap();
+            node.admit(peer, life);
+            born.admit(node.fabric.me(), node.life);
+        }
+        let dead = core::mem::replace(self.node(peer), born);
+        self.node(peer).delivered = dead.delivered;
+        self.node(peer).conflicts = dead.conflicts;
+    }
+}
+
+#[test]
+fn a_member_that_comes_back_delivers_the_rest_and_nothing_twice() {
+    let world = World::<3>::new();
+    let mut cluster = Cluster::new(&world);
+    cluster.broadcast(O, b"first").unwrap();
+    cluster.settle();
+    cluster.node(P).stopped = true;
+    cluster.broadcast(O, b"second").unwrap();
+    cluster.settle();
+    cluster.revive(P);
+    cluster.broadcast(O, b"third").unwrap();
+    cluster.broadcast(P, b"own").unwrap();
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn an_origin_that_comes_back_sends_what_it_had_numbered_to_everybody() {
+    let world = World::<3>::new();
+    let mut cluster = Cluster::new(&world);
+    cluster.node(O).fabric.holds = PeerSet::only(Q);
+    cluster.broadcast(O, b"reaches p alone").unwrap();
+    cluster.node(O).stopped = true;
+    cluster.settle();
+    assert_eq!(cluster.node(Q).delivered, []);
+    cluster.revive(O);
+    cluster.settle();
+    assert_eq!(cluster.broadcast(O, b"the next number"), Some(2));
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn what_was_exposed_stays_exposed_in_the_next_life() {
+    let world = World::<3>::new();
+    let (yes, no) = (world.slot(O, 1, b"yes"), world.slot(O, 1, b"no"));
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &yes);
+    cluster.node(P).fabric.holds = PeerSet::only(Q);
+    cluster.turn_of(P);
+    cluster.node(P).fabric.fail(Q);
+    // p has exposed, and died before it heard q. The origin tells the next life something else.
+    cluster.forge(O, P, 1, &no);
+    cluster.forge(O, Q, 1, &yes);
+    cluster.revive(P);
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
+    assert_eq!(cluster.node(P).delivered, [(O, 1, b"yes".to_vec())]);
+    assert_eq!(cluster.node(Q).delivered, [(O, 1, b"yes".to_vec())]);
+}
+
+#[test]
+fn a_peer_that_dies_with_reads_outstanding_is_waited_for() {
+    let world = World::<3>::new();
+    let mut cluster = Cluster::new(&world);
+    cluster.node(P).fabric.holds = PeerSet::only(Q);
+    cluster.broadcast(O, b"patience").unwrap();
+    cluster.turn_of(P);
+    assert!(cluster.node(P).fabric.waits(Q));
+    cluster.node(Q).stopped = true;
+    cluster.node(P).fabric.fail(Q);
+    cluster.settle();
+    assert_eq!(cluster.node(P).delivered, [], "a timeout is not a death");
+    cluster.node(P).fabric.holds = PeerSet::EMPTY;
+    cluster.revive(Q);
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn a_decision_ends_the_waiting_for_who_does_not_come_back() {
+    let world = World::<4>::new();
+    let mut cluster = Cluster::new(&world);
+    for peer in [O, P, Peer(3)] {
+        cluster.node(peer).fabric.holds = PeerSet::only(Q);
+    }
+    cluster.node(Q).stopped = true;
+    cluster.broadcast(O, b"without q").unwrap();
+    cluster.settle();
+    assert_eq!(cluster.node(P).delivered, []);
+    cluster.remove(Q);
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
+    for n in 0..20u8 {
+        cluster.broadcast(O, &[n]).unwrap();
+        cluster.settle();
+    }
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn lives_come_and_go_through_ten_wraps() {
+    let world = World::<3>::new();
+    let mut cluster = Cluster::new(&world);
+    for n in 0..40u8 {
+        if n == 13 {
+            cluster.revive(O);
+            // Until it has read how far the others are, its window counts as full.
+            cluster.settle();
+        }
+        if n == 27 {
+            cluster.revive(P);
+        }
+        cluster.broadcast(O, &[n]).unwrap();
+        cluster.settle();
+    }
+    assert_eq!(cluster.check(), Ok(()));
+}

@@ -1,0 +1,71 @@
+//! Every guard is left out once, and a scenario must notice.
+//!
+//! The choice of a mutant is one for the whole process, so tests that run beside the judge wait
+//! for it: each world holds a turn.
+
+#[cfg(feature = "mutants")]
+pub(super) use judged::Turn;
+
+/// Nothing to wait for: no guard can be left out.
+#[cfg(not(feature = "mutants"))]
+pub(super) struct Turn;
+
+#[cfg(not(feature = "mutants"))]
+impl Turn {
+    pub(super) fn wait() -> Self {
+        Self
+    }
+}
+
+#[cfg(feature = "mutants")]
+mod judged {
+    use std::cell::Cell;
+    use std::sync::{RwLock, RwLockReadGuard};
+    use std::vec::Vec;
+
+    use crate::mutant::plant;
+    use crate::neb::mutants::MUTANTS;
+    use crate::neb::tests::traps::SCENARIOS;
+
+    static TURNS: RwLock<()> = RwLock::new(());
+
+    std::thread_local! {
+        static IS_JUDGE: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(in crate::neb::tests) struct Turn(
+        #[expect(dead_code)] Option<RwLockReadGuard<'static, ()>>,
+    );
+
+    impl Turn {
+        pub(in crate::neb::tests) fn wait() -> Self {
+            let is_judge = IS_JUDGE.get();
+            Self(
+                (!is_judge)
+                    .then(|| TURNS.read().unwrap_or_else(std::sync::PoisonError::into_inner)),
+            )
+        }
+    }
+
+    #[test]
+    fn every_guard_that_is_left_out_is_missed_by_its_scenario() {
+        let _all = TURNS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        IS_JUDGE.set(true);
+        let mut survivors = Vec::new();
+        for mutant in MUTANTS {
+            plant(Some(mutant));
+            let caught: Vec<_> = SCENARIOS
+                .iter()
+                .filter_map(|(name, scenario)| scenario().err().map(|broken| (name, broken)))
+                .collect();
+            std::println!("{:28} breaks {:10} caught: {caught:?}", mutant.name, mutant.breaks);
+            let promised = |broken| std::format!("{broken:?}").to_lowercase() == mutant.breaks;
+            if !caught.iter().any(|(_, broken)| promised(*broken)) {
+                survivors.push(mutant.name);
+            }
+        }
+        plant(None);
+        IS_JUDGE.set(false);
+        assert_eq!(survivors, [""; 0], "these break their promise and nobody notices");
+    }
+}

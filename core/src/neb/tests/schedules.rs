@@ -1,0 +1,138 @@
+//! Random schedules: everybody runs when it likes, work lands when it likes.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::cluster::{Broken, Cluster, World};
+use crate::ids::{Peer, PeerSet};
+use crate::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Broadcast(u16),
+    Turn(u16),
+    Land(u16, u16),
+    Tear(u16, u16, u64),
+    Pass,
+    /// The liar writes one of its faces.
+    Equivocate(u16, u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = || 0..8u16;
+    prop_oneof![
+        3 => who().prop_map(Step::Broadcast),
+        8 => who().prop_map(Step::Turn),
+        8 => (who(), who()).prop_map(|(a, b)| Step::Land(a, b)),
+        1 => (who(), who(), any::<u64>()).prop_map(|(a, b, bits)| Step::Tear(a, b, bits)),
+        2 => Just(Step::Pass),
+        2 => (who(), 0..2u8).prop_map(|(to, face)| Step::Equivocate(to, face)),
+    ]
+}
+
+/// Applies `steps` to N members, member 0 lying if `liar`, then lets everybody finish.
+fn run<const N: usize>(steps: &[Step], liar: Option<Peer>) -> Result<(), Broken> {
+    let world = World::<N>::new();
+    let mut cluster = Cluster::new(&world);
+    let peer = |n: u16| Peer(n % N as u16);
+    let everybody = PeerSet::first(N);
+    for node in &mut cluster.nodes {
+        node.fabric.holds = everybody;
+    }
+    if let Some(liar) = liar {
+        cluster.liars.insert(liar);
+        cluster.node(liar).stopped = true;
+    }
+    for step in steps {
+        apply(&mut cluster, *step, peer, liar);
+    }
+    for node in &mut cluster.nodes {
+        node.fabric.holds = PeerSet::EMPTY;
+        for peer in everybody.iter() {
+            while node.fabric.land(peer) {}
+        }
+    }
+    cluster.settle();
+    cluster.settle();
+    if liar.is_some() { cluster.check_safety() } else { cluster.check() }
+}
+
+fn apply<const N: usize>(
+    cluster: &mut Cluster<'_, N>,
+    step: Step,
+    peer: impl Fn(u16) -> Peer,
+    liar: Option<Peer>,
+) {
+    let now = cluster.now;
+    match step {
+        Step::Broadcast(who) if Some(peer(who)) != liar => {
+            let payload = (cluster.broadcast.len() as u32).to_le_bytes();
+            cluster.broadcast(peer(who), &payload);
+        }
+        Step::Turn(who) if Some(peer(who)) != liar => cluster.node(peer(who)).turn(now),
+        Step::Broadcast(_) | Step::Turn(_) => {}
+        Step::Land(who, to) => drop(cluster.node(peer(who)).fabric.land(peer(to))),
+        Step::Tear(who, to, bits) => {
+            cluster.node(peer(who)).fabric.tear(peer(to), super::held::bits(bits));
+        }
+        Step::Pass => cluster.now = now.after(Duration(25)),
+        Step::Equivocate(to, face) => {
+            if let Some(liar) = liar.filter(|liar| *liar != peer(to)) {
+                for seq in 1..3 {
+                    let slot = cluster.world.slot(liar, seq, &[face; 5]);
+                    cluster.forge(liar, peer(to), seq, &slot);
+                }
+            }
+        }
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec(step(), 0..160)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_correct_members(steps in steps()) {
+        prop_assert_eq!(run::<2>(&steps, None), Ok(()));
+    }
+
+    #[test]
+    fn three_correct_members(steps in steps()) {
+        prop_assert_eq!(run::<3>(&steps, None), Ok(()));
+    }
+
+    #[test]
+    fn four_correct_members(steps in steps()) {
+        prop_assert_eq!(run::<4>(&steps, None), Ok(()));
+    }
+
+    #[test]
+    fn three_members_and_a_liar(steps in steps()) {
+        prop_assert_eq!(run::<3>(&steps, Some(Peer(0))), Ok(()));
+    }
+
+    #[test]
+    fn four_members_and_a_liar(steps in steps()) {
+        prop_assert_eq!(run::<4>(&steps, Some(Peer(0))), Ok(()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn five_to_seven_correct_members(steps in steps()) {
+        prop_assert_eq!(run::<5>(&steps, None), Ok(()));
+        prop_assert_eq!(run::<6>(&steps, None), Ok(()));
+        prop_assert_eq!(run::<7>(&steps, None), Ok(()));
+    }
+
+    #[test]
+    fn seven_members_and_a_liar(steps in steps()) {
+        prop_assert_eq!(run::<7>(&steps, Some(Peer(0))), Ok(()));
+    }
+}

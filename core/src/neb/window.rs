@@ -1,0 +1,159 @@
+//! Who has delivered how much, as far as each has shown (N-1, N-9).
+//!
+//! A slot may be used again, in the own ring or in the replay region, when every live member has
+//! shown that the message in it was delivered. Progresses are read, one whole progress at a time,
+//! from those who seem half a window behind; who still seems so is read again after a pause.
+//! What a liar shows concerns only itself: a slot waits for each of the others too.
+
+use super::config::Retry;
+use super::map::Map;
+use super::membership::Members;
+use super::work::Errand;
+use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
+use crate::ids::{Peer, PeerSet};
+use crate::time::Instant;
+use crate::wire::{CELL_LEN, Progress};
+
+/// What everybody has shown, and whom to ask.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Window<const PEERS: usize> {
+    /// By member, then by origin: the last message shown as delivered.
+    shown: [[u64; PEERS]; PEERS],
+    /// Who seems far behind.
+    lagging: PeerSet,
+    reading: PeerSet,
+    /// When each may be asked again, and how often it was asked in vain.
+    again_at: [Instant; PEERS],
+    attempts: [u8; PEERS],
+}
+
+impl<const PEERS: usize> Window<PEERS> {
+    pub(super) const fn new() -> Self {
+        Self {
+            shown: [[0; PEERS]; PEERS],
+            lagging: PeerSet::EMPTY,
+            reading: PeerSet::EMPTY,
+            again_at: [Instant(0); PEERS],
+            attempts: [0; PEERS],
+        }
+    }
+
+    pub(super) const fn shown(&self, by: Peer, origin: Peer) -> u64 {
+        self.shown[by.index()][origin.index()]
+    }
+
+    /// The last message of `origin` that all of `members` but the origin have delivered.
+    pub(super) fn settled(&self, members: &Members, origin: Peer, own: u64) -> u64 {
+        let others = members.others().without(PeerSet::only(origin));
+        others.iter().map(|peer| self.shown(peer, origin)).fold(own, u64::min)
+    }
+
+    /// The last message of `origin` that was seen is `head`: whoever is far behind it lags.
+    pub(super) fn note_head(&mut self, members: &Members, origin: Peer, head: u64, lag: u64) {
+        for peer in members.others().without(PeerSet::only(origin)).iter() {
+            if head.saturating_sub(self.shown(peer, origin)) >= lag {
+                self.lagging.insert(peer);
+            }
+        }
+    }
+
+    /// `peer` has left: nobody waits for it.
+    pub(super) fn forget(&mut self, peer: Peer) {
+        self.lagging.remove(peer);
+    }
+
+    /// Whom to ask now.
+    pub(super) fn to_ask(&self, now: Instant) -> PeerSet {
+        let mut due = self.lagging.without(self.reading);
+        for peer in due.iter() {
+            if self.again_at[peer.index()] > now {
+                due.remove(peer);
+            }
+        }
+        due
+    }
+
+    /// Posts a read of the progress of `peer`.
+    pub(super) fn ask(
+        &mut self,
+        fabric: &mut impl Fabric,
+        map: &Map,
+        peer: Peer,
+    ) -> Result<(), PostError> {
+        let (from, into) = (map.progress(), map.progress_landing(peer));
+        let op = Op::Read { from, into, len: map.config.progress_len() };
+        let id = Errand::Progress.id();
+        fabric.post(peer, Work { id, op, flags: CompletionFlags::empty() })?;
+        self.reading.insert(peer);
+        Ok(())
+    }
+
+    /// The read of the progress of `peer` has ended, well or not.
+    pub(super) fn handle_end(&mut self, peer: Peer) {
+        self.reading.remove(peer);
+        self.lagging.remove(peer);
+    }
+
+    /// Takes in the progress of `peer` that was read. Returns whether it says anything new.
+    pub(super) fn hear(&mut self, fabric: &impl Fabric, map: &Map, peer: Peer) -> News {
+        let mut news = News::None;
+        for origin in (0..map.config.peers()).map(Peer) {
+            let seen = read_progress(fabric, map, map.progress_landing(peer), origin);
+            let shown = &mut self.shown[peer.index()][origin.index()];
+            if seen > *shown {
+                *shown = seen;
+                news = News::Some;
+            }
+        }
+        news
+    }
+
+    /// When `peer` may be asked again.
+    pub(super) fn pause(&mut self, peer: Peer, now: Instant, retry: Retry, news: News) {
+        let attempts = &mut self.attempts[peer.index()];
+        if news == News::Some {
+            *attempts = 0;
+        }
+        self.again_at[peer.index()] = now.after(retry.pause(*attempts));
+        *attempts = attempts.saturating_add(1).min(32);
+    }
+
+    /// When somebody who can be reached is to be asked again.
+    pub(super) fn deadline(&self, unreachable: PeerSet) -> Option<Instant> {
+        let waiting = self.lagging.without(self.reading).without(unreachable);
+        waiting.iter().map(|peer| self.again_at[peer.index()]).min()
+    }
+}
+
+/// Whether a progress says anything that was not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    None,
+    Some,
+}
+
+/// What a progress in own memory, at `start`, says of `origin`: the later of its two cells, of
+/// which one may be torn.
+pub(super) fn read_progress(
+    fabric: &impl Fabric,
+    map: &Map,
+    start: crate::fabric::At,
+    origin: Peer,
+) -> u64 {
+    let cell = |turn| {
+        let at = Map::cell(start, origin, turn);
+        debug_assert!(origin.0 < map.config.peers());
+        let mut copy = [0; CELL_LEN];
+        fabric.memory().copy_out(at.region, at.offset, &mut copy);
+        let progress = Progress::decode(&copy, origin, |bytes| fabric.crc32c(bytes));
+        progress.map_or(0, |progress| progress.delivered)
+    };
+    cell(0).max(cell(1))
+}
+
+/// Shows everybody that `delivered` messages of `origin` were delivered.
+pub(super) fn show_progress(fabric: &impl Fabric, map: &Map, origin: Peer, delivered: u64) {
+    let at = Map::cell(map.progress(), origin, delivered);
+    let cell = Progress { origin, delivered }.encode(|bytes| fabric.crc32c(bytes));
+    fabric.memory().copy_in(at.region, at.offset, &cell);
+}
