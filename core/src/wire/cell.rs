@@ -187,7 +187,9 @@ mod tests {
         }
 
         #[test]
-        fn a_progress_comes_back_to_its_own_origin(origin in any::<u16>(), delivered in any::<u64>()) {
+        fn a_progress_comes_back_to_its_own_origin(
+            origin in any::<u16>(), delivered in any::<u64>(),
+        ) {
             let progress = Progress { origin: Peer(origin), delivered };
             let cell = progress.encode(crc32c);
             prop_assert_eq!(Progress::decode(&cell, Peer(origin), crc32c), Some(progress));
