@@ -13,11 +13,11 @@ use weft_core::time::{Duration, Instant};
 use weft_core::wheel::{Key, Progress, Repeat, Wheel};
 use weft_core::{lane, mailbox};
 
-const PEERS: usize = 4;
+pub(crate) const PEERS: usize = 4;
 const SLOTS: usize = 16;
 const WORDS: usize = 1024;
 const FIRST: Incarnation = Incarnation(1);
-const ROUNDS: u8 = 100;
+pub(crate) const ROUNDS: u8 = 100;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
 type Node<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS>;

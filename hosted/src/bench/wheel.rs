@@ -125,7 +125,8 @@ impl<C: Contender> Lane<C> {
     }
 
     fn turn(&mut self, track: &Track) -> Result<(), BenchError> {
-        let turned = self.course.turn(&mut self.contender, track);
+        let warmed = self.course.warm_up(&mut self.contender, track);
+        let turned = warmed.and_then(|()| self.course.turn(&mut self.contender, track));
         turned.map_err(|Faulty| BenchError::Timer(self.keeper))
     }
 

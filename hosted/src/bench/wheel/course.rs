@@ -12,6 +12,8 @@ use crate::clock::now_ns;
 const CALLS_MIN: u64 = 8192;
 /// Timers that are stopped, then started, then renewed at most.
 const TIMERS_PER_LEG: usize = 1024;
+/// Timers that are touched before a turn: as many as are said to fit into a cache, and more.
+const WARMED: usize = 16_384;
 /// Time between two advances: a loop that polls a million times a second.
 const BETWEEN_ADVANCES: Duration = Duration::from_micros(1);
 /// Delays: none ends within a run, and no slot of a wheel comes up within one.
@@ -68,6 +70,22 @@ impl Course {
     pub(super) fn fill(&self, contender: &mut impl Contender, track: &Track) -> Result<(), Faulty> {
         for (number, delay) in &track.timers {
             contender.start(*number, *delay)?;
+        }
+        Ok(())
+    }
+
+    /// Touches timers that stand before the next turn's, untimed: where all of them fit into the
+    /// cache, nobody pays for what the rival before it threw out; where they do not, the timers of
+    /// the turn stay as cold as they are.
+    pub(super) fn warm_up(
+        &self,
+        contender: &mut impl Contender,
+        track: &Track,
+    ) -> Result<(), Faulty> {
+        let count = track.timers.len();
+        for back in 1..=count.min(WARMED) {
+            let (number, delay) = track.timers[(self.at + count - back) % count];
+            contender.renew(number, delay)?;
         }
         Ok(())
     }
