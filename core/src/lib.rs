@@ -21,7 +21,25 @@
 //! back. Start at [`endpoint::Endpoint`]; bring your own [`fabric::Fabric`] and prove it with the
 //! suite in `fabric::conformance` (feature `conformance`).
 //!
-//! Features: `defmt` or `log` carry transition and reject messages (`defmt` wins when both are
+//! # Memory
+//!
+//! Nothing is allocated, so this is all a machine needs beside its regions; capacities are const
+//! generics, and these are examples (64-bit processors; `core/tests/sizes.rs` holds the table).
+//!
+//! | machine | bytes |
+//! |---|---|
+//! | `Wheel<64>` | 5520 |
+//! | `Layout` | 2064 |
+//! | `Mailbox<1024, 4>` | 6504 |
+//! | `Outbox` | 4160 |
+//! | `LaneWriter` | 48 |
+//! | `LaneReader` | 1072 |
+//! | `Plan` | 2096 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 38760 |
+//!
+//! # Features
+//!
+//! `defmt` or `log` carry transition and reject messages (`defmt` wins when both are
 //! on); `conformance` compiles the suite; `mutants` is for proving the tests, never for a shipped
 //! build: see [`mutant`].
 #![no_std]

@@ -9,7 +9,8 @@
 //! The caller owns the loop: [`Endpoint::poll`] moves everything on and never waits;
 //! [`Endpoint::poll_event`] is drained before the next `poll`, messages are fetched with
 //! [`Endpoint::take`] and [`Endpoint::take_lane`], and [`Endpoint::poll_timeout`] says when to
-//! poll again if nothing happens.
+//! poll again if nothing happens: it asks the endpoint's one wheel, in which the machines' and the
+//! owner's deadlines ([`Endpoint::wake_at`]) stand.
 //!
 //! Membership is driven from outside: [`Endpoint::fence`] when a life of a peer has ended by
 //! decision, [`Endpoint::admit`] when the next one begins. Order, so that nothing is lost: the
@@ -61,7 +62,19 @@ use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, Sen
 use crate::mailbox::{
     Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
+use crate::wheel::{Key, NoSuchKey, Wheel};
+
+/// Deadlines are rounded up to multiples of this.
+const TICK: Duration = Duration::from_micros(1);
+/// The deadlines that an owner may keep here beside the machines' own.
+pub const OWNER_TIMERS: u32 = 56;
+/// The deadlines of the machines.
+const MAILBOX: Key = Key(0);
+const MACHINE_TIMERS: u32 = 8;
+const TIMERS: usize = (MACHINE_TIMERS + OWNER_TIMERS) as usize;
+/// Steps of the wheel in one poll; what is left over is done in the next, which is due at once.
+const WHEEL_BUDGET: u32 = 2 * TIMERS as u32;
 
 /// Completions handled by one poll.
 const BATCH: usize = 16;
@@ -93,6 +106,8 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
     /// The peer whose lane is looked at first, so that no lane starves another.
     lane_turn: usize,
     events: Deque<Event, EVENTS>,
+    /// Every deadline: the machines' and the owner's.
+    wheel: Wheel<TIMERS>,
     /// Where a poll collects; kept here so that an empty poll writes nothing.
     done: [Completion; BATCH],
     counters: Counters,
@@ -131,6 +146,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             lanes: [const { None }; PEERS],
             lane_turn: 0,
             events: Deque::new(),
+            wheel: Wheel::new(TICK),
             done: [Completion::NONE; BATCH],
             counters: Counters::default(),
         }
@@ -359,6 +375,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             self.handle_completion(&completion);
         }
         self.mailbox.poll(&mut self.fabric, now);
+        // A deadline is a reason to poll, and this is the poll. Time that went back changes
+        // nothing: the deadlines are still ahead.
+        if self.wheel.advance(now, WHEEL_BUDGET).is_ok() {
+            while self.wheel.poll_expired().is_some() {}
+        }
         count
     }
 
@@ -368,9 +389,23 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.events.pop_front()
     }
 
-    /// When to poll again if nothing else happens before.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.mailbox.poll_timeout()
+    /// When to poll again if nothing else happens before: the earliest deadline of the machines
+    /// and of [`Self::wake_at`], or a little sooner (see [`Wheel::next_deadline`]).
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        let kept = self.wheel.keep(MAILBOX, self.mailbox.poll_timeout());
+        debug_assert!(kept.is_ok(), "the machines have their keys");
+        self.wheel.next_deadline()
+    }
+
+    /// Keeps a deadline of the owner in the endpoint's wheel, for [`Self::poll_timeout`]; `None`
+    /// takes it back. It is over with the first poll at or after it. `timer` is one of
+    /// [`OWNER_TIMERS`].
+    ///
+    /// # Errors
+    /// [`NoSuchKey`]; nothing changed.
+    pub fn wake_at(&mut self, timer: u32, deadline: Option<Instant>) -> Result<(), NoSuchKey> {
+        let key = MACHINE_TIMERS.checked_add(timer).ok_or(NoSuchKey)?;
+        self.wheel.keep(Key(key), deadline)
     }
 
     fn post_again(&mut self) {

@@ -265,3 +265,37 @@ fn a_pulse_is_of_one_life_and_of_admitted_peers() {
     a.pulse(B, &[8; PULSE_LEN]).unwrap();
     assert_eq!(b.pulse_of(A), Some([8; PULSE_LEN]));
 }
+
+#[test]
+fn the_owners_deadlines_and_the_machines_share_one_wheel() {
+    let net = net();
+    let [_, mut b] = pair(&net);
+    assert_eq!(b.poll_timeout(), None);
+    b.wake_at(0, Some(Instant(70_000))).unwrap();
+    b.wake_at(OWNER_TIMERS - 1, Some(Instant(30_000))).unwrap();
+    assert_eq!(b.poll_timeout(), Some(Instant(30_000)));
+
+    // The later one stands in a wider slot, so it may be asked for sooner, but never later.
+    b.poll(Instant(30_000));
+    let next = b.poll_timeout().unwrap();
+    assert!(next > Instant(30_000) && next <= Instant(70_000));
+    b.wake_at(0, None).unwrap();
+    assert_eq!(b.poll_timeout(), None);
+    assert_eq!(b.wake_at(OWNER_TIMERS, Some(NOW)), Err(NoSuchKey));
+}
+
+#[test]
+fn a_ticket_that_does_not_land_sets_a_deadline_of_the_mailbox() {
+    let net = net();
+    let [mut a, mut b] = pair(&net);
+    // The ticket is drawn, and the write that follows is not posted.
+    a.put(B, 0, b"late").unwrap();
+    b.poll(NOW);
+    assert!(b.take(NOW).is_none());
+    let question = b.poll_timeout().expect("the ticket is missing");
+    assert!(question > NOW && question <= NOW.after(Duration::from_millis(1)));
+    settle(&mut a);
+    assert_eq!(drain(&mut b), [b"late"]);
+    settle(&mut b);
+    assert_eq!(b.poll_timeout(), None);
+}

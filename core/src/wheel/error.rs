@@ -15,6 +15,10 @@ pub struct TimeWentBack {
     pub latest: Instant,
 }
 
+/// The wheel has fewer keys. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchKey;
+
 /// Why a timer is not started. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
@@ -68,12 +72,19 @@ pub enum ResumeError {
     NotSuspended,
 }
 
+const NO_SUCH_KEY: &str = "the wheel has fewer keys";
 const STALE: &str = "the timer was stopped or is over";
 const ZERO_PERIOD: &str = "a cyclic timer needs a period";
 
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(STALE)
+    }
+}
+
+impl fmt::Display for NoSuchKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NO_SUCH_KEY)
     }
 }
 
@@ -87,7 +98,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimeWentBack(back) => back.fmt(f),
-            Self::NoSuchKey => f.write_str("the wheel has fewer keys"),
+            Self::NoSuchKey => f.write_str(NO_SUCH_KEY),
             Self::Live => f.write_str("the key has a timer that is not over"),
             Self::ZeroPeriod => f.write_str(ZERO_PERIOD),
         }
@@ -156,6 +167,6 @@ macro_rules! may_be_late {
     )*};
 }
 
-is_an_error!(Stale TimeWentBack StartError RenewError PeriodError SuspendError ResumeError);
+is_an_error!(NoSuchKey Stale TimeWentBack StartError RenewError PeriodError SuspendError ResumeError);
 may_be_stale!(RenewError PeriodError SuspendError ResumeError);
 may_be_late!(StartError RenewError SuspendError ResumeError);

@@ -41,7 +41,7 @@ mod sort;
 mod timer;
 
 pub use error::{
-    PeriodError, RenewError, ResumeError, Stale, StartError, SuspendError, TimeWentBack,
+    NoSuchKey, PeriodError, RenewError, ResumeError, Stale, StartError, SuspendError, TimeWentBack,
 };
 pub use expiry::Progress;
 pub use timer::{Expiry, Handle, Key, Repeat, Suspension, Timer, TimerState};
@@ -138,6 +138,44 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         let generation = entry.generation;
         self.file(key.0);
         Ok(Handle { key, generation })
+    }
+
+    /// Has the timer `key` expire once, at `deadline`, or at the time last advanced to if that is
+    /// later; with none, it is stopped. For an owner that computes its deadline anew at every turn
+    /// and wants no handle: one that stays is a comparison, one that moves away a store (W-8).
+    ///
+    /// # Errors
+    /// [`NoSuchKey`]; nothing changed.
+    pub fn keep(&mut self, key: Key, deadline: Option<Instant>) -> Result<(), NoSuchKey> {
+        if key.0 as usize >= TIMERS {
+            return Err(NoSuchKey);
+        }
+        let due = deadline.map(|deadline| deadline.max(self.now));
+        let entry = self.timers.entry(key.0);
+        let stands = entry.state == State::Filed && !entry.is_silent && !entry.is_cyclic;
+        match due {
+            Some(due) if stands && due == entry.due => return Ok(()),
+            Some(due) if stands && due > entry.due => {
+                let order = self.next_order();
+                let entry = self.timers.entry_mut(key.0);
+                (entry.due, entry.order) = (due, order);
+                return Ok(());
+            }
+            Some(_) | None => {}
+        }
+        self.take_off(key.0);
+        if self.timers.entry(key.0).state != State::Vacant {
+            self.timers.entry_mut(key.0).vacate();
+        }
+        if let Some(due) = due {
+            let order = self.next_order();
+            let period = due.since(self.now);
+            let entry = self.timers.entry_mut(key.0);
+            (entry.due, entry.order) = (due, order);
+            (entry.period, entry.is_cyclic) = (period, false);
+            self.file(key.0);
+        }
+        Ok(())
     }
 
     /// Stops a timer, suspended or not; an expiry that was not polled yet is withdrawn.

@@ -40,6 +40,9 @@ const SLEEP_MAX: Duration = Duration::from_millis(10);
 const SLEEP_MAX_UNRUNG: Duration = Duration::from_micros(500);
 /// Words from the link that wait for the loop.
 const INBOX: usize = 1024;
+/// The loop's own deadlines in the endpoint's wheel.
+const PUTS: u32 = 0;
+const TAKES: u32 = 1;
 
 type Heard = (ToComponent, Vec<OwnedFd>);
 
@@ -194,12 +197,15 @@ impl Component {
         Ok(drained)
     }
 
-    /// How long the loop may sleep.
-    fn timeout(&self) -> Duration {
-        let poll = self.endpoint.poll_timeout().map(|at| at.0);
-        let next = [poll, self.puts.next_retry_ns(), self.takes.next_deadline_ns()];
-        let next = next.into_iter().flatten().min();
-        let left = next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns())));
+    /// How long the loop may sleep: until the earliest deadline in the endpoint's wheel.
+    fn timeout(&mut self) -> Duration {
+        let deadlines = [(PUTS, self.puts.next_retry_ns()), (TAKES, self.takes.next_deadline_ns())];
+        for (timer, deadline_ns) in deadlines {
+            let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
+            debug_assert!(kept.is_ok(), "the endpoint has timers for its owner");
+        }
+        let next = self.endpoint.poll_timeout();
+        let left = next.map(|at| Duration::from_nanos(at.0.saturating_sub(now_ns())));
         left.unwrap_or(self.sleep_max).min(self.sleep_max)
     }
 

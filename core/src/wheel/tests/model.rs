@@ -160,6 +160,39 @@ impl Pair {
         self.model.set(key, timer, due);
     }
 
+    fn keep(&mut self, key: u32, amount: u64) {
+        let now = self.model.now;
+        let deadline = now.saturating_add(self.span(amount));
+        // A deadline that stays, one that moves, and none.
+        let stays = self.model.timers[key as usize].as_ref().map(|timer| timer.due);
+        let deadline = match amount & 3 << 6 {
+            0 => None,
+            64 => Some(stays.unwrap_or(deadline)),
+            _ => Some(deadline),
+        };
+        self.wheel.keep(Key(key), deadline.map(Instant)).unwrap();
+        let due = deadline.map(|deadline| deadline.max(now));
+        let kept = self.model.timers[key as usize].as_ref();
+        let runs_once = |timer: &&Expected| timer.suspension.is_none() && !timer.is_cyclic;
+        let generation = self.wheel.timers.entry(key).generation;
+        let handle = Handle { key: Key(key), generation };
+        let kept = kept.filter(runs_once).filter(|timer| timer.handle == handle);
+        // Whether its life goes on is the wheel's affair, which depends on how far it came.
+        let period = kept.map(|timer| timer.period);
+        if self.model.timers[key as usize].is_some() {
+            if kept.is_some_and(|timer| Some(timer.due) == due) {
+                return;
+            }
+            self.model.take(key);
+        }
+        if let Some(due) = due {
+            let period = period.unwrap_or(due - now);
+            let timer =
+                Expected { handle, due, order: 0, period, is_cyclic: false, suspension: None };
+            self.model.set(key, timer, due);
+        }
+    }
+
     fn change(&mut self, key: u32, what: u8, amount: u64) {
         let Some(timer) = self.model.timers[key as usize].clone() else {
             if let Some(old) = self.old {
@@ -290,7 +323,8 @@ fn run(begin: u64, tick: u64, scale: u32, ops: &[Op]) {
         match what {
             0..6 => pair.start(*key, *amount),
             6..14 => pair.change(*key, what - 6, *amount),
-            14.. => pair.advance(what - 14, *amount),
+            14..16 => pair.keep(*key, *amount),
+            16.. => pair.advance(what - 16, *amount),
         }
         pair.check_deadline();
         if index % 32 == 0 {
@@ -310,7 +344,7 @@ fn the_wheel_is_a_sorted_map() {
     let cases = u32::try_from(usize::div_ceil(ops, OPS_PER_CASE)).unwrap();
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new(config);
-    let op = (0..KEYS as u32, 0..18_u8, any::<u64>());
+    let op = (0..KEYS as u32, 0..20_u8, any::<u64>());
     let tick = prop_oneof![Just(1_u64), 2..100_u64, Just(1_000_000)];
     let ops = vec(op, OPS_PER_CASE);
     runner

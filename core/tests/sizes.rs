@@ -1,0 +1,50 @@
+//! What every machine costs in memory: the table in the documentation of the crate is the truth,
+//! and a machine that grows is a change of that table.
+#![cfg(target_pointer_width = "64")]
+
+use weft_core::endpoint::{Endpoint, Plan};
+use weft_core::fabric::Layout;
+use weft_core::fabric::loopback::Loopback;
+use weft_core::lane::{LaneReader, LaneWriter};
+use weft_core::mailbox::{Mailbox, Outbox};
+use weft_core::wheel::Wheel;
+
+/// One row for each machine; a new machine adds its line here, and the test says what else.
+macro_rules! rows {
+    ($($machine:ty),* $(,)?) => {
+        [$((stringify!($machine), size_of::<$machine>())),*]
+    };
+}
+
+const DOCUMENTATION: &str = include_str!("../src/lib.rs");
+
+fn table() -> Vec<String> {
+    let rows = rows! {
+        Wheel<64>,
+        Layout,
+        Mailbox<1024, 4>,
+        Outbox,
+        LaneWriter,
+        LaneReader,
+        Plan,
+        Endpoint<Loopback<'static, 4, 1024>, 1024, 4>,
+    };
+    let row = |(machine, bytes): &(&str, usize)| format!("//! | `{machine}` | {bytes} |");
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn the_documented_size_of_every_machine_is_its_size() {
+    let documented: Vec<&str> = DOCUMENTATION
+        .lines()
+        .skip_while(|line| !line.starts_with("//! | machine | bytes |"))
+        .skip(2)
+        .take_while(|line| line.starts_with("//! |"))
+        .collect();
+    let table = table();
+    assert!(
+        documented == table,
+        "sizes have changed; if that is meant, the table in core/src/lib.rs is now\n\n{}\n",
+        table.join("\n")
+    );
+}
