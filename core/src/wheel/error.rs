@@ -167,6 +167,7 @@ macro_rules! may_be_late {
     )*};
 }
 
-is_an_error!(NoSuchKey Stale TimeWentBack StartError RenewError PeriodError SuspendError ResumeError);
+is_an_error!(NoSuchKey Stale TimeWentBack);
+is_an_error!(StartError RenewError PeriodError SuspendError ResumeError);
 may_be_stale!(RenewError PeriodError SuspendError ResumeError);
 may_be_late!(StartError RenewError SuspendError ResumeError);
