@@ -10,15 +10,16 @@
 use std::mem::offset_of;
 
 pub(crate) use rdma_core_sys::{
-    IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, atomic_t, bind_mw_tso_union_t,
-    imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, wr_t, xrc_t,
+    IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, atomic_t, bind_mw_t,
+    bind_mw_tso_union_t, imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, wr_t, xrc_t,
 };
 pub(crate) use rdma_core_sys::{
-    ibv_access_flags, ibv_ack_async_event, ibv_alloc_pd, ibv_async_event, ibv_atomic_cap,
-    ibv_close_device, ibv_context, ibv_cq, ibv_create_cq, ibv_create_qp, ibv_dealloc_pd,
-    ibv_dereg_mr, ibv_destroy_cq, ibv_destroy_qp, ibv_device, ibv_device_attr, ibv_event_type,
-    ibv_free_device_list, ibv_get_async_event, ibv_get_device_list, ibv_get_device_name, ibv_gid,
-    ibv_gid_entry, ibv_modify_qp, ibv_mr, ibv_open_device, ibv_pd, ibv_poll_cq, ibv_port_attr,
+    ibv_access_flags, ibv_ack_async_event, ibv_alloc_mw, ibv_alloc_pd, ibv_async_event,
+    ibv_atomic_cap, ibv_close_device, ibv_context, ibv_cq, ibv_create_cq, ibv_create_qp,
+    ibv_dealloc_mw, ibv_dealloc_pd, ibv_dereg_mr, ibv_destroy_cq, ibv_destroy_qp, ibv_device,
+    ibv_device_attr, ibv_event_type, ibv_free_device_list, ibv_get_async_event,
+    ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_gid_entry, ibv_modify_qp, ibv_mr,
+    ibv_mw, ibv_mw_bind_info, ibv_mw_type, ibv_open_device, ibv_pd, ibv_poll_cq, ibv_port_attr,
     ibv_port_state, ibv_post_send, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_cap,
     ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_query_device, ibv_query_gid_table,
     ibv_query_port, ibv_reg_mr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wr_opcode,
@@ -57,6 +58,15 @@ const _: () = {
     assert!(offset_of!(atomic_t, compare_add) == 8);
     assert!(offset_of!(atomic_t, swap) == 16);
     assert!(offset_of!(atomic_t, rkey) == 24);
+    assert!(offset_of!(ibv_send_wr, imm_data_invalidated_rkey_union) == 36);
+    assert!(offset_of!(ibv_send_wr, bind_mw_tso_union) == 80);
+    assert!(offset_of!(bind_mw_t, mw) == 0);
+    assert!(offset_of!(bind_mw_t, rkey) == 8);
+    assert!(offset_of!(bind_mw_t, bind_info) == 16);
+    assert!(offset_of!(ibv_mw_bind_info, mr) == 0);
+    assert!(offset_of!(ibv_mw_bind_info, addr) == 8);
+    assert!(offset_of!(ibv_mw_bind_info, length) == 16);
+    assert!(offset_of!(ibv_mw_bind_info, mw_access_flags) == 24);
     assert!(size_of::<ibv_wc>() == 48);
     assert!(offset_of!(ibv_wc, wr_id) == 0);
     assert!(offset_of!(ibv_wc, status) == 8);
@@ -65,6 +75,7 @@ const _: () = {
     assert!(size_of::<ibv_sge>() == 16);
     assert!(offset_of!(ibv_mr, lkey) == 36);
     assert!(offset_of!(ibv_mr, rkey) == 40);
+    assert!(offset_of!(ibv_mw, rkey) == 16);
     assert!(offset_of!(ibv_qp, qp_num) == 52);
     assert!(offset_of!(ibv_context, async_fd) == 268);
 };
@@ -89,3 +100,5 @@ unsafe impl Zeroed for ibv_port_attr {}
 unsafe impl Zeroed for ibv_gid_entry {}
 // SAFETY: integers, structures and unions of them.
 unsafe impl Zeroed for ibv_qp_attr {}
+// SAFETY: integers, unions of them, and pointers that may be null.
+unsafe impl Zeroed for ibv_send_wr {}

@@ -23,7 +23,8 @@
 //! ```
 //!
 //! What it does not do: wake a sleeping peer ([`CompletionFlags::WAKE`] is ignored, so peers over
-//! verbs poll), memory windows, shared receive queues, two-sided messages.
+//! verbs poll), shared receive queues, two-sided messages. Memory windows are measured
+//! (`Revocation`) and not used.
 //!
 //! [`CompletionFlags::WAKE`]: weft_core::fabric::CompletionFlags::WAKE
 
@@ -55,6 +56,8 @@ mod queue_pair;
 #[cfg(feature = "verbs")]
 mod region;
 #[cfg(feature = "verbs")]
+mod revocation;
+#[cfg(feature = "verbs")]
 mod scratch;
 
 pub use config::{Config, ConfigError};
@@ -69,5 +72,7 @@ pub use verb::{Errno, Verb};
 pub use device::{Device, DeviceChoice, Limits};
 #[cfg(feature = "verbs")]
 pub use fabric::VerbsFabric;
+#[cfg(feature = "verbs")]
+pub use revocation::{Revocation, Way};
 #[cfg(feature = "verbs")]
 pub use scratch::RESULT_UNTOUCHED;

@@ -266,14 +266,24 @@ impl QueuePair<ReadyToSend> {
     /// Hands one request to the device.
     pub(crate) fn post(&mut self, request: &Request<'_>) -> Result<(), Errno> {
         request.with_raw(|raw| {
-            let mut refused = std::ptr::null_mut();
-            // SAFETY: the pair exists and is ready to send; the request and what it points to are
-            // valid during the call, which copies both, inline bytes included. What the device
-            // reaches later it looks up by key among the registrations of the pair's domain.
-            let returned =
-                unsafe { ffi::ibv_post_send(self.handle.raw.as_ptr(), raw, &raw mut refused) };
-            Errno::check(returned)
+            // SAFETY: the request and what it points to are valid during the call, which copies
+            // both, inline bytes included. What the device reaches later it looks up by key among
+            // the registrations of the pair's domain.
+            unsafe { self.post_raw(raw) }
         })
+    }
+
+    /// Hands one request to the device, in verbs' own terms.
+    ///
+    /// # Safety
+    /// `raw` and what it points to are valid during the call, and windows and registrations that
+    /// it names until it has completed.
+    pub(crate) unsafe fn post_raw(&mut self, raw: *mut ffi::ibv_send_wr) -> Result<(), Errno> {
+        let mut refused = std::ptr::null_mut();
+        // SAFETY: the pair exists and is ready to send; of the request the caller has seen to it.
+        let returned =
+            unsafe { ffi::ibv_post_send(self.handle.raw.as_ptr(), raw, &raw mut refused) };
+        Errno::check(returned)
     }
 }
 

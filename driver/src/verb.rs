@@ -16,6 +16,9 @@ impl Errno {
     /// Not an argument that is taken.
     pub const INVAL: Self = Self(22);
 
+    /// Not within any time that makes sense.
+    pub const TIMEDOUT: Self = Self(110);
+
     /// The error of the call that just failed.
     #[cfg(feature = "verbs")]
     pub(crate) fn last() -> Self {
@@ -76,6 +79,14 @@ pub enum Verb {
     ModifyToError,
     /// Destroying a queue pair.
     DestroyQueuePair,
+    /// Posting, and waiting for the end of what was posted.
+    PostSend,
+    /// Allocating a memory window.
+    AllocWindow,
+    /// Binding a memory window.
+    BindWindow,
+    /// Invalidating a memory window.
+    InvalidateWindow,
 }
 
 impl fmt::Display for Verb {
@@ -97,6 +108,10 @@ impl fmt::Display for Verb {
             Self::ModifyToReadyToSend => "ibv_modify_qp to ready to send",
             Self::ModifyToError => "ibv_modify_qp to error",
             Self::DestroyQueuePair => "ibv_destroy_qp",
+            Self::PostSend => "ibv_post_send",
+            Self::AllocWindow => "ibv_alloc_mw",
+            Self::BindWindow => "binding a memory window",
+            Self::InvalidateWindow => "invalidating a memory window",
         })
     }
 }

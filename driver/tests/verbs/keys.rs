@@ -4,7 +4,7 @@ use weft_core::fabric::{
     Access, Fabric, Failure, Layout, Memory, Op, PostError, Region, RegionSpec,
 };
 use weft_core::ids::{Incarnation, Peer, PeerSet};
-use weft_driver::{Config, Grant, RemoteEnd};
+use weft_driver::{Config, Grant, RemoteEnd, Revocation, Way};
 
 use crate::rig::{self, End, FIRST, at, introduce, introduce_with, run};
 
@@ -149,4 +149,17 @@ fn a_fenced_key_is_refused_in_the_next_life() {
     introduce_with(&mut liar, &mut owner, lives, |end| end.0.grants = old.unwrap());
     rig::admit(&mut liar, &mut owner, lives);
     is_refused(&mut [owner, liar, honest], WRITE);
+}
+
+/// Both ways of taking a right back do so, for the very next write.
+#[test]
+fn a_right_that_was_taken_back_is_refused_at_once() {
+    let Some(device) = rig::device(OWNER) else { return };
+    for way in [Way::Deregister, Way::Invalidate] {
+        for len in [64, 1 << 20] {
+            let one = Revocation::of(way, &device, len, rig::now).unwrap();
+            assert_eq!(one.after, Err(Failure::AccessDenied), "{way:?} of {len} bytes");
+            assert!(one.is_unchanged, "{way:?} of {len} bytes");
+        }
+    }
 }
