@@ -47,6 +47,13 @@ fn every_row_has_its_rival_its_ratio_and_its_verdict() {
         assert!(row["reached"].is_boolean(), "{row}");
     }
     assert!(report["reached"].is_boolean());
+    let fences = report["fences"].as_array().expect("fences");
+    assert_eq!(fences.len(), 6, "three ways over two lengths");
+    for fence in fences {
+        for key in ["grant", "revoke_best", "revoke"] {
+            assert!(fence[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {fence}");
+        }
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ mod companion;
 mod end;
 mod error;
 #[cfg(feature = "verbs")]
+mod fence;
+#[cfg(feature = "verbs")]
 mod mail;
 #[cfg(feature = "verbs")]
 mod pages;

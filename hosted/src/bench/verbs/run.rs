@@ -4,6 +4,7 @@ use weft_driver::{Device, DeviceChoice};
 
 use super::companion::Companions;
 use super::error::VerbsBenchError;
+use super::fence;
 use super::perftest::{self, Tool};
 use super::pins::Pins;
 use super::report::{Report, Round, Row, thousandths};
@@ -64,7 +65,7 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
         longest_stall_us: thousandths(stall.longest_ns as f64 / 1e3),
         reached: rows.iter().all(|row| row.reached),
         rows,
-        fences: Vec::new(),
+        fences: fence::measure(&plan.device)?,
     })
 }
 

@@ -80,10 +80,16 @@ impl Subject {
     }
 
     /// Operations in one turn, of `iterations` that a turn of short ones has: long ones are fewer,
-    /// so that no row takes much longer than another.
+    /// so that no row takes much longer than another. A stream has one figure a turn, and is as
+    /// long as it can be, so that a stall of the host is a small part of it.
     #[must_use]
     pub fn iterations(self, iterations: u32) -> u32 {
-        (iterations / (1 + self.bytes / 8192)).max(20)
+        match self.what {
+            What::Write | What::Read | What::FetchAdd | What::Mailbox => {
+                (iterations / (1 + self.bytes / 8192)).max(20)
+            }
+            What::Bandwidth => iterations,
+        }
     }
 }
 
