@@ -147,6 +147,14 @@ impl Faults {
         faults
     }
 
+    /// Each of `kinds` at every fourth opportunity, and nothing else.
+    #[must_use]
+    pub fn often(seed: u64, kinds: &[Fault]) -> Self {
+        let mut faults = Self::swarm(seed, Keep::All);
+        faults.rates = KINDS.map(|(kind, ..)| if kinds.contains(&kind) { 1 << 30 } else { 0 });
+        faults
+    }
+
     /// `kind` does not occur in this run from now on.
     pub fn exclude(&mut self, kind: Fault) {
         self.rates[kind as usize] = 0;

@@ -9,7 +9,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::ids::{Incarnation, Peer, PeerSet};
-use weft_core::time::Instant;
+use weft_core::time::{Duration, Instant};
 
 use super::draws::{Draws, Purpose};
 use super::fabric::SimFabric;
@@ -121,7 +121,9 @@ impl<P: Protocol> Run<P> {
         let mut setup = Draws::new(seed, Purpose::Setup);
         let protocol = P::draw(&mut setup);
         let faults = Faults::swarm(seed, plan.keep.clone());
-        let world = World::timed(protocol.layout().clone(), seed, faults, plan.trace.clone());
+        let (layout, trace) = (protocol.layout().clone(), plan.trace.clone());
+        let deadline = Duration::from_micros(setup.between(4_000, 24_000));
+        let world = World::timed(layout, seed, deadline, faults, trace);
         let peers = usize::from(protocol.layout().peers());
         let orders_first = u32::try_from(setup.between(2, 30)).unwrap_or(2).min(plan.orders_max);
         let pace = (0..peers).map(|_| setup.between(1_000, 12_000)).collect();

@@ -1,5 +1,7 @@
 //! The simulator on its first subject: seeds pass, and a seed means the same twice.
 
+mod conformance;
+
 use super::mailbox::Mailboxes;
 use super::{Plan, Trace, run};
 

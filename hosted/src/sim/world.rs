@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use weft_core::fabric::{Completion, Layout};
 use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::Duration;
 
 use super::draws::{Draws, Purpose};
 use super::fault::Faults;
@@ -98,11 +99,17 @@ impl Hash for World {
 }
 
 impl World {
-    /// A world in virtual time over `layout`, all of whose peers are yet to be born.
+    /// A world in virtual time over `layout`, all of whose peers are yet to be born. Work that
+    /// is open for longer than `deadline` costs its pair (F-12).
     #[must_use]
-    pub fn timed(layout: Layout, seed: u64, faults: Faults, trace: Trace) -> Self {
-        let mut setup = Draws::numbered(seed, Purpose::Schedule, 32);
-        let timing = Timing::new(Draws::new(seed, Purpose::Schedule), setup.between(4, 24));
+    pub fn timed(
+        layout: Layout,
+        seed: u64,
+        deadline: Duration,
+        faults: Faults,
+        trace: Trace,
+    ) -> Self {
+        let timing = Timing::new(Draws::new(seed, Purpose::Schedule), deadline.0);
         let races = |peer| Some(Draws::numbered(seed, Purpose::Races, peer << 32));
         Self::new(layout, Some(timing), races, faults, trace)
     }

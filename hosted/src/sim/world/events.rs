@@ -60,8 +60,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn new(draws: Draws, deadline_ms: u64) -> Self {
-        let deadline = deadline_ms * 1_000_000;
+    pub(super) fn new(draws: Draws, deadline: u64) -> Self {
         Self { heap: BinaryHeap::new(), sequence: 0, draws, deadline }
     }
 }
