@@ -21,6 +21,8 @@ mod flight;
 mod liar;
 pub mod mailbox;
 pub mod memory;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod panics;
 mod protocol;
 mod run;

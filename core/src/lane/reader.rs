@@ -1,5 +1,6 @@
 //! The reading end: copies a slot, judges the copy, returns credit.
 
+use super::mutants::{CREDIT_EARLY, CREDIT_FORGOTTEN};
 use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
 use crate::ids::{Incarnation, Peer};
@@ -109,12 +110,14 @@ impl LaneReader {
         if self.taken - self.credited < u64::from(self.config.slots / 2) {
             return;
         }
-        let credit = Credit { session: self.session, taken: self.taken };
+        let ahead = u64::from(CREDIT_EARLY.is_planted());
+        let credit = Credit { session: self.session, taken: self.taken + ahead };
         let bytes = credit.encode(|bytes| fabric.crc32c(bytes));
         let op = Op::Write { to: self.credit, bytes: &bytes };
         let id = WorkId::new(LANE_WORK, u64::from(self.writer.0));
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
-        if fabric.post(self.writer, Work { id, op, flags }).is_ok() {
+        let posted = fabric.post(self.writer, Work { id, op, flags });
+        if posted.is_ok() || CREDIT_FORGOTTEN.is_planted() {
             self.credited = self.taken;
         }
     }

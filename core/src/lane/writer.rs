@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::mutants::{FULL_IGNORED, REFUSAL_COUNTED};
 use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Region, Work, WorkId};
 use crate::ids::{Incarnation, Peer};
@@ -77,7 +78,7 @@ impl LaneWriter {
             Ok(len) if len <= self.config.message_len => len,
             Ok(_) | Err(_) => return Err(SendError::TooLong),
         };
-        if !self.has_room(fabric) {
+        if !self.has_room(fabric) && !FULL_IGNORED.is_planted() {
             return Err(SendError::Full);
         }
         let mut slot = [0; (HEADER_LEN + MESSAGE_LEN_MAX as usize).next_multiple_of(8)];
@@ -90,9 +91,10 @@ impl LaneWriter {
         let bytes = &slot[..(HEADER_LEN + payload.len()).next_multiple_of(8)];
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
         let id = WorkId::new(LANE_WORK, u64::from(self.reader.0));
-        fabric
-            .post(self.reader, Work { id, op: Op::Write { to, bytes }, flags })
-            .map_err(SendError::Post)?;
+        let posted = fabric.post(self.reader, Work { id, op: Op::Write { to, bytes }, flags });
+        if !REFUSAL_COUNTED.is_planted() {
+            posted.map_err(SendError::Post)?;
+        }
         self.sent += 1;
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! never given out. Which half is open follows from the records, so that a damaged word misleads
 //! no successor. Zeroed memory is the journal of a mailbox that was never used.
 
+use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, TAKE_JOURNALLED};
 use super::{Config, Regions};
 use crate::fabric::{Fabric, Memory};
 use crate::wire::slot::Stamp;
@@ -52,6 +53,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
         debug_assert!(self.is_drained(), "a half with owed tickets was begun anew");
         *self = Self::drained(epoch);
         place.record(fabric, epoch, OWED_OPEN);
+        if BITMAP_NOT_CLEARED.is_planted() {
+            return;
+        }
         for index in 0..place.config.bitmap_words() {
             let at = place.regions.bitmap(place.config, epoch, index);
             fabric.memory().store(at.region, at.offset, 0);
@@ -71,7 +75,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         half.owed = half.owed.min(place.config.slots());
         for ticket in 0..half.owed {
             let at = place.regions.bitmap(place.config, epoch, ticket / 64);
-            if fabric.memory().load(at.region, at.offset) >> (ticket % 64) & 1 == 1 {
+            let journalled = fabric.memory().load(at.region, at.offset) >> (ticket % 64) & 1 == 1;
+            if journalled && !JOURNAL_IGNORED.is_planted() {
                 half.tickets[ticket as usize] = Ticket::Done;
                 half.done += 1;
             }
@@ -119,9 +124,12 @@ impl<const SLOTS: usize> Half<SLOTS> {
         place.record(fabric, self.epoch, self.owed);
     }
 
-    pub(super) fn take(&mut self, ticket: u32) {
+    pub(super) fn take(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Taken;
         self.advance();
+        if TAKE_JOURNALLED.is_planted() {
+            self.journal(fabric, place, ticket);
+        }
     }
 
     /// The taken `ticket` is open again.
@@ -135,6 +143,11 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.tickets[ticket as usize] = Ticket::Done;
         self.done += 1;
         self.advance();
+        self.journal(fabric, place, ticket);
+    }
+
+    /// Sets the bit of `ticket` in the journal.
+    fn journal(&self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         let at = place.regions.bitmap(place.config, self.epoch, ticket / 64);
         let word = fabric.memory().load(at.region, at.offset);
         fabric.memory().store(at.region, at.offset, word | 1 << (ticket % 64));

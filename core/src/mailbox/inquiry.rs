@@ -12,6 +12,7 @@
 //! reservation than the one it was first seen in, has finished every write of before; one that
 //! is seen `Holding` says what it still writes. A sender that was fenced writes nothing.
 
+use super::mutants::{FENCED_WAITED_FOR, RESERVING_BELIEVED, SKIP_WITHOUT_FENCE};
 use super::{Config, OWNER_WORK, Regions};
 use crate::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
 use crate::ids::{Peer, PeerSet};
@@ -122,6 +123,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
                 self.holders.insert(peer);
                 self.holding[peer.index()] = claim;
             }
+            Claim::Reserving { .. } if RESERVING_BELIEVED.is_planted() => self.settle(peer),
             Claim::Reserving { sequence } => match self.reserving[peer.index()] {
                 Some(first) if first != sequence => self.settle(peer),
                 Some(_) | None => self.reserving[peer.index()] = Some(sequence),
@@ -149,6 +151,9 @@ impl<const PEERS: usize> Inquiry<PEERS> {
 
     /// `peer` was fenced: it writes nothing any more, whatever it claimed.
     pub(super) fn forget(&mut self, peer: Peer) {
+        if FENCED_WAITED_FOR.is_planted() {
+            return;
+        }
         self.waiting.remove(peer);
         self.reading.remove(peer);
         self.holders.remove(peer);
@@ -169,7 +174,8 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         let (epoch, owed) = self.subjects[(stamp.epoch & 1) as usize];
         epoch == stamp.epoch
             && stamp.ticket < owed
-            && !self.holders.iter().any(|peer| self.may_write(peer, stamp))
+            && (SKIP_WITHOUT_FENCE.is_planted()
+                || !self.holders.iter().any(|peer| self.may_write(peer, stamp)))
     }
 
     /// Whether `peer` still writes the slot of `stamp`, be it under an epoch that is none of this

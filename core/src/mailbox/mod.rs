@@ -31,10 +31,12 @@
 mod config;
 mod half;
 mod inquiry;
+mod mutants;
 mod outbox;
 mod owner;
 
 pub use config::{Config, ConfigError, MESSAGE_LEN_MAX, Regions, SLOTS_MAX};
+pub use mutants::MUTANTS;
 pub use outbox::{Outbox, PutEvent, StageError};
 pub use owner::{Counters, Mailbox, Message, Receipt, UnknownReceipt};
 

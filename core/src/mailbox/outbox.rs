@@ -16,6 +16,10 @@
 
 use core::fmt;
 
+use super::mutants::{
+    BATCH_PAST_HALF, CLAIM_AFTER_FETCH_ADD, CLAIM_DROPPED_EARLY, PUT_BEFORE_PAYLOAD,
+    REFUSED_WRITE_FORGOTTEN,
+};
 use super::{Config, OUTBOX_WORK, Regions};
 use crate::fabric::{
     At, Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Work,
@@ -287,7 +291,9 @@ impl Outbox {
 
     fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         self.attempt = self.attempt.wrapping_add(1);
-        self.claim(fabric, Claim::Reserving { sequence: self.attempt });
+        if !CLAIM_AFTER_FETCH_ADD.is_planted() {
+            self.claim(fabric, Claim::Reserving { sequence: self.attempt });
+        }
         let posted = self.add(fabric, u64::from(self.staged));
         match posted {
             Ok(()) => self.state = State::Reserving,
@@ -336,7 +342,10 @@ impl Outbox {
             self.state = State::Idle;
             return Some(PutEvent::Full);
         }
-        let count = self.staged.min(self.config.slots() - first.ticket);
+        let mut count = self.staged;
+        if !BATCH_PAST_HALF.is_planted() {
+            count = count.min(self.config.slots() - first.ticket);
+        }
         self.claim(fabric, Claim::Holding { first, count });
         let stride = self.config.stride() as usize;
         // Not chunks_exact, which divides by the stride.
@@ -362,9 +371,16 @@ impl Outbox {
         match posted {
             Ok(()) => {
                 self.state = State::Holding { first, count, posted: true };
+                if CLAIM_DROPPED_EARLY.is_planted() {
+                    self.claim(fabric, Claim::Idle);
+                }
+                PUT_BEFORE_PAYLOAD.is_planted().then(|| self.handle_written(fabric, count))
+            }
+            Err(PostError::Full) => {
+                let posted = REFUSED_WRITE_FORGOTTEN.is_planted();
+                self.state = State::Holding { first, count, posted };
                 None
             }
-            Err(PostError::Full) => None,
             Err(PostError::Gone | PostError::Rejected(_)) => {
                 self.claim(fabric, Claim::Idle);
                 Some(self.lost(0, Failure::Gone))

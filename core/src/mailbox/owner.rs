@@ -15,6 +15,7 @@ use core::fmt;
 
 use super::half::{Half, Place};
 use super::inquiry::{CLAIM_READ, Inquiry};
+use super::mutants::{GAP_OVERTAKEN, HALF_REUSED_EARLY, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN};
 use super::{Config, OWNER_WORK, Regions};
 use crate::fabric::{
     At, Completion, CompletionFlags, Fabric, INLINE_LEN, Memory, Op, Work, WorkId,
@@ -200,7 +201,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             self.find(fabric, now)?
         };
         let stamp = header.stamp;
-        self.half(stamp.epoch).take(stamp.ticket);
+        let place = Place { config: &self.config, regions: self.regions };
+        self.halves[(stamp.epoch & 1) as usize].take(fabric, place, stamp.ticket);
         self.expected[usize::from(header.sender)] = Some(header.sequence.wrapping_add(1));
         self.counters.taken += 1;
         Some(Message {
@@ -254,7 +256,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.look(fabric, now);
         self.close_half(fabric);
-        if self.missing.is_some() || self.inquiry.is_active() {
+        let questions = self.missing.is_some() || self.inquiry.is_active();
+        if questions && !NEVER_QUESTIONED.is_planted() {
             self.question(fabric, now);
         }
     }
@@ -344,7 +347,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 let stamp = Stamp { epoch, ticket };
                 match self.copy_slot(fabric, stamp) {
                     Some(header)
-                        if !held_up.contains(Peer(header.sender)) || self.is_next(&header) =>
+                        if !held_up.contains(Peer(header.sender))
+                            || self.is_next(&header)
+                            || GAP_OVERTAKEN.is_planted() =>
                     {
                         self.note_gap(gap, Some(stamp), now);
                         return Some(header);
@@ -417,7 +422,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let before = open.wrapping_sub(1);
         let given = self.halves[(open & 1) as usize].owed();
         let previous = &self.halves[(before & 1) as usize];
-        if self.closing.is_some() || given < self.config.slots() / 2 || !previous.is_drained() {
+        let drained = previous.is_drained() || HALF_REUSED_EARLY.is_planted();
+        if self.closing.is_some() || given < self.config.slots() / 2 || !drained {
             return;
         }
         let next = open.wrapping_add(1);
@@ -505,7 +511,11 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             for ticket in half.next()..half.owed() {
                 let stamp = Stamp { epoch, ticket };
                 let open = self.halves[(epoch & 1) as usize].is_open(ticket);
-                if open && self.inquiry.clears(stamp) && self.copy_slot(fabric, stamp).is_none() {
+                let looked = || TICKETS_SKIPPED_UNSEEN.is_planted();
+                if open
+                    && self.inquiry.clears(stamp)
+                    && (looked() || self.copy_slot(fabric, stamp).is_none())
+                {
                     debug!("ticket {} of epoch {} skipped", ticket, epoch);
                     self.counters.skipped += 1;
                     let place = Place { config: &self.config, regions: self.regions };

@@ -12,6 +12,7 @@
 //! progress│ 1·origin │ delivered (64 bits)  │ crc32c │
 //! ```
 
+use super::mutants::TORN_CELL_BELIEVED;
 use super::{slot::Stamp, u32_at};
 use crate::ids::Peer;
 
@@ -154,7 +155,7 @@ fn encode(words: [u32; 3], checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
 }
 
 fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<[u32; 3]> {
-    let whole = checksum(&copy[..12]) == u32_at(copy, 12);
+    let whole = checksum(&copy[..12]) == u32_at(copy, 12) || TORN_CELL_BELIEVED.is_planted();
     whole.then(|| [u32_at(copy, 0), u32_at(copy, 4), u32_at(copy, 8)])
 }
 

@@ -7,10 +7,12 @@
 
 pub mod broadcast;
 mod cell;
+mod mutants;
 pub mod slot;
 
 pub use crate::checksum::crc32c;
 pub use cell::{CELL_LEN, Claim, Credit, Progress};
+pub use mutants::MUTANTS;
 
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     let mut value = [0; 2];

@@ -1,5 +1,8 @@
 //! `weft sim`: the protocols under the simulator.
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use clap::Args;
 use serde_json::json;
 
@@ -36,6 +39,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NUMBERS", requires = "seed")]
     faults: Option<String>,
 
+    /// Judge the planted bugs, each by at most `--seeds` seeds.
+    #[cfg(feature = "mutants")]
+    #[arg(long, conflicts_with = "seed")]
+    mutants: bool,
+
     /// At most so many orders for each peer.
     #[arg(long, value_name = "COUNT", requires = "seed", default_value_t = u32::MAX)]
     orders: u32,
@@ -47,6 +55,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
         return Err(Failure::of(Code::Usage, cause, format!("choose from {}", names.join(", "))));
     };
+    #[cfg(feature = "mutants")]
+    if arguments.mutants {
+        return mutants::run(subject, arguments.seeds, output);
+    }
     match arguments.seed {
         Some(seed) => replay(subject, seed, arguments, output),
         None => run_many(subject, arguments, output),

@@ -63,6 +63,13 @@ impl Draws {
         low + self.below(high - low + 1)
     }
 
+    /// A number from `low` to about `high`, any order of magnitude as likely as another.
+    pub fn magnitude(&mut self, low: u64, high: u64) -> u64 {
+        let doublings = (high / low.max(1)).max(1).ilog2();
+        let base = low << self.below(u64::from(doublings) + 1);
+        self.between(base, base.saturating_mul(2)).min(high)
+    }
+
     /// True `times` out of `of`.
     pub fn chance(&mut self, times: u64, of: u64) -> bool {
         self.below(of) < times
@@ -120,6 +127,9 @@ mod tests {
         let mut other = Draws::new(7, Purpose::Schedule);
         assert_ne!(one.word(), other.word());
         assert!((0..1000).all(|_| (3..=5).contains(&one.between(3, 5))));
+        let all: Vec<u64> = (0..1000).map(|_| one.magnitude(10, 10_000)).collect();
+        assert!(all.iter().all(|n| (10..=10_000).contains(n)));
+        assert!(all.iter().filter(|n| **n < 100).count() > 200);
         assert_eq!(one.below(0), 0);
     }
 }

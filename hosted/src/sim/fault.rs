@@ -65,6 +65,9 @@ const KINDS: [(Fault, &str, u64); 16] = [
     (Fault::Lie, "lie", 1 << 31),
 ];
 
+/// However frequent, one in four opportunities passes without a fault.
+const RATE_MAX: u64 = 3 << 30;
+
 impl Fault {
     /// What a trace calls it.
     #[must_use]
@@ -131,8 +134,8 @@ impl Faults {
     pub fn swarm(seed: u64, keep: Keep) -> Self {
         let mut setup = Draws::numbered(seed, Purpose::Faults, KINDS.len() as u64);
         let rates = KINDS.map(|(_, _, rate)| {
-            let (absent, shift) = (setup.chance(1, 2), setup.between(0, 4));
-            if absent { 0 } else { rate << shift >> 2 }
+            let (absent, shift) = (setup.chance(1, 2), setup.between(0, 6));
+            if absent { 0 } else { (rate << shift >> 2).min(RATE_MAX) }
         });
         let streams = (0..).map(|kind| Draws::numbered(seed, Purpose::Faults, kind));
         let streams = streams.take(KINDS.len()).collect();

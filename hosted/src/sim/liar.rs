@@ -39,7 +39,11 @@ impl<P: Protocol> Run<P> {
         if self.lies.chance(1, 2)
             && let Some(forgery) = self.protocol.forge(&mut self.lies, liar, to, &self.world)
         {
-            return self.write(liar, to, forgery.at, &forgery.bytes);
+            self.write(liar, to, forgery.at, &forgery.bytes);
+            if let Some(then) = &forgery.then {
+                self.write(liar, to, forgery.at, then);
+            }
+            return;
         }
         let layout = self.world.layout().clone();
         let regions = (0u8..).map(Region).zip(layout.regions().iter().copied());

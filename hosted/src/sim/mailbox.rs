@@ -84,7 +84,7 @@ impl Protocol for Mailboxes {
     fn draw(draws: &mut Draws) -> Self {
         let peers = draws.between(2, PEERS as u64) as u16;
         let slots = draws.pick(&[2, 4, 8]);
-        let stall_after = Duration::from_micros(draws.between(20, 3_000));
+        let stall_after = Duration(draws.magnitude(2_000, 3_000_000));
         let mut run = Self::new(peers, slots, stall_after, draws.pick(&[2, 4, 8]));
         run.traffic = draws.pick(&[Traffic::Mailbox, Traffic::Lanes, Traffic::Both]);
         // Few owners crowd each mailbox, many spread over all pairs.
@@ -121,7 +121,10 @@ impl Protocol for Mailboxes {
         let sequence = draws.below(64) as u32;
         seal(&mut bytes, stamp, sequence, weft_core::wire::crc32c);
         let offset = ((epoch & 1) * slots + ticket) * config.stride();
-        Some(Forgery { at: At { region: Region(1), offset }, bytes })
+        // A length to believe only once it has been checked.
+        let mut then = bytes.clone();
+        then[..2].copy_from_slice(&draws.bytes(2));
+        Some(Forgery { at: At { region: Region(1), offset }, bytes, then: Some(then) })
     }
 
     fn born(&self, seat: &mut Seat<'_, Event>) -> Node {

@@ -145,7 +145,7 @@ pub trait Protocol: Clone + Hash {
     }
 
     /// What a liar writes when it chooses its bytes: a place that it may write to in `to`, and
-    /// the bytes. `seen` is what is there now, as far as anybody can know it.
+    /// the bytes. It knows all of `world`.
     fn forge(&self, _draws: &mut Draws, _liar: Peer, _to: Peer, _world: &World) -> Option<Forgery> {
         None
     }
@@ -204,4 +204,6 @@ pub struct Forgery {
     pub at: weft_core::fabric::At,
     /// What.
     pub bytes: Vec<u8>,
+    /// What they turn into right behind it, while somebody may be looking.
+    pub then: Option<Vec<u8>>,
 }

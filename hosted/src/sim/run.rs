@@ -126,7 +126,7 @@ impl<P: Protocol> Run<P> {
         let world = World::timed(layout, seed, deadline, faults, trace);
         let peers = usize::from(protocol.layout().peers());
         let orders_first = u32::try_from(setup.between(2, 30)).unwrap_or(2).min(plan.orders_max);
-        let pace = (0..peers).map(|_| setup.between(1_000, 12_000)).collect();
+        let pace = (0..peers).map(|_| setup.magnitude(500, 16_000)).collect();
         let mut run = Self {
             liars: protocol.liars(),
             nodes: vec![None; peers],

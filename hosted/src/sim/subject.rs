@@ -1,6 +1,7 @@
 //! Which protocols can be simulated: one line each.
 
 use weft_core::mutant::Mutant;
+use weft_core::{lane, mailbox, wire};
 
 use super::mailbox::Mailboxes;
 use super::protocol::Protocol;
@@ -30,4 +31,5 @@ impl Subject {
 }
 
 /// All protocols that can be simulated.
-pub const SUBJECTS: &[Subject] = &[Subject::of::<Mailboxes>(&[])];
+pub const SUBJECTS: &[Subject] =
+    &[Subject::of::<Mailboxes>(&[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS])];

@@ -151,8 +151,9 @@ impl Ledger {
     /// What was put and not delivered, or sent in a lane that still stands and not heard.
     pub(super) fn check_nothing_lost(&self) -> Result<(), Violation> {
         for (name, fate) in &self.fates {
-            if self.liars.is_empty() && fate.put && !fate.ever_delivered {
-                return broken("loss", format!("{name:?} was put and never delivered"));
+            if self.liars.is_empty() && fate.put && !fate.released {
+                let how_far = if fate.ever_delivered { "released" } else { "delivered" };
+                return broken("loss", format!("{name:?} was put and never {how_far}"));
             }
         }
         for ((from, to), traffic) in &self.lanes {

@@ -63,6 +63,8 @@ struct Lanes {
     reader: LaneReader,
     theirs: Incarnation,
     sent: u32,
+    /// To be sent as soon as there is room.
+    pending: u32,
 }
 
 /// The machines of one life.
@@ -118,6 +120,10 @@ impl Node {
         if let Some(staged) = self.staged.iter().find(kept) {
             return Some(format!("keeps {staged:?}"));
         }
+        let waits = |lanes: &&Lanes| lanes.pending > 0;
+        if let Some(lanes) = self.lanes.iter().flatten().find(waits) {
+            return Some(format!("waits for room: {} lane messages", lanes.pending));
+        }
         let owed = self.mailbox.owed();
         (owed > 0).then(|| format!("owes {owed} messages"))
     }
@@ -143,7 +149,8 @@ impl Node {
         let reader = LaneReader::new(&seat.fabric, config, regions, self.life, theirs);
         let writer = LaneWriter::new(&seat.fabric, config, regions, self.life, theirs);
         seat.fabric.admit(peer, life).expect("a later life is admitted");
-        self.lanes[peer.index()] = Some(Lanes { writer, reader, theirs: life, sent: 0 });
+        self.lanes[peer.index()] =
+            Some(Lanes { writer, reader, theirs: life, sent: 0, pending: 0 });
         self.mailbox.handle_admitted(peer);
         self.outboxes[peer.index()].readmit(&seat.fabric);
         seat.record(Event::Admitted(peer, life));
@@ -166,6 +173,7 @@ impl Node {
         if seat.is_ordered() {
             self.obey(run, seat);
         }
+        self.send(seat);
         self.flush(seat);
     }
 
@@ -260,7 +268,11 @@ impl Node {
             Traffic::Both => seat.draw(2) == 1,
         };
         if lane {
-            return self.send(seat);
+            let to = seat.draw(self.lanes.len() as u64) as usize;
+            if let Some(lanes) = &mut self.lanes[to] {
+                lanes.pending += 1 + seat.draw(3) as u32;
+            }
+            return;
         }
         let owners: Vec<Peer> = run.owners.iter().collect();
         let owner = owners[seat.draw(owners.len() as u64) as usize];
@@ -279,14 +291,15 @@ impl Node {
     }
 
     fn send(&mut self, seat: &mut Seat<'_, Event>) {
-        let to = seat.draw(self.lanes.len() as u64) as usize;
-        let Some(lanes) = &mut self.lanes[to] else {
-            return;
-        };
-        for _ in 0..=seat.draw(3) {
-            let to = (Peer(to as u16), lanes.theirs);
-            let name = Name { from: (self.me, self.life), to, number: lanes.sent + 1 };
-            if lanes.writer.send(&mut seat.fabric, 7, &name.payload()).is_ok() {
+        let from = (self.me, self.life);
+        for (peer, lanes) in (0..).map(Peer).zip(&mut self.lanes) {
+            let Some(lanes) = lanes else { continue };
+            while lanes.pending > 0 {
+                let name = Name { from, to: (peer, lanes.theirs), number: lanes.sent + 1 };
+                if lanes.writer.send(&mut seat.fabric, 7, &name.payload()).is_err() {
+                    break;
+                }
+                lanes.pending -= 1;
                 lanes.sent += 1;
                 seat.record(Event::Sent(name));
             }
