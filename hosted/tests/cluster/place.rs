@@ -225,7 +225,7 @@ impl Running {
     }
 
     /// What it has written so far to `out` or `err`.
-    fn said(&self, end: &str) -> String {
+    pub(crate) fn said(&self, end: &str) -> String {
         fs::read_to_string(self.log.with_extension(end)).expect("it was made")
     }
 

@@ -1,0 +1,57 @@
+//! A cluster on one machine, over its devices.
+
+use serde_json::Value;
+
+use crate::device::devices;
+use crate::place::Place;
+
+fn incarnations(status: &Value) -> Vec<u64> {
+    let nodes = status["nodes"].as_array().expect("an array");
+    nodes.iter().map(|node| node["incarnation"].as_u64().expect("a number")).collect()
+}
+
+#[test]
+fn a_cluster_works_loses_a_component_and_ends_without_a_trace() {
+    let Some(devices) = devices() else { return };
+    let place = Place::new();
+    let (up, nodes) = place.up(&format!("--nodes 4 --fabric verbs --devices {devices}"));
+    nodes.await_joined();
+    place.weft_with("put --name t --from 0 --to 2", "a\nb\n").done();
+    assert_eq!(place.weft("get --name t --node 2 --count 2").done(), "a\nb\n");
+
+    place.weft("inject kill 1 --name t --wait 120").done();
+    nodes.await_joined();
+    let status = place.weft("status --name t --json").object();
+    assert_eq!(incarnations(&status), [1, 2, 1, 1]);
+    for (from, to) in [(1, 3), (3, 1), (0, 1), (1, 1)] {
+        let line = format!("from {from} to {to}\n");
+        place.weft_with(&format!("put --name t --from {from} --to {to}"), &line).done();
+        assert_eq!(place.weft(&format!("get --name t --node {to} --count 1")).done(), line);
+    }
+    place.weft("down --name t").done();
+    up.wait().done();
+    place.assert_nothing_left();
+}
+
+/// The mailbox is the supervisor's memory, registered anew by each life of the component.
+#[test]
+fn what_was_put_outlives_the_component_of_its_owner() {
+    let Some(devices) = devices() else { return };
+    let place = Place::new();
+    let (_up, nodes) = place.up(&format!("--nodes 2 --fabric verbs --devices {devices}"));
+    nodes.await_joined();
+    let lines: String = (0..100).map(|number| format!("line {number}\n")).collect();
+    place.weft_with("put --name t --from 0 --to 1", &lines).done();
+    place.weft("inject kill 1 --name t --wait 120").done();
+    assert_eq!(place.weft("get --name t --node 1 --count 100").done(), lines);
+}
+
+#[test]
+fn the_first_device_will_do() {
+    if devices().is_none() {
+        return;
+    }
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2 --fabric verbs");
+    nodes.await_joined();
+}
