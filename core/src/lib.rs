@@ -34,8 +34,9 @@
 //! | `Outbox` | 4160 |
 //! | `LaneWriter` | 48 |
 //! | `LaneReader` | 1072 |
-//! | `Plan` | 2096 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 38760 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 14120 |
+//! | `Plan` | 2136 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 52920 |
 //!
 //! # Features
 //!

@@ -2,11 +2,12 @@
 //! and a machine that grows is a change of that table.
 #![cfg(target_pointer_width = "64")]
 
-use weft_core::endpoint::{Endpoint, Plan};
+use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
 use weft_core::fabric::Layout;
 use weft_core::fabric::loopback::Loopback;
 use weft_core::lane::{LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, Outbox};
+use weft_core::neb::Neb;
 use weft_core::wheel::Wheel;
 
 /// One row for each machine; a new machine adds its line here, and the test says what else.
@@ -26,6 +27,7 @@ fn table() -> Vec<String> {
         Outbox,
         LaneWriter,
         LaneReader,
+        Neb<4, BROADCAST_DEPTH>,
         Plan,
         Endpoint<Loopback<'static, 4, 1024>, 1024, 4>,
     };

@@ -3,14 +3,16 @@
 //! ```text
 //!   put, send ──▶ outboxes, lanes ──┐              ┌──▶ take, take_lane
 //!                                   ├── fabric ────┤
-//!   poll(now) ──▶ completions ──────┘   mailbox ◀──┘──▶ poll_event
+//!   poll(now) ──▶ completions ──────┤   mailbox ◀──┘──▶ poll_event
+//!                     broadcast ◀───┘
 //! ```
 //!
 //! The caller owns the loop: [`Endpoint::poll`] moves everything on and never waits;
 //! [`Endpoint::poll_event`] is drained before the next `poll`, messages are fetched with
 //! [`Endpoint::take`] and [`Endpoint::take_lane`], and [`Endpoint::poll_timeout`] says when to
 //! poll again if nothing happens: it asks the endpoint's one wheel, in which the machines' and the
-//! owner's deadlines ([`Endpoint::wake_at`]) stand.
+//! owner's deadlines ([`Endpoint::wake_at`]) stand. The broadcast is there when the plan has one
+//! ([`Plan::with_broadcast`]); it is spoken to through [`Endpoint::broadcast`].
 //!
 //! Membership is driven from outside: [`Endpoint::fence`] when a life of a peer has ended by
 //! decision, [`Endpoint::admit`] when the next one begins. Order, so that nothing is lost: the
@@ -62,6 +64,7 @@ use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, Sen
 use crate::mailbox::{
     Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
+use crate::neb::{NEB_WORK, Neb};
 use crate::time::{Duration, Instant};
 use crate::wheel::{Key, NoSuchKey, Wheel};
 
@@ -71,6 +74,7 @@ const TICK: Duration = Duration::from_micros(1);
 pub const OWNER_TIMERS: u32 = 56;
 /// The deadlines of the machines.
 const MAILBOX: Key = Key(0);
+const BROADCAST: Key = Key(1);
 const MACHINE_TIMERS: u32 = 8;
 const TIMERS: usize = (MACHINE_TIMERS + OWNER_TIMERS) as usize;
 /// Steps of the wheel in one poll; what is left over is done in the next, which is due at once.
@@ -81,7 +85,12 @@ const BATCH: usize = 16;
 /// A poll makes at most one event for each completion and each outbox, a fence one.
 const EVENTS: usize = BATCH + 2 * PeerSet::CAPACITY;
 
+/// How many slots of one origin an endpoint has places to vote on at a time.
+pub const BROADCAST_DEPTH: usize = 16;
+
 static_assertions::const_assert!(OUTBOX_WORK != OWNER_WORK);
+static_assertions::const_assert!(NEB_WORK > OUTBOX_WORK && NEB_WORK > OWNER_WORK);
+static_assertions::const_assert!(NEB_WORK > LANE_WORK);
 static_assertions::const_assert!(OWNER_WORK != LANE_WORK && LANE_WORK != OUTBOX_WORK);
 
 /// Both directions of the lanes with one peer.
@@ -105,6 +114,7 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
     lanes: [Option<Lanes>; PEERS],
     /// The peer whose lane is looked at first, so that no lane starves another.
     lane_turn: usize,
+    broadcast: Option<Neb<PEERS, BROADCAST_DEPTH>>,
     events: Deque<Event, EVENTS>,
     /// Every deadline: the machines' and the owner's.
     wheel: Wheel<TIMERS>,
@@ -118,7 +128,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// under way, and goes on with what it left in the mailbox. Admits itself and nobody else.
     ///
     /// # Panics
-    /// When the plan is larger than `SLOTS` or `PEERS`.
+    /// When the plan is larger than `SLOTS`, `PEERS` or [`BROADCAST_DEPTH`].
     #[must_use]
     pub fn new(fabric: F, plan: &Plan, incarnation: Incarnation) -> Self {
         let me = fabric.me();
@@ -135,6 +145,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             }
             outbox
         });
+        let broadcast = plan.broadcast().map(|(sizes, at)| Neb::attach(&fabric, sizes, at));
         Self {
             fabric,
             plan: plan.clone(),
@@ -145,6 +156,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             unposted: PeerSet::EMPTY,
             lanes: [const { None }; PEERS],
             lane_turn: 0,
+            broadcast,
             events: Deque::new(),
             wheel: Wheel::new(TICK),
             done: [Completion::NONE; BATCH],
@@ -209,6 +221,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.admitted.insert(peer);
         self.mailbox.handle_admitted(peer);
         self.outboxes[peer.index()].readmit(&self.fabric);
+        if let Some(broadcast) = &mut self.broadcast {
+            broadcast.handle_admitted(peer);
+        }
         Ok(())
     }
 
@@ -359,6 +374,14 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.lanes[ready].as_mut()?.reader.take(&mut self.fabric)
     }
 
+    /// The broadcast, and the fabric that its calls take; nothing when the plan has none.
+    pub const fn broadcast(&mut self) -> Option<(&mut Neb<PEERS, BROADCAST_DEPTH>, &mut F)> {
+        match &mut self.broadcast {
+            Some(broadcast) => Some((broadcast, &mut self.fabric)),
+            None => None,
+        }
+    }
+
     /// Moves everything on; returns how many completions were handled. Never waits.
     ///
     /// # Panics
@@ -366,13 +389,17 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     #[inline]
     pub fn poll(&mut self, now: Instant) -> usize {
         assert!(self.events.is_empty(), "drain poll_event before the next poll");
+        // First, so that reads which end while they are posted are judged in the same poll.
+        if let Some(broadcast) = &mut self.broadcast {
+            broadcast.poll(&mut self.fabric, now);
+        }
         let count = self.fabric.poll(now, &mut self.done);
         if !self.unposted.is_empty() {
             self.post_again();
         }
         for index in 0..count {
             let completion = self.done[index];
-            self.handle_completion(&completion);
+            self.handle_completion(now, &completion);
         }
         self.mailbox.poll(&mut self.fabric, now);
         // A deadline is a reason to poll, and this is the poll. Time that went back changes
@@ -392,8 +419,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// When to poll again if nothing else happens before: the earliest deadline of the machines
     /// and of [`Self::wake_at`], or a little sooner (see [`Wheel::next_deadline`]).
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        let kept = self.wheel.keep(MAILBOX, self.mailbox.poll_timeout());
-        debug_assert!(kept.is_ok(), "the machines have their keys");
+        let broadcast = self.broadcast.as_ref().and_then(Neb::poll_timeout);
+        for (key, deadline) in [(MAILBOX, self.mailbox.poll_timeout()), (BROADCAST, broadcast)] {
+            let kept = self.wheel.keep(key, deadline);
+            debug_assert!(kept.is_ok(), "the machines have their keys");
+        }
         self.wheel.next_deadline()
     }
 
@@ -416,7 +446,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     }
 
     #[inline]
-    fn handle_completion(&mut self, completion: &Completion) {
+    fn handle_completion(&mut self, now: Instant, completion: &Completion) {
         match completion.id.machine() {
             OUTBOX_WORK => {
                 let peer = completion.peer;
@@ -432,6 +462,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
                     && !is_pulse(completion.id)
                 {
                     self.push(Event::LaneLost { peer: completion.peer, failure });
+                }
+            }
+            NEB_WORK => {
+                if let Some(broadcast) = &mut self.broadcast {
+                    broadcast.handle_completion(&mut self.fabric, now, completion);
                 }
             }
             machine => debug!("completion for unknown machine {}", machine),

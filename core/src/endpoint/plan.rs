@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::fabric::{Layout, LayoutError};
-use crate::{lane, mailbox};
+use crate::{lane, mailbox, neb};
 
 /// The sizes of all machines and the regions they have in the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,12 +13,13 @@ pub struct Plan {
     mailbox_regions: mailbox::Regions,
     lane: lane::Config,
     lane_regions: lane::Regions,
+    broadcast: Option<(neb::Config, neb::Regions)>,
 }
 
 /// Why no layout follows from the sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanError {
-    /// Mailbox and lanes are for different numbers of peers.
+    /// Mailbox, lanes and broadcast are for different numbers of peers.
     Peers,
     /// The regions do not fit.
     Layout(LayoutError),
@@ -27,7 +28,7 @@ pub enum PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Peers => f.write_str("mailbox and lanes are for different numbers of peers"),
+            Self::Peers => f.write_str("the machines are for different numbers of peers"),
             Self::Layout(error) => error.fmt(f),
         }
     }
@@ -47,7 +48,20 @@ impl Plan {
         let mut layout = Layout::new(mailbox.peers());
         let mailbox_regions = mailbox.add_regions(&mut layout).map_err(PlanError::Layout)?;
         let lane_regions = lane.add_regions(&mut layout).map_err(PlanError::Layout)?;
-        Ok(Self { layout, mailbox, mailbox_regions, lane, lane_regions })
+        Ok(Self { layout, mailbox, mailbox_regions, lane, lane_regions, broadcast: None })
+    }
+
+    /// Lays out a broadcast of these sizes as well.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn with_broadcast(mut self, sizes: neb::Config) -> Result<Self, PlanError> {
+        if sizes.peers() != self.layout.peers() {
+            return Err(PlanError::Peers);
+        }
+        let regions = sizes.add_regions(&mut self.layout).map_err(PlanError::Layout)?;
+        self.broadcast = Some((sizes, regions));
+        Ok(self)
     }
 
     /// The regions of every endpoint.
@@ -78,5 +92,11 @@ impl Plan {
     #[must_use]
     pub const fn lane_regions(&self) -> lane::Regions {
         self.lane_regions
+    }
+
+    /// The sizes of the broadcast and where it lies; nothing when there is none.
+    #[must_use]
+    pub const fn broadcast(&self) -> Option<(neb::Config, neb::Regions)> {
+        self.broadcast
     }
 }

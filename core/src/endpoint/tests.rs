@@ -299,3 +299,5 @@ fn a_ticket_that_does_not_land_sets_a_deadline_of_the_mailbox() {
     settle(&mut b);
     assert_eq!(b.poll_timeout(), None);
 }
+
+mod broadcast;

@@ -1,6 +1,7 @@
 //! One member: origin of its own messages, replayer and voter of everybody else's.
 
 mod replay;
+mod taking;
 mod vote;
 
 use super::aside::Aside;
@@ -11,7 +12,7 @@ use super::map::{Map, Regions};
 use super::membership::{Decision, Members, Membership, RemoveError};
 use super::mutants::OVERRUN_WINDOW;
 use super::origin::Origin;
-use super::outcome::{BroadcastError, Conflict, Counters, Outcome, Standing};
+use super::outcome::{BroadcastError, Counters, Standing};
 use super::stream::{Stream, earlier};
 use super::window::{News, Window, read_progress};
 use super::work::Errand;
@@ -284,22 +285,6 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.members.term = term;
         self.drop_member(removed);
         Ok(())
-    }
-
-    /// The next outcome, or nothing for now. Each is handed out once.
-    pub fn take(&mut self, fabric: &impl Fabric) -> Option<Outcome<'_>> {
-        let peers = self.map.config.peers();
-        let turn = self.turn;
-        for origin in (0..peers).map(|n| Peer((turn + n) % peers)) {
-            if let Some((seq, replayer)) = self.streams[origin.index()].take_conflict(&self.map) {
-                return Some(Outcome::Conflict(Conflict { origin, seq, replayer }));
-            }
-            if self.is_deliverable(origin) {
-                self.turn = (origin.0 + 1) % peers;
-                return self.deliver(fabric, origin).map(Outcome::Delivered);
-            }
-        }
-        None
     }
 
     fn others(&self) -> impl Iterator<Item = Peer> + use<PEERS, DEPTH> {

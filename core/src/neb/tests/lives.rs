@@ -132,3 +132,24 @@ fn lives_come_and_go_through_ten_wraps() {
     }
     assert_eq!(cluster.check(), Ok(()));
 }
+
+#[test]
+fn what_was_delivered_can_be_had_again_until_its_slot_is_used_again() {
+    let world = World::<3>::new();
+    let mut cluster = Cluster::new(&world);
+    cluster.broadcast(O, b"one").unwrap();
+    cluster.settle();
+    cluster.revive(P);
+    let node = cluster.node(P);
+    let again = node.neb.delivered(&node.fabric, O, 1).map(|message| message.payload.to_vec());
+    assert_eq!(again, Some(b"one".to_vec()));
+    for nothing in [(O, 0), (O, 2), (P, 1), (Peer(3), 1)] {
+        assert_eq!(node.neb.delivered(&node.fabric, nothing.0, nothing.1), None);
+    }
+    for n in 0..2 * world.config.slots() as u8 {
+        cluster.broadcast(O, &[n]).unwrap();
+        cluster.settle();
+    }
+    let node = cluster.node(P);
+    assert_eq!(node.neb.delivered(&node.fabric, O, 1), None);
+}

@@ -1,0 +1,62 @@
+//! What the caller fetches: conflicts, deliveries, and what was delivered and still stands.
+
+use super::super::outcome::{Conflict, Message, Outcome};
+use super::Neb;
+use crate::fabric::{Fabric, Memory};
+use crate::ids::Peer;
+use crate::wire::broadcast::Header;
+
+impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
+    /// The next outcome, or nothing for now. Each is handed out once.
+    pub fn take(&mut self, fabric: &impl Fabric) -> Option<Outcome<'_>> {
+        if let Some(conflict) = self.take_conflict() {
+            return Some(Outcome::Conflict(conflict));
+        }
+        let (peers, turn) = (self.map.config.peers(), self.turn);
+        let ready = (0..peers).map(|n| Peer((turn + n) % peers));
+        let ready = ready.into_iter().find(|origin| self.is_deliverable(*origin))?;
+        self.turn = (ready.0 + 1) % peers;
+        self.take_from(fabric, ready).map(Outcome::Delivered)
+    }
+
+    /// The next conflict of any origin. Each is handed out once.
+    pub fn take_conflict(&mut self) -> Option<Conflict> {
+        let origins = (0..).map(Peer).zip(&mut self.streams);
+        let mut origins = origins.take(usize::from(self.map.config.peers()));
+        origins.find_map(|(origin, stream)| {
+            let (seq, replayer) = stream.take_conflict(&self.map)?;
+            Some(Conflict { origin, seq, replayer })
+        })
+    }
+
+    /// The next message of `origin`, for a caller that lets the origins wait for one another.
+    pub fn take_from(&mut self, fabric: &impl Fabric, origin: Peer) -> Option<Message<'_>> {
+        let is_member = origin.0 < self.map.config.peers();
+        if is_member && self.is_deliverable(origin) { self.deliver(fabric, origin) } else { None }
+    }
+
+    /// Message `seq` of another `origin`, which was delivered before, in this life or an earlier
+    /// one: for a caller that lost what it had taken. It stands until as many messages as a ring
+    /// has slots, less the depth, were delivered after it; then there is nothing.
+    pub fn delivered(
+        &mut self,
+        fabric: &impl Fabric,
+        origin: Peer,
+        seq: u64,
+    ) -> Option<Message<'_>> {
+        let map = self.map;
+        if origin == self.members.me || origin.0 >= map.config.peers() || seq == 0 {
+            return None;
+        }
+        if seq > self.streams.get(origin.index())?.delivered {
+            return None;
+        }
+        let at = map.replay(origin, seq);
+        let slot = &mut self.own.0[..map.config.stride() as usize];
+        fabric.memory().copy_out(at.region, at.offset, slot);
+        let header = Header::open(slot, |bytes| fabric.crc32c(bytes)).ok()?;
+        let payload = slot.get(header.payload())?;
+        let is_it = header.stamp == map.config.stamp(origin, seq);
+        is_it.then_some(Message { origin, seq, tag: header.tag, payload })
+    }
+}
