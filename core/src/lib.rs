@@ -11,7 +11,7 @@
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
 //! wire                    byte layouts: encode, decode, nothing else
-//! mailbox lane neb        machines; none imports another
+//! mailbox lane neb dirnet  machines; none imports another
 //! endpoint                composes the machines over one fabric
 //! ```
 //!
@@ -53,6 +53,7 @@ extern crate std;
 mod fmt;
 
 pub mod checksum;
+pub mod dirnet;
 pub mod endpoint;
 pub mod fabric;
 pub mod ids;

@@ -1,0 +1,110 @@
+//! The heartbeat: a cell in the receiver's memory that is overwritten, never queued.
+//!
+//! ```text
+//! byte  0       4          6     8      12           16         20       24       28       32
+//!       │ epoch │ claimant │ 0 0 │ boot │ generation │ sequence │ digest │ 0 0 0 0 │ crc32c │
+//! ```
+//!
+//! MIA when the sender is the claimant of its term, TAIA otherwise. A plain write tears (F-3), so
+//! the cell carries its own check; a reader that meets a broken one reads again later.
+
+use super::{Life, Term};
+use crate::ids::{Incarnation, Rank};
+
+/// Bytes of a heartbeat cell.
+pub const BEAT_LEN: usize = 32;
+
+const CRC: usize = BEAT_LEN - 4;
+
+/// "Manager is alive", or "this agent is alive".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Beat {
+    /// The reign that the sender knows.
+    pub term: Term,
+    /// Which life of the sender.
+    pub life: Life,
+    /// Grows with each heartbeat of a life; one that does not says nothing new.
+    pub sequence: u32,
+    /// Of the sender's database (G-25).
+    pub digest: u32,
+}
+
+impl Beat {
+    /// The cell as bytes.
+    #[must_use]
+    pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; BEAT_LEN] {
+        let mut cell = [0; BEAT_LEN];
+        let words = [
+            self.term.epoch,
+            u32::from(self.term.claimant.0),
+            self.life.boot.0,
+            self.life.generation,
+            self.sequence,
+            self.digest,
+        ];
+        for (chunk, word) in cell.chunks_exact_mut(4).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = checksum(&cell[..CRC]);
+        cell[CRC..].copy_from_slice(&crc.to_le_bytes());
+        cell
+    }
+
+    /// The heartbeat in a private copy, or nothing when the copy is torn or never was one.
+    #[must_use]
+    pub fn decode(copy: &[u8; BEAT_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
+        let mut words = [0; BEAT_LEN / 4];
+        for (word, chunk) in words.iter_mut().zip(copy.chunks_exact(4)) {
+            *word = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+        }
+        let [epoch, claimant, boot, generation, sequence, digest, spare, crc] = words;
+        let claimant = u16::try_from(claimant).ok()?;
+        let is_whole = checksum(&copy[..CRC]) == crc && spare == 0;
+        is_whole.then_some(Self {
+            term: Term { epoch, claimant: Rank(claimant) },
+            life: Life { boot: Incarnation(boot), generation },
+            sequence,
+            digest,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::crc32c;
+    use proptest::prelude::*;
+
+    fn beat() -> impl Strategy<Value = Beat> {
+        (any::<[u32; 5]>(), any::<u16>()).prop_map(
+            |([epoch, boot, generation, sequence, digest], claimant)| Beat {
+                term: Term { epoch, claimant: Rank(claimant) },
+                life: Life { boot: Incarnation(boot), generation },
+                sequence,
+                digest,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_heartbeat_comes_back(beat in beat()) {
+            prop_assert_eq!(Beat::decode(&beat.encode(crc32c), crc32c), Some(beat));
+        }
+
+        #[test]
+        fn a_torn_heartbeat_is_one_of_the_two_or_broken(
+            old in beat(), new in beat(), arrived in any::<[bool; BEAT_LEN]>(),
+        ) {
+            let (before, after) = (old.encode(crc32c), new.encode(crc32c));
+            let mixed = core::array::from_fn(|i| if arrived[i] { after[i] } else { before[i] });
+            let seen = Beat::decode(&mixed, crc32c);
+            prop_assert!(seen.is_none() || seen == Some(old) || seen == Some(new));
+        }
+    }
+
+    #[test]
+    fn fresh_memory_holds_no_heartbeat() {
+        assert_eq!(Beat::decode(&[0; BEAT_LEN], crc32c), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! Who may be heard: every word passes here first.
+//!
+//! ```text
+//!  sender a member? ─▶ claimant one who may manage? ─▶ life: removed, old, current, later?
+//!        ─▶ heard before? ─▶ term: lower (NMI back, dropped), current, higher (adopted)
+//!        ─▶ a sign of life
+//! ```
+//!
+//! A later life is a member once the manager has heard of it in its own term. Others take the
+//! manager's word for it (NIUA), except about a node they never heard of, and except about the
+//! claimant of the term itself. WITM comes before all that: its term is only what the joiner
+//! remembers. What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
+
+use super::{Component, Rule, State, Verdict, Watch};
+use crate::dirnet::{
+    Beat, Frame, Level, Life, Members, Message, Output, Reject, Seat, Standing, Term,
+};
+use crate::ids::Rank;
+use crate::time::Instant;
+
+/// Where a life stands to the one that is known.
+enum Age {
+    Current,
+    Later,
+}
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    pub(super) fn accept(&mut self, now: Instant, from: Rank, frame: &Frame) -> Result<(), Reject> {
+        if frame.sender != from {
+            return Err(Reject::Forged);
+        }
+        let is_witm = frame.message == Message::Witm;
+        self.check_claimant(from, frame.term, is_witm)?;
+        let age = self.age(from, frame.seat, frame.life)?;
+        if matches!(age, Age::Later) && !is_witm {
+            self.meet(now, from, frame.life, frame.term)?;
+        }
+        let sequence = frame.sequence;
+        let seat = frame.seat as usize;
+        if !is_witm
+            && let Some(fellow) = self.fellow_mut(from)
+            && !fellow.replay[seat].is_new(sequence)
+        {
+            return Err(Reject::Duplicate);
+        }
+        if is_witm || frame.seat == Seat::ImAliveTask {
+            return Ok(());
+        }
+        self.settle_term(now, from, frame.term)?;
+        if let State::Joining(_) = self.state {
+            return self.accept_while_joining(frame);
+        }
+        let is_traffic = matches!(frame.message, Message::Db { .. });
+        if !(is_traffic && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted()) {
+            self.hear(now, from);
+        }
+        Ok(())
+    }
+
+    pub(super) fn accept_beat(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        beat: &Beat,
+    ) -> Result<(), Reject> {
+        self.check_claimant(from, beat.term, false)?;
+        if matches!(self.age(from, Seat::Component, beat.life)?, Age::Later) {
+            self.meet(now, from, beat.life, beat.term)?;
+        }
+        let Some(fellow) = self.fellow_mut(from) else { return Err(Reject::UnknownSender) };
+        if beat.sequence <= fellow.beat {
+            return Err(Reject::Duplicate);
+        }
+        fellow.beat = beat.sequence;
+        self.settle_term(now, from, beat.term)?;
+        if let State::Joining(_) = self.state {
+            return Ok(());
+        }
+        self.hear(now, from);
+        self.compare(now, from, beat.digest);
+        Ok(())
+    }
+
+    fn check_claimant(&self, from: Rank, term: Term, is_witm: bool) -> Result<(), Reject> {
+        if let State::Excluded = self.state {
+            return Err(Reject::Excluded);
+        }
+        if !self.config.others().contains(from) {
+            return Err(Reject::UnknownSender);
+        }
+        // A joiner that has never known a term says so.
+        let is_none = term == Term::default();
+        let is_possible = self.config.may_manage(term.claimant) || (is_none && is_witm);
+        if !is_possible {
+            return Err(Reject::BadTerm);
+        }
+        Ok(())
+    }
+
+    fn age(&mut self, from: Rank, seat: Seat, life: Life) -> Result<Age, Reject> {
+        let standing = self.db.standing(from);
+        let known = standing.life;
+        let is_removed =
+            standing.level != Level::Up && !crate::dirnet::FENCED_ARE_HEARD.is_planted();
+        if life.boot < known.boot || (life.boot == known.boot && is_removed) {
+            if let State::Manager = self.state {
+                // It may not know yet that it is out.
+                let level = standing.level.max(Level::Down);
+                let told = Message::Anid { node: from, life, level };
+                self.send(Members::only(from), Seat::Component, told);
+            }
+            return Err(Reject::Fenced);
+        }
+        if standing.level == Level::Isolated {
+            return Err(Reject::Isolated);
+        }
+        match seat {
+            Seat::Component if life == known => Ok(Age::Current),
+            Seat::Component if life < known => Err(Reject::OldLife),
+            Seat::Component => Ok(Age::Later),
+            Seat::ImAliveTask if life.boot == known.boot => Ok(Age::Current),
+            Seat::ImAliveTask => Err(Reject::UnknownLife),
+        }
+    }
+
+    /// A later life speaks that has joined already, as its term shows, or was never known here.
+    fn meet(&mut self, now: Instant, from: Rank, life: Life, term: Term) -> Result<(), Reject> {
+        match self.state {
+            State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
+            _ if !self.db.standing(from).is_known() => self.introduce(from, life),
+            _ if term.claimant == from && term >= self.term => self.introduce(from, life),
+            State::Manager if term < self.term => {
+                self.send(Members::only(from), Seat::Component, Message::Nmi);
+                return Err(Reject::OldTerm);
+            }
+            State::Manager if term > self.term => {}
+            State::Joining(_) => self.introduce(from, life),
+            State::Manager | State::Backup(_) | State::Excluded => return Err(Reject::UnknownLife),
+        }
+        Ok(())
+    }
+
+    /// Takes note of a later life; the one before is fenced.
+    pub(super) fn introduce(&mut self, node: Rank, life: Life) {
+        let before = self.db.standing(node);
+        if !self.db.advance(node, Standing::up(life)) {
+            return;
+        }
+        if let Some(fellow) = self.fellow_mut(node) {
+            fellow.replay = Default::default();
+            fellow.beat = 0;
+            fellow.raised = None;
+        }
+        if before.is_up() && before.life.boot < life.boot {
+            self.outputs.push(Output::Fence { node, boot: before.life.boot });
+        }
+    }
+
+    /// The manager hears of a later life in its own term: it is a member (D-21, NIUA).
+    fn admit(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
+        self.introduce(node, life);
+        self.explain(now, node, life, Verdict::Admitted, rule.into());
+        let due = now.after(self.timing().receive);
+        self.set_watch(node, Watch::Up { due });
+        let told = self.members().without(node);
+        self.send(told, Seat::Component, Message::Niua { node, life });
+    }
+
+    fn settle_term(&mut self, now: Instant, from: Rank, term: Term) -> Result<(), Reject> {
+        if term < self.term {
+            if !crate::dirnet::OLD_TERMS_ARE_HEARD.is_planted() {
+                if !matches!(self.state, State::Joining(_)) {
+                    self.send(Members::only(from), Seat::Component, Message::Nmi);
+                }
+                return Err(Reject::OldTerm);
+            }
+        } else if term > self.term {
+            self.rise(now, term);
+        }
+        Ok(())
+    }
+
+    /// A component without an opinion answers probes, and listens (G-20).
+    fn accept_while_joining(&mut self, frame: &Frame) -> Result<(), Reject> {
+        match frame.message {
+            Message::Probe { .. } if !crate::dirnet::JOINERS_ARE_DEAF.is_planted() => Ok(()),
+            Message::Nmi | Message::Enia | Message::Niua { .. } | Message::Anid { .. } => Ok(()),
+            _ => Err(Reject::Joining),
+        }
+    }
+}

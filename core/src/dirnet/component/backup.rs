@@ -1,0 +1,203 @@
+//! The manager is lost: who follows, and how a claim is made and adopted (G-9, G-10).
+//!
+//! ```text
+//!  manager lost ─▶ next in the ring that is up and may manage
+//!                    │ it is me: term + 1, NMI to all, then the old manager is dealt with
+//!                    └ it is another: wait MID for it; then it is passed over, and so on
+//! ```
+//!
+//! Being passed over removes nobody. Two claims at once are two terms, and the higher one wins:
+//! its rival becomes a backup in place (G-22) and asks for the database.
+
+use super::suspicion::Loss;
+use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
+use crate::dirnet::config::Part;
+use crate::dirnet::{Change, Members, Message, Output, Seat, Term};
+use crate::ids::Rank;
+use crate::time::Instant;
+
+/// Where a backup is in the search for the next manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Succession {
+    /// They had their turn and did not claim.
+    passed: Members,
+    /// Whose turn it is, and until when (the MID timer).
+    pub(super) candidate: Option<(Rank, Instant)>,
+    /// Why the manager is thought lost.
+    loss: Option<Loss>,
+}
+
+impl Succession {
+    /// The manager was heard of: nothing is being searched.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The next in the ring after the manager that is up, may manage and was not passed over.
+    pub(super) fn next<const NODES: usize, const TASKS: usize>(
+        &self,
+        component: &Component<NODES, TASKS>,
+    ) -> Option<Rank> {
+        let (config, manager) = (&component.config, component.term.claimant);
+        if crate::dirnet::SUCCESSOR_UNSEEN.is_planted() {
+            // What the original did: the next number, dead or alive (D-53).
+            return config.ring_after(manager).next();
+        }
+        let members = component.members();
+        config.ring_after(manager).find(|node| {
+            let is_alive = *node == component.me() || members.contains(*node);
+            let is_free = *node != manager && !self.passed.contains(*node);
+            is_alive && is_free && config.may_manage(*node)
+        })
+    }
+}
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// The manager is lost.
+    pub(super) fn lose_manager(&mut self, now: Instant, loss: Loss) {
+        let State::Backup(succession) = &mut self.state else { return };
+        succession.loss = Some(loss);
+        self.pass_on(now);
+    }
+
+    /// The manager's node stands removed: no need to wait (G-12).
+    pub(super) fn lose_removed_manager(&mut self, now: Instant) {
+        let why = Why::from(Rule::Removed);
+        self.lose_manager(now, Loss::Node { why, is_corroborated: false });
+    }
+
+    /// The candidate has not claimed within MID.
+    pub(super) fn candidate_over(&mut self, now: Instant) {
+        let State::Backup(succession) = &mut self.state else { return };
+        if let Some((candidate, _)) = succession.candidate.take() {
+            succession.passed.insert(candidate);
+        }
+        if !crate::dirnet::NO_CANDIDATE_TIMER.is_planted() {
+            self.pass_on(now);
+        }
+    }
+
+    /// To whoever is next.
+    fn pass_on(&mut self, now: Instant) {
+        let State::Backup(succession) = self.state else { return };
+        let manager = self.term.claimant;
+        self.set_watch(manager, Watch::Off);
+        let everybody = crate::dirnet::EVERYBODY_SUCCEEDS.is_planted();
+        let due = now.after(self.timing().candidate);
+        let (next, loss) = (succession.next(self), succession.loss);
+        match (next, loss) {
+            (Some(next), Some(loss)) if next == self.me() || everybody => {
+                self.succeed(now, loss);
+            }
+            (Some(next), _) => {
+                let candidate = Some((next, due));
+                self.state = State::Backup(Succession { candidate, ..succession });
+            }
+            // An agent whose candidates have all been passed over: round again.
+            (None, _) => {
+                self.state = State::Backup(Succession::default());
+                self.set_watch(manager, Watch::Up { due });
+            }
+        }
+    }
+
+    /// This node follows the manager.
+    fn succeed(&mut self, now: Instant, loss: Loss) {
+        let manager = self.term.claimant;
+        let State::Backup(succession) = self.state else { return };
+        let passed = succession.passed;
+        let alive = self.members().iter().filter(|n| *n != manager && !passed.contains(*n));
+        if alive.count() + 1 < usize::from(self.config.min_alive()) {
+            self.tell(News::TooFew);
+            let due = now.after(self.timing().window);
+            self.state = State::Backup(Succession::default());
+            return self.set_watch(manager, Watch::Up { due });
+        }
+        if !self.claim(now, Rule::Succession) {
+            return;
+        }
+        let life = self.db.standing(manager).life;
+        if !self.db.standing(manager).is_up() {
+            return;
+        }
+        match loss {
+            Loss::Agent(why) => self.recover_agent(now, manager, life, why),
+            Loss::Node { why, is_corroborated: true } => {
+                self.remove_node(now, manager, life, why, true);
+            }
+            Loss::Node { .. } => self.doubt(now, manager, life, Rule::Silence),
+        }
+    }
+
+    /// Claims a term above all that are known; whether there was one.
+    pub(super) fn claim(&mut self, now: Instant, rule: Rule) -> bool {
+        let Some(term) = self.term.claimed_by(self.me()) else {
+            self.tell(News::NoMoreTerms);
+            return false;
+        };
+        if crate::dirnet::WINNER_STARTS_OVER.is_planted() {
+            // What the original did: the restarted task reads its old part again (G-22).
+            self.state = State::Backup(Succession::default());
+            return false;
+        }
+        self.explain(now, self.me(), self.life, Verdict::TookOver, rule.into());
+        self.reign(now, term);
+        let members = self.members();
+        self.send(members, Seat::Component, Message::Nmi);
+        true
+    }
+
+    /// This node is manager from now on: every member is watched.
+    pub(super) fn reign(&mut self, now: Instant, term: Term) {
+        self.term = term;
+        self.outputs.push(Output::Keep(term));
+        self.state = State::Manager;
+        self.beat_due = now;
+        let due = now.after(self.timing().receive);
+        for node in self.config.others().iter() {
+            let standing = self.db.standing(node);
+            let watch = if standing.is_up() { Watch::Up { due } } else { Watch::Off };
+            self.set_watch(node, watch);
+        }
+        self.change_own(Change::Role(Part::Manager as u8));
+    }
+
+    /// A higher term is known.
+    pub(super) fn rise(&mut self, now: Instant, term: Term) {
+        let was = self.role();
+        if was == Role::Manager && crate::dirnet::RIVALS_ARE_IGNORED.is_planted() {
+            return;
+        }
+        self.term = term;
+        self.outputs.push(Output::Keep(term));
+        match self.state {
+            State::Joining(_) | State::Excluded => {}
+            // An earlier life of this node claimed it.
+            State::Manager | State::Backup(_) if term.claimant == self.me() => {
+                self.claim(now, Rule::OwnReign);
+            }
+            State::Manager | State::Backup(_) => {
+                self.follow(now);
+                if was == Role::Manager {
+                    self.change_own(Change::Role(Part::Backup as u8));
+                    self.ask_for_database(now, term.claimant);
+                }
+            }
+        }
+    }
+
+    /// A backup of the current claimant, from now on: one watch, turned to it (G-15).
+    pub(super) fn follow(&mut self, now: Instant) {
+        let manager = self.term.claimant;
+        self.state = State::Backup(Succession::default());
+        self.tell(News::Follows(manager));
+        for node in self.config.others().iter() {
+            self.set_watch(node, Watch::Off);
+        }
+        let due = now.after(self.timing().receive);
+        if !crate::dirnet::WATCH_IS_NOT_TURNED.is_planted() {
+            self.set_watch(manager, Watch::Up { due });
+        }
+        self.beat_due = now;
+    }
+}

@@ -1,0 +1,181 @@
+//! Deadlines: which there are, what happens at each, and what moves them.
+//!
+//! | timer | whose | when it is due |
+//! |---|---|---|
+//! | IA_FLAG (D-40) | all | the timers' progress is counted |
+//! | MIA, TAIA_B (D-41, D-46) | all | a heartbeat goes out |
+//! | TAIA, MIA_B (D-43, D-45) | by watched node | it is suspected |
+//! | TEIF (D-42, D-47) | by suspect | there is a conclusion |
+//! | MID (G-9) | backup | the candidate is passed over |
+//! | JOINING (G-18) | by node | the recovery escalates |
+//! | REQUEST_DB, REPLY_DB (D-49) | all | the next member is asked |
+//! | PROBE (X-1) | by suspect of another | the second observer testifies |
+//!
+//! All of them are declared here and exist from the start (G-15); each expiry knows which it is
+//! and of whom (G-30).
+
+use super::{Component, State, Watch};
+use crate::dirnet::{Beat, Members, Output};
+use crate::ids::Rank;
+use crate::time::{Duration, Instant};
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// Time has passed. Inputs that have arrived go first, or they count as not arrived.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.begin(now);
+        if let State::Excluded = self.state {
+            return;
+        }
+        if self.clear_due <= now {
+            self.clear_due = now.after(self.timing().clear);
+            self.progress.timers = self.progress.timers.wrapping_add(1);
+        }
+        if self.beat_due <= now {
+            self.beat_due = now.after(self.timing().send);
+            self.send_beat();
+        }
+        self.handle_state_deadline(now);
+        if self.sync.due().is_some_and(|due| due <= now) {
+            self.request_over(now);
+        }
+        if self.sync.is_gossiping() {
+            self.gossip();
+        }
+        let mut first = None;
+        for node in self.config.others().iter() {
+            if !self.outputs.has_room() {
+                break;
+            }
+            self.handle_errand_deadline(now, node);
+            if self.watch(node).deadline().is_some_and(|due| due <= now) {
+                let reported = *first.get_or_insert(node);
+                if crate::dirnet::FIRST_EXPIRY_REPEATS.is_planted() && reported != node {
+                    // What the original did: the list's top is reported again (G-30).
+                    self.set_watch(node, Watch::Off);
+                    continue;
+                }
+                self.handle_watch_deadline(now, node);
+            }
+        }
+    }
+
+    fn handle_state_deadline(&mut self, now: Instant) {
+        match self.state {
+            State::Joining(joining) if joining.due <= now => self.join_over(now),
+            State::Backup(succession)
+                if succession.candidate.is_some_and(|(_, due)| due <= now) =>
+            {
+                self.candidate_over(now);
+            }
+            State::Joining(_) | State::Backup(_) | State::Manager | State::Excluded => {}
+        }
+    }
+
+    fn handle_errand_deadline(&mut self, now: Instant, node: Rank) {
+        let errand = self.fellow(node).and_then(|fellow| fellow.errand);
+        if errand.is_some_and(|errand| errand.due <= now) {
+            self.testify(node);
+        }
+    }
+
+    fn handle_watch_deadline(&mut self, now: Instant, node: Rank) {
+        match self.watch(node) {
+            Watch::Off => {}
+            Watch::Up { .. } => self.suspect(now, node),
+            Watch::Suspect(suspicion) => self.window_over(now, node, suspicion),
+            Watch::Joining { life, .. } => self.joining_over(now, node, life),
+            Watch::Fencing { life, waiting, reset, .. } => {
+                self.fence_again(now, node, life, waiting, reset);
+            }
+        }
+    }
+
+    /// MIA to everybody who is not removed, TAIA to the manager.
+    fn send_beat(&mut self) {
+        let to: Members = match self.state {
+            State::Manager => {
+                self.config.others().iter().filter(|n| !self.is_removed(*n)).collect()
+            }
+            State::Backup(_) => Members::only(self.term.claimant).without(self.me()),
+            State::Joining(_) | State::Excluded => Members::NONE,
+        };
+        if to.is_empty() {
+            return;
+        }
+        self.beats = self.beats.wrapping_add(1);
+        let (term, life, sequence) = (self.term, self.life, self.beats);
+        let beat = Beat { term, life, sequence, digest: self.db.digest() };
+        self.outputs.push(Output::Beat { to, beat });
+    }
+
+    fn is_removed(&self, node: Rank) -> bool {
+        let standing = self.db.standing(node);
+        standing.is_known() && !standing.is_up()
+    }
+
+    /// When to call [`Self::handle_timeout`] if nothing else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let state = match self.state {
+            State::Excluded => return None,
+            State::Joining(joining) => Some(joining.due),
+            State::Backup(succession) => succession.candidate.map(|(_, due)| due),
+            State::Manager => None,
+        };
+        let gossip = self.sync.is_gossiping().then_some(Instant(0));
+        let cyclic = [Some(self.clear_due), Some(self.beat_due)];
+        let fellows = self
+            .fellows
+            .iter()
+            .flat_map(|fellow| [fellow.watch.deadline(), fellow.errand.map(|errand| errand.due)]);
+        let single = [state, self.sync.due(), gossip];
+        cyclic.into_iter().chain(single).chain(fellows).flatten().min()
+    }
+
+    /// This component did not look for `lag`: what it waits for gets that much longer.
+    pub(super) fn extend(&mut self, lag: Duration) {
+        self.for_each_awaited(|due| *due = due.after(lag));
+    }
+
+    /// The same component, seen from an origin of time that lies `by` later; for model checkers,
+    /// to which two states that differ only in when they are reached are one.
+    pub fn rebase(&mut self, by: Duration) {
+        let earlier = |at: &mut Instant| *at = Instant(at.since(Instant(by.0)).0);
+        self.for_each_awaited(earlier);
+        earlier(&mut self.clear_due);
+        earlier(&mut self.beat_due);
+        self.health.rebase(by);
+        self.explanations = Default::default();
+        for fellow in &mut self.fellows {
+            earlier(&mut fellow.heard);
+            if let Some(raised) = &mut fellow.raised {
+                earlier(&mut raised.at);
+            }
+            fellow.recoveries.spawns.rebase(by);
+            fellow.recoveries.resets.rebase(by);
+        }
+    }
+
+    /// Every deadline by which somebody else is to be heard of.
+    fn for_each_awaited(&mut self, mut change: impl FnMut(&mut Instant)) {
+        match &mut self.state {
+            State::Joining(joining) => change(&mut joining.due),
+            State::Backup(succession) => {
+                if let Some((_, due)) = &mut succession.candidate {
+                    change(due);
+                }
+            }
+            State::Manager | State::Excluded => {}
+        }
+        self.sync.due_mut().into_iter().for_each(&mut change);
+        for fellow in &mut self.fellows {
+            fellow.watch.deadline_mut().into_iter().for_each(&mut change);
+            if let Some(errand) = &mut fellow.errand {
+                change(&mut errand.due);
+            }
+        }
+    }
+}

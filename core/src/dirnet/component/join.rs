@@ -1,0 +1,104 @@
+//! How a component begins: with the cluster file's roles, or by asking (D-7, D-8, G-19 to G-21).
+//!
+//! ```text
+//!  nothing kept ─▶ static: role of the cluster file, first term
+//!  a term kept  ─▶ WITM to all, NMIs are collected until JOIN is over
+//!                    answered: the highest term's backup (or, if it names this node, term + 1)
+//!                    silence:  the static role, above the term kept
+//! ```
+
+use super::{Component, Role, Rule, State, Watch};
+use crate::dirnet::{Frame, Members, Message, Reject, Seat, Term};
+use crate::ids::Rank;
+use crate::time::Instant;
+
+/// Waiting for answers to WITM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Joining {
+    pub(super) due: Instant,
+    is_answered: bool,
+}
+
+impl Joining {
+    pub(super) const fn new(due: Instant) -> Self {
+        Self { due, is_answered: false }
+    }
+}
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// The one start predicate (G-21): whether a term was kept.
+    pub(super) fn start(&mut self, now: Instant, kept: Option<Term>) {
+        let is_first = kept.is_none() || crate::dirnet::CLONES_START_ANEW.is_planted();
+        if is_first {
+            self.start_static(now);
+        } else {
+            self.send(self.config.others(), Seat::Component, Message::Witm);
+        }
+        // Its timers run from now on; its task may watch it (D-12).
+        self.send(Members::only(self.me()), Seat::ImAliveTask, Message::Rouse);
+    }
+
+    fn start_static(&mut self, now: Instant) {
+        let term = self.config.first_term();
+        self.begin_gossip();
+        if term.claimant != self.me() {
+            self.rise(now, term);
+            return self.follow(now);
+        }
+        self.reign(now, term);
+        // Whoever is not heard of in time is told of (G-24).
+        let due = now.after(self.timing().clone);
+        for node in self.config.others().iter() {
+            if !crate::dirnet::ABSENT_ARE_AWAITED.is_planted() {
+                self.set_watch(node, Watch::Joining { life: Default::default(), due });
+            }
+        }
+    }
+
+    /// The time for answers is over.
+    pub(super) fn join_over(&mut self, now: Instant) {
+        let State::Joining(joining) = self.state else { return };
+        let may_manage = self.config.may_manage(self.me());
+        let is_own = self.term.claimant == self.me();
+        let is_static = self.config.first_term().claimant == self.me();
+        let claims = if joining.is_answered { is_own } else { is_own || is_static };
+        if claims && may_manage {
+            let rule = if joining.is_answered { Rule::OwnReign } else { Rule::Succession };
+            self.claim(now, rule);
+        } else {
+            self.follow(now);
+        }
+        if self.role() == Role::Backup {
+            self.ask_for_database(now, self.term.claimant);
+        }
+    }
+
+    /// Somebody says who the manager is; its term is known by now.
+    pub(super) fn handle_nmi(&mut self, now: Instant) {
+        if let State::Joining(joining) = &mut self.state {
+            joining.is_answered = true;
+            if crate::dirnet::FIRST_ANSWER_WINS.is_planted() {
+                self.join_over(now);
+            }
+        }
+    }
+
+    /// "Who is the manager?"
+    pub(super) fn handle_witm(&mut self, now: Instant, frame: &Frame) -> Result<(), Reject> {
+        let from: Rank = frame.sender;
+        match self.state {
+            State::Joining(_) | State::Excluded => return Err(Reject::Joining),
+            State::Manager => {
+                // The joiner cannot go below what it knows, so the manager goes above it.
+                if frame.term > self.term {
+                    self.term = frame.term;
+                    self.claim(now, Rule::Outbid);
+                }
+                self.expect(now, from, frame.life);
+            }
+            State::Backup(_) => {}
+        }
+        self.send(Members::only(from), Seat::Component, Message::Nmi);
+        Ok(())
+    }
+}

@@ -1,0 +1,361 @@
+//! What the manager decides for the network: verdicts, fences, resets, admissions, recovery.
+//!
+//! ```text
+//!  verdict ─▶ ANID to all, each fences, FENCED back ─▶ reset ─▶ WITM, … ─▶ admitted
+//! ```
+//!
+//! No node is reset before every live member has fenced it (X-1), and none without a second
+//! observer's word when there are three or more (G-11).
+
+use super::watch::Reset;
+use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
+use crate::dirnet::strategy::{Fault, Recovery};
+use crate::dirnet::{Level, Life, Members, Message, Output, Reject, Seat, Standing, TaskAction};
+use crate::ids::{Incarnation, Rank};
+use crate::time::Instant;
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// Whether enough members are thought alive for a decision (G-11).
+    pub(super) fn may_decide(&self) -> bool {
+        let is_in_doubt = |node: &Rank| match self.watch(*node) {
+            Watch::Off | Watch::Up { .. } => false,
+            Watch::Suspect(_) | Watch::Joining { .. } | Watch::Fencing { .. } => true,
+        };
+        let alive = self.members().iter().filter(|node| !is_in_doubt(node)).count();
+        alive + 1 >= usize::from(self.config.min_alive())
+    }
+
+    /// The component of `node` is down: a clone is spawned, while that helps.
+    pub(super) fn recover_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
+        match self.decide(now, node, Fault::Agent) {
+            Recovery::Spawn => self.spawn(now, node, life, why),
+            Recovery::RestartTask { .. }
+            | Recovery::Escalate
+            | Recovery::Reset
+            | Recovery::Isolate => self.doubt(now, node, life, Rule::Intensity),
+        }
+    }
+
+    fn spawn(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
+        self.explain(now, node, life, Verdict::AgentDown, why);
+        let clone = life.clone_of();
+        let generation = clone.generation;
+        self.send(Members::only(node), Seat::ImAliveTask, Message::Span { generation });
+        if let Some(fellow) = self.fellow_mut(node) {
+            fellow.raised = None;
+        }
+        let due = now.after(self.timing().clone);
+        let is_forgotten = crate::dirnet::CLONES_ARE_FORGOTTEN.is_planted();
+        let watch = Watch::Joining { life: clone, due };
+        self.set_watch(node, if is_forgotten { Watch::Off } else { watch });
+    }
+
+    fn decide(&mut self, now: Instant, node: Rank, fault: Fault) -> Recovery {
+        let limit = self.config.restarts();
+        match self.fellow_mut(node) {
+            Some(fellow) => fellow.recoveries.decide(now, fault, limit),
+            None => Recovery::Isolate,
+        }
+    }
+
+    /// The node is down: it is removed, fenced everywhere, and reset where that is allowed.
+    pub(super) fn remove_node(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        life: Life,
+        why: Why,
+        is_corroborated: bool,
+    ) {
+        let recovery = self.decide(now, node, Fault::Node);
+        let (level, reset, verdict) = match recovery {
+            Recovery::Isolate => (Level::Isolated, Reset::Withheld, Verdict::Isolated),
+            _ if is_corroborated => (Level::Down, Reset::Follows, Verdict::NodeDown),
+            _ => (Level::Down, Reset::Withheld, Verdict::NodeDown),
+        };
+        let rule = if level == Level::Isolated { Rule::Intensity } else { why.rule };
+        self.explain(now, node, life, verdict, Why { rule, ..why });
+        match (level, reset) {
+            (Level::Isolated, _) => self.tell(News::Isolated(node)),
+            (_, Reset::Withheld) => self.tell(News::NotReset(node)),
+            (_, Reset::Follows) => {}
+        }
+        self.shut_out(now, node, life, level, reset);
+    }
+
+    /// Makes the removal known and waits for everybody's fence.
+    fn shut_out(&mut self, now: Instant, node: Rank, life: Life, level: Level, reset: Reset) {
+        self.db.advance(node, Standing::removed(life, level));
+        let members = self.members();
+        let mut waiting = members;
+        waiting.insert(self.me());
+        let due = now.after(self.timing().window);
+        self.set_watch(node, Watch::Fencing { life, waiting, due, reset });
+        self.outputs.push(Output::Fence { node, boot: life.boot });
+        if !crate::dirnet::VERDICTS_ARE_NOT_SPREAD.is_planted() {
+            self.send(members, Seat::Component, Message::Anid { node, life, level });
+        }
+        if crate::dirnet::RESET_BEFORE_FENCES.is_planted() {
+            self.finish_fencing(now, node, life, reset);
+        }
+    }
+
+    /// `by` has fenced the lives of `node` up to `boot`.
+    pub(super) fn note_fenced(&mut self, now: Instant, by: Rank, node: Rank, boot: Incarnation) {
+        let Watch::Fencing { life, waiting, due, reset } = self.watch(node) else { return };
+        if boot < life.boot {
+            return;
+        }
+        let waiting = waiting.without(by);
+        self.set_watch(node, Watch::Fencing { life, waiting, due, reset });
+        if waiting.is_empty() {
+            self.finish_fencing(now, node, life, reset);
+        }
+    }
+
+    /// Says the verdict again to who has not fenced the node; who was removed meanwhile is not
+    /// waited for.
+    pub(super) fn fence_again(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        life: Life,
+        waiting: Members,
+        reset: Reset,
+    ) {
+        let (me, members) = (self.me(), self.members());
+        let left: Members =
+            waiting.iter().filter(|who| *who == me || members.contains(*who)).collect();
+        if left.is_empty() {
+            return self.finish_fencing(now, node, life, reset);
+        }
+        let due = now.after(self.timing().window);
+        self.set_watch(node, Watch::Fencing { life, waiting: left, due, reset });
+        if left.contains(me) {
+            self.outputs.push(Output::Fence { node, boot: life.boot });
+        }
+        let level = self.db.standing(node).level;
+        self.send(left.without(me), Seat::Component, Message::Anid { node, life, level });
+    }
+
+    fn finish_fencing(&mut self, now: Instant, node: Rank, life: Life, reset: Reset) {
+        match reset {
+            Reset::Withheld => self.set_watch(node, Watch::Off),
+            Reset::Follows => self.reset(now, node, life.boot),
+        }
+    }
+
+    fn reset(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        if !crate::dirnet::NOTHING_IS_RESET.is_planted() {
+            self.outputs.push(Output::Reset { node, boot });
+        }
+        let life = Life { boot: boot.next(), generation: 0 };
+        self.set_watch(node, Watch::Joining { life, due: now.after(self.timing().reboot) });
+    }
+
+    /// A later life was expected and has not come (G-18).
+    pub(super) fn joining_over(&mut self, now: Instant, node: Rank, life: Life) {
+        let standing = self.db.standing(node);
+        if !standing.is_known() && life.boot == Incarnation(0) {
+            self.set_watch(node, Watch::Off);
+            return self.tell(News::Absent(node));
+        }
+        if standing.is_up() || standing.life.boot < life.boot && self.has_asked(node, life) {
+            return self.doubt(now, node, life, Rule::NeverJoined);
+        }
+        match self.decide(now, node, Fault::Node) {
+            Recovery::Reset => self.reset(now, node, standing.life.boot),
+            Recovery::RestartTask { .. }
+            | Recovery::Spawn
+            | Recovery::Escalate
+            | Recovery::Isolate => {
+                self.explain(now, node, life, Verdict::Isolated, Rule::Intensity.into());
+                self.tell(News::Isolated(node));
+                self.shut_out(now, node, standing.life, Level::Isolated, Reset::Withheld);
+            }
+        }
+    }
+
+    /// Whether that life was heard of, and not only hoped for.
+    fn has_asked(&self, node: Rank, life: Life) -> bool {
+        self.fellow(node).is_some_and(|fellow| fellow.asked == Some(life))
+    }
+
+    /// A later life of `node` asks to join.
+    pub(super) fn expect(&mut self, now: Instant, node: Rank, life: Life) {
+        if life <= self.db.standing(node).life && self.db.standing(node).is_up() {
+            return;
+        }
+        if let Some(fellow) = self.fellow_mut(node) {
+            fellow.asked = Some(life);
+        }
+        let due = now.after(self.timing().clone);
+        self.set_watch(node, Watch::Joining { life, due });
+    }
+
+    pub(super) fn handle_niua(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        node: Rank,
+        life: Life,
+    ) -> Result<(), Reject> {
+        if from != self.term.claimant {
+            return Err(Reject::NotManager);
+        }
+        if node == self.me() || !self.config.others().contains(node) {
+            return Err(Reject::BadSubject);
+        }
+        if !crate::dirnet::RETURN_IS_NOT_HEARD.is_planted() {
+            self.stand(now, node, Standing::up(life));
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_anid(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        node: Rank,
+        life: Life,
+        level: Level,
+    ) -> Result<(), Reject> {
+        if from != self.term.claimant {
+            return Err(Reject::NotManager);
+        }
+        let is_member = node == self.me() || self.config.others().contains(node);
+        if !is_member || (node == self.me() && life.boot != self.life.boot) {
+            return Err(Reject::BadSubject);
+        }
+        if crate::dirnet::REMOVAL_IS_NOT_HEARD.is_planted() {
+            return Ok(());
+        }
+        let standing = Standing::removed(life, level);
+        let moved = self.stand(now, node, standing);
+        let is_repeated = !moved && !self.db.standing(node).is_before(standing);
+        let still_stands = self.db.standing(node).life.boot == life.boot;
+        if is_repeated && still_stands && node != self.me() {
+            // The manager has not heard of the fence.
+            self.outputs.push(Output::Fence { node, boot: life.boot });
+        }
+        Ok(())
+    }
+
+    /// Moves a standing forward, by the manager's word or a copy of it; whether it moved.
+    pub(super) fn stand(&mut self, now: Instant, node: Rank, standing: Standing) -> bool {
+        if standing.level == Level::Up {
+            let moved = self.db.standing(node).is_before(standing);
+            self.introduce(node, standing.life);
+            return moved;
+        }
+        if node == self.me() && standing.life.boot == self.life.boot {
+            self.exclude();
+            return true;
+        }
+        if node == self.me() || !self.db.advance(node, standing) {
+            return false;
+        }
+        self.set_watch(node, Watch::Off);
+        if standing.level == Level::Down || standing.level == Level::Isolated {
+            self.outputs.push(Output::Fence { node, boot: standing.life.boot });
+        }
+        if node == self.term.claimant && self.role() == Role::Backup {
+            self.lose_removed_manager(now);
+        }
+        true
+    }
+
+    /// The task of a node had an error: what the recovery interpreter will be asked, once for
+    /// each new error (G-27).
+    pub(super) fn recover_task(&mut self, now: Instant, node: Rank, task: u8, at_us: u64) {
+        if self.role() != Role::Manager || crate::dirnet::ERRORS_TRIGGER_NOTHING.is_planted() {
+            return;
+        }
+        let since = at_us.saturating_sub(self.config.restarts().within.as_micros());
+        let recent = self.db.record(node).map_or(0, |record| record.errors_of(task, since));
+        match self.decide(now, node, Fault::Task { task, recent }) {
+            Recovery::RestartTask { task } => self.guard(node, task, TaskAction::Restart),
+            Recovery::Spawn => {
+                let life = self.db.standing(node).life;
+                self.spawn(now, node, life, Rule::TaskErrors.into());
+            }
+            Recovery::Escalate | Recovery::Reset | Recovery::Isolate => {
+                self.tell(News::TaskIsolated { node, task });
+                self.guard(node, task, TaskAction::Isolate);
+            }
+        }
+    }
+
+    fn guard(&mut self, node: Rank, task: u8, action: TaskAction) {
+        if node == self.me() {
+            self.outputs.push(Output::Task { task, action });
+        } else {
+            self.send(Members::only(node), Seat::Component, Message::Guard { task, action });
+        }
+    }
+
+    pub(super) fn handle_guard(
+        &mut self,
+        from: Rank,
+        task: u8,
+        action: TaskAction,
+    ) -> Result<(), Reject> {
+        if from != self.term.claimant {
+            return Err(Reject::NotManager);
+        }
+        let count = self.db.record(self.me()).map_or(0, |record| record.tasks().len());
+        if usize::from(task) >= count {
+            return Err(Reject::NoSuchTask);
+        }
+        self.outputs.push(Output::Task { task, action });
+        Ok(())
+    }
+
+    /// An operator isolates `node`: it is fenced everywhere and stays out until it is released
+    /// and comes back in a later life (X-5).
+    ///
+    /// # Errors
+    /// [`Reject::NotManager`], [`Reject::BadSubject`]; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn isolate(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.begin(now);
+        self.check_order(node)?;
+        let life = self.db.standing(node).life;
+        let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
+        self.explain(now, node, life, Verdict::Isolated, why);
+        self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
+        Ok(())
+    }
+
+    /// An operator lets later lives of an isolated node join again.
+    ///
+    /// # Errors
+    /// [`Reject::NotManager`], [`Reject::BadSubject`] when it is not isolated; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn release(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.begin(now);
+        self.check_order(node)?;
+        let standing = self.db.standing(node);
+        if standing.level != Level::Isolated {
+            return Err(Reject::BadSubject);
+        }
+        let (life, level) = (standing.life, Level::Released);
+        self.db.advance(node, Standing::removed(life, level));
+        let members = self.members();
+        self.send(members, Seat::Component, Message::Anid { node, life, level });
+        Ok(())
+    }
+
+    fn check_order(&self, node: Rank) -> Result<(), Reject> {
+        let is_known = self.db.standing(node).is_known();
+        match self.state {
+            State::Manager if self.config.others().contains(node) && is_known => Ok(()),
+            State::Manager => Err(Reject::BadSubject),
+            State::Joining(_) | State::Backup(_) | State::Excluded => Err(Reject::NotManager),
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The generic component: one code on every node, its role chosen at run time (D-1).
+//!
+//! Every input goes the same way: `accept` judges sender, life and term, `hear` takes it as a
+//! sign of life, the message's own handler acts. What a file here holds:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `accept` | who may be heard: terms, lives, fences |
+//! | `watch` | what is observed of a peer, and what a sign of life does to it |
+//! | `suspicion` | from silence to a conclusion, for both roles |
+//! | `manager` | verdicts, fences, resets, admissions, recovery |
+//! | `backup` | the manager is lost: succession, claims, adoption |
+//! | `join` | WITM, NMI and the start |
+//! | `witness` | the second observer |
+//! | `sync` | database: changes, gossip, REQUEST_DB |
+//! | `clock` | deadlines |
+
+mod accept;
+mod backup;
+mod clock;
+mod join;
+mod manager;
+mod suspicion;
+mod sync;
+mod watch;
+mod witness;
+
+use self::backup::Succession;
+use self::join::Joining;
+use self::sync::Sync;
+use self::watch::Watch;
+use self::witness::Errand;
+use super::config::{Config, Part};
+use super::explanation::{Evidence, Explanation, Explanations, News, Rule, Verdict};
+use super::health::Health;
+use super::output::{Output, Outputs};
+use super::replay::Replay;
+use super::strategy::Recoveries;
+use super::{Alarm, Assembly, Beat, Database, Frame, Life, Members, Message, Progress, Record};
+use super::{Reject, Rejects, Seat, Term, Timing};
+use crate::ids::{Incarnation, Rank};
+use crate::time::Instant;
+
+/// How many images may be arriving at once.
+const ASSEMBLIES: usize = 4;
+
+/// What a component is in the DIR net.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Asks who the manager is.
+    Joining,
+    /// Decides for the network.
+    Manager,
+    /// Watches the manager.
+    Backup,
+    /// Was removed; takes no part any more.
+    Excluded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Joining(Joining),
+    Manager,
+    Backup(Succession),
+    Excluded,
+}
+
+/// An alarm that came from a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Raised {
+    life: Life,
+    alarm: Alarm,
+    at: Instant,
+}
+
+/// What this component knows of one other member, besides the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Fellow {
+    watch: Watch,
+    /// When its component was last heard of.
+    heard: Instant,
+    /// The last alarm of its I'm-Alive Task (G-5).
+    raised: Option<Raised>,
+    /// What its two endpoints said, by [`Seat`].
+    replay: [Replay; 2],
+    /// The sequence of its last heartbeat.
+    beat: u32,
+    /// What was asked of this component as a second observer of it.
+    errand: Option<Errand>,
+    /// The last life of it that asked who the manager is.
+    asked: Option<Life>,
+    recoveries: Recoveries,
+}
+
+/// The component of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Component<const NODES: usize, const TASKS: usize> {
+    config: Config<NODES>,
+    life: Life,
+    term: Term,
+    state: State,
+    fellows: [Fellow; NODES],
+    db: Database<NODES, TASKS>,
+    assemblies: [Assembly; ASSEMBLIES],
+    sync: Sync,
+    clear_due: Instant,
+    beat_due: Instant,
+    progress: Progress,
+    sequence: u32,
+    beats: u32,
+    round: u32,
+    health: Health,
+    explanations: Explanations,
+    outputs: Outputs,
+    rejects: Rejects,
+}
+
+/// A component for the largest cluster.
+pub type LargestComponent = Component<64, 16>;
+
+const _: () = assert!(size_of::<LargestComponent>() <= 64 * 1024);
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// The component of the life `life` of node `config.me()`, with `task_count` tasks to guard.
+    /// `kept` is the last [`Output::Keep`] of any earlier life of this node; none on the very
+    /// first start, which alone takes the roles of the cluster file (G-21).
+    #[must_use]
+    pub fn new(
+        now: Instant,
+        config: Config<NODES>,
+        life: Life,
+        task_count: u8,
+        kept: Option<Term>,
+    ) -> Self {
+        let timing = config.profile().timing();
+        let mut component = Self {
+            config,
+            life,
+            term: kept.unwrap_or_default(),
+            state: State::Joining(Joining::new(now.after(timing.join))),
+            fellows: [Fellow::default(); NODES],
+            db: Database::default(),
+            assemblies: [const { Assembly::EMPTY }; ASSEMBLIES],
+            sync: Sync::default(),
+            clear_due: now.after(timing.clear),
+            beat_due: now,
+            progress: Progress { generation: life.generation, ..Progress::default() },
+            sequence: 0,
+            beats: 0,
+            round: 0,
+            health: Health::new(now),
+            explanations: Explanations::default(),
+            outputs: Outputs::default(),
+            rejects: Rejects::default(),
+        };
+        component.db.advance(config.me(), super::Standing::up(life));
+        let record = Record::new(life, Part::Backup as u8, task_count);
+        component.db.merge(config.me(), &record);
+        component.start(now, kept);
+        component
+    }
+
+    /// Which node's component this is.
+    #[must_use]
+    pub const fn me(&self) -> Rank {
+        self.config.me()
+    }
+
+    /// Which life of the node, and which component of it.
+    #[must_use]
+    pub const fn life(&self) -> Life {
+        self.life
+    }
+
+    /// The highest reign it has known.
+    #[must_use]
+    pub const fn term(&self) -> Term {
+        self.term
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        match self.state {
+            State::Joining(_) => Role::Joining,
+            State::Manager => Role::Manager,
+            State::Backup(_) => Role::Backup,
+            State::Excluded => Role::Excluded,
+        }
+    }
+
+    /// What it knows of every node.
+    #[must_use]
+    pub const fn database(&self) -> &Database<NODES, TASKS> {
+        &self.db
+    }
+
+    /// Whether `node` is suspected here.
+    #[must_use]
+    pub fn suspects(&self, node: Rank) -> bool {
+        self.fellow(node).is_some_and(|fellow| matches!(fellow.watch, Watch::Suspect(_)))
+    }
+
+    /// What it has done, for its I'm-Alive Task to read.
+    #[must_use]
+    pub const fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Why the latest verdicts were reached, oldest first.
+    pub fn explanations(&self) -> impl Iterator<Item = &Explanation> {
+        self.explanations.iter()
+    }
+
+    /// How often each reason refused a word.
+    #[must_use]
+    pub const fn rejects(&self) -> &Rejects {
+        &self.rejects
+    }
+
+    /// A frame came from `from`, as the transport knows it.
+    ///
+    /// # Errors
+    /// [`Reject`]; counted. The sender may have been answered.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        frame: &Frame,
+    ) -> Result<(), Reject> {
+        self.begin(now);
+        let handled = self.accept(now, from, frame).and_then(|()| self.dispatch(now, frame));
+        self.progress.messages = self.progress.messages.wrapping_add(1);
+        self.count(handled)
+    }
+
+    /// The heartbeat cell of `from` holds `beat`. To be called when a poll finds the cell changed;
+    /// one that was handled before changes nothing.
+    ///
+    /// # Errors
+    /// [`Reject`]; counted. The sender may have been answered.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_heartbeat(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        beat: &Beat,
+    ) -> Result<(), Reject> {
+        self.begin(now);
+        let handled = self.accept_beat(now, from, beat);
+        self.count(handled)
+    }
+
+    /// This node has fenced the lives of `node` up to `boot`, as [`Output::Fence`] asked.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_fenced(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        self.begin(now);
+        match self.state {
+            State::Manager => self.note_fenced(now, self.me(), node, boot),
+            State::Backup(_) => {
+                let to = Members::only(self.term.claimant);
+                self.send(to, Seat::Component, Message::Fenced { node, boot });
+            }
+            State::Joining(_) | State::Excluded => {}
+        }
+    }
+
+    /// The transport has lost `node`: no verdict, but no reason to wait for R either.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_gone(&mut self, now: Instant, node: Rank) {
+        self.begin(now);
+        if let Some(fellow) = self.fellow_mut(node)
+            && let Watch::Up { due } = &mut fellow.watch
+        {
+            *due = now.min(*due);
+        }
+    }
+
+    /// The transport says that a member has fenced this life, and which term that member knows:
+    /// what an expelled life learns when a partition heals. Told by a higher term, it ends here.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_refused(&mut self, now: Instant, term: Term) {
+        self.begin(now);
+        if term > self.term {
+            self.exclude();
+        }
+    }
+
+    /// What to do next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop()
+    }
+
+    /// Every input begins here.
+    fn begin(&mut self, now: Instant) {
+        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        let due = self.poll_timeout();
+        let tolerated = self.timing().send;
+        if let Some(lag) = self.health.look(now, due, tolerated) {
+            self.extend(lag);
+            self.tell(News::Lagged(lag));
+        }
+    }
+
+    /// This life was removed: it takes no part any more.
+    fn exclude(&mut self) {
+        if self.role() != Role::Excluded {
+            self.state = State::Excluded;
+            self.tell(News::Excluded);
+        }
+    }
+
+    fn count(&mut self, handled: Result<(), Reject>) -> Result<(), Reject> {
+        if let Err(reason) = handled {
+            debug!("refused: {}", reason as u8);
+            self.rejects.note(reason);
+        }
+        handled
+    }
+
+    fn dispatch(&mut self, now: Instant, frame: &Frame) -> Result<(), Reject> {
+        let from = frame.sender;
+        match frame.message {
+            Message::Teif { generation, alarm } => {
+                let life = Life { boot: frame.life.boot, generation };
+                self.handle_teif(now, from, Raised { life, alarm, at: now })
+            }
+            Message::Enia => {
+                self.rouse();
+                Ok(())
+            }
+            Message::Witm => self.handle_witm(now, frame),
+            Message::Nmi => {
+                self.handle_nmi(now);
+                Ok(())
+            }
+            Message::Niua { node, life } => self.handle_niua(now, from, node, life),
+            Message::Anid { node, life, level } => self.handle_anid(now, from, node, life, level),
+            Message::Db { seq, change } => self.handle_db(now, frame, seq, change),
+            Message::RequestDb { node, have } => self.handle_request_db(now, from, node, have),
+            Message::ReplyDb(part) => self.handle_reply_db(now, from, &part),
+            Message::NothingNewer { node } => self.handle_nothing_newer(now, from, node),
+            Message::Fenced { node, boot } => {
+                if self.role() != Role::Manager {
+                    return Err(Reject::NotForMe);
+                }
+                self.note_fenced(now, from, node, boot);
+                Ok(())
+            }
+            Message::Witness { node, round } => self.handle_witness(now, from, node, round),
+            Message::Testimony { node, round, seen } => self.handle_testimony(node, round, seen),
+            Message::Probe { round } => {
+                self.answer_probe(frame, round);
+                Ok(())
+            }
+            Message::Alive { round } => self.handle_alive(from, frame.seat, round),
+            Message::Guard { task, action } => self.handle_guard(from, task, action),
+            Message::Rouse | Message::Span { .. } => Err(Reject::WrongSeat),
+        }
+    }
+
+    fn answer_probe(&mut self, probe: &Frame, round: u32) {
+        let mut frame = self.frame(Message::Alive { round });
+        if super::ANSWERS_IN_PLACE.is_planted() {
+            // What the original did: the answer overwrites the question (G-29).
+            frame = Frame { message: frame.message, ..*probe };
+        }
+        let to = Members::only(probe.sender);
+        self.outputs.push(Output::Send { to, seat: Seat::Component, frame });
+    }
+
+    /// Clears the flag and wakes the own I'm-Alive Task (D-26, D-27).
+    fn rouse(&mut self) {
+        self.send(Members::only(self.me()), Seat::ImAliveTask, Message::Rouse);
+    }
+
+    fn timing(&self) -> &Timing {
+        self.config.profile().timing()
+    }
+
+    fn fellow(&self, node: Rank) -> Option<&Fellow> {
+        self.fellows.get(usize::from(node.0))
+    }
+
+    fn fellow_mut(&mut self, node: Rank) -> Option<&mut Fellow> {
+        self.fellows.get_mut(usize::from(node.0))
+    }
+
+    fn watch(&self, node: Rank) -> Watch {
+        self.fellow(node).map(|fellow| fellow.watch).unwrap_or_default()
+    }
+
+    fn set_watch(&mut self, node: Rank, watch: Watch) {
+        if let Some(fellow) = self.fellow_mut(node) {
+            fellow.watch = watch;
+        }
+    }
+
+    /// The other members that are not removed.
+    fn members(&self) -> Members {
+        self.config.others().iter().filter(|node| self.db.standing(*node).is_up()).collect()
+    }
+
+    fn frame(&mut self, message: Message) -> Frame {
+        self.sequence = self.sequence.wrapping_add(1);
+        Frame {
+            sender: self.me(),
+            seat: Seat::Component,
+            term: self.term,
+            life: self.life,
+            sequence: self.sequence,
+            message,
+        }
+    }
+
+    fn send(&mut self, to: Members, seat: Seat, message: Message) {
+        if !to.is_empty() {
+            let frame = self.frame(message);
+            self.outputs.push(Output::Send { to, seat, frame });
+        }
+    }
+
+    fn tell(&mut self, news: News) {
+        self.outputs.push(Output::Tell(news));
+    }
+
+    /// Leaves a record of a verdict.
+    fn explain(&mut self, now: Instant, node: Rank, life: Life, verdict: Verdict, why: Why) {
+        debug!("verdict on node {} by rule {}", node.0, why.rule as u8);
+        let explanation = Explanation {
+            observer: self.me(),
+            node,
+            life,
+            verdict,
+            rule: why.rule,
+            evidence: why.evidence,
+            term: self.term,
+            heard: self.fellow(node).map(|fellow| fellow.heard).unwrap_or_default(),
+            decided: now,
+        };
+        self.explanations.push(explanation);
+        self.outputs.push(Output::Verdict(explanation));
+    }
+}
+
+/// A rule and what it was applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Why {
+    rule: Rule,
+    evidence: Evidence,
+}
+
+impl From<Rule> for Why {
+    fn from(rule: Rule) -> Self {
+        Self { rule, evidence: Evidence::default() }
+    }
+}

@@ -1,0 +1,214 @@
+//! From silence to a conclusion, for both roles (D-50).
+//!
+//! A suspicion waits W for an alarm of the node's I'm-Alive Task. The alarm says that the
+//! component is down and the node is not; silence says that the node is down. Meanwhile a second
+//! observer looks for itself: whoever it meets is not removed.
+
+use super::watch::Suspicion;
+use super::{Component, Evidence, News, Raised, Role, Rule, State, Watch, Why};
+use crate::dirnet::{Alarm, Life, Members, Message, Reject, Seat, Seen};
+use crate::ids::Rank;
+use crate::time::Instant;
+
+/// What is the matter with a suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Loss {
+    /// The component.
+    Agent(Why),
+    /// The node, by a second observer's word or because there is none.
+    Node { why: Why, is_corroborated: bool },
+}
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// `node` has been silent for R.
+    pub(super) fn suspect(&mut self, now: Instant, node: Rank) {
+        let life = self.db.standing(node).life;
+        self.tell(News::Suspected(node));
+        let fresh = self.timing().receive.0.saturating_add(self.timing().window.0);
+        let raised = self.fellow(node).and_then(|fellow| fellow.raised);
+        if let Some(raised) = raised
+            && now.since(raised.at).0 <= fresh
+            && raised.life == life
+        {
+            let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
+            return self.conclude_agent(now, node, life, Why { rule: Rule::AlarmBefore, evidence });
+        }
+        self.doubt(now, node, life, Rule::Silence);
+    }
+
+    /// Opens the window: unless it is heard of, there will be a verdict on `node`.
+    pub(super) fn doubt(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
+        let suspicion = Suspicion {
+            life,
+            due: now.after(self.timing().window),
+            round: 0,
+            asked: Members::NONE,
+            testimonies: 0,
+            seen: Seen::default(),
+            rule,
+            is_told: false,
+        };
+        self.ask(node, suspicion);
+    }
+
+    /// Asks the next second observer, where this component would act on the answer.
+    fn ask(&mut self, node: Rank, mut suspicion: Suspicion) {
+        let acts = match self.state {
+            State::Manager => true,
+            State::Backup(succession) => succession.next(self) == Some(self.me()),
+            State::Joining(_) | State::Excluded => false,
+        };
+        let next = self.next_witness(node, suspicion.asked).or_else(|| {
+            // All were asked: round again.
+            suspicion.asked = Members::NONE;
+            self.next_witness(node, Members::NONE)
+        });
+        if acts && let Some(witness) = next {
+            self.round = self.round.wrapping_add(1);
+            suspicion.round = self.round;
+            suspicion.asked.insert(witness);
+            let round = suspicion.round;
+            let question = Message::Witness { node, round };
+            self.send(Members::only(witness), Seat::Component, question);
+        }
+        self.set_watch(node, Watch::Suspect(suspicion));
+    }
+
+    /// The next in the ring that is a member, is not in doubt itself, and was not asked.
+    fn next_witness(&self, node: Rank, asked: Members) -> Option<Rank> {
+        let members = self.members();
+        self.config.ring_after(node).find(|other| {
+            let is_in_doubt = !matches!(self.watch(*other), Watch::Off | Watch::Up { .. });
+            *other != node && members.contains(*other) && !asked.contains(*other) && !is_in_doubt
+        })
+    }
+
+    /// An alarm about a component, from its own node.
+    pub(super) fn handle_teif(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        raised: Raised,
+    ) -> Result<(), Reject> {
+        let standing = self.db.standing(from);
+        if raised.life < standing.life {
+            return Err(Reject::OldLife);
+        }
+        if !self.watches(from) {
+            if crate::dirnet::ANY_ALARM_RENEWS.is_planted() {
+                // What the original did: masks the manager's silence (G-17).
+                self.hear(now, self.term.claimant);
+            }
+            // The manager's affair, or its successor's (G-8).
+            return Err(Reject::NotForMe);
+        }
+        let is_joining = matches!(self.watch(from), Watch::Joining { .. });
+        if raised.alarm == Alarm::SpawnFailed && is_joining {
+            self.doubt(now, from, raised.life, Rule::SpawnFailed);
+            return Ok(());
+        }
+        let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
+        let why = Why { rule: Rule::AlarmInWindow, evidence };
+        if let Watch::Suspect(suspicion) = self.watch(from)
+            && suspicion.rule == Rule::Silence
+        {
+            self.conclude_agent(now, from, raised.life, why);
+            return Ok(());
+        }
+        if let Some(fellow) = self.fellow_mut(from)
+            && !crate::dirnet::EARLY_ALARM_IS_FORGOTTEN.is_planted()
+        {
+            fellow.raised = Some(raised);
+        }
+        // Not suspected: perhaps it only was slow. If it lives, it wakes its task again (D-24).
+        let mine = match self.state {
+            State::Manager => true,
+            State::Backup(succession) => succession.next(self) == Some(self.me()),
+            State::Joining(_) | State::Excluded => false,
+        };
+        if mine && matches!(self.watch(from), Watch::Up { .. }) {
+            self.send(Members::only(from), Seat::Component, Message::Enia);
+        }
+        Ok(())
+    }
+
+    /// What the second observer met.
+    pub(super) fn handle_testimony(
+        &mut self,
+        node: Rank,
+        round: u32,
+        seen: Seen,
+    ) -> Result<(), Reject> {
+        let Watch::Suspect(mut suspicion) = self.watch(node) else { return Err(Reject::Late) };
+        if suspicion.asked.is_empty() || suspicion.round != round {
+            return Err(Reject::Late);
+        }
+        suspicion.testimonies = suspicion.testimonies.saturating_add(1);
+        suspicion.seen = suspicion.seen.or(seen);
+        self.set_watch(node, Watch::Suspect(suspicion));
+        Ok(())
+    }
+
+    /// W is over.
+    pub(super) fn window_over(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
+        if crate::dirnet::SUSPICION_NEVER_ENDS.is_planted() && self.role() == Role::Backup {
+            return self.set_watch(node, Watch::Off);
+        }
+        let Suspicion { life, testimonies, seen, rule, .. } = suspicion;
+        let evidence = Evidence { alarm: None, testimonies, seen };
+        // Clones were tried: the task's answer does not help any more.
+        let is_escalated = rule != Rule::Silence;
+        if seen.component {
+            return self.look_again(now, node, suspicion);
+        }
+        if seen.task && !is_escalated {
+            return self.conclude_agent(now, node, life, Why { rule: Rule::TaskAlone, evidence });
+        }
+        let why = Why { rule, evidence };
+        let is_alone = self.next_witness(node, Members::NONE).is_none();
+        let is_corroborated = testimonies > 0
+            || self.config.nodes() < 3
+            || crate::dirnet::RESET_WITHOUT_WITNESS.is_planted();
+        match self.state {
+            // Taking over does not wait for a second observer: it removes nobody.
+            State::Backup(_) => {
+                self.lose_manager(now, Loss::Node { why, is_corroborated });
+            }
+            State::Manager if !self.may_decide() => self.wait_for_more(now, node, suspicion),
+            State::Manager if is_corroborated || is_alone => {
+                self.remove_node(now, node, life, why, is_corroborated);
+            }
+            State::Manager => {
+                let due = now.after(self.timing().window);
+                self.ask(node, Suspicion { due, ..suspicion });
+            }
+            State::Joining(_) | State::Excluded => {}
+        }
+    }
+
+    /// A second observer meets the node: it is not removed, and looked for again.
+    fn look_again(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
+        if !suspicion.is_told {
+            self.tell(News::OneWay(node));
+        }
+        let due = now.after(self.timing().window);
+        let (asked, testimonies, seen) = (Members::NONE, 0, Seen::default());
+        self.ask(node, Suspicion { due, asked, testimonies, seen, is_told: true, ..suspicion });
+    }
+
+    fn wait_for_more(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
+        if !suspicion.is_told {
+            self.tell(News::TooFew);
+        }
+        let due = now.after(self.timing().window);
+        self.set_watch(node, Watch::Suspect(Suspicion { due, is_told: true, ..suspicion }));
+    }
+
+    fn conclude_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
+        match self.state {
+            State::Manager => self.recover_agent(now, node, life, why),
+            State::Backup(_) => self.lose_manager(now, Loss::Agent(why)),
+            State::Joining(_) | State::Excluded => {}
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The replicated database on the move: changes, gossip, REQUEST_DB (G-23 to G-26).
+//!
+//! A change is sent to everybody as it happens. What was lost on the way is noticed by its number
+//! or by the digest in the manager's heartbeat, and asked for entry by entry: of one member, and
+//! if that does not answer in time, of the next in the ring, until one did or all were asked.
+
+use super::{ASSEMBLIES, Component, News, Role, State};
+use crate::dirnet::image::ImageError;
+use crate::dirnet::record::ChangeError;
+use crate::dirnet::{Assembly, Change, Frame, ImagePart, Members, Message, Reject, Seat, Version};
+use crate::ids::Rank;
+use crate::time::Instant;
+
+/// A request for the database that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Request {
+    source: Rank,
+    /// The entry that is waited for.
+    node: Rank,
+    due: Instant,
+    tried: Members,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Sync {
+    request: Option<Request>,
+    /// Who is sent the own entry next, at the start.
+    gossip: Members,
+    /// The manager's digest and the own one, when they last differed.
+    differed: Option<(u32, u32)>,
+}
+
+impl Sync {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.request.map(|request| request.due)
+    }
+
+    pub(super) fn due_mut(&mut self) -> Option<&mut Instant> {
+        self.request.as_mut().map(|request| &mut request.due)
+    }
+
+    pub(super) const fn is_gossiping(&self) -> bool {
+        !self.gossip.is_empty()
+    }
+}
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// Something changed on this node; everybody is told.
+    ///
+    /// # Errors
+    /// [`Reject::NoSuchTask`]; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_change(&mut self, now: Instant, change: Change) -> Result<(), Reject> {
+        self.begin(now);
+        let changed = self.change_own(change).then_some(()).ok_or(Reject::NoSuchTask);
+        if let (Ok(()), Change::TaskError { task, at_us, .. }) = (changed, change) {
+            self.recover_task(now, self.me(), task, at_us);
+        }
+        self.count(changed)
+    }
+
+    /// Changes the own entry and tells the others; whether it could be.
+    pub(super) fn change_own(&mut self, change: Change) -> bool {
+        let (me, life) = (self.me(), self.life);
+        let seq = self.db.version(me).seq.saturating_add(1);
+        let is_changed = self.db.apply(me, life, seq, change).is_ok();
+        if is_changed {
+            let members = self.members();
+            self.send(members, Seat::Component, Message::Db { seq, change });
+        }
+        is_changed
+    }
+
+    pub(super) fn handle_db(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        seq: u32,
+        change: Change,
+    ) -> Result<(), Reject> {
+        let from = frame.sender;
+        match self.db.apply(from, frame.life, seq, change) {
+            Ok(()) => {
+                if let Change::TaskError { task, at_us, .. } = change {
+                    self.recover_task(now, from, task, at_us);
+                }
+                Ok(())
+            }
+            Err(ChangeError::Repeated) => Err(Reject::Repeated),
+            Err(ChangeError::NoSuchTask) => Err(Reject::NoSuchTask),
+            Err(ChangeError::Gap) => {
+                let have = self.db.version(from);
+                let question = Message::RequestDb { node: from, have };
+                self.send(Members::only(from), Seat::Component, question);
+                Err(Reject::Gap)
+            }
+        }
+    }
+
+    /// The own entry goes to everybody, one after the other, the next in the ring first (G-24).
+    pub(super) fn begin_gossip(&mut self) {
+        self.sync.gossip = self.config.others();
+    }
+
+    pub(super) fn gossip(&mut self) {
+        let me = self.me();
+        let next = self.config.ring_after(me).find(|node| self.sync.gossip.contains(*node));
+        if let Some(next) = next {
+            self.sync.gossip.remove(next);
+            self.send_entry(next, me);
+        }
+    }
+
+    fn send_entry(&mut self, to: Rank, node: Rank) {
+        let Some(image) = self.db.image(node) else { return };
+        for part in image.parts(node) {
+            self.send(Members::only(to), Seat::Component, Message::ReplyDb(part));
+        }
+    }
+
+    /// The manager's heartbeat carries its digest; one that differs twice is asked about.
+    pub(super) fn compare(&mut self, now: Instant, from: Rank, digest: u32) {
+        if self.role() != Role::Backup || from != self.term.claimant {
+            return;
+        }
+        let mine = self.db.digest();
+        if digest == mine {
+            self.sync.differed = None;
+        } else if self.sync.differed.replace((digest, mine)) == Some((digest, mine))
+            && self.sync.request.is_none()
+        {
+            self.ask_for_database(now, from);
+        }
+    }
+
+    /// Asks for every entry, `source` first.
+    pub(super) fn ask_for_database(&mut self, now: Instant, source: Rank) {
+        self.sync.differed = None;
+        if source != self.me() {
+            self.request(now, source, Rank(0), Members::NONE);
+        }
+    }
+
+    fn request(&mut self, now: Instant, source: Rank, node: Rank, tried: Members) {
+        let due = now.after(self.timing().join);
+        self.sync.request = Some(Request { source, node, due, tried });
+        let have = self.db.version(node);
+        let question = Message::RequestDb { node, have };
+        self.send(Members::only(source), Seat::Component, question);
+    }
+
+    /// The source has not answered in time: the next one is asked (G-23).
+    pub(super) fn request_over(&mut self, now: Instant) {
+        let Some(Request { source, node, mut tried, .. }) = self.sync.request.take() else {
+            return;
+        };
+        if crate::dirnet::MISSING_DATABASE_IS_FINE.is_planted() {
+            return;
+        }
+        tried.insert(source);
+        let members = self.members();
+        let mut ring = self.config.ring_after(self.me());
+        match ring.find(|other| members.contains(*other) && !tried.contains(*other)) {
+            Some(next) => self.request(now, next, node, tried),
+            None => self.tell(News::NoDatabase),
+        }
+    }
+
+    pub(super) fn handle_request_db(
+        &mut self,
+        _now: Instant,
+        from: Rank,
+        node: Rank,
+        have: Version,
+    ) -> Result<(), Reject> {
+        if node.0 >= self.config.nodes() {
+            return Err(Reject::BadSubject);
+        }
+        let mine = self.db.version(node);
+        if have.lacks(mine) {
+            self.send_entry(from, node);
+        } else {
+            let nothing = Message::NothingNewer { node };
+            self.send(Members::only(from), Seat::Component, nothing);
+        }
+        if mine.lacks(have) {
+            let question = Message::RequestDb { node, have: mine };
+            self.send(Members::only(from), Seat::Component, question);
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_nothing_newer(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        node: Rank,
+    ) -> Result<(), Reject> {
+        if self.is_awaited(from, node) {
+            self.next_entry(now);
+            Ok(())
+        } else {
+            Err(Reject::Late)
+        }
+    }
+
+    pub(super) fn handle_reply_db(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        part: &ImagePart,
+    ) -> Result<(), Reject> {
+        let node = part.node;
+        if node.0 >= self.config.nodes() {
+            return Err(Reject::BadSubject);
+        }
+        let continues = |assembly: &Assembly| assembly.continues(part);
+        let index = self.assemblies.iter().position(continues);
+        let index = index.unwrap_or(usize::from(node.0) % ASSEMBLIES);
+        let assembled = self.assemblies[index].add(part).map_err(|error| match error {
+            ImageError::Checksum => Reject::ImageChecksum,
+            ImageError::Count => Reject::ImageCount,
+            ImageError::Field => Reject::ImageField,
+        })?;
+        let Some((standing, record)) = assembled else { return Ok(()) };
+        // The own entry is nobody else's to write.
+        if node != self.me() {
+            self.db.merge(node, &record);
+        }
+        self.stand(now, node, standing);
+        if !matches!(self.state, State::Excluded) && self.is_awaited(from, node) {
+            self.next_entry(now);
+        }
+        Ok(())
+    }
+
+    fn is_awaited(&self, from: Rank, node: Rank) -> bool {
+        self.sync.request.is_some_and(|request| request.source == from && request.node == node)
+    }
+
+    fn next_entry(&mut self, now: Instant) {
+        let Some(Request { source, node, tried, .. }) = self.sync.request.take() else { return };
+        let next = Rank(node.0 + 1);
+        if next.0 < self.config.nodes() {
+            self.request(now, source, next, tried);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What every component of a cluster is told before it starts.
+
+use core::fmt;
+
+use super::{Members, Profile, Term};
+use crate::ids::{PeerSet, Rank};
+use crate::time::Duration;
+
+/// The part that the cluster file gives a node. Three-way: an agent is never a manager (G-28).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Decides for the network.
+    Manager,
+    /// Watches the manager and may follow it.
+    #[default]
+    Backup,
+    /// Takes part, and never follows a manager.
+    Agent,
+}
+
+/// At most `max` restarts `within` a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RestartLimit {
+    /// r, at most [`RestartLimit::MAX`].
+    pub max: u8,
+    /// t.
+    pub within: Duration,
+}
+
+impl RestartLimit {
+    /// The largest r.
+    pub const MAX: u8 = 7;
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A cluster has 1 to `NODES` nodes, at most 64.
+    Nodes(usize),
+    /// This node is none of them.
+    NotAMember(Rank),
+    /// There must be exactly one manager (G-28).
+    Managers(usize),
+    /// So many members are never alive.
+    MinAlive(u16),
+    /// More restarts than can be remembered, or within no time.
+    RestartLimit(RestartLimit),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes(n) => write!(f, "{n} nodes; a cluster has 1 to {}", PeerSet::CAPACITY),
+            Self::NotAMember(rank) => write!(f, "node {rank} is no member"),
+            Self::Managers(n) => write!(f, "{n} managers; a cluster starts with exactly one"),
+            Self::MinAlive(n) => write!(f, "min_alive = {n} is more than there are nodes"),
+            Self::RestartLimit(limit) => {
+                let most = RestartLimit::MAX;
+                write!(f, "{} restarts in {} ns; ", limit.max, limit.within.0)?;
+                write!(f, "at most {most}, within some time")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// A checked configuration of a cluster of at most `NODES` nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config<const NODES: usize> {
+    me: Rank,
+    nodes: u16,
+    parts: [Part; NODES],
+    manager: Rank,
+    profile: Profile,
+    min_alive: u16,
+    restarts: RestartLimit,
+}
+
+impl<const NODES: usize> Config<NODES> {
+    /// The node `me` of a cluster with these parts. Decisions need `min_alive` members that are
+    /// thought alive, the one who decides included; 1 prefers availability (G-11).
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn new(
+        me: Rank,
+        parts: &[Part],
+        profile: Profile,
+        min_alive: u16,
+        restarts: RestartLimit,
+    ) -> Result<Self, ConfigError> {
+        const { assert!(NODES <= PeerSet::CAPACITY, "members are kept in a set of 64") };
+        let nodes = match u16::try_from(parts.len()) {
+            Ok(nodes) if nodes > 0 && parts.len() <= NODES => nodes,
+            Ok(_) | Err(_) => return Err(ConfigError::Nodes(parts.len())),
+        };
+        if me.0 >= nodes {
+            return Err(ConfigError::NotAMember(me));
+        }
+        let managers = (0..).map(Rank).zip(parts).filter(|(_, part)| **part == Part::Manager);
+        let manager = match (managers.clone().count(), managers.map(|(rank, _)| rank).next()) {
+            (1, Some(rank)) => rank,
+            (count, _) => return Err(ConfigError::Managers(count)),
+        };
+        if min_alive > nodes {
+            return Err(ConfigError::MinAlive(min_alive));
+        }
+        if restarts.max > RestartLimit::MAX || restarts.within.0 == 0 {
+            return Err(ConfigError::RestartLimit(restarts));
+        }
+        let mut all = [Part::default(); NODES];
+        all[..parts.len()].copy_from_slice(parts);
+        Ok(Self { me, nodes, parts: all, manager, profile, min_alive, restarts })
+    }
+
+    /// Which node this is.
+    #[must_use]
+    pub const fn me(&self) -> Rank {
+        self.me
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub const fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    /// The timing.
+    #[must_use]
+    pub const fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The restart intensity.
+    #[must_use]
+    pub const fn restarts(&self) -> RestartLimit {
+        self.restarts
+    }
+
+    /// How many must be thought alive for a decision.
+    #[must_use]
+    pub const fn min_alive(&self) -> u16 {
+        self.min_alive
+    }
+
+    /// The term that the cluster file gives away.
+    #[must_use]
+    pub const fn first_term(&self) -> Term {
+        Term { epoch: 1, claimant: self.manager }
+    }
+
+    /// Whether `rank` is a member that may be manager.
+    #[must_use]
+    pub fn may_manage(&self, rank: Rank) -> bool {
+        if super::AGENT_MANAGES.is_planted() {
+            return rank.0 < self.nodes;
+        }
+        self.others_and_me().contains(rank)
+            && self.parts.get(usize::from(rank.0)).is_some_and(|part| *part != Part::Agent)
+    }
+
+    /// Every member but this node.
+    #[must_use]
+    pub fn others(&self) -> Members {
+        self.others_and_me().without(self.me)
+    }
+
+    /// The members after `rank`, in ring order, `rank` itself last.
+    pub fn ring_after(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<NODES> {
+        let nodes = self.nodes;
+        (1..=nodes).map(move |step| Rank((rank.0 % nodes + step) % nodes))
+    }
+
+    fn others_and_me(&self) -> Members {
+        (0..self.nodes).map(Rank).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirnet::Timing;
+    use std::vec::Vec;
+
+    const LIMIT: RestartLimit = RestartLimit { max: 3, within: Duration::from_millis(1000) };
+
+    fn config(me: u16, parts: &[Part], min_alive: u16) -> Result<Config<4>, ConfigError> {
+        let profile = Profile::new(Timing::LAN).unwrap();
+        Config::new(Rank(me), parts, profile, min_alive, LIMIT)
+    }
+
+    #[test]
+    fn g28_exactly_one_manager_is_configured() {
+        use Part::{Agent, Backup, Manager};
+        assert_eq!(config(0, &[Backup, Agent], 1), Err(ConfigError::Managers(0)));
+        assert_eq!(config(0, &[Manager, Backup, Manager], 1), Err(ConfigError::Managers(2)));
+        let one = config(0, &[Agent, Manager, Backup], 1).unwrap();
+        assert_eq!(one.first_term(), Term { epoch: 1, claimant: Rank(1) });
+        assert!(!one.may_manage(Rank(0)) && one.may_manage(Rank(2)) && !one.may_manage(Rank(3)));
+    }
+
+    #[test]
+    fn numbers_that_fit_no_cluster_are_refused() {
+        use Part::{Backup, Manager};
+        let five = [Manager, Backup, Backup, Backup, Backup];
+        assert_eq!(config(0, &five, 1), Err(ConfigError::Nodes(5)));
+        assert_eq!(config(0, &[], 1), Err(ConfigError::Nodes(0)));
+        assert_eq!(config(2, &five[..2], 1), Err(ConfigError::NotAMember(Rank(2))));
+        assert_eq!(config(0, &five[..2], 3), Err(ConfigError::MinAlive(3)));
+    }
+
+    #[test]
+    fn the_ring_goes_round_once_and_ends_where_it_began() {
+        let config = config(0, &[Part::Manager, Part::Backup, Part::Backup], 1).unwrap();
+        let ring: Vec<_> = config.ring_after(Rank(1)).collect();
+        assert_eq!(ring, [2, 0, 1].map(Rank));
+    }
+}

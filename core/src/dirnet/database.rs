@@ -1,0 +1,240 @@
+//! The replicated database: an entry and a standing for every node.
+//!
+//! An entry changes by the word of its own node, a standing by that of the manager; both only
+//! move forward, so copies that meet become equal whatever was lost or repeated (G-25). The
+//! digest is over versions, not contents: equal digests, equal databases.
+
+use super::record::ChangeError;
+use super::{Change, Image, Life, Record, Standing, image};
+use crate::checksum::crc32c;
+use crate::ids::{Incarnation, Rank};
+
+/// How new what is known of a node is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// Whose words the entry holds.
+    pub life: Life,
+    /// How many of them.
+    pub seq: u32,
+    /// Where the node stands.
+    pub standing: Standing,
+}
+
+impl Version {
+    /// The version as words of a frame.
+    pub(super) const fn words(self) -> [u32; 6] {
+        let stands = self.standing.life;
+        let (boot, generation) = (stands.boot.0, stands.generation);
+        let level = self.standing.level as u32;
+        [self.life.boot.0, self.life.generation, self.seq, boot, generation, level]
+    }
+
+    /// The version that [`Self::words`] made the words from.
+    pub(super) fn from_words(words: &[u32]) -> Option<Self> {
+        let &[boot, generation, seq, stands_boot, stands_generation, level] = words else {
+            return None;
+        };
+        let life = Life { boot: Incarnation(stands_boot), generation: stands_generation };
+        let level = image::level_of(u8::try_from(level).ok()?)?;
+        Some(Self {
+            life: Life { boot: Incarnation(boot), generation },
+            seq,
+            standing: Standing { life, level },
+        })
+    }
+
+    /// Whether anything of `other` is newer.
+    #[must_use]
+    pub fn lacks(self, other: Self) -> bool {
+        (self.life, self.seq) < (other.life, other.seq) || self.standing.is_before(other.standing)
+    }
+
+    fn digest(self, node: Rank) -> u32 {
+        let mut bytes = [0; 26];
+        for (chunk, word) in bytes.chunks_exact_mut(4).zip(self.words()) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[24..].copy_from_slice(&node.0.to_le_bytes());
+        crc32c(&bytes)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Entry<const TASKS: usize> {
+    standing: Standing,
+    record: Record<TASKS>,
+}
+
+/// The database of up to `NODES` nodes with up to `TASKS` tasks each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Database<const NODES: usize, const TASKS: usize> {
+    entries: [Entry<TASKS>; NODES],
+    digest: u32,
+}
+
+impl<const NODES: usize, const TASKS: usize> Default for Database<NODES, TASKS> {
+    fn default() -> Self {
+        Self { entries: [Entry::default(); NODES], digest: 0 }
+    }
+}
+
+impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
+    /// What `node` says of itself.
+    #[must_use]
+    pub fn record(&self, node: Rank) -> Option<&Record<TASKS>> {
+        self.entry(node).map(|entry| &entry.record)
+    }
+
+    /// Where `node` stands; one that is no member was never seen.
+    #[must_use]
+    pub fn standing(&self, node: Rank) -> Standing {
+        self.entry(node).map(|entry| entry.standing).unwrap_or_default()
+    }
+
+    /// How new the entry of `node` is.
+    #[must_use]
+    pub fn version(&self, node: Rank) -> Version {
+        self.entry(node).map(Entry::version).unwrap_or_default()
+    }
+
+    /// Of every version; equal for equal databases.
+    #[must_use]
+    pub const fn digest(&self) -> u32 {
+        self.digest
+    }
+
+    /// The entry of `node` as it travels.
+    #[must_use]
+    pub fn image(&self, node: Rank) -> Option<Image> {
+        self.entry(node).map(|entry| Image::of(entry.standing, &entry.record))
+    }
+
+    /// Moves the standing of `node` forward; whether it moved.
+    pub(super) fn advance(&mut self, node: Rank, standing: Standing) -> bool {
+        let mut moved = false;
+        self.change(node, |entry| {
+            moved = entry.standing.is_before(standing);
+            if moved {
+                entry.standing = standing;
+            }
+        });
+        moved
+    }
+
+    /// Applies a change of `node` to its entry.
+    pub(super) fn apply(
+        &mut self,
+        node: Rank,
+        life: Life,
+        seq: u32,
+        change: Change,
+    ) -> Result<(), ChangeError> {
+        let mut result = Err(ChangeError::Gap);
+        self.change(node, |entry| result = entry.record.apply(life, seq, change));
+        result
+    }
+
+    /// Takes from a copy of the entry of `node` what is newer; whether anything was.
+    pub(super) fn merge(&mut self, node: Rank, record: &Record<TASKS>) -> bool {
+        let mut is_newer = false;
+        self.change(node, |entry| {
+            let mine = &mut entry.record;
+            is_newer = (mine.life, mine.seq) < (record.life, record.seq);
+            if is_newer {
+                *mine = *record;
+            }
+        });
+        is_newer
+    }
+
+    fn entry(&self, node: Rank) -> Option<&Entry<TASKS>> {
+        self.entries.get(usize::from(node.0))
+    }
+
+    /// Changes an entry and keeps the digest in step.
+    fn change(&mut self, node: Rank, change: impl FnOnce(&mut Entry<TASKS>)) {
+        let Some(entry) = self.entries.get_mut(usize::from(node.0)) else { return };
+        let before = entry.version();
+        change(entry);
+        let after = entry.version();
+        if before != after {
+            self.digest ^= digest(before, node) ^ digest(after, node);
+        }
+    }
+}
+
+/// What is not known weighs nothing, so that a larger table has the same digest.
+fn digest(version: Version, node: Rank) -> u32 {
+    if version == Version::default() { 0 } else { version.digest(node) }
+}
+
+impl<const TASKS: usize> Entry<TASKS> {
+    fn version(&self) -> Version {
+        Version { life: self.record.life, seq: self.record.seq, standing: self.standing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirnet::Level;
+    use proptest::prelude::*;
+
+    const LIFE: Life = Life { boot: Incarnation(1), generation: 0 };
+
+    /// A word about a node: a standing or an entry.
+    fn words() -> impl Strategy<Value = [u32; 4]> {
+        (0..3u32, 0..2u32, 1..4u32, 0..4u32).prop_map(|(a, b, c, d)| [a, b, c, d])
+    }
+
+    fn hear(db: &mut Database<3, 1>, [node, what, boot, number]: [u32; 4]) {
+        let node = Rank(u16::try_from(node).unwrap());
+        let life = Life { boot: Incarnation(boot), generation: 0 };
+        if what == 0 {
+            let level = image::level_of(u8::try_from(number).unwrap()).unwrap();
+            db.advance(node, Standing { life, level });
+        } else {
+            let mut record = Record::new(life, 0, 1);
+            record.seq = number;
+            db.merge(node, &record);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn g25_copies_that_heard_the_same_in_any_order_are_equal(
+            said in proptest::collection::vec(words(), 0..20), seed in any::<u64>(),
+        ) {
+            let mut shuffled = said.clone();
+            let len = shuffled.len();
+            for (at, swap) in (0..len).zip(seed..) {
+                shuffled.swap(at, usize::try_from(swap.wrapping_mul(31) % len as u64).unwrap());
+            }
+            let (mut one, mut other) = (Database::default(), Database::default());
+            said.iter().for_each(|word| hear(&mut one, *word));
+            shuffled.iter().chain(&said).for_each(|word| hear(&mut other, *word));
+            prop_assert_eq!(one, other);
+        }
+    }
+
+    #[test]
+    fn g25_a_change_is_in_the_digest() {
+        let mut db = Database::<2, 1>::default();
+        db.merge(Rank(1), &Record::new(LIFE, 0, 1));
+        let before = db.digest();
+        assert_eq!(db.apply(Rank(1), LIFE, 1, Change::Status(1)), Ok(()));
+        assert_ne!(db.digest(), before);
+        let change = db.apply(Rank(1), LIFE, 1, Change::Status(2));
+        assert_eq!(change, Err(ChangeError::Repeated));
+        assert!(db.advance(Rank(0), Standing::removed(LIFE, Level::Down)));
+        assert!(!db.advance(Rank(0), Standing::up(LIFE)));
+    }
+
+    #[test]
+    fn a_node_that_is_no_member_changes_nothing() {
+        let mut db = Database::<2, 1>::default();
+        assert!(!db.advance(Rank(2), Standing::up(LIFE)) && !db.merge(Rank(9), &Record::default()));
+        assert_eq!(db.apply(Rank(2), LIFE, 1, Change::Status(1)), Err(ChangeError::Gap));
+        assert_eq!(db, Database::default());
+    }
+}

@@ -1,0 +1,196 @@
+//! Why a verdict was reached, kept in a bounded ring, and what an operator is told.
+
+use super::{Alarm, Life, Seen, Term};
+use crate::ids::Rank;
+use crate::time::{Duration, Instant};
+
+/// What was decided about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Its component is down; a clone is spawned (SPAN).
+    AgentDown,
+    /// The node is down: fenced everywhere, then reset where that is allowed.
+    NodeDown,
+    /// It is removed and may not come back by itself.
+    Isolated,
+    /// It is a member from now on (NIUA).
+    Admitted,
+    /// It is the manager from now on; the node is the observer itself.
+    TookOver,
+}
+
+/// The rule that led to a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// An alarm (TEIF) came while the node was suspected (D-23, D-50).
+    AlarmInWindow,
+    /// An alarm had come before the suspicion (G-5).
+    AlarmBefore,
+    /// Silence for R and for W after it (D-51, D-52).
+    Silence,
+    /// A second observer met the I'm-Alive Task and no component.
+    TaskAlone,
+    /// The I'm-Alive Task could not spawn a clone (G-6).
+    SpawnFailed,
+    /// A clone or a node that was started again was not heard of in time (G-18).
+    NeverJoined,
+    /// A later life of the node speaks.
+    NewLife,
+    /// The node was heard of and is a member now.
+    Joined,
+    /// Errors of a task that a restart did not cure.
+    TaskErrors,
+    /// The manager is down and this node is the next (G-9).
+    Succession,
+    /// The manager's node stands removed (G-12).
+    Removed,
+    /// The term names this node, of an earlier life (D-8).
+    OwnReign,
+    /// A joiner knew a higher term: the manager goes above it.
+    Outbid,
+    /// More restarts than the intensity allows.
+    Intensity,
+    /// An operator's order.
+    Operator,
+}
+
+impl Rule {
+    /// Its name in logs and in `weft status --why`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AlarmInWindow => "alarm-in-window",
+            Self::AlarmBefore => "alarm-before",
+            Self::Silence => "silence",
+            Self::TaskAlone => "task-alone",
+            Self::SpawnFailed => "spawn-failed",
+            Self::NeverJoined => "never-joined",
+            Self::NewLife => "new-life",
+            Self::Joined => "joined",
+            Self::TaskErrors => "task-errors",
+            Self::Succession => "succession",
+            Self::Removed => "removed",
+            Self::OwnReign => "own-reign",
+            Self::Outbid => "outbid",
+            Self::Intensity => "intensity",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// What the verdict rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Evidence {
+    /// The alarm, if there was one.
+    pub alarm: Option<Alarm>,
+    /// How many second observers answered.
+    pub testimonies: u8,
+    /// Whom they met.
+    pub seen: Seen,
+}
+
+/// The record that a verdict leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Explanation {
+    /// Who decided.
+    pub observer: Rank,
+    /// About whom.
+    pub node: Rank,
+    /// Which life of it.
+    pub life: Life,
+    /// What.
+    pub verdict: Verdict,
+    /// By which rule.
+    pub rule: Rule,
+    /// On what grounds.
+    pub evidence: Evidence,
+    /// In which reign.
+    pub term: Term,
+    /// When the node was last heard of, by the observer's clock; zero for never.
+    pub heard: Instant,
+    /// When it was decided.
+    pub decided: Instant,
+}
+
+/// How many explanations are kept.
+pub const EXPLANATIONS: usize = 32;
+
+/// The latest explanations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Explanations {
+    ring: [Option<Explanation>; EXPLANATIONS],
+    count: usize,
+}
+
+impl Explanations {
+    pub(super) fn push(&mut self, explanation: Explanation) {
+        self.ring[self.count % EXPLANATIONS] = Some(explanation);
+        self.count += 1;
+    }
+
+    /// Oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Explanation> {
+        let (late, early) = self.ring.split_at(self.count % EXPLANATIONS);
+        early.iter().chain(late).flatten()
+    }
+}
+
+/// What an operator is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum News {
+    /// The node has been silent for R.
+    Suspected(Rank),
+    /// A suspect was heard of again.
+    Restored(Rank),
+    /// Not heard of here, and met by a second observer: a link is down, not the node.
+    OneWay(Rank),
+    /// Down and fenced, and not reset: no second observer could be asked (G-11).
+    NotReset(Rank),
+    /// A node of the cluster file has never been heard of (G-24).
+    Absent(Rank),
+    /// More than r restarts in t: the node is isolated until an operator releases it.
+    Isolated(Rank),
+    /// Decisions wait until enough members are alive (`min_alive`).
+    TooFew,
+    /// This node was removed; it must be started again to take part.
+    Excluded,
+    /// No member could send the database (G-23).
+    NoDatabase,
+    /// The last epoch has been used.
+    NoMoreTerms,
+    /// Another node is manager now.
+    Follows(Rank),
+    /// The own loop was late by so much; deadlines of others were extended.
+    Lagged(Duration),
+    /// A task goes beyond its restart intensity and is isolated.
+    TaskIsolated {
+        /// On which node.
+        node: Rank,
+        /// Which task.
+        task: u8,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x2_the_ring_keeps_the_latest_in_order() {
+        let mut ring = Explanations::default();
+        for at in 0..50 {
+            ring.push(Explanation {
+                observer: Rank(0),
+                node: Rank(1),
+                life: Life::default(),
+                verdict: Verdict::NodeDown,
+                rule: Rule::Silence,
+                evidence: Evidence::default(),
+                term: Term::default(),
+                heard: Instant(0),
+                decided: Instant(at),
+            });
+        }
+        assert!(ring.iter().map(|explanation| explanation.decided.0).eq(18..50));
+    }
+}

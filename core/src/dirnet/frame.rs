@@ -1,0 +1,325 @@
+//! The frame: 64 bytes over a lane, little-endian.
+//!
+//! ```text
+//! byte  0      1      2        4         6          8       12     16           20         24
+//!       │ kind │ seat │ sender │ subject │ claimant │ epoch │ boot │ generation │ sequence │ …
+//!
+//!       24 … 64: of REPLY_DB   │ index count 0 0 │ checksum │ 32 bytes of the image │
+//!                of the others │ up to ten words; those that are not used are zero  │
+//! ```
+//!
+//! The subject is the node the message is about, the original's `subid`; zero where there is
+//! none. The lane's slot carries the checksum. A frame holds no pointer and no `local` flag
+//! (G-29): expiries of timers are no messages and have no number here.
+
+use core::fmt;
+
+use super::{
+    Alarm, Change, ImagePart, Level, Life, Message, Seat, Seen, TaskAction, Term, Version,
+};
+use crate::ids::{Incarnation, Rank};
+
+/// Bytes of a frame.
+pub const FRAME_LEN: usize = 64;
+
+const BODY: usize = 24;
+const WORDS: usize = (FRAME_LEN - BODY) / 4;
+
+/// A message with everything its receiver judges it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Whose.
+    pub sender: Rank,
+    /// From which endpoint of it.
+    pub seat: Seat,
+    /// The reign that the sender knew.
+    pub term: Term,
+    /// Which life of the sender.
+    pub life: Life,
+    /// Counts what this life of this endpoint has said; a repetition repeats it.
+    pub sequence: u32,
+    /// What.
+    pub message: Message,
+}
+
+/// Why bytes are no frame. Nothing else was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameError {
+    /// A frame has 64 bytes.
+    Length,
+    /// No message has this number.
+    Kind(u8),
+    /// A field holds a value that it cannot have.
+    Field,
+    /// Bytes that are not used are not zero.
+    Padding,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length => f.write_str("a frame has 64 bytes"),
+            Self::Kind(kind) => write!(f, "no message has the number {kind}"),
+            Self::Field => f.write_str("a field holds a value that it cannot have"),
+            Self::Padding => f.write_str("bytes that are not used are not zero"),
+        }
+    }
+}
+
+impl core::error::Error for FrameError {}
+
+mod kind {
+    pub(super) const TEIF: u8 = 1;
+    pub(super) const ENIA: u8 = 2;
+    pub(super) const ROUSE: u8 = 3;
+    pub(super) const WITM: u8 = 4;
+    pub(super) const NMI: u8 = 5;
+    pub(super) const NIUA: u8 = 6;
+    pub(super) const ANID: u8 = 7;
+    pub(super) const SPAN: u8 = 8;
+    pub(super) const DB: u8 = 9;
+    pub(super) const REQUEST_DB: u8 = 10;
+    pub(super) const REPLY_DB: u8 = 11;
+    pub(super) const NOTHING_NEWER: u8 = 12;
+    pub(super) const FENCED: u8 = 13;
+    pub(super) const WITNESS: u8 = 14;
+    pub(super) const TESTIMONY: u8 = 15;
+    pub(super) const PROBE: u8 = 16;
+    pub(super) const ALIVE: u8 = 17;
+    pub(super) const GUARD: u8 = 18;
+}
+
+/// What follows the header: a number, a subject, and up to ten words.
+struct Body {
+    kind: u8,
+    subject: Rank,
+    words: [u32; WORDS],
+}
+
+impl Body {
+    fn new(kind: u8, subject: Rank, words: &[u32]) -> Self {
+        let mut all = [0; WORDS];
+        all[..words.len()].copy_from_slice(words);
+        Self { kind, subject, words: all }
+    }
+
+    fn of(message: &Message) -> Self {
+        use Message as M;
+        const NOBODY: Rank = Rank(0);
+        match *message {
+            M::Teif { generation, alarm } => {
+                Self::new(kind::TEIF, NOBODY, &[generation, alarm as u32])
+            }
+            M::Enia => Self::new(kind::ENIA, NOBODY, &[]),
+            M::Rouse => Self::new(kind::ROUSE, NOBODY, &[]),
+            M::Witm => Self::new(kind::WITM, NOBODY, &[]),
+            M::Nmi => Self::new(kind::NMI, NOBODY, &[]),
+            M::Niua { node, life } => Self::new(kind::NIUA, node, &[life.boot.0, life.generation]),
+            M::Anid { node, life, level } => {
+                Self::new(kind::ANID, node, &[life.boot.0, life.generation, level as u32])
+            }
+            M::Span { generation } => Self::new(kind::SPAN, NOBODY, &[generation]),
+            M::Db { seq, change } => Self::new(kind::DB, NOBODY, &change_words(seq, change)),
+            M::RequestDb { node, have } => Self::new(kind::REQUEST_DB, node, &have.words()),
+            M::ReplyDb(part) => {
+                let mut words = [0; WORDS];
+                words[0] = u32::from(part.index) | u32::from(part.count) << 8;
+                words[1] = part.checksum;
+                for (word, chunk) in words[2..].iter_mut().zip(part.bytes.chunks_exact(4)) {
+                    *word = word_at(chunk, 0);
+                }
+                Self::new(kind::REPLY_DB, part.node, &words)
+            }
+            M::NothingNewer { node } => Self::new(kind::NOTHING_NEWER, node, &[]),
+            M::Fenced { node, boot } => Self::new(kind::FENCED, node, &[boot.0]),
+            M::Witness { node, round } => Self::new(kind::WITNESS, node, &[round]),
+            M::Testimony { node, round, seen } => {
+                let seen = u32::from(seen.component) | u32::from(seen.task) << 1;
+                Self::new(kind::TESTIMONY, node, &[round, seen])
+            }
+            M::Probe { round } => Self::new(kind::PROBE, NOBODY, &[round]),
+            M::Alive { round } => Self::new(kind::ALIVE, NOBODY, &[round]),
+            M::Guard { task, action } => {
+                Self::new(kind::GUARD, NOBODY, &[u32::from(task), action as u32])
+            }
+        }
+    }
+
+    fn message(&self) -> Result<Message, FrameError> {
+        use Message as M;
+        let (node, w) = (self.subject, &self.words);
+        let life = Life { boot: Incarnation(w[0]), generation: w[1] };
+        let (message, used) = match self.kind {
+            kind::TEIF => (M::Teif { generation: w[0], alarm: alarm(w[1])? }, 2),
+            kind::ENIA => (M::Enia, 0),
+            kind::ROUSE => (M::Rouse, 0),
+            kind::WITM => (M::Witm, 0),
+            kind::NMI => (M::Nmi, 0),
+            kind::NIUA => (M::Niua { node, life }, 2),
+            kind::ANID => (M::Anid { node, life, level: removal(w[2])? }, 3),
+            kind::SPAN => (M::Span { generation: w[0] }, 1),
+            kind::DB => (M::Db { seq: w[0], change: change(w)? }, 5),
+            kind::REQUEST_DB => {
+                let have = Version::from_words(&w[..6]).ok_or(FrameError::Field)?;
+                (M::RequestDb { node, have }, 6)
+            }
+            kind::REPLY_DB => (M::ReplyDb(part(node, w)?), WORDS),
+            kind::NOTHING_NEWER => (M::NothingNewer { node }, 0),
+            kind::FENCED => (M::Fenced { node, boot: Incarnation(w[0]) }, 1),
+            kind::WITNESS => (M::Witness { node, round: w[0] }, 1),
+            kind::TESTIMONY => {
+                let seen = Seen { component: w[1] & 1 != 0, task: w[1] & 2 != 0 };
+                if w[1] > 3 {
+                    return Err(FrameError::Field);
+                }
+                (M::Testimony { node, round: w[0], seen }, 2)
+            }
+            kind::PROBE => (M::Probe { round: w[0] }, 1),
+            kind::ALIVE => (M::Alive { round: w[0] }, 1),
+            kind::GUARD => (M::Guard { task: byte(w[0])?, action: action(w[1])? }, 2),
+            kind => return Err(FrameError::Kind(kind)),
+        };
+        let has_no_subject = matches!(
+            message,
+            M::Teif { .. }
+                | M::Enia
+                | M::Rouse
+                | M::Witm
+                | M::Nmi
+                | M::Span { .. }
+                | M::Db { .. }
+                | M::Probe { .. }
+                | M::Alive { .. }
+                | M::Guard { .. }
+        );
+        let is_clean = w[used..].iter().all(|word| *word == 0);
+        if !is_clean || (has_no_subject && node != Rank(0)) {
+            return Err(FrameError::Padding);
+        }
+        Ok(message)
+    }
+}
+
+fn alarm(word: u32) -> Result<Alarm, FrameError> {
+    let all = [Alarm::NoProgress, Alarm::Ended, Alarm::SpawnFailed];
+    all.into_iter().find(|alarm| *alarm as u32 == word).ok_or(FrameError::Field)
+}
+
+fn action(word: u32) -> Result<TaskAction, FrameError> {
+    let all = [TaskAction::Restart, TaskAction::Isolate];
+    all.into_iter().find(|action| *action as u32 == word).ok_or(FrameError::Field)
+}
+
+/// A level that removes.
+fn removal(word: u32) -> Result<Level, FrameError> {
+    let all = [Level::Down, Level::Isolated, Level::Released];
+    all.into_iter().find(|level| *level as u32 == word).ok_or(FrameError::Field)
+}
+
+fn byte(word: u32) -> Result<u8, FrameError> {
+    u8::try_from(word).map_err(|_| FrameError::Field)
+}
+
+fn part(node: Rank, words: &[u32; WORDS]) -> Result<ImagePart, FrameError> {
+    let [index, count, 0, 0] = words[0].to_le_bytes() else { return Err(FrameError::Padding) };
+    let mut bytes = [0; ImagePart::LEN];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(&words[2..]) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    if index >= count {
+        return Err(FrameError::Field);
+    }
+    Ok(ImagePart { node, index, count, checksum: words[1], bytes })
+}
+
+const STATUS: u32 = 1;
+const ROLE: u32 = 2;
+const REBOOTS: u32 = 3;
+const TASK_STATUS: u32 = 4;
+const TASK_ERROR: u32 = 5;
+
+fn change_words(seq: u32, change: Change) -> [u32; 5] {
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the time")]
+    match change {
+        Change::Status(status) => [seq, STATUS, u32::from(status), 0, 0],
+        Change::Role(role) => [seq, ROLE, u32::from(role), 0, 0],
+        Change::Reboots(count) => [seq, REBOOTS, count, 0, 0],
+        Change::TaskStatus { task, status } => {
+            [seq, TASK_STATUS, u32::from(task), u32::from(status), 0]
+        }
+        Change::TaskError { task, kind, at_us } => {
+            let what = u32::from(task) | u32::from(kind) << 8;
+            [seq, TASK_ERROR, what, at_us as u32, (at_us >> 32) as u32]
+        }
+    }
+}
+
+fn change(w: &[u32; WORDS]) -> Result<Change, FrameError> {
+    let (change, used) = match w[1] {
+        STATUS => (Change::Status(byte(w[2])?), 3),
+        ROLE => (Change::Role(byte(w[2])?), 3),
+        REBOOTS => (Change::Reboots(w[2]), 3),
+        TASK_STATUS => (Change::TaskStatus { task: byte(w[2])?, status: byte(w[3])? }, 4),
+        TASK_ERROR => {
+            let [task, low, high, 0] = w[2].to_le_bytes() else { return Err(FrameError::Field) };
+            let at_us = u64::from(w[3]) | u64::from(w[4]) << 32;
+            (Change::TaskError { task, kind: u16::from_le_bytes([low, high]), at_us }, 5)
+        }
+        _ => return Err(FrameError::Field),
+    };
+    if w[used..5].iter().any(|word| *word != 0) {
+        return Err(FrameError::Padding);
+    }
+    Ok(change)
+}
+
+impl Frame {
+    /// The frame as bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; FRAME_LEN] {
+        let body = Body::of(&self.message);
+        let mut bytes = [0; FRAME_LEN];
+        bytes[0] = body.kind;
+        bytes[1] = self.seat as u8;
+        for (at, rank) in [(2, self.sender), (4, body.subject), (6, self.term.claimant)] {
+            bytes[at..at + 2].copy_from_slice(&rank.0.to_le_bytes());
+        }
+        let head = [self.term.epoch, self.life.boot.0, self.life.generation, self.sequence];
+        for (chunk, word) in bytes[8..].chunks_exact_mut(4).zip(head.iter().chain(&body.words)) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The frame in a private copy of a lane message. Says nothing about whether its ranks are
+    /// members, its term current, its life not fenced: the machines do.
+    ///
+    /// # Errors
+    /// [`FrameError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
+        let bytes: &[u8; FRAME_LEN] = bytes.try_into().map_err(|_| FrameError::Length)?;
+        let seat = match bytes[1] {
+            0 => Seat::Component,
+            1 => Seat::ImAliveTask,
+            _ => return Err(FrameError::Field),
+        };
+        let rank = |at: usize| Rank(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        let words = core::array::from_fn(|index| word_at(bytes, BODY + 4 * index));
+        let message = Body { kind: bytes[0], subject: rank(4), words }.message()?;
+        Ok(Self {
+            sender: rank(2),
+            seat,
+            term: Term { epoch: word_at(bytes, 8), claimant: rank(6) },
+            life: Life { boot: Incarnation(word_at(bytes, 12)), generation: word_at(bytes, 16) },
+            sequence: word_at(bytes, 20),
+            message,
+        })
+    }
+}
+
+fn word_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Frames: every message comes back, every damage is refused or is another frame.
+
+use super::*;
+use crate::dirnet::Standing;
+use proptest::prelude::*;
+use std::vec;
+
+fn life() -> impl Strategy<Value = Life> {
+    any::<[u32; 2]>().prop_map(|[boot, generation]| Life { boot: Incarnation(boot), generation })
+}
+
+fn rank() -> impl Strategy<Value = Rank> {
+    any::<u16>().prop_map(Rank)
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        any::<u8>().prop_map(Change::Status),
+        any::<u8>().prop_map(Change::Role),
+        any::<u32>().prop_map(Change::Reboots),
+        any::<(u8, u8)>().prop_map(|(task, status)| Change::TaskStatus { task, status }),
+        any::<(u8, u16, u64)>().prop_map(|(task, kind, at_us)| Change::TaskError {
+            task,
+            kind,
+            at_us
+        }),
+    ]
+}
+
+fn version() -> impl Strategy<Value = Version> {
+    (life(), any::<u32>(), life()).prop_map(|(life, seq, stands)| Version {
+        life,
+        seq,
+        standing: Standing { life: stands, level: Level::Isolated },
+    })
+}
+
+fn part() -> impl Strategy<Value = ImagePart> {
+    (rank(), 0..9u8, any::<u32>(), any::<[u8; 32]>()).prop_map(|(node, index, checksum, bytes)| {
+        ImagePart { node, index, count: 9, checksum, bytes }
+    })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    use Message as M;
+    let seen = any::<(bool, bool)>().prop_map(|(component, task)| Seen { component, task });
+    prop_oneof![
+        any::<u32>().prop_map(|generation| M::Teif { generation, alarm: Alarm::Ended }),
+        Just(M::Enia),
+        Just(M::Rouse),
+        Just(M::Witm),
+        Just(M::Nmi),
+        (rank(), life()).prop_map(|(node, life)| M::Niua { node, life }),
+        (rank(), life()).prop_map(|(node, life)| M::Anid { node, life, level: Level::Down }),
+        any::<u32>().prop_map(|generation| M::Span { generation }),
+        (any::<u32>(), change()).prop_map(|(seq, change)| M::Db { seq, change }),
+        (rank(), version()).prop_map(|(node, have)| M::RequestDb { node, have }),
+        part().prop_map(M::ReplyDb),
+        rank().prop_map(|node| M::NothingNewer { node }),
+        (rank(), any::<u32>()).prop_map(|(node, boot)| M::Fenced { node, boot: Incarnation(boot) }),
+        (rank(), any::<u32>()).prop_map(|(node, round)| M::Witness { node, round }),
+        (rank(), any::<u32>(), seen).prop_map(|(node, round, seen)| M::Testimony {
+            node,
+            round,
+            seen
+        }),
+        any::<u32>().prop_map(|round| M::Probe { round }),
+        any::<u32>().prop_map(|round| M::Alive { round }),
+        any::<u8>().prop_map(|task| M::Guard { task, action: TaskAction::Isolate }),
+    ]
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    (rank(), any::<bool>(), any::<[u32; 2]>(), rank(), life(), message()).prop_map(
+        |(sender, is_task, [epoch, sequence], claimant, life, message)| Frame {
+            sender,
+            seat: if is_task { Seat::ImAliveTask } else { Seat::Component },
+            term: Term { epoch, claimant },
+            life,
+            sequence,
+            message,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_frame_comes_back(frame in frame()) {
+        prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
+    }
+
+    #[test]
+    fn another_length_is_refused(frame in frame(), len in 0..2 * FRAME_LEN) {
+        prop_assume!(len != FRAME_LEN);
+        let mut bytes = [0; 2 * FRAME_LEN];
+        bytes[..FRAME_LEN].copy_from_slice(&frame.encode());
+        prop_assert_eq!(Frame::decode(&bytes[..len]), Err(FrameError::Length));
+    }
+
+    #[test]
+    fn what_decodes_is_what_was_encoded(frame in frame(), at in 0..FRAME_LEN, flip in 1u8..) {
+        let mut bytes = frame.encode();
+        bytes[at] ^= flip;
+        if let Ok(other) = Frame::decode(&bytes) {
+            prop_assert_eq!(other.encode(), bytes);
+        }
+    }
+
+    #[test]
+    fn garbage_never_panics(bytes in any::<[u8; FRAME_LEN]>()) {
+        let _ = Frame::decode(&bytes);
+    }
+}
+
+/// G-29: the ids of the original's timers, which shared the space of the messages, mean nothing
+/// on the wire.
+#[test]
+fn g29_a_timer_cannot_be_posted_from_outside() {
+    for id in [0, 20, 30, 40, 45, 50, 55, 60, 70, 255] {
+        let mut bytes = [0; FRAME_LEN];
+        bytes[0] = id;
+        assert_eq!(Frame::decode(&bytes), Err(FrameError::Kind(id)));
+    }
+}

@@ -1,0 +1,334 @@
+//! The I'm-Alive Task: watches its component's progress and raises the alarm (D-54, D-55).
+//!
+//! ```text
+//!            ROUSE                    no progress for A, or it ended
+//!   Sleep ──────────▶ Watch ───────────────────────────────▶ Alarm  TEIF to all others,
+//!     ▲                 ▲      ROUSE (after an ENIA)            │    again with back-off
+//!     │                 └───────────────────────────────────────┤
+//!     │  the clone sends ROUSE ◀── Recover ◀──── SPAN ──────────┘  or nobody answers for long
+//!     └──────────────────────────────┘
+//! ```
+//!
+//! It runs in the node's supervisor with an endpoint of its own, so it outlives the component and
+//! dies with the node: that is what tells the two failures apart (D-50).
+//!
+//! Progress is a pair of counters that the component moves and this task reads (G-31). A timer
+//! that goes off moves the first; messages move the second, which is for people. A component that
+//! still answers while its timers are dead (D-56) is reported.
+//!
+//! A node whose alarms nobody answers, because everybody else is dead, spawns a clone itself:
+//! the old component is ended first, and the generation is this task's to give.
+
+use super::output::Outputs;
+use super::{
+    Alarm, Frame, Life, Members, Message, News, Output, Profile, Reject, Rejects, Seat, Term,
+};
+use crate::ids::{Incarnation, Rank};
+use crate::time::{Duration, Instant};
+
+/// Alarms that nobody answers before the task helps itself.
+const ALARMS_UNANSWERED: u32 = 6;
+/// The longest wait between two alarms, in periods.
+const BACK_OFF_MAX: u32 = 8;
+
+/// What a component has done, in two counters that it moves and nobody resets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Which component.
+    pub generation: u32,
+    /// How often its timers went off.
+    pub timers: u32,
+    /// How many messages it has handled (D-4).
+    pub messages: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    Sleep,
+    Watch { seen: Progress, due: Instant },
+    Alarm { alarm: Alarm, sent: u32, due: Instant },
+    Recover { generation: u32 },
+}
+
+/// What the I'm-Alive Task is told before it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Post {
+    /// Its node.
+    pub me: Rank,
+    /// Which life of the node.
+    pub boot: Incarnation,
+    /// Everybody else.
+    pub others: Members,
+    /// The timing.
+    pub profile: Profile,
+}
+
+/// The I'm-Alive Task of one life of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ImAliveTask {
+    post: Post,
+    generation: u32,
+    /// The highest reign heard of.
+    term: Term,
+    state: State,
+    sequence: u32,
+    outputs: Outputs,
+    rejects: Rejects,
+}
+
+impl ImAliveTask {
+    /// The task of a node that has just been started with the component of generation 0.
+    #[must_use]
+    pub fn new(post: Post) -> Self {
+        Self {
+            post,
+            generation: 0,
+            term: Term::default(),
+            state: State::Sleep,
+            sequence: 0,
+            outputs: Outputs::default(),
+            rejects: Rejects::default(),
+        }
+    }
+
+    /// Which component it watches or spawns.
+    #[must_use]
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// How often each reason refused a word.
+    #[must_use]
+    pub const fn rejects(&self) -> &Rejects {
+        &self.rejects
+    }
+
+    /// A frame came from `from`, as the transport knows it; `progress` is the component's.
+    ///
+    /// # Errors
+    /// [`Reject`]; nothing changed but its count.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        frame: &Frame,
+        progress: Progress,
+    ) -> Result<(), Reject> {
+        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        let handled = self.hear(now, from, frame, progress);
+        if let Err(reason) = handled {
+            self.rejects.note(reason);
+        }
+        handled
+    }
+
+    fn hear(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        frame: &Frame,
+        progress: Progress,
+    ) -> Result<(), Reject> {
+        let is_own = from == self.post.me && frame.seat == Seat::Component;
+        if !is_own && !self.post.others.contains(from) {
+            return Err(Reject::UnknownSender);
+        }
+        if frame.sender != from {
+            return Err(Reject::Forged);
+        }
+        if super::ANYTHING_ROUSES.is_planted() && self.state == State::Sleep {
+            self.watch(now, progress);
+            return Ok(());
+        }
+        match frame.message {
+            Message::Rouse if is_own => self.rouse(now, frame, progress),
+            Message::Span { generation } => self.spawn(frame.term, generation),
+            Message::Probe { round } => {
+                self.term = self.term.max(frame.term);
+                self.send(Members::only(from), Message::Alive { round });
+                Ok(())
+            }
+            // Only these are for it (G-6); a list, so that a new message is thought about.
+            Message::Rouse => Err(Reject::UnknownSender),
+            Message::Teif { .. }
+            | Message::Enia
+            | Message::Witm
+            | Message::Nmi
+            | Message::Niua { .. }
+            | Message::Anid { .. }
+            | Message::Db { .. }
+            | Message::RequestDb { .. }
+            | Message::ReplyDb(_)
+            | Message::NothingNewer { .. }
+            | Message::Fenced { .. }
+            | Message::Witness { .. }
+            | Message::Testimony { .. }
+            | Message::Alive { .. }
+            | Message::Guard { .. } => Err(Reject::WrongSeat),
+        }
+    }
+
+    fn rouse(&mut self, now: Instant, frame: &Frame, progress: Progress) -> Result<(), Reject> {
+        if frame.life != (Life { boot: self.post.boot, generation: self.generation }) {
+            return Err(Reject::OldLife);
+        }
+        self.term = self.term.max(frame.term);
+        // An active task ignores it (D-27): its period goes on.
+        if !matches!(self.state, State::Watch { .. }) {
+            self.watch(now, progress);
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, now: Instant, seen: Progress) {
+        self.state = State::Watch { seen, due: now.after(self.period()) };
+    }
+
+    fn spawn(&mut self, term: Term, generation: u32) -> Result<(), Reject> {
+        if term < self.term {
+            return Err(Reject::OldTerm);
+        }
+        self.term = term;
+        // Late or repeated: that component is alive or on its way (G-8).
+        if generation <= self.generation && !super::SPAN_IS_REPEATED.is_planted() {
+            return Err(Reject::OldLife);
+        }
+        self.recover(generation);
+        Ok(())
+    }
+
+    fn recover(&mut self, generation: u32) {
+        self.generation = generation;
+        self.state = State::Recover { generation };
+        self.outputs.push(Output::Spawn { generation });
+    }
+
+    /// What became of the last [`Output::Spawn`].
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_spawned(&mut self, now: Instant, spawned: Spawned) {
+        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        if let State::Recover { .. } = self.state {
+            match spawned {
+                Spawned::Runs => self.state = State::Sleep,
+                Spawned::Failed => self.alarm(now, Alarm::SpawnFailed),
+            }
+        }
+    }
+
+    /// The component's process ended: no need to wait for its flag.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_ended(&mut self, now: Instant) {
+        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        match self.state {
+            State::Sleep | State::Watch { .. } => self.alarm(now, Alarm::Ended),
+            State::Alarm { .. } | State::Recover { .. } => {}
+        }
+    }
+
+    /// Time has passed; `progress` is what the component has done by now.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_timeout(&mut self, now: Instant, progress: Progress) {
+        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        match self.state {
+            State::Watch { seen, due } if due <= now => self.tick(now, seen, due, progress),
+            State::Alarm { alarm, sent, due } if due <= now => self.repeat(now, alarm, sent),
+            State::Sleep | State::Watch { .. } | State::Alarm { .. } | State::Recover { .. } => {}
+        }
+    }
+
+    fn tick(&mut self, now: Instant, seen: Progress, due: Instant, progress: Progress) {
+        let hides = super::MESSAGES_ARE_PROGRESS.is_planted() && seen.messages != progress.messages;
+        let is_moving =
+            seen.generation != progress.generation || seen.timers != progress.timers || hides;
+        // A task that was late itself has given the component no full period (X-3).
+        let was_late = now.since(due) > self.post.profile.timing().send;
+        if is_moving || was_late {
+            self.watch(now, progress);
+        } else {
+            self.alarm(now, Alarm::NoProgress);
+        }
+    }
+
+    fn alarm(&mut self, now: Instant, alarm: Alarm) {
+        self.state = State::Alarm { alarm, sent: 0, due: now };
+        self.repeat(now, alarm, 0);
+    }
+
+    fn repeat(&mut self, now: Instant, alarm: Alarm, sent: u32) {
+        let can_help_itself = alarm != Alarm::SpawnFailed;
+        if sent >= ALARMS_UNANSWERED && can_help_itself {
+            self.recover(self.generation.saturating_add(1));
+            return;
+        }
+        let periods = u64::from((1 << sent.min(3)).min(BACK_OFF_MAX));
+        let wait = Duration(self.period().0.saturating_mul(periods));
+        let due = if super::ALARM_ONCE.is_planted() { Instant(u64::MAX) } else { now.after(wait) };
+        self.state = State::Alarm { alarm, sent: sent.saturating_add(1), due };
+        if sent == ALARMS_UNANSWERED {
+            self.outputs.push(Output::Tell(News::Suspected(self.post.me)));
+        }
+        self.send(self.post.others, Message::Teif { generation: self.generation, alarm });
+    }
+
+    /// What to do next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop()
+    }
+
+    /// When to call [`Self::handle_timeout`] if nothing else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Watch { due, .. } | State::Alarm { due, .. } => Some(due),
+            State::Sleep | State::Recover { .. } => None,
+        }
+    }
+
+    /// The same task, seen from an origin of time that lies `by` later; for model checkers, to
+    /// which two states that differ only in when they are reached are one.
+    pub fn rebase(&mut self, by: Duration) {
+        if let State::Watch { due, .. } | State::Alarm { due, .. } = &mut self.state {
+            *due = Instant(due.since(Instant(by.0)).0);
+        }
+    }
+
+    fn period(&self) -> Duration {
+        self.post.profile.timing().alarm
+    }
+
+    fn send(&mut self, to: Members, message: Message) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let frame = Frame {
+            sender: self.post.me,
+            seat: Seat::ImAliveTask,
+            term: self.term,
+            life: Life { boot: self.post.boot, generation: self.generation },
+            sequence: self.sequence,
+            message,
+        };
+        if !to.is_empty() {
+            self.outputs.push(Output::Send { to, seat: Seat::Component, frame });
+        }
+    }
+}
+
+/// What became of a spawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Spawned {
+    /// The process was started.
+    Runs,
+    /// It could not be started, or may not be again.
+    Failed,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! The I'm-Alive Task alone: each state, each message.
+
+use super::*;
+use crate::dirnet::Timing;
+use std::vec::Vec;
+
+const MS: u64 = 1_000_000;
+const PERIOD: u64 = 100 * MS;
+
+fn task() -> ImAliveTask {
+    let profile = Profile::new(Timing::LAN).unwrap();
+    let others = [Rank(0), Rank(2)].into_iter().collect();
+    ImAliveTask::new(Post { me: Rank(1), boot: Incarnation(4), others, profile })
+}
+
+fn said(sender: u16, message: Message) -> Frame {
+    let life = Life { boot: Incarnation(4), generation: 0 };
+    let term = Term { epoch: 3, claimant: Rank(0) };
+    Frame { sender: Rank(sender), seat: Seat::Component, term, life, sequence: 1, message }
+}
+
+fn hear(task: &mut ImAliveTask, at: u64, sender: u16, message: Message) -> Result<(), Reject> {
+    let frame = said(sender, message);
+    task.handle_message(Instant(at), Rank(sender), &frame, Progress::default())
+}
+
+fn watching() -> ImAliveTask {
+    let mut task = task();
+    assert_eq!(hear(&mut task, 0, 1, Message::Rouse), Ok(()));
+    task
+}
+
+fn outputs(task: &mut ImAliveTask) -> Vec<Output> {
+    core::iter::from_fn(|| task.poll_output()).collect()
+}
+
+fn alarms(task: &mut ImAliveTask) -> usize {
+    let is_alarm = |output: &Output| match output {
+        Output::Send { frame, .. } => matches!(frame.message, Message::Teif { .. }),
+        _ => false,
+    };
+    outputs(task).iter().filter(|output| is_alarm(output)).count()
+}
+
+fn ticks(count: u32) -> Progress {
+    Progress { timers: count, ..Progress::default() }
+}
+
+/// G-6: the original took any message for its activation.
+#[test]
+fn g6_only_its_own_component_rouses_it() {
+    let mut task = task();
+    assert_eq!(hear(&mut task, 0, 0, Message::Rouse), Err(Reject::UnknownSender));
+    assert_eq!(hear(&mut task, 0, 0, Message::Enia), Err(Reject::WrongSeat));
+    assert_eq!(hear(&mut task, 0, 5, Message::Rouse), Err(Reject::UnknownSender));
+    assert_eq!(task.poll_timeout(), None);
+    assert_eq!(hear(&mut task, 0, 1, Message::Rouse), Ok(()));
+    assert_eq!(task.poll_timeout(), Some(Instant(PERIOD)));
+    assert_eq!(task.rejects().of(Reject::UnknownSender), 2);
+}
+
+#[test]
+fn progress_keeps_it_quiet() {
+    let mut task = watching();
+    for tick in 1..5 {
+        task.handle_timeout(Instant(PERIOD * u64::from(tick)), ticks(tick));
+        assert_eq!(outputs(&mut task), []);
+    }
+}
+
+/// G-31: messages alone are no progress.
+#[test]
+fn g31_a_component_that_only_answers_is_reported() {
+    let mut task = watching();
+    let progress = Progress { messages: 50, ..Progress::default() };
+    task.handle_timeout(Instant(PERIOD), progress);
+    assert_eq!(alarms(&mut task), 1);
+}
+
+/// G-7: the alarm is repeated with back-off, until an ENIA has roused the task or a SPAN came.
+#[test]
+fn g7_an_alarm_is_repeated_with_back_off() {
+    let mut task = watching();
+    task.handle_timeout(Instant(PERIOD), ticks(0));
+    let mut gaps = Vec::new();
+    for _ in 0..4 {
+        assert_eq!(alarms(&mut task), 1);
+        let due = task.poll_timeout().unwrap();
+        task.handle_timeout(due, ticks(0));
+        gaps.push(due);
+    }
+    let gaps: Vec<u64> = gaps.windows(2).map(|pair| pair[1].since(pair[0]).0 / PERIOD).collect();
+    assert_eq!(gaps, [2, 4, 8]);
+    outputs(&mut task);
+    assert_eq!(hear(&mut task, 50 * PERIOD, 1, Message::Rouse), Ok(()));
+    assert_eq!(task.poll_timeout(), Some(Instant(51 * PERIOD)));
+}
+
+#[test]
+fn g8_a_span_spawns_once_and_an_old_term_never() {
+    let mut task = watching();
+    assert_eq!(hear(&mut task, 0, 0, Message::Span { generation: 1 }), Ok(()));
+    assert_eq!(outputs(&mut task), [Output::Spawn { generation: 1 }]);
+    let again = hear(&mut task, 0, 0, Message::Span { generation: 1 });
+    assert_eq!((again, task.poll_output()), (Err(Reject::OldLife), None));
+    let old = Frame { term: Term::default(), ..said(0, Message::Span { generation: 9 }) };
+    let refused = task.handle_message(Instant(0), Rank(0), &old, Progress::default());
+    assert_eq!(refused, Err(Reject::OldTerm));
+    task.handle_spawned(Instant(1), Spawned::Runs);
+    assert_eq!((task.poll_timeout(), task.generation()), (None, 1));
+}
+
+/// G-6: a spawn that fails asks for a reset, again and again.
+#[test]
+fn g6_a_spawn_that_fails_is_an_alarm() {
+    let mut task = watching();
+    hear(&mut task, 0, 0, Message::Span { generation: 1 }).unwrap();
+    outputs(&mut task);
+    task.handle_spawned(Instant(0), Spawned::Failed);
+    for _ in 0..20 {
+        assert_eq!(alarms(&mut task), 1);
+        let due = task.poll_timeout().unwrap();
+        task.handle_timeout(due, ticks(0));
+    }
+}
+
+#[test]
+fn a_process_that_ends_is_reported_at_once() {
+    let mut task = watching();
+    task.handle_ended(Instant(5));
+    assert_eq!(alarms(&mut task), 1);
+    task.handle_ended(Instant(6));
+    assert_eq!(outputs(&mut task), []);
+}
+
+#[test]
+fn a_task_that_nobody_answers_helps_itself() {
+    let mut task = watching();
+    task.handle_ended(Instant(5));
+    let mut spawned = None;
+    while spawned.is_none() {
+        spawned = outputs(&mut task).into_iter().find(|o| matches!(o, Output::Spawn { .. }));
+        if let Some(due) = task.poll_timeout() {
+            task.handle_timeout(due, ticks(0));
+        }
+    }
+    assert_eq!(spawned, Some(Output::Spawn { generation: 1 }));
+}
+
+/// a task that was late gives the component a full period.
+#[test]
+fn x3_a_late_task_raises_no_alarm() {
+    let mut task = watching();
+    task.handle_timeout(Instant(3 * PERIOD), ticks(0));
+    assert_eq!(outputs(&mut task), []);
+    task.handle_timeout(Instant(4 * PERIOD), ticks(0));
+    assert_eq!(alarms(&mut task), 1);
+}
+
+#[test]
+fn a_probe_is_answered_by_name() {
+    let mut task = task();
+    assert_eq!(hear(&mut task, 0, 2, Message::Probe { round: 7 }), Ok(()));
+    let Some(Output::Send { to, frame, .. }) = task.poll_output() else { panic!("no answer") };
+    assert_eq!(
+        (to, frame.sender, frame.seat),
+        (Members::only(Rank(2)), Rank(1), Seat::ImAliveTask)
+    );
+    assert_eq!(frame.message, Message::Alive { round: 7 });
+}

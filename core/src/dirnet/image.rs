@@ -1,0 +1,297 @@
+//! The image of one entry, as it travels from node to node in parts.
+//!
+//! ```text
+//!  standing (9) │ life (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
+//!  per task:  status (1) errors (2) alpha (2)
+//!  per error that is kept:  task (1) kind (2) time (8)
+//! ```
+//!
+//! The receiver checks the checksum over the whole before it looks inside, and every count before
+//! it uses it. What is wrong is told apart: a checksum that does not hold is repaired by asking
+//! again, counts that cannot be are the sender's fault.
+
+use super::record::ERRORS;
+use super::{ImagePart, Level, Life, Record, Standing, Task, TaskError};
+use crate::checksum::crc32c;
+use crate::ids::{Incarnation, Rank};
+
+/// Bytes of the image of an entry with the most tasks there may be.
+const IMAGE_LEN_MAX: usize = 32 + 5 * TASKS_MAX + 11 * ERRORS;
+/// The most tasks of a node.
+pub const TASKS_MAX: usize = 16;
+/// The most parts of an image.
+pub const PARTS_MAX: usize = IMAGE_LEN_MAX.div_ceil(ImagePart::LEN);
+
+const IMAGE_SPACE: usize = PARTS_MAX * ImagePart::LEN;
+
+/// Why an image is no entry. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImageError {
+    /// The parts do not belong together, or were damaged.
+    Checksum,
+    /// More parts, tasks or errors than there can be, or fewer bytes than they need.
+    Count,
+    /// A field holds a value that it cannot have.
+    Field,
+}
+
+/// The bytes of an image, or as many of them as have arrived.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Image {
+    bytes: [u8; IMAGE_SPACE],
+    len: usize,
+}
+
+impl Image {
+    const EMPTY: Self = Self { bytes: [0; IMAGE_SPACE], len: 0 };
+
+    /// The image of an entry.
+    #[must_use]
+    pub fn of<const TASKS: usize>(standing: Standing, record: &Record<TASKS>) -> Self {
+        const { assert!(TASKS <= TASKS_MAX, "an image has room for 16 tasks") };
+        let mut image = Self::EMPTY;
+        image.put_life(standing.life);
+        image.put(&[standing.level as u8]);
+        image.put_life(record.life);
+        image.put(&record.seq.to_le_bytes());
+        image.put(&[record.role, record.status, record.task_count]);
+        image.put(&record.reboots.to_le_bytes());
+        image.put(&record.error_count.to_le_bytes());
+        for task in record.tasks() {
+            image.put(&[task.status]);
+            image.put(&task.errors.to_le_bytes());
+            image.put(&task.alpha.to_le_bytes());
+        }
+        for error in record.errors() {
+            image.put(&[error.task]);
+            image.put(&error.kind.to_le_bytes());
+            image.put(&error.at_us.to_le_bytes());
+        }
+        image
+    }
+
+    /// The parts of the image of `node`'s entry.
+    pub fn parts(&self, node: Rank) -> impl Iterator<Item = ImagePart> {
+        let count = self.len.div_ceil(ImagePart::LEN);
+        let used = &self.bytes[..count * ImagePart::LEN];
+        let checksum = crc32c(used);
+        used.chunks_exact(ImagePart::LEN).zip(0..).map(move |(chunk, index)| {
+            let mut bytes = [0; ImagePart::LEN];
+            bytes.copy_from_slice(chunk);
+            let count = u8::try_from(count).unwrap_or(u8::MAX);
+            ImagePart { node, index, count, checksum, bytes }
+        })
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    fn put_life(&mut self, life: Life) {
+        self.put(&life.boot.0.to_le_bytes());
+        self.put(&life.generation.to_le_bytes());
+    }
+}
+
+/// Puts the parts of one image together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Assembly {
+    image: Image,
+    node: Rank,
+    checksum: u32,
+    count: u8,
+    /// One bit for each part that is there.
+    arrived: u32,
+}
+
+const _: () = assert!(PARTS_MAX < 32);
+
+impl Assembly {
+    /// Nothing has arrived.
+    pub const EMPTY: Self =
+        Self { image: Image::EMPTY, node: Rank(0), checksum: 0, count: 0, arrived: 0 };
+
+    /// Whether `part` belongs to what has arrived so far.
+    #[must_use]
+    pub fn continues(&self, part: &ImagePart) -> bool {
+        (self.node, self.checksum, self.count) == (part.node, part.checksum, part.count)
+    }
+
+    /// Adds a part; the entry once the last one has arrived. A part of another image throws away
+    /// what has arrived so far.
+    ///
+    /// # Errors
+    /// [`ImageError`]; everything that had arrived is thrown away.
+    pub fn add<const TASKS: usize>(
+        &mut self,
+        part: &ImagePart,
+    ) -> Result<Option<(Standing, Record<TASKS>)>, ImageError> {
+        if usize::from(part.count) > PARTS_MAX || part.index >= part.count {
+            return Err(ImageError::Count);
+        }
+        if !self.continues(part) {
+            let (node, checksum, count) = (part.node, part.checksum, part.count);
+            *self = Self { node, checksum, count, ..Self::EMPTY };
+        }
+        let at = usize::from(part.index) * ImagePart::LEN;
+        self.image.bytes[at..at + ImagePart::LEN].copy_from_slice(&part.bytes);
+        self.arrived |= 1 << part.index;
+        if self.arrived.count_ones() < u32::from(self.count) {
+            return Ok(None);
+        }
+        let len = usize::from(self.count) * ImagePart::LEN;
+        let entry = if crc32c(&self.image.bytes[..len]) == self.checksum {
+            Source { bytes: &self.image.bytes[..len] }.entry()
+        } else {
+            Err(ImageError::Checksum)
+        };
+        *self = Self::EMPTY;
+        entry.map(Some)
+    }
+}
+
+/// What is left to read of an image.
+struct Source<'a> {
+    bytes: &'a [u8],
+}
+
+impl Source<'_> {
+    fn take<const LEN: usize>(&mut self) -> Result<[u8; LEN], ImageError> {
+        let (taken, left) = self.bytes.split_first_chunk().ok_or(ImageError::Count)?;
+        self.bytes = left;
+        Ok(*taken)
+    }
+
+    fn life(&mut self) -> Result<Life, ImageError> {
+        let boot = Incarnation(u32::from_le_bytes(self.take()?));
+        Ok(Life { boot, generation: u32::from_le_bytes(self.take()?) })
+    }
+
+    fn standing(&mut self) -> Result<Standing, ImageError> {
+        let life = self.life()?;
+        let [level] = self.take()?;
+        let level = level_of(level).ok_or(ImageError::Field)?;
+        Ok(Standing { life, level })
+    }
+
+    fn entry<const TASKS: usize>(mut self) -> Result<(Standing, Record<TASKS>), ImageError> {
+        let standing = self.standing()?;
+        let life = self.life()?;
+        let seq = u32::from_le_bytes(self.take()?);
+        let [role, status, task_count] = self.take()?;
+        let reboots = u32::from_le_bytes(self.take()?);
+        let error_count = u32::from_le_bytes(self.take()?);
+        if usize::from(task_count) > TASKS {
+            return Err(ImageError::Count);
+        }
+        let mut record = Record { life, seq, role, status, task_count, ..Record::default() };
+        (record.reboots, record.error_count) = (reboots, error_count);
+        for index in 0..usize::from(task_count) {
+            let [status] = self.take()?;
+            let errors = u16::from_le_bytes(self.take()?);
+            let alpha = u16::from_le_bytes(self.take()?);
+            record.tasks[index] = Task { status, errors, alpha };
+        }
+        let kept = error_count.min(ERRORS as u32);
+        for number in error_count - kept..error_count {
+            let [task] = self.take()?;
+            let kind = u16::from_le_bytes(self.take()?);
+            let at_us = u64::from_le_bytes(self.take()?);
+            if task >= task_count {
+                return Err(ImageError::Field);
+            }
+            record.errors[number as usize % ERRORS] = TaskError { task, kind, at_us };
+        }
+        // Less than a part of zeros may follow.
+        if self.bytes.len() >= ImagePart::LEN || self.bytes.iter().any(|byte| *byte != 0) {
+            return Err(ImageError::Count);
+        }
+        Ok((standing, record))
+    }
+}
+
+pub(super) fn level_of(byte: u8) -> Option<Level> {
+    let all = [Level::Up, Level::Down, Level::Isolated, Level::Released];
+    all.into_iter().find(|level| *level as u8 == byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirnet::Change;
+    use std::vec::Vec;
+
+    const LIFE: Life = Life { boot: Incarnation(3), generation: 1 };
+
+    fn full<const TASKS: usize>() -> Record<TASKS> {
+        let mut record = Record::new(LIFE, 1, u8::try_from(TASKS).unwrap());
+        for seq in 1..=20 {
+            let task = u8::try_from(seq % TASKS as u32).unwrap();
+            let change = Change::TaskError { task, kind: 9, at_us: u64::from(seq) };
+            record.apply(LIFE, seq, change).unwrap();
+        }
+        record
+    }
+
+    fn add_all(parts: &[ImagePart]) -> Result<Option<(Standing, Record<16>)>, ImageError> {
+        let mut assembly = Assembly::EMPTY;
+        let (last, first) = parts.split_last().unwrap();
+        for part in first {
+            assert_eq!(assembly.add::<16>(part), Ok(None));
+        }
+        assembly.add(last)
+    }
+
+    #[test]
+    fn g23_an_entry_arrives_whole_in_any_order_of_its_parts() {
+        let (standing, record) = (Standing::up(LIFE), full::<16>());
+        let mut parts: Vec<_> = Image::of(standing, &record).parts(Rank(2)).collect();
+        assert!(parts.len() > 2 && parts.len() <= PARTS_MAX);
+        assert_eq!(add_all(&parts), Ok(Some((standing, record))));
+        parts.reverse();
+        assert_eq!(add_all(&parts), Ok(Some((standing, record))));
+    }
+
+    #[test]
+    fn g23_a_damaged_image_is_refused() {
+        let mut parts: Vec<_> =
+            Image::of(Standing::up(LIFE), &full::<16>()).parts(Rank(2)).collect();
+        parts[1].bytes[3] ^= 1;
+        assert_eq!(add_all(&parts), Err(ImageError::Checksum));
+    }
+
+    #[test]
+    fn g23_counts_that_cannot_be_are_refused() {
+        let record = full::<16>();
+        let parts: Vec<_> = Image::of(Standing::up(LIFE), &record).parts(Rank(2)).collect();
+        let mut assembly = Assembly::EMPTY;
+        for part in &parts[..parts.len() - 1] {
+            assert_eq!(assembly.add::<4>(part), Ok(None));
+        }
+        assert_eq!(assembly.add::<4>(&parts[parts.len() - 1]), Err(ImageError::Count));
+        let most = ImagePart { count: u8::MAX, ..parts[0] };
+        let mut assembly = Assembly::EMPTY;
+        assert_eq!(assembly.add::<16>(&most), Err(ImageError::Count));
+        let past = ImagePart { index: 3, count: 3, ..parts[0] };
+        assert_eq!(assembly.add::<16>(&past), Err(ImageError::Count));
+    }
+
+    /// Every byte of a good image is set to every value and the checksum made to hold.
+    #[test]
+    fn g23_no_image_panics_and_what_is_accepted_can_be_said_again() {
+        let image = Image::of(Standing::up(LIFE), &full::<4>());
+        let parts: Vec<_> = image.parts(Rank(1)).collect();
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.bytes).collect();
+        for at in 0..bytes.len() {
+            for value in 0..=u8::MAX {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                if let Ok((standing, record)) = (Source { bytes: &changed }).entry::<4>() {
+                    let again = Image::of(standing, &record);
+                    assert_eq!(&again.bytes[..again.len], &changed[..again.len], "{at} {value}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The DIR net: detection, isolation, recovery. Deciders only.
+//!
+//! ```text
+//!            ┌───────────── MIA, TAIA: heartbeat cells, every S ─────────────┐
+//!   manager ─┤                                                               ├─ backups
+//!            ├─ suspects n: WITNESS ▶ another, PROBE ▶ n, ALIVE, TESTIMONY ◀─┤
+//!   TEIF  ▶ ─┤  from n's I'm-Alive Task: the component is down, not the node │
+//!            ├─ agent down: SPAN ▶ n's I'm-Alive Task, which spawns a clone  │
+//!            ├─ node down: ANID ▶ all, each fences, FENCED ◀, then reset     │
+//!            ├─ WITM ◀ a joiner, NMI ▶, its TAIA ◀, NIUA ▶ all               │
+//!            └─ DB both ways; REQUEST_DB, REPLY_DB when a digest differs ────┘
+//!   a backup ── ENIA ▶ a component reported too early; ROUSE ▶ its own task
+//!   manager lost: the next in the ring claims term + 1 and says NMI; the others wait MID for it
+//! ```
+//!
+//! | machine | runs in | inputs |
+//! |---|---|---|
+//! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_fenced`, `handle_gone`, `handle_change`; orders `isolate`, `release` |
+//! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_spawned` |
+//!
+//! After each input the caller drains `poll_output` and does what each [`Output`] says; at
+//! `poll_timeout` it calls `handle_timeout`, after it has handed over what has arrived. The
+//! component's [`Progress`] goes into memory that its I'm-Alive Task reads. A [`Frame`] is 64
+//! bytes over a lane, a [`Beat`] 32 bytes written into the receiver's cell for that sender.
+//!
+//! **Safety rests on no timeout.** Timeouts make suspicions. A member is removed by a decision of
+//! the current [`Term`], which every member follows with a fence; a removed life never returns, a
+//! later one may. A node is reset after every live member has fenced it, and with three nodes or
+//! more only if a second observer looked for it in vain.
+//!
+//! **Where it differs from the original** is `spec/dirnet.md`, G-1 to G-33; tests and mutants
+//! carry these numbers. Not here: the recovery language (the strategy is built in, [`strategy`]),
+//! a clock, bytes on a wire, and a quorum: two halves of a partition both go on unless
+//! `min_alive` says otherwise (G-11).
+//!
+//! Source: V. De Florio, The DIR net, ESAT/ACCA/1998/1 (`seeds/002`).
+
+mod beat;
+mod component;
+mod config;
+mod database;
+mod explanation;
+mod frame;
+mod health;
+mod im_alive;
+mod image;
+mod intensity;
+mod message;
+mod mutants;
+mod output;
+mod profile;
+mod record;
+mod reject;
+mod replay;
+mod standing;
+pub mod strategy;
+mod term;
+
+pub use beat::{BEAT_LEN, Beat};
+pub use component::{Component, LargestComponent, Role};
+pub use config::{Config, ConfigError, Part, RestartLimit};
+pub use database::{Database, Version};
+pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Verdict};
+pub use frame::{FRAME_LEN, Frame, FrameError};
+pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
+pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
+pub use message::{Alarm, Change, ImagePart, Level, Message, Seat, Seen, TaskAction};
+pub use mutants::MUTANTS;
+pub use output::Output;
+pub use profile::{BrokenRule, Profile, Timing};
+pub use record::{ChangeError, ERRORS, Record, Task, TaskError};
+pub use reject::{Reject, Rejects};
+pub use standing::Standing;
+pub use term::{Life, Members, Term};
+
+use mutants::*;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! The guards of the DIR net that a test build can leave out: one for each resolution, so that
+//! its removal brings the original's behaviour back. The table is in the order of the resolutions.
+
+use crate::mutant::Mutant;
+
+macro_rules! mutants {
+    ($($name:ident = $text:literal, $breaks:literal;)*) => {
+        $(pub(super) const $name: Mutant = Mutant::new("dirnet", $text, $breaks);)*
+        /// Every guard that can be left out.
+        pub const MUTANTS: &[Mutant] = &[$($name,)*];
+    };
+}
+
+mutants! {
+    SUSPICION_NEVER_ENDS = "suspicion-never-ends", "G-1: backups conclude the manager's death";
+    ONE_WINDOW_FOR_ALL = "one-window-for-all", "G-2: each suspect has its own window";
+    SUSPICION_LEAVES_ALARM = "suspicion-leaves-alarm", "G-3: a sign of life ends all of it";
+    WINDOW_IS_UNCHECKED = "window-is-unchecked", "G-4: a profile keeps the rules";
+    EARLY_ALARM_IS_FORGOTTEN = "early-alarm-is-forgotten", "G-5: an early alarm counts";
+    ANYTHING_ROUSES = "anything-rouses", "G-6: the I'm-Alive Task looks at what it gets";
+    ALARM_ONCE = "alarm-once", "G-7: an alarm is repeated until it is answered";
+    SPAN_IS_REPEATED = "span-is-repeated", "G-8: a late SPAN hits no recovered component";
+    EVERYBODY_SUCCEEDS = "everybody-succeeds", "G-8: only the successor acts";
+    SUCCESSOR_UNSEEN = "successor-unseen", "G-9: the successor is alive and no agent";
+    NO_CANDIDATE_TIMER = "no-candidate-timer", "G-9: a dead candidate is passed over";
+    RIVALS_ARE_IGNORED = "rivals-are-ignored", "G-10: the higher term wins";
+    OLD_TERMS_ARE_HEARD = "old-terms-are-heard", "G-10: a lower term is answered and dropped";
+    RESET_WITHOUT_WITNESS = "reset-without-witness", "G-11: a reset needs a second observer";
+    RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
+    REMOVAL_IS_NOT_HEARD = "removal-is-not-heard", "G-12: ANID is handled";
+    RETURN_IS_NOT_HEARD = "return-is-not-heard", "G-13: NIUA is handled by backups";
+    VERDICTS_ARE_NOT_SPREAD = "verdicts-are-not-spread", "G-14: every node verdict is made known";
+    WATCH_IS_NOT_TURNED = "watch-is-not-turned", "G-15: the watch follows the manager";
+    TRAFFIC_IS_NO_SIGN = "traffic-is-no-sign", "G-16: any current frame is a sign of life";
+    ANY_ALARM_RENEWS = "any-alarm-renews", "G-17: others' alarms do not mask the manager";
+    CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
+    FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
+    JOINERS_ARE_DEAF = "joiners-are-deaf", "G-20: a rebooted node can be reached";
+    CLONES_START_ANEW = "clones-start-anew", "G-21: a clone joins, it does not start";
+    WINNER_STARTS_OVER = "winner-starts-over", "G-22: the winner is manager in place";
+    MISSING_DATABASE_IS_FINE = "missing-database-is-fine", "G-23: the next member is asked";
+    ABSENT_ARE_AWAITED = "absent-are-awaited", "G-24: an absent node is noticed";
+    UPDATES_WITHOUT_SEQUENCE = "updates-without-sequence", "G-25: changes are applied once";
+    ERROR_OVERWRITES_STATUS = "error-overwrites-status", "G-26: an error leaves the status";
+    ERRORS_TRIGGER_NOTHING = "errors-trigger-nothing", "G-27: an error triggers recovery";
+    AGENT_MANAGES = "agent-manages", "G-28: an agent is never manager";
+    ANSWERS_IN_PLACE = "answers-in-place", "G-29: an answer is the answerer's own";
+    FIRST_EXPIRY_REPEATS = "first-expiry-repeats", "G-30: each expiry knows its own key";
+    MESSAGES_ARE_PROGRESS = "messages-are-progress", "G-31: dead timers are noticed";
+    NOTHING_IS_RESET = "nothing-is-reset", "G-33: a node is reset";
+    NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";
+    FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
+    RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
+}

@@ -1,0 +1,258 @@
+//! The timing profile, and the rules that its values must keep (G-4, X-4).
+//!
+//! ```text
+//!  crash                suspicion          verdict
+//!    │◀── at most S + R ──▶│◀────── W ──────▶│
+//!    ├─────┬─────┬─────────┼─────────────────┤        S  a heartbeat is sent
+//!    │     C  C  │         │                 │        C  the flag is cleared
+//!    │      A    │ A: the I'm-Alive Task notices, no later than 2A after the last clear,
+//!    │           └─────────┘ and its alarm (TEIF) must be here before W is over
+//! ```
+//!
+//! | rule | says | else |
+//! |---|---|---|
+//! | `alarm` | C + δ < A | a healthy component is reported as faulty |
+//! | `tolerance` | R ≥ (k+1)·S + δ | k lost heartbeats are a suspicion |
+//! | `window` | R + W ≥ S + 2A + δ | a crash of a component passes for one of its node |
+//! | `testimony` | W ≥ 4δ | a second observer cannot answer in time (X-1) |
+//! | `candidate` | MID ≥ (k+1)·S + 3δ | a candidate is passed over before it can claim |
+//! | `join` | JOIN ≥ 2δ | the answer to a WITM comes too late |
+//!
+//! The first three are the original's missing rules, the others belong to what was added.
+
+use core::fmt;
+
+use crate::time::Duration;
+
+/// The values of a profile, unchecked. All spans are of this node's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// S: a heartbeat (MIA, TAIA) at the latest every so long.
+    pub send: Duration,
+    /// R: silence for so long is a suspicion.
+    pub receive: Duration,
+    /// C: the component's timers make progress every so long.
+    pub clear: Duration,
+    /// A: the I'm-Alive Task looks for progress every so long.
+    pub alarm: Duration,
+    /// W: a suspicion waits so long for an alarm before it is a verdict (TEIF timer).
+    pub window: Duration,
+    /// δ: the longest delay of a message that is taken for normal.
+    pub delay: Duration,
+    /// k: so many heartbeats in a row may be lost.
+    pub losses: u32,
+    /// MID: a candidate for manager has so long to claim.
+    pub candidate: Duration,
+    /// JOIN: answers to WITM are collected, and a reply to REQUEST_DB is waited for, so long.
+    pub join: Duration,
+    /// A clone that was asked for must be heard of within so long (G-18).
+    pub clone: Duration,
+    /// A node that was reset must be heard of within so long (G-18).
+    pub reboot: Duration,
+}
+
+impl Timing {
+    /// For shared or noisy hosts: outlasts stalls of 160 ms on either side.
+    pub const LAN: Self = Self {
+        send: Duration::from_millis(40),
+        receive: Duration::from_millis(220),
+        clear: Duration::from_millis(40),
+        alarm: Duration::from_millis(100),
+        window: Duration::from_millis(180),
+        delay: Duration::from_millis(20),
+        losses: 4,
+        candidate: Duration::from_millis(260),
+        join: Duration::from_millis(100),
+        clone: Duration::from_millis(2_000),
+        reboot: Duration::from_millis(20_000),
+    };
+
+    /// For dedicated polling cores: a verdict within 0.6 ms of the crash.
+    pub const RDMA: Self = Self {
+        send: Duration::from_micros(100),
+        receive: Duration::from_micros(350),
+        clear: Duration::from_micros(50),
+        alarm: Duration::from_micros(150),
+        window: Duration::from_micros(200),
+        delay: Duration::from_micros(50),
+        losses: 2,
+        candidate: Duration::from_micros(450),
+        join: Duration::from_micros(1_000),
+        clone: Duration::from_millis(500),
+        reboot: Duration::from_millis(20_000),
+    };
+}
+
+/// A rule that a timing breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BrokenRule {
+    /// Every span must be longer than nothing.
+    Zero,
+    /// C + δ < A.
+    Alarm,
+    /// R ≥ (k+1)·S + δ.
+    Tolerance,
+    /// R + W ≥ S + 2A + δ.
+    Window,
+    /// W ≥ 4δ.
+    Testimony,
+    /// MID ≥ (k+1)·S + 3δ.
+    Candidate,
+    /// JOIN ≥ 2δ.
+    Join,
+}
+
+impl BrokenRule {
+    /// The rule's short name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zero => "zero",
+            Self::Alarm => "alarm",
+            Self::Tolerance => "tolerance",
+            Self::Window => "window",
+            Self::Testimony => "testimony",
+            Self::Candidate => "candidate",
+            Self::Join => "join",
+        }
+    }
+}
+
+impl fmt::Display for BrokenRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zero => "rule zero: every span must be longer than nothing",
+            Self::Alarm => "rule alarm: clear + delay < alarm",
+            Self::Tolerance => "rule tolerance: receive >= (losses + 1) * send + delay",
+            Self::Window => "rule window: receive + window >= send + 2 * alarm + delay",
+            Self::Testimony => "rule testimony: window >= 4 * delay",
+            Self::Candidate => "rule candidate: candidate >= (losses + 1) * send + 3 * delay",
+            Self::Join => "rule join: join >= 2 * delay",
+        })
+    }
+}
+
+impl core::error::Error for BrokenRule {}
+
+/// A timing that keeps the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Profile(Timing);
+
+impl Profile {
+    /// Checks `timing`.
+    ///
+    /// # Errors
+    /// The first [`BrokenRule`].
+    pub fn new(timing: Timing) -> Result<Self, BrokenRule> {
+        let t = timing;
+        let beats = t.send.0.saturating_mul(u64::from(t.losses) + 1);
+        let spans = [t.send, t.receive, t.clear, t.alarm, t.window, t.delay];
+        if any_zero(&spans) || any_zero(&[t.candidate, t.join, t.clone, t.reboot]) {
+            return Err(BrokenRule::Zero);
+        }
+        if t.clear.0.saturating_add(t.delay.0) >= t.alarm.0 {
+            return Err(BrokenRule::Alarm);
+        }
+        if t.receive.0 < beats.saturating_add(t.delay.0) {
+            return Err(BrokenRule::Tolerance);
+        }
+        let alarm_by = t.alarm.0.saturating_mul(2).saturating_add(t.send.0);
+        let is_checked = !super::WINDOW_IS_UNCHECKED.is_planted();
+        let verdict = t.receive.0.saturating_add(t.window.0);
+        if verdict < alarm_by.saturating_add(t.delay.0) && is_checked {
+            return Err(BrokenRule::Window);
+        }
+        if t.window.0 < t.delay.0.saturating_mul(4) {
+            return Err(BrokenRule::Testimony);
+        }
+        if t.candidate.0 < beats.saturating_add(t.delay.0.saturating_mul(3)) {
+            return Err(BrokenRule::Candidate);
+        }
+        if t.join.0 < t.delay.0.saturating_mul(2) {
+            return Err(BrokenRule::Join);
+        }
+        Ok(Self(timing))
+    }
+
+    /// The values.
+    #[must_use]
+    pub const fn timing(&self) -> &Timing {
+        &self.0
+    }
+
+    /// From the last heartbeat to the verdict: R + W.
+    #[must_use]
+    pub const fn verdict_after(&self) -> Duration {
+        Duration(self.0.receive.0.saturating_add(self.0.window.0))
+    }
+}
+
+const fn any_zero(spans: &[Duration]) -> bool {
+    let mut at = 0;
+    while at < spans.len() {
+        if spans[at].0 == 0 {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_profiles_keep_the_rules() {
+        for timing in [Timing::LAN, Timing::RDMA] {
+            assert!(Profile::new(timing).is_ok(), "{timing:?}");
+        }
+        let rdma = Profile::new(Timing::RDMA).unwrap();
+        assert!(rdma.verdict_after() <= Duration::from_micros(600));
+    }
+
+    /// G-4: the original's own values, in ms, with 1 ms of delay.
+    #[test]
+    fn g4_the_values_of_the_original_are_refused() {
+        let ms = Duration::from_millis;
+        let original = |clear, set, send, receive| Timing {
+            send: ms(send),
+            receive: ms(receive),
+            clear: ms(clear),
+            alarm: ms(set),
+            window: ms(set),
+            delay: ms(1),
+            losses: 0,
+            ..Timing::LAN
+        };
+        let eftos = Profile::new(original(600, 1400, 800, 1500));
+        assert_eq!(eftos, Err(BrokenRule::Window));
+        let art = Profile::new(original(120, 300, 200, 250));
+        assert_eq!(art, Err(BrokenRule::Window));
+    }
+
+    #[test]
+    fn g4_each_rule_is_checked_to_the_nanosecond() {
+        let ok = Timing::RDMA;
+        let less = |span: Duration| Duration(span.0 - 1);
+        let cases = [
+            (Timing { clear: Duration(0), ..ok }, BrokenRule::Zero),
+            (Timing { clear: Duration::from_micros(100), ..ok }, BrokenRule::Alarm),
+            (Timing { receive: less(ok.receive), ..ok }, BrokenRule::Tolerance),
+            (Timing { alarm: Duration::from_micros(201), ..ok }, BrokenRule::Window),
+            (Timing { window: less(ok.window), ..ok }, BrokenRule::Testimony),
+            (Timing { candidate: less(ok.candidate), ..ok }, BrokenRule::Candidate),
+            (Timing { join: Duration::from_micros(99), ..ok }, BrokenRule::Join),
+        ];
+        for (timing, rule) in cases {
+            assert_eq!(Profile::new(timing), Err(rule), "{}", rule.name());
+        }
+    }
+
+    #[test]
+    fn spans_at_the_end_of_time_are_judged_without_overflow() {
+        let most = Duration(u64::MAX);
+        let timing = Timing { send: most, losses: u32::MAX, ..Timing::LAN };
+        assert_eq!(Profile::new(timing), Err(BrokenRule::Tolerance));
+    }
+}

@@ -1,0 +1,235 @@
+//! The entry of one node: what it says about itself, in order.
+//!
+//! Only the node itself changes its entry; each change has the number after the last one of its
+//! life (G-25), so a repeated change changes nothing and a missing one is noticed. An error is
+//! appended with its time and leaves the status as it was (G-26).
+
+use super::{Change, Life};
+
+/// How many of the latest errors of a node are kept.
+pub const ERRORS: usize = 8;
+
+/// Alpha-count: what one error adds. Between errors it halves every [`ALPHA_HALF_US`].
+const ALPHA_STEP: u16 = 256;
+const ALPHA_HALF_US: u64 = 1_000_000;
+
+/// What is known of a task of the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// Running, waiting, killed, isolated; the node's numbers.
+    pub status: u8,
+    /// How many errors it has had.
+    pub errors: u16,
+    /// Errors weighted by age, 256 for a fresh one: high for a fault that stays (α-count).
+    pub alpha: u16,
+}
+
+/// An error of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TaskError {
+    /// Which task.
+    pub task: u8,
+    /// What went wrong; the application's.
+    pub kind: u16,
+    /// When, in microseconds of the node's own clock.
+    pub at_us: u64,
+}
+
+/// Why a change is not applied. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChangeError {
+    /// It was applied before.
+    Repeated,
+    /// One before it, or the beginning of its life, is missing.
+    Gap,
+    /// The node has no such task.
+    NoSuchTask,
+}
+
+/// The entry of one node with up to `TASKS` tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Record<const TASKS: usize> {
+    /// Which life of the node speaks.
+    pub life: Life,
+    /// How many changes this life has made (update_nr).
+    pub seq: u32,
+    /// The part the node plays.
+    pub role: u8,
+    /// The node's status.
+    pub status: u8,
+    /// How many tasks it has.
+    pub task_count: u8,
+    /// How often it was started, as it says.
+    pub reboots: u32,
+    /// How many errors it has had; the last of them are kept.
+    pub error_count: u32,
+    pub(super) tasks: [Task; TASKS],
+    /// Error number n lies at n mod [`ERRORS`].
+    pub(super) errors: [TaskError; ERRORS],
+}
+
+impl<const TASKS: usize> Default for Record<TASKS> {
+    fn default() -> Self {
+        Self {
+            life: Life::default(),
+            seq: 0,
+            role: 0,
+            status: 0,
+            task_count: 0,
+            reboots: 0,
+            error_count: 0,
+            tasks: [Task::default(); TASKS],
+            errors: [TaskError::default(); ERRORS],
+        }
+    }
+}
+
+impl<const TASKS: usize> Record<TASKS> {
+    /// The entry of a life that begins with `task_count` tasks, at most `TASKS`.
+    #[must_use]
+    pub fn new(life: Life, role: u8, task_count: u8) -> Self {
+        let most = u8::try_from(TASKS).unwrap_or(u8::MAX);
+        let reboots = life.boot.0.saturating_sub(1);
+        Self { life, role, task_count: task_count.min(most), reboots, ..Self::default() }
+    }
+
+    /// Its tasks.
+    #[must_use]
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks[..usize::from(self.task_count).min(TASKS)]
+    }
+
+    /// The errors that are kept, oldest first.
+    pub fn errors(&self) -> impl Iterator<Item = TaskError> {
+        let kept = self.error_count.min(ERRORS as u32);
+        let errors = &self.errors;
+        (self.error_count - kept..self.error_count)
+            .map(move |number| errors[number as usize % ERRORS])
+    }
+
+    /// How many of the kept errors `task` had since `since_us`.
+    #[must_use]
+    pub fn errors_of(&self, task: u8, since_us: u64) -> usize {
+        self.errors().filter(|error| error.task == task && error.at_us >= since_us).count()
+    }
+
+    /// Applies the change with the number `seq` of `life`.
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn apply(&mut self, life: Life, seq: u32, change: Change) -> Result<(), ChangeError> {
+        if !super::UPDATES_WITHOUT_SEQUENCE.is_planted() {
+            if life < self.life || (life == self.life && seq <= self.seq) {
+                return Err(ChangeError::Repeated);
+            }
+            if life > self.life || seq != self.seq + 1 {
+                return Err(ChangeError::Gap);
+            }
+        }
+        match change {
+            Change::Status(status) => self.status = status,
+            Change::Role(role) => self.role = role,
+            Change::Reboots(count) => self.reboots = count,
+            Change::TaskStatus { task, status } => self.task_mut(task)?.status = status,
+            Change::TaskError { task, kind, at_us } => {
+                self.append(TaskError { task, kind, at_us })?;
+            }
+        }
+        self.seq = seq;
+        Ok(())
+    }
+
+    fn append(&mut self, error: TaskError) -> Result<(), ChangeError> {
+        let last = self.errors().filter(|e| e.task == error.task).map(|e| e.at_us).max();
+        let task = self.task_mut(error.task)?;
+        let age_us = last.map_or(0, |at| error.at_us.saturating_sub(at));
+        let halvings = u32::try_from(age_us / ALPHA_HALF_US).unwrap_or(u32::MAX);
+        let left = task.alpha.checked_shr(halvings).unwrap_or(0);
+        task.alpha = left.saturating_add(ALPHA_STEP);
+        task.errors = task.errors.saturating_add(1);
+        if super::ERROR_OVERWRITES_STATUS.is_planted() {
+            task.status = error.kind.to_le_bytes()[0];
+        }
+        self.errors[self.error_count as usize % ERRORS] = error;
+        self.error_count = self.error_count.saturating_add(1);
+        Ok(())
+    }
+
+    fn task_mut(&mut self, task: u8) -> Result<&mut Task, ChangeError> {
+        let count = usize::from(self.task_count).min(TASKS);
+        self.tasks[..count].get_mut(usize::from(task)).ok_or(ChangeError::NoSuchTask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Incarnation;
+
+    const LIFE: Life = Life { boot: Incarnation(2), generation: 1 };
+
+    fn record() -> Record<2> {
+        Record::new(LIFE, 0, 2)
+    }
+
+    fn error(task: u8, at_us: u64) -> Change {
+        Change::TaskError { task, kind: 7, at_us }
+    }
+
+    /// G-25: the original's INC_REBOOT counted again with each copy of the message.
+    #[test]
+    fn g25_a_repeated_change_changes_nothing() {
+        let mut record = record();
+        assert_eq!(record.apply(LIFE, 1, Change::Reboots(5)), Ok(()));
+        let before = record;
+        assert_eq!(record.apply(LIFE, 1, Change::Reboots(6)), Err(ChangeError::Repeated));
+        assert_eq!(record.apply(LIFE, 3, Change::Reboots(7)), Err(ChangeError::Gap));
+        let later = LIFE.clone_of();
+        assert_eq!(record.apply(later, 1, Change::Reboots(7)), Err(ChangeError::Gap));
+        assert_eq!(record, before);
+    }
+
+    #[test]
+    fn g25_a_change_of_a_task_that_does_not_exist_is_refused() {
+        let mut record = record();
+        let change = Change::TaskStatus { task: 2, status: 1 };
+        assert_eq!(record.apply(LIFE, 1, change), Err(ChangeError::NoSuchTask));
+        assert_eq!(record.apply(LIFE, 1, error(9, 0)), Err(ChangeError::NoSuchTask));
+        assert_eq!(record, Record::new(LIFE, 0, 2));
+    }
+
+    /// G-26: the original's NEW_TASK_ERROR overwrote the status and counted nothing.
+    #[test]
+    fn g26_an_error_is_appended_and_the_status_stays() {
+        let mut record = record();
+        record.apply(LIFE, 1, Change::TaskStatus { task: 1, status: 3 }).unwrap();
+        record.apply(LIFE, 2, error(1, 500)).unwrap();
+        let task = record.tasks()[1];
+        assert_eq!(task, Task { status: 3, errors: 1, alpha: 256 });
+        assert_eq!((record.error_count, record.seq), (1, 2));
+        assert!(record.errors().eq([TaskError { task: 1, kind: 7, at_us: 500 }]));
+    }
+
+    #[test]
+    fn g26_the_alpha_count_forgets() {
+        let mut record = record();
+        record.apply(LIFE, 1, error(0, 0)).unwrap();
+        record.apply(LIFE, 2, error(0, 10)).unwrap();
+        assert_eq!(record.tasks()[0].alpha, 512);
+        record.apply(LIFE, 3, error(0, 2_000_010)).unwrap();
+        assert_eq!(record.tasks()[0].alpha, 128 + 256);
+        record.apply(LIFE, 4, error(0, u64::MAX)).unwrap();
+        assert_eq!(record.tasks()[0].alpha, 256);
+    }
+
+    #[test]
+    fn only_the_last_errors_are_kept() {
+        let mut record = record();
+        for (seq, at_us) in (1..=20).zip(0..) {
+            record.apply(LIFE, seq, error(0, at_us)).unwrap();
+        }
+        assert!(record.errors().map(|error| error.at_us).eq(12..20));
+        assert_eq!(record.errors_of(0, 17), 3);
+        assert_eq!((record.error_count, record.errors_of(1, 0)), (20, 0));
+    }
+}

@@ -1,0 +1,142 @@
+//! Who a word comes from and which reign it belongs to: terms, lives, members.
+
+use core::fmt;
+
+use crate::ids::{Incarnation, Peer, PeerSet, Rank};
+
+/// A manager's reign. Ordered by epoch, then claimant, so no two claims are equal unless one
+/// node makes them, and that one never claims an epoch it has known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Term {
+    /// How many reigns there were before, at least.
+    pub epoch: u32,
+    /// Whose reign it is.
+    pub claimant: Rank,
+}
+
+impl Term {
+    /// The term that `claimant` may claim once it has known this one; none when epochs ran out.
+    #[must_use]
+    pub const fn claimed_by(self, claimant: Rank) -> Option<Self> {
+        match self.epoch.checked_add(1) {
+            Some(epoch) => Some(Self { epoch, claimant }),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.epoch, self.claimant)
+    }
+}
+
+/// Which life of a node, and which component of that life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Life {
+    /// How often the node was started. Zero: never seen.
+    pub boot: Incarnation,
+    /// How many components this life of the node had before.
+    pub generation: u32,
+}
+
+impl Life {
+    /// The life that begins when a clone of the component is spawned.
+    #[must_use]
+    pub const fn clone_of(self) -> Self {
+        Self { generation: self.generation.saturating_add(1), ..self }
+    }
+}
+
+impl fmt::Display for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.boot, self.generation)
+    }
+}
+
+/// A set of members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Members(PeerSet);
+
+impl Members {
+    /// Nobody.
+    pub const NONE: Self = Self(PeerSet::EMPTY);
+
+    /// Exactly one member.
+    #[must_use]
+    pub const fn only(rank: Rank) -> Self {
+        Self(PeerSet::only(Peer(rank.0)))
+    }
+
+    /// Whether `rank` is one of them.
+    #[must_use]
+    pub const fn contains(self, rank: Rank) -> bool {
+        self.0.contains(Peer(rank.0))
+    }
+
+    /// Adds `rank`.
+    pub const fn insert(&mut self, rank: Rank) {
+        self.0.insert(Peer(rank.0));
+    }
+
+    /// Takes `rank` out.
+    pub const fn remove(&mut self, rank: Rank) {
+        self.0.remove(Peer(rank.0));
+    }
+
+    /// All of them but `rank`.
+    #[must_use]
+    pub const fn without(mut self, rank: Rank) -> Self {
+        self.remove(rank);
+        self
+    }
+
+    /// Whether nobody is in it.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.0.count()
+    }
+
+    /// The members in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = Rank> {
+        self.0.iter().map(|peer| Rank(peer.0))
+    }
+}
+
+impl FromIterator<Rank> for Members {
+    fn from_iter<I: IntoIterator<Item = Rank>>(ranks: I) -> Self {
+        let mut members = Self::NONE;
+        for rank in ranks {
+            members.insert(rank);
+        }
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_above_all_that_the_claimant_knew() {
+        let known = Term { epoch: 7, claimant: Rank(3) };
+        assert!(known.claimed_by(Rank(0)).unwrap() > known);
+        let last = Term { epoch: u32::MAX, claimant: Rank(0) };
+        assert_eq!(last.claimed_by(Rank(1)), None);
+    }
+
+    #[test]
+    fn a_clone_is_a_later_life_and_a_reboot_a_later_one_still() {
+        let life = Life { boot: Incarnation(2), generation: 5 };
+        let reboot = Life { boot: Incarnation(3), generation: 0 };
+        assert!(life < life.clone_of() && life.clone_of() < reboot);
+    }
+}

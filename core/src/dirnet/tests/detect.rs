@@ -1,0 +1,348 @@
+//! Suspicion, verdict, recovery: what the manager does about its backups.
+
+use super::net::{MS, Net, timing};
+use crate::dirnet::*;
+use crate::ids::Rank;
+use crate::time::Instant;
+use std::vec::Vec;
+
+/// R + W, with a period and a few milliseconds for messages.
+fn verdict_within() -> u64 {
+    let t = timing();
+    (t.receive.0 + t.window.0 + t.send.0) / MS + 5
+}
+
+#[test]
+fn everybody_started_at_once_agrees() {
+    for count in 1..=8 {
+        let mut net = Net::new(count);
+        net.boot_all();
+        let took = net.run_while(2_000, Net::is_whole);
+        assert!(net.is_whole(), "{count} nodes after {took} ms");
+        assert_eq!(net.manager(), Some(0));
+    }
+}
+
+/// Two heartbeats a period for each backup, and nothing else (goal 5).
+#[test]
+fn a_quiet_cluster_sends_heartbeats_only() {
+    let mut net = Net::settled(7);
+    net.run(10 * timing().send.0 / MS);
+    assert_eq!(net.sent.keys().collect::<Vec<_>>(), [&"BEAT"]);
+    assert!((114..=132).contains(&net.sent["BEAT"]), "{:?}", net.sent);
+}
+
+#[test]
+fn a_crashed_node_is_removed_fenced_reset_and_rejoins() {
+    let mut net = Net::settled(4);
+    net.crash(2);
+    let took = net.run_while(2_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    assert!(took <= verdict_within(), "{took} ms");
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence]);
+    let messages: usize = net.sent.values().sum::<usize>() - net.sent["BEAT"];
+    net.run_while(2_000, |net| !net.resets().is_empty());
+    let cost: usize = net.sent.values().sum::<usize>() - net.sent["BEAT"];
+    assert!(messages <= cost && cost <= 8, "a verdict costs at most 2n: {:?}", net.sent);
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert_eq!(net.rules(2, Verdict::Admitted), [Rule::Joined]);
+}
+
+#[test]
+fn a_hung_component_is_told_from_a_dead_node_and_cloned() {
+    let mut net = Net::settled(4);
+    net.hang(3);
+    net.run_while(5_000, |net| net.is_whole());
+    assert!(net.is_whole());
+    assert!(net.rules(3, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(3, Verdict::AgentDown).len(), 1);
+    assert_eq!(net.component(3).life().generation, 1);
+    assert!(net.resets().is_empty());
+}
+
+/// G-2: the original had one TEIF timer for all suspects; here one suspect's return leaves the
+/// other's window open.
+#[test]
+fn g2_one_suspect_that_returns_does_not_save_another() {
+    let mut net = Net::settled(4);
+    net.crash(1);
+    net.cuts.insert((2, 0));
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(2)));
+    assert!(net.component(0).suspects(Rank(1)));
+    net.cuts.clear();
+    net.run(verdict_within());
+    assert_eq!(net.rules(1, Verdict::NodeDown), [Rule::Silence]);
+    assert!(net.rules(2, Verdict::NodeDown).is_empty());
+}
+
+/// G-3: a suspicion that ended leaves nothing behind; the next has its full window and no alarm
+/// of the one before.
+#[test]
+fn g3_the_second_suspicion_begins_anew() {
+    let mut net = Net::settled(3);
+    let life = net.component(1).life();
+    net.cuts.insert((1, 0));
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
+    net.run(100);
+    net.cuts.clear();
+    let alarm = Message::Teif { generation: life.generation, alarm: Alarm::NoProgress };
+    let frame = Frame { seat: Seat::ImAliveTask, ..net.frame(1, alarm) };
+    net.run(timing().send.0 / MS);
+    assert!(!net.component(0).suspects(Rank(1)));
+    net.deliver(0, frame).unwrap();
+    net.run(100);
+    net.crash(1);
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
+    let window = net.run_while(1_000, |net| !net.rules(1, Verdict::NodeDown).is_empty());
+    assert!(window + 2 >= timing().window.0 / MS, "{window} ms");
+    assert!(net.rules(1, Verdict::AgentDown).is_empty(), "the alarm was before a sign of life");
+}
+
+/// G-5: the original answered an early alarm with ENIA and forgot it, and reset the node.
+#[test]
+fn g5_an_alarm_before_the_suspicion_is_used_by_it() {
+    let mut net = Net::settled(3);
+    net.hang(1);
+    net.run_while(1_000, |net| net.sent.contains_key("TEIF"));
+    net.lost.push("TEIF");
+    net.lost.push("TESTIMONY");
+    net.run(verdict_within());
+    assert_eq!(net.rules(1, Verdict::AgentDown), [Rule::AlarmBefore]);
+}
+
+/// G-7: the original's task sent its alarm once and slept.
+#[test]
+fn g7_an_alarm_that_is_lost_is_repeated() {
+    let mut net = Net::settled(3);
+    net.lost.push("TEIF");
+    net.lost.push("TESTIMONY");
+    net.hang(1);
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
+    assert!(net.sent["TEIF"] >= 2);
+    net.lost.retain(|name| *name != "TEIF");
+    net.run(verdict_within());
+    assert_eq!(net.rules(1, Verdict::AgentDown), [Rule::AlarmInWindow]);
+}
+
+/// G-11, X-1: without a second observer's word there is no reset, and before all have fenced the
+/// node there is none either.
+#[test]
+fn g11_a_reset_needs_a_second_observer() {
+    let mut net = Net::settled(4);
+    for node in [1, 2, 3] {
+        net.crash(node);
+    }
+    net.run(5_000);
+    for node in [1, 2, 3] {
+        assert_eq!(net.rules(node, Verdict::NodeDown), [Rule::Silence], "node {node}");
+        assert_eq!(net.told(News::NotReset(Rank(node))), 1);
+    }
+    assert!(net.resets().is_empty());
+}
+
+#[test]
+fn g11_a_node_is_fenced_everywhere_before_it_is_reset() {
+    let mut net = Net::settled(4);
+    net.lost.push("FENCED");
+    net.crash(3);
+    net.run(verdict_within() + 1_000);
+    assert_eq!(net.rules(3, Verdict::NodeDown), [Rule::Silence]);
+    assert!(net.resets().is_empty());
+    net.lost.clear();
+    net.run(1_000);
+    assert_eq!(net.resets().len(), 1);
+}
+
+#[test]
+fn g11_too_few_remove_nobody() {
+    let mut net = Net::new(3);
+    net.min_alive = 2;
+    net.boot_all();
+    net.run(1_000);
+    net.crash(1);
+    net.crash(2);
+    net.run(2_000);
+    assert!(net.told(News::TooFew) > 0);
+    assert!(net.verdicts().iter().all(|e| e.verdict != Verdict::NodeDown));
+}
+
+/// who is met by a second observer stays, however deaf the first one is.
+#[test]
+fn x1_a_one_way_partition_removes_nobody() {
+    let mut net = Net::settled(4);
+    net.cuts.insert((2, 0));
+    net.run(5_000);
+    assert_eq!(net.told(News::OneWay(Rank(2))), 1);
+    assert!(net.verdicts().is_empty(), "{:?}", net.verdicts());
+    net.cuts.clear();
+    net.run(500);
+    assert!(net.is_whole() && net.told(News::Restored(Rank(2))) == 1);
+}
+
+/// G-12, G-14: the original never said that a backup was dead, and nobody listened.
+#[test]
+fn g12_g14_every_removal_is_known_and_fenced_everywhere() {
+    let mut net = Net::settled(5);
+    net.resets_work = false;
+    net.crash(4);
+    net.run(1_000);
+    for node in 0..4 {
+        let standing = net.component(node).database().standing(Rank(4));
+        assert_eq!(standing.level, Level::Down, "at node {node}");
+    }
+    let fences = net.log.iter().filter(|(_, _, o)| matches!(o, Output::Fence { .. })).count();
+    assert_eq!(fences, 4);
+}
+
+/// G-16: the original renewed a timer on database traffic, and kept the suspicion.
+#[test]
+fn g16_any_current_frame_ends_a_suspicion() {
+    let mut net = Net::settled(3);
+    net.lost.push("BEAT");
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
+    let change = Change::TaskStatus { task: 0, status: 1 };
+    net.input(1, |component, now| component.handle_change(now, change)).unwrap();
+    net.run(5);
+    assert!(!net.component(0).suspects(Rank(1)));
+}
+
+/// G-18: the original forgot a clone that never started.
+#[test]
+fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
+    let mut net = Net::settled(3);
+    net.lost.push("WITM");
+    net.lost.push("SPAN");
+    net.hang(2);
+    net.run_while(1_000, |net| !net.rules(2, Verdict::AgentDown).is_empty());
+    assert!(net.rules(2, Verdict::NodeDown).is_empty());
+    net.run(timing().clone.0 / MS + verdict_within());
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::NeverJoined]);
+    assert_eq!(net.resets().len(), 1);
+}
+
+/// G-6: the original had no agent recovery that could fail.
+#[test]
+fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
+    let mut net = Net::settled(3);
+    net.nodes[2].cannot_spawn = true;
+    net.hang(2);
+    net.run_while(5_000, |net| !net.resets().is_empty());
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::SpawnFailed]);
+}
+
+/// G-30: the original's alarm read the top of its list, so that simultaneous expiries reported
+/// one node repeatedly.
+#[test]
+fn g30_nodes_that_die_together_are_each_removed() {
+    let mut net = Net::settled(6);
+    for node in [2, 3, 4] {
+        net.crash(node);
+    }
+    net.run(verdict_within() + 3 * timing().window.0 / MS);
+    for node in [2, 3, 4] {
+        assert_eq!(net.rules(node, Verdict::NodeDown), [Rule::Silence], "node {node}");
+    }
+    net.run(5_000);
+    assert!(net.is_whole());
+}
+
+/// G-31: a component whose timers are dead still answers; the original took any message for life.
+#[test]
+fn g31_a_component_with_dead_timers_is_replaced() {
+    let mut net = Net::settled(3);
+    net.nodes[1].has_dead_timers = true;
+    net.run_while(5_000, |net| net.is_whole() && net.component(1).life().generation == 1);
+    assert_eq!(net.component(1).life().generation, 1);
+}
+
+/// G-33: the original's reset was empty.
+#[test]
+fn g33_a_reset_is_asked_for_once_and_by_life() {
+    let mut net = Net::settled(3);
+    net.resets_work = false;
+    net.crash(1);
+    net.run(2_000);
+    assert_eq!(net.resets().iter().map(|(_, node)| *node).collect::<Vec<_>>(), [Rank(1)]);
+}
+
+/// X-3 and the promise of the profile: 160 ms of standing still, on either side, kill nobody.
+#[test]
+fn x3_stalls_of_160_ms_remove_nobody() {
+    let mut net = Net::settled(5);
+    for (round, node) in (0..40).zip([0, 1, 0, 2, 3, 4, 0].into_iter().cycle()) {
+        net.stall(node, 160);
+        net.run(37 + 13 * (round % 9));
+    }
+    net.run(1_000);
+    let removed = |e: &Explanation| e.verdict == Verdict::NodeDown;
+    assert!(!net.verdicts().iter().any(removed), "{:?}", net.verdicts());
+    assert!(net.is_whole() && net.resets().is_empty());
+}
+
+#[test]
+fn x3_an_observer_that_slept_gives_the_others_their_time() {
+    let net = Net::settled(3);
+    let mut observer = net.component(0).clone();
+    let late = Instant(net.now + timing().receive.0 + timing().window.0 + 100 * MS);
+    observer.handle_timeout(late);
+    let outputs: Vec<_> = core::iter::from_fn(|| observer.poll_output()).collect();
+    assert!(outputs.iter().any(|output| matches!(output, Output::Tell(News::Lagged(_)))));
+    assert!(!observer.suspects(Rank(1)), "it has not listened");
+}
+
+/// spawn, spawn, spawn, then the node, then the operator.
+#[test]
+fn x6_a_component_that_keeps_dying_escalates_to_the_operator() {
+    let mut net = Net::settled(3);
+    for _ in 0..400 {
+        if net.nodes[2].component.is_some() {
+            net.hang(2);
+        }
+        net.run(100);
+    }
+    assert_eq!(net.told(News::Isolated(Rank(2))), 1);
+    assert_eq!(net.resets().len(), 3);
+    let standing = net.component(0).database().standing(Rank(2));
+    assert_eq!(standing.level, Level::Isolated);
+}
+
+/// G-27: an error of a task is acted on once; many within t escalate.
+#[test]
+fn g27_an_error_of_a_task_triggers_recovery_once() {
+    let mut net = Net::settled(3);
+    let unknown = Change::TaskStatus { task: 2, status: 0 };
+    let refused = net.input(2, |component, now| component.handle_change(now, unknown));
+    assert_eq!(refused, Err(Reject::NoSuchTask));
+    let error = |at_us| Change::TaskError { task: 1, kind: 4, at_us };
+    let restarts = |net: &Net| {
+        let is_restart = |o: &Output| matches!(o, Output::Task { task: 1, .. });
+        net.log.iter().filter(|(_, at, o)| *at == 2 && is_restart(o)).count()
+    };
+    for (at, expected) in (1..=3).zip(1..) {
+        net.input(2, |component, now| component.handle_change(now, error(at))).unwrap();
+        net.run(10);
+        assert_eq!(restarts(&net), expected);
+    }
+    net.input(2, |component, now| component.handle_change(now, error(4))).unwrap();
+    net.run(10);
+    assert_eq!(net.rules(2, Verdict::AgentDown), [Rule::TaskErrors]);
+}
+
+/// isolated is fenced, unheard and out until it is released and comes in a later life.
+#[test]
+fn x5_an_isolated_node_stays_out_until_it_is_released() {
+    let mut net = Net::settled(3);
+    net.input(0, |component, now| component.isolate(now, Rank(1))).unwrap();
+    net.run(3_000);
+    for node in [0, 2] {
+        let standing = net.component(node).database().standing(Rank(1));
+        assert_eq!(standing.level, Level::Isolated);
+    }
+    assert!(net.component(0).rejects().of(Reject::Isolated) > 0, "its later life knocked");
+    net.input(0, |component, now| component.release(now, Rank(1))).unwrap();
+    net.boot(1);
+    net.run(2_000);
+    assert!(net.is_whole());
+    let wrong = net.input(2, |component, now| component.isolate(now, Rank(1)));
+    assert_eq!(wrong, Err(Reject::NotManager));
+}

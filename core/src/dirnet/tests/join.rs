@@ -1,0 +1,200 @@
+//! Starting, joining, rejoining, and the database that a joiner finds.
+
+use super::net::{Net, timing};
+use crate::dirnet::*;
+use crate::ids::{Incarnation, Rank};
+use std::vec::Vec;
+
+/// G-13: the original sent NIUA to backups, which did not handle it.
+#[test]
+fn g13_a_return_is_known_to_the_backups_at_once() {
+    let mut net = Net::settled(4);
+    net.lost.extend(["REPLY_DB", "REQUEST_DB"]);
+    net.crash(3);
+    net.run_while(9_000, |net| net.rules(3, Verdict::Admitted).len() == 1);
+    net.run(5);
+    for node in [1, 2] {
+        let standing = net.component(node).database().standing(Rank(3));
+        assert!(standing.is_up() && standing.life.boot == Incarnation(2), "at node {node}");
+    }
+}
+
+/// G-19: the original took the first answer, however old.
+#[test]
+fn g19_a_joiner_takes_the_highest_term() {
+    let mut net = Net::settled(3);
+    net.crash(2);
+    net.run(100);
+    net.boot(2);
+    let now = net.now;
+    let old = net.frame(0, Message::Nmi);
+    let term = Term { epoch: 8, claimant: Rank(1) };
+    let new = Frame { term, ..net.frame(1, Message::Nmi) };
+    net.deliver(2, old).unwrap();
+    net.deliver(2, new).unwrap();
+    assert_eq!(net.component(2).role(), Role::Joining, "it collects until the deadline");
+    net.run_while(1_000, |net| net.component(2).role() != Role::Joining);
+    assert!(net.now - now >= timing().join.0);
+    assert!(net.component(2).term() >= term);
+}
+
+/// G-19: silence is answered by the static role, above the stored term.
+#[test]
+fn g19_after_a_blackout_the_terms_go_on() {
+    let mut net = Net::settled(3);
+    net.crash(0);
+    net.run_while(3_000, |net| net.manager() == Some(1));
+    let before = net.component(1).term();
+    (0..3).for_each(|node| net.crash(node));
+    net.run(1_000);
+    net.boot_all();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert!(net.component(0).term() > before, "no term is used twice");
+}
+
+/// G-20: in the original a rebooted node exported no mailbox.
+#[test]
+fn g20_a_joiner_can_be_reached() {
+    let mut net = Net::settled(3);
+    net.crash(2);
+    net.run(50);
+    net.boot(2);
+    let probe = net.frame(1, Message::Probe { round: 5 });
+    assert_eq!(net.deliver(2, probe), Ok(()));
+    let answers = |output: &Output| match output {
+        Output::Send { frame, .. } => frame.message == Message::Alive { round: 5 },
+        _ => false,
+    };
+    assert!(net.log.iter().any(|(_, at, output)| *at == 2 && answers(output)));
+}
+
+/// G-21: the original's clone waited for a gossip that was over.
+#[test]
+fn g21_a_clone_joins_and_does_not_start() {
+    let mut net = Net::settled(3);
+    net.crash(0);
+    net.run_while(9_000, |net| net.is_whole() && net.manager() == Some(1));
+    let term = net.component(1).term();
+    net.hang(0);
+    net.run_while(9_000, |net| net.component(1).database().standing(Rank(0)).life.generation == 1);
+    let clone = net.component(0);
+    assert_eq!((clone.role(), clone.term()), (Role::Backup, term));
+    assert!(net.sent["WITM"] >= 2);
+}
+
+/// G-23: the original's second loop never stopped, and total failure was success.
+#[test]
+fn g23_the_next_member_is_asked_and_failure_is_said() {
+    let mut net = Net::settled(4);
+    net.crash(3);
+    net.run(2_500);
+    net.cuts.insert((0, 3));
+    let lost_beats_only = |net: &mut Net| net.cuts.clear();
+    net.run(300);
+    lost_beats_only(&mut net);
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    net.log.clear();
+    net.lost.extend(["REPLY_DB", "NOTHING_NEWER"]);
+    net.hang(2);
+    net.run(4_000);
+    assert!(net.told(News::NoDatabase) > 0);
+    let sources: Vec<u16> = net
+        .log
+        .iter()
+        .filter_map(|(_, at, output)| match output {
+            Output::Send { to, frame, .. }
+                if *at == 2 && matches!(frame.message, Message::RequestDb { .. }) =>
+            {
+                to.iter().next().map(|to| to.0)
+            }
+            _ => None,
+        })
+        .collect();
+    assert!([0, 1, 3].iter().all(|node| sources.contains(node)), "{sources:?}");
+}
+
+/// G-24: the original waited for a dead node's part without limit.
+#[test]
+fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
+    let mut net = Net::new(4);
+    for node in [0, 1, 2] {
+        net.boot(node);
+    }
+    net.run(4_000);
+    assert_eq!(net.told(News::Absent(Rank(3))), 1);
+    assert!(net.resets().is_empty());
+    let digests: Vec<_> = (0..3).map(|n| net.component(n).database().digest()).collect();
+    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]));
+    net.boot(3);
+    net.run(1_000);
+    assert!(net.is_whole());
+}
+
+/// G-25: what was lost is noticed by the digest and asked for; what came twice changes nothing.
+#[test]
+fn g25_a_lost_change_is_repaired() {
+    let mut net = Net::settled(4);
+    net.lost.push("DB");
+    let change = Change::TaskStatus { task: 1, status: 9 };
+    net.input(2, |component, now| component.handle_change(now, change)).unwrap();
+    net.run(10);
+    net.lost.clear();
+    assert!(!net.is_whole());
+    net.run_while(2_000, Net::is_whole);
+    assert!(net.is_whole());
+    let task = net.component(3).database().record(Rank(2)).unwrap().tasks()[1];
+    assert_eq!(task.status, 9);
+}
+
+/// Too many joins at once: everybody but the manager comes back in the same moment.
+#[test]
+fn all_but_one_join_at_once() {
+    let mut net = Net::settled(7);
+    (1..7).for_each(|node| net.crash(node));
+    net.run(3_000);
+    (1..7).for_each(|node| net.boot(node));
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert_eq!(net.manager(), Some(0));
+}
+
+#[test]
+fn a_joiner_that_dies_while_joining_is_noticed() {
+    let mut net = Net::settled(4);
+    net.crash(3);
+    net.run(200);
+    net.boot(3);
+    net.run(20);
+    net.crash(3);
+    net.run_while(20_000, Net::is_whole);
+    assert!(net.is_whole(), "it was reset and came back");
+}
+
+#[test]
+fn a_joiner_in_mid_succession_finds_the_new_manager() {
+    for wait in [0, 150, 300, 390, 410, 500] {
+        let mut net = Net::settled(4);
+        net.crash(3);
+        net.run(2_000 - 600);
+        net.crash(0);
+        net.run(wait);
+        if net.nodes[3].component.is_none() {
+            net.boot(3);
+        }
+        net.run_while(20_000, Net::is_whole);
+        assert!(net.is_whole(), "after {wait} ms");
+    }
+}
+
+#[test]
+fn a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term() {
+    let mut net = Net::settled(3);
+    let before = net.component(0).term();
+    net.crash(0);
+    net.boot(0);
+    net.run(3_000);
+    assert!(net.is_whole());
+    assert!(net.component(1).term() > before);
+}

@@ -1,0 +1,112 @@
+//! What is refused, by reason; every reason is counted.
+
+use super::net::Net;
+use crate::dirnet::*;
+use crate::ids::{Incarnation, Rank};
+
+/// Says that word to node 0 and expects that answer.
+fn expect(change: impl Fn(Frame) -> Frame, message: Message, reason: Reject) {
+    let mut net = Net::settled(3);
+    let before = net.component(0).rejects().of(reason);
+    let frame = change(net.frame(1, message));
+    assert_eq!(net.deliver(0, frame), Err(reason), "{}", message.name());
+    assert_eq!(net.component(0).rejects().of(reason), before + 1);
+}
+
+#[test]
+fn words_of_strangers_and_of_old_are_refused() {
+    let life = |boot, generation| Life { boot: Incarnation(boot), generation };
+    let stranger = Rank(7);
+    expect(|f| Frame { sender: stranger, ..f }, Message::Nmi, Reject::UnknownSender);
+    let agent = Term { epoch: 3, claimant: stranger };
+    expect(|f| Frame { term: agent, ..f }, Message::Nmi, Reject::BadTerm);
+    let old = Term { epoch: 0, claimant: Rank(0) };
+    expect(|f| Frame { term: old, ..f }, Message::Enia, Reject::OldTerm);
+    expect(|f| Frame { life: life(0, 0), ..f }, Message::Enia, Reject::Fenced);
+}
+
+#[test]
+fn a_frame_in_another_name_is_refused() {
+    let mut net = Net::settled(3);
+    let frame = net.frame(1, Message::Nmi);
+    let refused = net.input(0, |component, now| component.handle_message(now, Rank(2), &frame));
+    assert_eq!(refused, Err(Reject::Forged));
+}
+
+#[test]
+fn a_repeated_frame_is_refused() {
+    let mut net = Net::settled(3);
+    let frame = net.frame(1, Message::Enia);
+    assert_eq!(net.deliver(0, frame), Ok(()));
+    assert_eq!(net.deliver(0, frame), Err(Reject::Duplicate));
+}
+
+#[test]
+fn only_the_manager_decides() {
+    let (node, life) = (Rank(2), Life { boot: Incarnation(1), generation: 0 });
+    let anid = Message::Anid { node, life, level: Level::Down };
+    expect(|f| f, anid, Reject::NotManager);
+    expect(|f| f, Message::Niua { node, life }, Reject::NotManager);
+    let guard = Message::Guard { task: 0, action: TaskAction::Isolate };
+    expect(|f| f, guard, Reject::NotManager);
+    expect(|f| f, Message::Rouse, Reject::WrongSeat);
+    let late = Message::Testimony { node, round: 9, seen: Seen::default() };
+    expect(|f| f, late, Reject::Late);
+    expect(|f| f, Message::Alive { round: 9 }, Reject::Late);
+}
+
+#[test]
+fn what_is_about_nobody_is_refused() {
+    let node = Rank(40);
+    expect(|f| f, Message::Witness { node, round: 1 }, Reject::BadSubject);
+    let have = Version::default();
+    expect(|f| f, Message::RequestDb { node, have }, Reject::BadSubject);
+    let part = ImagePart { node, index: 0, count: 1, checksum: 0, bytes: [0; 32] };
+    expect(|f| f, Message::ReplyDb(part), Reject::BadSubject);
+    let part = ImagePart { node: Rank(1), ..part };
+    expect(|f| f, Message::ReplyDb(part), Reject::ImageChecksum);
+    let part = ImagePart { count: 200, ..part };
+    expect(|f| f, Message::ReplyDb(part), Reject::ImageCount);
+    let change = Change::TaskStatus { task: 9, status: 0 };
+    expect(|f| f, Message::Db { seq: 1, change }, Reject::NoSuchTask);
+    expect(|f| f, Message::Db { seq: 7, change }, Reject::Gap);
+    expect(|f| f, Message::Db { seq: 0, change }, Reject::Repeated);
+}
+
+/// a life that was removed is ignored, whatever it says, and is told once it can hear.
+#[test]
+fn x5_a_removed_life_is_not_heard() {
+    let mut net = Net::settled(3);
+    net.resets_work = false;
+    let word = net.frame(1, Message::Nmi);
+    net.crash(1);
+    net.run(1_000);
+    assert_eq!(net.deliver(0, word), Err(Reject::Fenced));
+    assert_eq!(net.deliver(2, word), Err(Reject::Fenced));
+}
+
+/// G-29: a reply is the replier's own frame.
+#[test]
+fn g29_an_answer_carries_the_answerers_name() {
+    let mut net = Net::settled(3);
+    let probe = net.frame(1, Message::Probe { round: 3 });
+    net.deliver(2, probe).unwrap();
+    let (_, at, output) = *net.log.last().unwrap();
+    let Output::Send { frame, .. } = output else { panic!("{output:?}") };
+    assert_eq!((at, frame.sender, frame.message), (2, Rank(2), Message::Alive { round: 3 }));
+}
+
+/// A component that is removed listens to nobody and asks for nothing.
+#[test]
+fn a_removed_component_is_silent() {
+    let net = Net::settled(3);
+    let life = net.component(1).life();
+    let anid = Message::Anid { node: Rank(1), life, level: Level::Down };
+    let frame = net.frame(0, anid);
+    let mut component = net.component(1).clone();
+    let now = crate::time::Instant(net.now);
+    assert_eq!(component.handle_message(now, Rank(0), &frame), Ok(()));
+    while component.poll_output().is_some() {}
+    assert_eq!((component.role(), component.poll_timeout()), (Role::Excluded, None));
+    assert_eq!(component.handle_message(now, Rank(0), &frame), Err(Reject::Excluded));
+}

@@ -1,0 +1,200 @@
+//! Succession: the manager is lost.
+
+use super::net::{MS, Net, timing};
+use crate::dirnet::*;
+use crate::ids::Rank;
+use std::vec::Vec;
+
+/// (R + W) + j·MID + δ after the last heartbeat, which is up to S before the crash.
+fn accepted_within(dead_candidates: u64) -> u64 {
+    let t = timing();
+    let span = t.receive.0 + t.window.0 + dead_candidates * t.candidate.0 + t.delay.0;
+    (span + t.send.0) / MS + 2
+}
+
+/// G-1: in the original no backup ever concluded the manager's death.
+#[test]
+fn g1_the_managers_death_is_noticed_and_it_is_followed() {
+    let mut net = Net::settled(4);
+    net.crash(0);
+    let took = net.run_while(5_000, |net| net.manager() == Some(1));
+    assert_eq!(net.manager(), Some(1));
+    assert!(took <= accepted_within(0), "{took} ms");
+    assert_eq!(net.rules(1, Verdict::TookOver), [Rule::Succession]);
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert_eq!(net.manager(), Some(1), "the old manager is a backup now");
+}
+
+/// G-9: the original counted on; a dead successor left no manager and no timer.
+#[test]
+fn g9_dead_candidates_are_passed_over() {
+    for dead in 1..=3 {
+        let mut net = Net::settled(5);
+        net.resets_work = false;
+        (0..=dead).for_each(|node| net.crash(node));
+        let took = net.run_while(9_000, |net| net.manager().is_some());
+        assert_eq!(net.manager(), Some(dead + 1));
+        assert!(took <= accepted_within(u64::from(dead)), "{dead} dead: {took} ms");
+    }
+}
+
+#[test]
+fn g9_a_successor_that_is_known_to_be_down_is_not_waited_for() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(1);
+    net.run(2_000);
+    net.crash(0);
+    let took = net.run_while(5_000, |net| net.manager() == Some(2));
+    assert!(net.manager() == Some(2) && took <= accepted_within(0), "{took} ms");
+}
+
+/// G-8: the original's backups all acted on one fault.
+#[test]
+fn g8_one_backup_succeeds_and_the_others_wait() {
+    let mut net = Net::settled(6);
+    net.crash(0);
+    net.run(3_000);
+    let claims = net.verdicts().into_iter().filter(|e| e.verdict == Verdict::TookOver);
+    assert_eq!(claims.map(|e| e.observer).collect::<Vec<_>>(), [Rank(1)]);
+}
+
+/// G-8: a SPAN that comes late or twice hits no component that was recovered.
+#[test]
+fn g8_a_repeated_span_does_nothing() {
+    let mut net = Net::settled(3);
+    net.hang(2);
+    net.run_while(5_000, Net::is_whole);
+    let span = net.log.iter().find_map(|(_, _, output)| match output {
+        Output::Send { frame, .. } if matches!(frame.message, Message::Span { .. }) => Some(*frame),
+        _ => None,
+    });
+    let (frame, progress) = (span.unwrap(), net.component(2).progress());
+    let now = crate::time::Instant(net.now);
+    let task = net.nodes[2].task.as_mut().unwrap();
+    assert_eq!(task.handle_message(now, Rank(0), &frame, progress), Err(Reject::OldLife));
+    assert_eq!(task.poll_output(), None);
+}
+
+/// G-10: two managers in the original ignored each other.
+#[test]
+fn g10_two_halves_that_meet_again_have_one_manager() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    for (one, other) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        net.cuts.extend([(one, other), (other, one)]);
+    }
+    net.run(3_000);
+    assert_eq!(net.component(0).role(), Role::Manager);
+    assert_eq!(net.component(2).role(), Role::Manager);
+    assert!(net.component(0).term() != net.component(2).term());
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole(), "the half of the lower term came back in later lives");
+    assert_eq!(net.manager(), Some(2));
+}
+
+/// G-10: a rival's higher term makes a backup of a manager.
+#[test]
+fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
+    let mut net = Net::settled(3);
+    let term = Term { epoch: 9, claimant: Rank(2) };
+    let claim = Frame { term, ..net.frame(2, Message::Nmi) };
+    net.deliver(0, claim).unwrap();
+    assert_eq!((net.component(0).role(), net.component(0).term()), (Role::Backup, term));
+    let old = net.frame(1, Message::Enia);
+    assert_eq!(net.deliver(0, old), Err(Reject::OldTerm));
+    assert!(
+        matches!(net.log.last(), Some((_, 0, Output::Send { frame, .. })) if frame.term == term)
+    );
+}
+
+/// G-15: after adoption the one watch is on the new manager: when that dies too, it is noticed.
+#[test]
+fn g15_the_watch_follows_the_manager() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(0);
+    net.run_while(5_000, |net| net.manager() == Some(1));
+    net.run(100);
+    net.crash(1);
+    net.run_while(5_000, |net| net.manager() == Some(2));
+    assert_eq!(net.manager(), Some(2));
+}
+
+/// G-17: in the original any node's alarm renewed the watch on the manager.
+#[test]
+fn g17_another_nodes_alarms_do_not_mask_the_manager() {
+    let mut net = Net::settled(4);
+    net.crash(0);
+    net.hang(3);
+    let took = net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
+    assert!(took <= accepted_within(0), "{took} ms");
+}
+
+/// G-22: the original's winner restarted, read its old part again and became a backup.
+#[test]
+fn g22_the_winner_is_manager_without_a_restart() {
+    let mut net = Net::settled(3);
+    let life = net.component(1).life();
+    net.crash(0);
+    net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
+    assert_eq!((net.component(1).role(), net.component(1).life()), (Role::Manager, life));
+}
+
+/// G-28: the original made managers of agents.
+#[test]
+fn g28_an_agent_never_succeeds() {
+    let mut net = Net::new(4);
+    net.parts[1] = Part::Agent;
+    net.boot_all();
+    net.run(1_000);
+    net.crash(0);
+    net.run_while(5_000, |net| net.manager().is_some());
+    assert_eq!(net.manager(), Some(2));
+    let usurper = Term { epoch: 50, claimant: Rank(1) };
+    let claim = Frame { term: usurper, ..net.frame(1, Message::Nmi) };
+    assert_eq!(net.deliver(3, claim), Err(Reject::BadTerm));
+}
+
+/// The manager's component alone dies: another is manager, and the node stays.
+#[test]
+fn a_managers_component_is_cloned_and_comes_back_as_a_backup() {
+    let mut net = Net::settled(3);
+    net.hang(0);
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert_eq!(net.manager(), Some(1));
+    assert_eq!((net.rules(0, Verdict::AgentDown).len(), net.resets().len()), (1, 0));
+}
+
+/// Everybody but one is dead: it manages, resets nobody, and lets them in again.
+#[test]
+fn the_last_one_is_manager() {
+    let mut net = Net::settled(4);
+    for node in [0, 1, 3] {
+        net.crash(node);
+    }
+    net.run(5_000);
+    assert_eq!(net.manager(), Some(2));
+    for node in [0, 1, 3] {
+        net.boot(node);
+    }
+    net.run(5_000);
+    assert!(net.is_whole());
+    assert_eq!(net.manager(), Some(2));
+}
+
+/// The only one left hangs: its task helps itself.
+#[test]
+fn the_last_component_is_cloned_by_its_own_task() {
+    let mut net = Net::settled(2);
+    net.resets_work = false;
+    net.crash(1);
+    net.run(2_000);
+    net.hang(0);
+    net.run(10_000);
+    assert_eq!(net.component(0).role(), Role::Manager);
+    assert!(net.component(0).life().generation >= 1);
+}
