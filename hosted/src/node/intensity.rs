@@ -21,11 +21,21 @@ impl Intensity {
         Self { max: limit.max, within_ns, restarts: VecDeque::new() }
     }
 
-    /// Whether one more restart at `now_ns` is within the limit; if so, it is counted.
-    pub(super) fn allows(&mut self, now_ns: u64) -> bool {
+    /// Forgets the restarts that count no longer.
+    pub(super) fn handle_time(&mut self, now_ns: u64) {
         while self.restarts.front().is_some_and(|at| now_ns - at >= self.within_ns) {
             self.restarts.pop_front();
         }
+    }
+
+    /// When the oldest restart that counts will count no longer.
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        self.restarts.front().map(|at| at.saturating_add(self.within_ns))
+    }
+
+    /// Whether one more restart at `now_ns` is within the limit; if so, it is counted.
+    pub(super) fn allows(&mut self, now_ns: u64) -> bool {
+        self.handle_time(now_ns);
         let allowed = self.restarts.len() < self.max;
         if allowed {
             self.restarts.push_back(now_ns);
@@ -58,6 +68,18 @@ mod tests {
         assert!(intensity.allows(10 * SECOND));
         assert!(!intensity.allows(14 * SECOND));
         assert!(intensity.allows(15 * SECOND));
+    }
+
+    #[test]
+    fn the_deadline_is_when_the_oldest_leaves() {
+        let mut intensity = twice_in_ten_seconds();
+        assert_eq!(intensity.next_deadline_ns(), None);
+        assert!(intensity.allows(0) && intensity.allows(5 * SECOND));
+        assert_eq!(intensity.next_deadline_ns(), Some(10 * SECOND));
+        intensity.handle_time(10 * SECOND);
+        assert_eq!(intensity.next_deadline_ns(), Some(15 * SECOND));
+        intensity.handle_time(15 * SECOND);
+        assert_eq!(intensity.next_deadline_ns(), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! thread, which lives as long as the process, because the kernel ties the child to it.
 
 mod clients;
+mod deadlines;
 mod event;
 mod guarded;
 mod lives;
@@ -21,6 +22,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use clients::{Awaited, Clients};
+use deadlines::{Deadlines, Timer};
 use event::Event;
 use lives::{Due, Lives};
 
@@ -45,8 +47,8 @@ use crate::shm::NodeMemory;
 const EVENTS: usize = 1024;
 /// Requests that wait for a component to be ready.
 const PARKED_MAX: usize = 1024;
-/// How often deadlines are looked at when nothing happens.
-const TICK: Duration = Duration::from_millis(20);
+/// The longest sleep of the loop, deadlines or not.
+const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// How long a component may leave the link full.
 const LINK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a peer that could not be fenced is fenced again.
@@ -113,7 +115,8 @@ struct Supervisor {
     last_recovery_us: Option<u64>,
     /// Peers whose process did not die when it was fenced, and when to try again.
     unfenced: PeerSet,
-    fence_again_at_ns: u64,
+    fence_again_at_ns: Option<u64>,
+    deadlines: Deadlines,
 }
 
 /// Whether the node goes on.
@@ -168,22 +171,25 @@ impl Supervisor {
             lost_at_ns: None,
             last_recovery_us: None,
             unfenced: PeerSet::EMPTY,
-            fence_again_at_ns: u64::MAX,
+            fence_again_at_ns: None,
+            deadlines: Deadlines::new(),
             cluster: cluster.clone(),
         })
     }
 
     fn run(&mut self, events: &Receiver<Event>) -> Result<(), NodeError> {
         loop {
-            let flow = match events.recv_timeout(TICK) {
+            let flow = match events.recv_timeout(self.timeout()) {
                 Ok(event) => self.handle(event)?,
                 Err(RecvTimeoutError::Timeout) => Flow::On,
                 Err(RecvTimeoutError::Disconnected) => Flow::End,
             };
             let now_ns = now_ns();
-            if now_ns >= self.fence_again_at_ns {
+            self.deadlines.pass(now_ns);
+            if self.fence_again_at_ns.is_some_and(|at| now_ns >= at) {
                 self.fence_again();
             }
+            self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);
@@ -193,9 +199,18 @@ impl Supervisor {
         }
     }
 
+    /// How long the loop may sleep: until the earliest deadline in its wheel.
+    fn timeout(&mut self) -> Duration {
+        self.deadlines.keep(Timer::Fence, self.fence_again_at_ns);
+        self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
+        self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
+        self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
+        self.deadlines.sleep(now_ns(), SLEEP_MAX)
+    }
+
     /// Has every peer fenced that could not be fenced before; one that lives again is then let in.
     fn fence_again(&mut self) {
-        self.fence_again_at_ns = u64::MAX;
+        self.fence_again_at_ns = None;
         let living = self.lives.alive();
         for peer in std::mem::take(&mut self.unfenced).iter() {
             let due = if living.contains(&peer) { Due::Connect(peer) } else { Due::Fence(peer) };
@@ -377,7 +392,7 @@ impl Supervisor {
             FromComponent::StillReaching { peer } => {
                 tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
                 self.unfenced.insert(Peer(peer));
-                self.fence_again_at_ns = now_ns() + FENCE_EVERY_NS;
+                self.fence_again_at_ns = Some(now_ns() + FENCE_EVERY_NS);
             }
         }
     }

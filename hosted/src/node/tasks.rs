@@ -104,6 +104,11 @@ impl Tasks {
         }
     }
 
+    /// When the first of them will have been silent for too long.
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        self.guarded.iter().filter_map(|guarded| guarded.record.next_deadline_ns()).min()
+    }
+
     /// A task, or somebody on its behalf, reports an error.
     pub(super) fn handle_report(
         &mut self,

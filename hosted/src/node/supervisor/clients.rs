@@ -117,6 +117,16 @@ impl Clients {
         }
     }
 
+    /// When the first of them has waited long enough.
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        let deadline = |open: &Open| match open {
+            Open::Await(wanted) => Some(wanted.deadline_ns),
+            Open::Counting { deadline_ns, .. } => Some(*deadline_ns),
+            Open::Parked | Open::Sent => None,
+        };
+        self.open.values().filter_map(deadline).min()
+    }
+
     /// Answers those whose wait is over: for the node to run, or for a component to count.
     pub(super) fn answer_awaits(&mut self, status: &NodeStatus, now_ns: u64) {
         let mut over = Vec::new();

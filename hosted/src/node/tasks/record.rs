@@ -130,6 +130,11 @@ impl Record {
         self.note(now_ns, TaskFault::Reported { error });
     }
 
+    /// When it will have been silent for too long.
+    pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
+        self.silent_at_ns
+    }
+
     pub(super) fn handle_time(&mut self, now_ns: u64) -> Due {
         if self.silent_at_ns.is_none_or(|at| now_ns < at) {
             return Due::Nothing;
