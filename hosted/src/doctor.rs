@@ -11,7 +11,7 @@
 //! | processor | how many may run at once, how fast is a checksum, which wait strategy fits? |
 //! | memory | is there room for the segments? |
 //! | place | can the control sockets be made, is anything left behind? |
-//! | rdma | is there a device? |
+//! | rdma | are library, device, port, address and rights there, and does the driver open it? |
 //!
 //! Non-goals: changing anything, and measuring, which is what `weft bench` is for.
 
@@ -130,7 +130,7 @@ pub fn examine_for(cluster: &Cluster) -> Report {
     findings.extend(processor::advise(&processor::Processors::probe(&group), &demand));
     findings.push(memory::advise(&memory::Memory::probe(&group), &demand));
     findings.push(place::advise(&place::probe()));
-    findings.push(rdma::advise(&rdma::probe()));
+    findings.extend(rdma::examine());
     Report::new(findings)
 }
 

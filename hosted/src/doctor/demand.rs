@@ -18,6 +18,8 @@ pub(super) struct Demand {
     pub(super) open_files: u64,
     /// Shared memory of all nodes together.
     pub(super) segment_bytes: u64,
+    /// Memory that one node locks if peers reach it over RDMA: registered once for each of them.
+    pub(super) locked_bytes: u64,
 }
 
 impl Demand {
@@ -26,11 +28,15 @@ impl Demand {
         let slot_bytes = cluster.mailbox.message_len as u64 + SLOT_OVERHEAD_BYTES;
         let mailbox = cluster.mailbox.slots as u64 * slot_bytes;
         let lanes = nodes * cluster.lane.slots as u64 * slot_bytes;
+        let segment_bytes = nodes * (mailbox + lanes + nodes * PAGE_BYTES);
+        // For each peer, and twice for itself.
+        let pairs = nodes + 1;
         Self {
             nodes: cluster.nodes,
             wait: cluster.wait,
             open_files: FILES_BASE + FILES_PER_NODE * nodes,
-            segment_bytes: nodes * (mailbox + lanes + nodes * PAGE_BYTES),
+            segment_bytes,
+            locked_bytes: pairs * (segment_bytes / nodes + PAIR_BYTES),
         }
     }
 }
@@ -39,6 +45,8 @@ impl Demand {
 const SLOT_OVERHEAD_BYTES: u64 = 128;
 /// Rounding up of each node's segment at each other.
 const PAGE_BYTES: u64 = 4096;
+/// A pair's own: a page for each work that may be outstanding.
+const PAIR_BYTES: u64 = weft_driver::Config::DEFAULT.depth as u64 * PAGE_BYTES;
 /// Standard streams, sockets, handles on time and processes.
 const FILES_BASE: u64 = 16;
 /// Segments in both directions, sockets and handles for each peer.
@@ -57,6 +65,7 @@ mod tests {
         assert_eq!((small.open_files, large.open_files), (40, 208));
         assert!(small.segment_bytes > 4 * 1024 * 256);
         assert!(large.segment_bytes > 8 * small.segment_bytes);
+        assert!(small.locked_bytes > small.segment_bytes, "each peer's registration counts");
     }
 
     #[test]

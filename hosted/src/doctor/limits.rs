@@ -56,19 +56,19 @@ fn open_files(bound: Bound, demand: &Demand) -> Finding {
 
 fn locked_memory(bound: Bound, demand: &Demand) -> Finding {
     const SUBJECT: &str = "locked memory";
-    let needed_kib = demand.segment_bytes.div_ceil(1024);
-    if is_enough(bound.soft, demand.segment_bytes) {
+    let needed_kib = demand.locked_bytes.div_ceil(1024);
+    if is_enough(bound.soft, demand.locked_bytes) {
         return Finding::good(SUBJECT, kib(bound.soft));
     }
-    let cure = if is_enough(bound.hard, demand.segment_bytes) {
+    let cure = if is_enough(bound.hard, demand.locked_bytes) {
         format!("run `ulimit -l {needed_kib}` before weft")
     } else {
         "set `memlock` to unlimited in /etc/security/limits.conf and log in again".to_owned()
     };
     Finding::warning(SUBJECT, kib(bound.soft))
         .because(format!(
-            "an RDMA device locks the {needed_kib} KiB that peers may reach; shared memory \
-             locks nothing"
+            "a node locks {needed_kib} KiB of memory if its peers reach it over RDMA; shared \
+             memory locks nothing"
         ))
         .cured_by(cure)
 }
@@ -93,8 +93,13 @@ mod tests {
 
     #[test]
     fn limits_are_judged_by_what_the_cluster_needs() {
-        let demand =
-            Demand { nodes: 4, wait: Wait::Futex, open_files: 40, segment_bytes: 64 * 1024 };
+        let demand = Demand {
+            nodes: 4,
+            wait: Wait::Futex,
+            open_files: 40,
+            segment_bytes: 1,
+            locked_bytes: 64 * 1024,
+        };
         for (judge, soft, hard, verdict, cure) in [
             (open_files as fn(Bound, &Demand) -> Finding, Some(40), Some(40), Verdict::Good, ""),
             (open_files, None, None, Verdict::Good, ""),

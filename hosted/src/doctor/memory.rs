@@ -116,7 +116,13 @@ Committed_AS:   2500 kB
     #[test]
     fn the_tightest_bound_is_judged() {
         const NEEDED: u64 = 1000;
-        let demand = Demand { nodes: 4, wait: Wait::Futex, open_files: 0, segment_bytes: NEEDED };
+        let demand = Demand {
+            nodes: 4,
+            wait: Wait::Futex,
+            open_files: 0,
+            segment_bytes: NEEDED,
+            locked_bytes: 0,
+        };
         for (available, granted, uncommitted, verdict, whose) in [
             (Some(2000), None, None, Verdict::Good, ""),
             (Some(1999), None, None, Verdict::Warning, "the machine"),

@@ -1,42 +1,107 @@
-//! RDMA devices: which ones the kernel knows.
+//! RDMA: the library, the devices and their ports, and what is wrong with each.
 //!
-//! Only their names. Whether a port is up and memory can be registered is a question for the
-//! driver, which this file does not ask. Having none is no fault: on one host
-//! everything works over shared memory.
-
-use std::fs;
+//! Everything here is read from files, so that it works in a program without the driver and can
+//! be tested on a folder that looks like a machine:
+//!
+//! | asked | read |
+//! |---|---|
+//! | is libibverbs here? | the library directories |
+//! | which devices does the kernel know? | `sys/class/infiniband` |
+//! | is a port active, has it an address that peers reach? | `…/ports/N/{state,link_layer,gids}` |
+//! | may this user open the device? | `sys/class/infiniband_verbs`, `dev/infiniband` |
+//! | could soft-RoCE make a device? | `lib/modules` |
+//!
+//! What no file tells is whether the device has remote atomics, and whether memory can be
+//! registered: a program with the driver opens each device and says that too.
+//!
+//! Having none of it is no fault: on one host everything works over shared memory. So nothing
+//! here is ever worse than a warning.
 
 use super::Finding;
 
-/// The names of all devices, sorted.
-pub(super) fn probe() -> Vec<String> {
-    // No such directory means that no driver is loaded, and so that there is no device.
-    let entries = fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort_unstable();
-    names
+mod driver;
+mod host;
+mod trouble;
+
+use host::Host;
+use trouble::Trouble;
+
+/// The findings about the host whose files lie below `/`.
+pub(super) fn examine() -> Vec<Finding> {
+    let host = Host::probe("/".as_ref());
+    let mut findings = advise(&host);
+    if !host.devices.is_empty() {
+        findings.extend(driver::examine());
+    }
+    findings
 }
 
-pub(super) fn advise(devices: &[String]) -> Finding {
-    const SUBJECT: &str = "rdma devices";
-    if devices.is_empty() {
-        return Finding::warning(SUBJECT, "none")
-            .because("nodes on different hosts cannot reach each other's memory")
-            .cured_by("nothing is needed on one host: shared memory works without");
+fn advise(host: &Host) -> Vec<Finding> {
+    let mut findings = vec![library(host), devices(host)];
+    if !host.devices.is_empty() {
+        findings.extend([ports(host), addresses(host), access(host)]);
     }
-    Finding::good(SUBJECT, devices.join(", "))
+    findings
+}
+
+fn warn(subject: &'static str, found: impl Into<String>, trouble: &Trouble) -> Finding {
+    Finding::warning(subject, found).because(trouble.to_string()).cured_by(trouble.cure())
+}
+
+fn library(host: &Host) -> Finding {
+    const SUBJECT: &str = "rdma library";
+    match &host.library {
+        Some(path) => Finding::good(SUBJECT, path.display().to_string()),
+        None => warn(SUBJECT, "no libibverbs", &Trouble::NoLibrary),
+    }
+}
+
+fn devices(host: &Host) -> Finding {
+    const SUBJECT: &str = "rdma devices";
+    if host.devices.is_empty() {
+        return warn(SUBJECT, "none", &Trouble::NoDevice { can_make_one: host.has_soft_roce });
+    }
+    let names: Vec<_> = host.devices.iter().map(|device| device.name.as_str()).collect();
+    Finding::good(SUBJECT, names.join(", "))
+}
+
+fn ports(host: &Host) -> Finding {
+    const SUBJECT: &str = "rdma ports";
+    let ports = || host.devices.iter().flat_map(|device| &device.ports);
+    let states: Vec<_> = ports().map(|port| format!("{port} {}", port.state)).collect();
+    match ports().find(|port| !port.is_active()) {
+        None if states.is_empty() => warn(SUBJECT, "none", &Trouble::NoPort),
+        None => Finding::good(SUBJECT, states.join(", ")),
+        Some(port) => {
+            warn(SUBJECT, states.join(", "), &Trouble::PortDown { port: port.to_string() })
+        }
+    }
+}
+
+fn addresses(host: &Host) -> Finding {
+    const SUBJECT: &str = "rdma addresses";
+    let ports: Vec<_> = host.devices.iter().flat_map(|device| &device.ports).collect();
+    let lacking = ports.iter().find(|port| port.is_active() && port.address().is_none());
+    let told = ports.iter().filter_map(|port| Some(format!("{port} {}", port.address()?.gid)));
+    let told: Vec<_> = told.collect();
+    let found = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
+    match lacking {
+        Some(port) => warn(SUBJECT, found, &Trouble::NoAddress { port: port.to_string() }),
+        None if told.is_empty() => warn(SUBJECT, found, &Trouble::NoPort),
+        None => Finding::good(SUBJECT, found),
+    }
+}
+
+fn access(host: &Host) -> Finding {
+    const SUBJECT: &str = "rdma access";
+    match host.devices.iter().find(|device| !device.is_open_to_us) {
+        None => Finding::good(SUBJECT, "this user may open every device"),
+        Some(device) => {
+            let trouble = Trouble::NoAccess { device: device.name.clone() };
+            warn(SUBJECT, format!("{} is closed", device.name), &trouble)
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::doctor::Verdict;
-
-    #[test]
-    fn no_device_is_no_obstacle() {
-        assert_eq!(advise(&[]).verdict, Verdict::Warning);
-        let finding = advise(&["mlx5_0".to_owned(), "rxe0".to_owned()]);
-        assert_eq!((finding.verdict, finding.found.as_str()), (Verdict::Good, "mlx5_0, rxe0"));
-    }
-}
+mod tests;

@@ -1,0 +1,86 @@
+//! What can be wrong with RDMA on a host, with cause and cure.
+
+use std::fmt;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// No libibverbs.
+    NoLibrary,
+    /// The kernel knows no device.
+    NoDevice {
+        /// Whether soft-RoCE's module is there.
+        can_make_one: bool,
+    },
+    /// No device has a port that could be used.
+    NoPort,
+    /// A port is not active.
+    PortDown {
+        /// Which.
+        port: String,
+    },
+    /// A port has no address that peers could reach.
+    NoAddress {
+        /// Which.
+        port: String,
+    },
+    /// This user may not open a device.
+    NoAccess {
+        /// Which.
+        device: String,
+    },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLibrary => f.write_str("no program can reach an RDMA device without it"),
+            Self::NoDevice { .. } => {
+                f.write_str("nodes on different hosts cannot reach each other's memory")
+            }
+            Self::NoPort => f.write_str("no device has an active port"),
+            Self::PortDown { port } => write!(f, "nothing gets through port {port}"),
+            Self::NoAddress { port } => {
+                write!(f, "port {port} has no address of kind RoCE v2 that peers could be told")
+            }
+            Self::NoAccess { device } => write!(f, "no node of this user can use {device}"),
+        }
+    }
+}
+
+impl Trouble {
+    /// What mends it.
+    pub(super) fn cure(&self) -> String {
+        match self {
+            Self::NoLibrary => {
+                "`apt-get install ibverbs-providers`; nothing is needed on one host: shared \
+                 memory works without"
+                    .to_owned()
+            }
+            Self::NoDevice { can_make_one: true } => {
+                "`modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE` makes a \
+                 device of a network interface; nothing is needed on one host: shared memory \
+                 works without"
+                    .to_owned()
+            }
+            Self::NoDevice { can_make_one: false } => {
+                "this kernel has no rdma_rxe to make a device with, but `ci/rxe` of the source \
+                 has a virtual machine with some; nothing is needed on one host: shared memory \
+                 works without"
+                    .to_owned()
+            }
+            Self::NoPort => "`rdma link` lists ports and their states".to_owned(),
+            Self::PortDown { port } => {
+                format!("bring the interface or the cable of {port} up; `rdma link` shows it")
+            }
+            Self::NoAddress { port } => {
+                format!("give the network interface of {port} an IPv4 address: `ip address add`")
+            }
+            Self::NoAccess { .. } => {
+                "let this user read and write /dev/infiniband/uverbs*, or load ib_uverbs if \
+                 there is none"
+                    .to_owned()
+            }
+        }
+    }
+}
