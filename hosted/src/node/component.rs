@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use weft_core::endpoint::Plan;
+use weft_core::endpoint::{Event, Plan};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
@@ -189,6 +189,9 @@ impl Component {
         let mut drained = false;
         while let Some(event) = self.endpoint.poll_event() {
             drained = true;
+            if let Event::Lost { peer, .. } | Event::LaneLost { peer, .. } = event {
+                self.note_lost(peer)?;
+            }
             let ended = self.puts.handle_event(&mut self.endpoint, event, now_ns);
             if let Some((ticket, what)) = ended {
                 self.answer(ticket, what)?;

@@ -43,6 +43,8 @@ pub enum NodeError {
     NotShared,
     /// Verbs cannot be used.
     Verbs(VerbsError),
+    /// The device does not reach this node itself any more.
+    OwnPair,
     /// A process could not be started or watched.
     Process(ProcessError),
     /// The cluster's directory.
@@ -69,6 +71,7 @@ impl fmt::Display for NodeError {
             Self::Bootstrap(error) => write!(f, "meeting the peers: {error}"),
             Self::Network(error) => error.fmt(f),
             Self::NotShared => f.write_str("nodes on several hosts share no memory"),
+            Self::OwnPair => f.write_str("the device does not reach this node itself any more"),
             Self::Verbs(error) => error.fmt(f),
             Self::Process(error) => write!(f, "component process: {error}"),
             Self::Directory(error) => error.fmt(f),
@@ -86,7 +89,8 @@ impl std::error::Error for NodeError {
             | Self::RankTaken { .. }
             | Self::Plan(_)
             | Self::Link(_)
-            | Self::NotShared => None,
+            | Self::NotShared
+            | Self::OwnPair => None,
             Self::Memory(error) => Some(error),
             Self::Bell(error) => Some(error),
             Self::Packet(error) => Some(error),
@@ -108,6 +112,7 @@ impl Explain for NodeError {
             Self::Memory(_) => Code::Memory,
             Self::Network(error) => error.code(),
             Self::NotShared => Code::ClusterFile,
+            Self::OwnPair => Code::Rdma,
             Self::Verbs(error) => error.code(),
             Self::Directory(error) => error.code(),
             Self::Incarnation(_) | Self::Bootstrap(_) => Code::RuntimeDir,
@@ -129,6 +134,9 @@ impl Explain for NodeError {
             Self::Directory(error) => error.cure(),
             Self::Network(error) => error.cure(),
             Self::NotShared => "add `--fabric verbs`, or leave network.addresses empty".to_owned(),
+            Self::OwnPair => {
+                "see that the device's port is up; the next life tries again".to_owned()
+            }
             Self::Verbs(error) => error.cure(),
             Self::Incarnation(_) | Self::Bootstrap(_) => {
                 "see that the cluster's directory is writable, and that no other process runs \

@@ -54,6 +54,8 @@ pub(super) enum FromComponent {
     Reply { ticket: Ticket, what: Outcome },
     /// A peer is not admitted: what it granted or offered does not lead to its memory.
     Unreachable { peer: u16, error: String },
+    /// Work for that life of `peer` was lost: it has ended, or the pair with it has.
+    Lost { peer: u16, incarnation: u32 },
     /// A peer could not be fenced: its process does not die.
     StillReaching { peer: u16 },
 }

@@ -43,6 +43,12 @@ impl Membership {
         }
     }
 
+    /// The life of `peer` that is admitted, if one is.
+    pub(super) fn life_of(&self, peer: Peer) -> Option<Incarnation> {
+        let theirs = self.greetings.get(peer.index())?.theirs;
+        (theirs != Incarnation(0)).then_some(theirs)
+    }
+
     /// `peer` was fenced: nothing more to say to that life.
     pub(super) fn handle_fenced(&mut self, peer: Peer) {
         if let Some(greeting) = self.greetings.get_mut(peer.index()) {

@@ -53,6 +53,8 @@ const SLEEP_MAX: Duration = Duration::from_millis(20);
 const LINK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a peer that could not be fenced is fenced again.
 const FENCE_EVERY_NS: u64 = 1_000_000_000;
+/// How long a life that work was lost for may take to turn out dead, before it is given up.
+const LOSS_GRACE_NS: u64 = 2_000_000_000;
 /// How long a component may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -189,6 +191,10 @@ impl Supervisor {
             if self.fence_again_at_ns.is_some_and(|at| now_ns >= at) {
                 self.fence_again();
             }
+            while let Some((peer, life)) = self.lives.handle_time(now_ns) {
+                self.act(Some(Due::Fence(peer)));
+                self.act(Some(Due::ShutOut(peer, life)));
+            }
             self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);
             let status = self.status();
@@ -202,6 +208,7 @@ impl Supervisor {
     /// How long the loop may sleep: until the earliest deadline in its wheel.
     fn timeout(&mut self) -> Duration {
         self.deadlines.keep(Timer::Fence, self.fence_again_at_ns);
+        self.deadlines.keep(Timer::CutOff, self.lives.next_deadline_ns());
         self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
         self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
@@ -388,6 +395,11 @@ impl Supervisor {
             }
             FromComponent::Unreachable { peer, error } => {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");
+            }
+            FromComponent::Lost { peer, incarnation } => {
+                // The lower rank waits longer, so that not both give each other up.
+                let grace = if peer < self.rank { LOSS_GRACE_NS } else { 2 * LOSS_GRACE_NS };
+                self.lives.handle_lost(Peer(peer), Incarnation(incarnation), now_ns() + grace);
             }
             FromComponent::StillReaching { peer } => {
                 tracing::error!(peer, "a fenced process does not die; its tickets are waited for");

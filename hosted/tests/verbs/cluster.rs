@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::device::devices;
-use crate::place::Place;
+use crate::device::{cable, devices, devices_to_hurt};
+use crate::place::{Place, eventually};
 
 fn incarnations(status: &Value) -> Vec<u64> {
     let nodes = status["nodes"].as_array().expect("an array");
@@ -54,4 +54,27 @@ fn the_first_device_will_do() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 2 --fabric verbs");
     nodes.await_joined();
+}
+
+/// Both lives go on while the pair is lost: one of them is given up, and its node begins the next.
+#[test]
+fn a_pair_that_was_lost_is_made_again_when_the_cable_is_mended() {
+    let Some(devices) = devices_to_hurt() else { return };
+    let place = Place::new();
+    let (_up, nodes) = place.up(&format!("--nodes 2 --fabric verbs --devices {devices}"));
+    nodes.await_joined();
+    cable(&["nomaster"]);
+    let lost = place.weft_with("put --name t --from 1 --to 0 --timeout 1", "into the void\n");
+    assert_ne!(lost.status, Some(0), "{lost:?}");
+    // Node 1 gives the life of node 0 up; there is no way to reach the next one either.
+    eventually("node 0 begins its next life", || {
+        nodes.client(0).status().is_ok_and(|status| status.incarnation > 1)
+    });
+    cable(&["master", "wire"]);
+    nodes.await_joined();
+    let status = place.weft("status --name t --json").object();
+    assert!(incarnations(&status)[0] > 1, "{status}");
+    place.weft_with("put --name t --from 1 --to 0", "over the mended cable\n").done();
+    let got = place.weft("get --name t --node 0").done();
+    assert!(got.ends_with("over the mended cable\n"), "{got}");
 }

@@ -1,12 +1,36 @@
 //! Which devices there are to use.
 
 use std::fs;
+use std::process::Command;
 
 use weft::explain::Explain;
 use weft::node::VerbsPort;
 
-/// The devices of the virtual machine that have cables of their own.
-const CABLED: [&str; 4] = ["rxe1", "rxe2", "rxe3", "rxe4"];
+/// The devices of the virtual machine that have cables of their own, which stay whole.
+const CABLED: [&str; 2] = ["rxe1", "rxe2"];
+/// The two that have cables to be hurt.
+const HURT: [&str; 2] = ["rxe3", "rxe4"];
+
+fn are_there(names: &[&str]) -> bool {
+    let mut names = names.iter();
+    names.all(|name| fs::exists(format!("/sys/class/infiniband/{name}")).unwrap_or(false))
+}
+
+/// Devices whose cables a test may hurt, one test at a time; only the virtual machine has such.
+pub(crate) fn devices_to_hurt() -> Option<String> {
+    if are_there(&HURT) {
+        return Some(HURT.join(","));
+    }
+    eprintln!("skipped: no cables to hurt here");
+    None
+}
+
+/// Takes the cable of the second of them off the bridge, or puts it back.
+pub(crate) fn cable(state: &[&str]) {
+    let mut command = Command::new("ip");
+    let status = command.args(["link", "set", "port4"]).args(state).status();
+    assert!(status.expect("ip can be run").success(), "{state:?}");
+}
 
 /// The devices for `--devices`, if there are any: those with cables of their own, so that packets
 /// are real, else those that `WEFT_RDMA_DEVICE` names.

@@ -87,6 +87,20 @@ impl Component {
         self.fence_for(peer).map(drop)
     }
 
+    /// Work for `peer` was lost. Over shared memory its process has ended, and its supervisor will
+    /// say so. Over verbs a pair may be lost while both lives go on.
+    pub(super) fn note_lost(&mut self, peer: Peer) -> Result<(), NodeError> {
+        if matches!(self.endpoint.fabric().whole(), NodeFabric::Shm(_)) {
+            return Ok(());
+        }
+        if peer == self.endpoint.me() {
+            // Without it the own mailbox stands still, and nobody can make it anew.
+            return Err(NodeError::OwnPair);
+        }
+        let Some(life) = self.membership.life_of(peer) else { return Ok(()) };
+        self.tell(&FromComponent::Lost { peer: peer.0, incarnation: life.0 })
+    }
+
     fn fence_for(&mut self, peer: Peer) -> Result<Fenced, NodeError> {
         self.membership.handle_fenced(peer);
         if let Some(expected) = self.expected.get_mut(peer.index()) {

@@ -19,6 +19,8 @@ const BUDGET: u32 = 64;
 pub(super) enum Timer {
     /// Peers that could not be fenced are fenced again.
     Fence,
+    /// A life that work was lost for is given up.
+    CutOff,
     /// A client has waited long enough.
     Clients,
     /// A task has been silent for too long.

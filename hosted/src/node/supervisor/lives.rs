@@ -25,6 +25,8 @@ struct Known {
     grant: Option<Grant>,
     life: Option<Life>,
     joined: bool,
+    /// When the life counts as cut off: work for it was lost, and nothing was heard of its end.
+    cut_off_at_ns: Option<u64>,
     /// The last life that the own component has fenced, or is about to.
     fenced: Incarnation,
 }
@@ -33,6 +35,7 @@ impl Known {
     /// The life that was known is over for this node; whether there was one.
     fn fence(&mut self) -> bool {
         self.joined = false;
+        self.cut_off_at_ns = None;
         let Some(life) = self.life.take() else { return false };
         self.fenced = self.fenced.max(life.incarnation);
         true
@@ -100,6 +103,28 @@ impl Lives {
         life.is_some_and(|life| life.incarnation == incarnation)
     }
 
+    /// Work for that life of `peer` was lost; it is given until `cut_off_at_ns` to turn out dead.
+    pub(super) fn handle_lost(&mut self, peer: Peer, incarnation: Incarnation, cut_off_at_ns: u64) {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        if known.life.as_ref().is_some_and(|life| life.incarnation == incarnation) {
+            known.cut_off_at_ns.get_or_insert(cut_off_at_ns);
+        }
+    }
+
+    /// Gives up a life that is cut off and goes on: it must be fenced, and told so, that its node
+    /// begins the next one. One peer at a time.
+    pub(super) fn handle_time(&mut self, now_ns: u64) -> Option<(Peer, Incarnation)> {
+        let is_over = |known: &Known| known.cut_off_at_ns.is_some_and(|at| now_ns >= at);
+        let (peer, known) =
+            (0..).map(Peer).zip(&mut self.peers).find(|(_, known)| is_over(known))?;
+        known.fence().then_some((peer, known.fenced))
+    }
+
+    /// When the next life is to be given up.
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        self.peers.iter().filter_map(|known| known.cut_off_at_ns).min()
+    }
+
     /// Messages went to that life of `peer` and back.
     pub(super) fn handle_joined(&mut self, peer: Peer, incarnation: Incarnation) {
         if let Some(known) = self.peers.get_mut(peer.index()) {
@@ -112,6 +137,7 @@ impl Lives {
     pub(super) fn handle_own_end(&mut self) {
         for known in &mut self.peers {
             known.joined = false;
+            known.cut_off_at_ns = None;
             known.fenced = Incarnation(0);
         }
     }
@@ -212,6 +238,26 @@ mod tests {
         assert_eq!(lives.alive(), []);
         lives.handle_own_end();
         assert_eq!(lives.handle_alive(PEER, 2, life(1)), Some(Due::Connect(PEER)));
+    }
+
+    #[test]
+    fn a_life_that_is_cut_off_is_given_up_unless_it_ends_in_time() {
+        let mut lives = living();
+        lives.handle_lost(PEER, Incarnation(2), 10);
+        assert_eq!(lives.handle_time(99), None, "another life's");
+        lives.handle_lost(PEER, Incarnation(1), 100);
+        lives.handle_lost(PEER, Incarnation(1), 500);
+        assert_eq!((lives.handle_time(99), lives.next_deadline_ns()), (None, Some(100)));
+        assert_eq!(lives.handle_time(100), Some((PEER, Incarnation(1))));
+        assert_eq!((lives.handle_time(999), lives.alive()), (None, vec![]));
+
+        let mut lives = living();
+        lives.handle_lost(PEER, Incarnation(1), 100);
+        assert_eq!(lives.handle_alive(PEER, 1, life(2)), Some(Due::Connect(PEER)));
+        assert_eq!(lives.handle_time(999), None);
+        lives.handle_lost(PEER, Incarnation(2), 100);
+        lives.handle_own_end();
+        assert_eq!(lives.handle_time(999), None, "the next component has lost nothing");
     }
 
     #[test]
