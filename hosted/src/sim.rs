@@ -15,6 +15,7 @@
 //! may happen next, for small configurations.
 
 pub mod draws;
+mod explore;
 mod fabric;
 pub mod fault;
 mod flight;
@@ -27,15 +28,20 @@ mod panics;
 mod protocol;
 mod run;
 mod seeds;
+mod shrink;
 mod subject;
 mod supervisor;
 mod trace;
 mod world;
 
+pub use explore::{Bounds, Found, Move, explore};
 pub use fabric::SimFabric;
-pub use protocol::{Entry, Membership, Protocol, Seat, Violation, What};
+pub use protocol::{
+    Entry, Forgery, Membership, Protocol, Seat, Small, Supervision, Violation, What,
+};
 pub use run::{Outcome, Plan, run};
 pub use seeds::{Failed, Tally, run_seeds};
+pub use shrink::{Shrunk, shrink};
 pub use subject::{SUBJECTS, Subject};
 pub use trace::Trace;
 pub use world::{Choice, World};

@@ -1,7 +1,10 @@
 //! `weft sim`: the protocols under the simulator.
 
+mod explore;
 #[cfg(feature = "mutants")]
 mod mutants;
+
+use std::fmt::Write;
 
 use clap::Args;
 use serde_json::json;
@@ -11,10 +14,16 @@ use super::output::{Output, write_out};
 use crate::clock;
 use crate::explain::Code;
 use crate::sim::fault::Keep;
-use crate::sim::{Outcome, Plan, SUBJECTS, Subject, Trace, run_seeds};
+use crate::sim::{Bounds, Outcome, Plan, SUBJECTS, Shrunk, Subject, Trace, run_seeds, shrink};
 
 /// Failing seeds after which no more are begun.
 const FAILURES_MAX: usize = 10;
+
+/// States after which the explorer gives up: what a machine of some gigabytes remembers.
+const STATES_MAX: u64 = 30_000_000;
+
+/// Runs spent on making a failing one smaller.
+const SHRINKING_RUNS_MAX: u32 = 600;
 
 /// Arguments of `weft sim`.
 #[derive(Debug, Args)]
@@ -22,6 +31,30 @@ pub(super) struct Arguments {
     /// Which protocol.
     #[arg(long, default_value = "mailbox", value_name = "NAME")]
     protocol: String,
+
+    /// See everything that can happen in a small configuration.
+    #[arg(long, conflicts_with = "seed")]
+    explore: bool,
+
+    /// With --explore: rounds of each peer's loop that do something.
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 2)]
+    steps: u32,
+
+    /// With --explore: crashes.
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 1)]
+    crashes: u32,
+
+    /// With --explore: later lives that begin while others go on.
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
+    births: u32,
+
+    /// With --explore: torn works, lost pairs, lost or repeated messages.
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
+    mishaps: u32,
+
+    /// With --explore: how often time passes to the next deadline.
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
+    waits: u32,
 
     /// Run the one seed, and tell everything that happens.
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
@@ -49,6 +82,19 @@ pub(super) struct Arguments {
     orders: u32,
 }
 
+impl Arguments {
+    const fn bounds(&self) -> Bounds {
+        Bounds {
+            steps: self.steps,
+            crashes: self.crashes,
+            births: self.births,
+            faults: self.mishaps,
+            waits: self.waits,
+            states_max: STATES_MAX,
+        }
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let Some(subject) = Subject::named(&arguments.protocol) else {
         let cause = format!("no protocol is called {}", arguments.protocol);
@@ -58,6 +104,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     #[cfg(feature = "mutants")]
     if arguments.mutants {
         return mutants::run(subject, arguments.seeds, output);
+    }
+    if arguments.explore {
+        return explore::run(subject, &arguments.bounds(), output);
     }
     match arguments.seed {
         Some(seed) => replay(subject, seed, arguments, output),
@@ -86,12 +135,33 @@ fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<
     output.finish(&object, &format!("{}: {seeds} seeds, {events} events\n", subject.name));
     match tally.failed.first() {
         None => Ok(()),
-        Some(failed) => Err(broken(subject, &failed.outcome, &command(subject, failed.seed))),
+        Some(failed) => {
+            let least = shrunk(subject, failed.seed, &failed.outcome);
+            Err(broken(subject, &failed.outcome, &command(subject, failed.seed, Some(&least))))
+        }
     }
 }
 
-fn command(subject: &Subject, seed: u64) -> String {
-    format!("weft sim --protocol {} --seed {seed}", subject.name)
+/// The failing run with as few faults and orders as break the same promise.
+fn shrunk(subject: &Subject, seed: u64, outcome: &Outcome) -> Shrunk {
+    let checker = |outcome: &Outcome| outcome.violation.as_ref().map(|broken| broken.checker);
+    let broken = checker(outcome);
+    let from = Shrunk { faults: outcome.faults.clone(), orders: outcome.orders };
+    shrink(from, SHRINKING_RUNS_MAX, |less| {
+        let keep = Keep::Only(less.faults.clone());
+        let plan = Plan { seed, keep, orders_max: less.orders, trace: Trace::off() };
+        checker(&(subject.run)(&plan)) == broken
+    })
+}
+
+fn command(subject: &Subject, seed: u64, least: Option<&Shrunk>) -> String {
+    let mut command = format!("weft sim --protocol {} --seed {seed}", subject.name);
+    if let Some(Shrunk { faults, orders }) = least {
+        let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let numbers = if numbers.is_empty() { "none".into() } else { numbers.join(",") };
+        let _ = write!(command, " --orders {orders} --faults {numbers}");
+    }
+    command
 }
 
 fn broken(subject: &Subject, outcome: &Outcome, command: &str) -> Failure {
@@ -136,7 +206,7 @@ fn replay(
     );
     match failures {
         0 => Ok(()),
-        _ => Err(broken(subject, &outcome, &command(subject, seed))),
+        _ => Err(broken(subject, &outcome, &command(subject, seed, None))),
     }
 }
 

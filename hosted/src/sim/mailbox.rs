@@ -27,7 +27,7 @@ use weft_core::time::Duration;
 use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 use super::draws::Draws;
-use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Violation};
+use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
 use super::world::World;
 use ledger::Ledger;
 use name::PAYLOAD_MAX;
@@ -95,6 +95,14 @@ impl Protocol for Mailboxes {
         }
         run.ledger.set_liars(run.liars);
         run
+    }
+
+    /// Two writers, one owner, halves of two slots; nothing waits for a clock.
+    fn small() -> Option<Small<Self>> {
+        let mut protocol = Self::new(3, 2, Duration(0), 2);
+        protocol.traffic = Traffic::Mailbox;
+        protocol.owners = PeerSet::only(Peer(0));
+        Some(Small { protocol, orders: vec![0, 1, 1] })
     }
 
     fn layout(&self) -> &Layout {

@@ -92,8 +92,8 @@ pub struct SimMemory {
 
 impl Hash for SimMemory {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for byte in &self.bytes {
-            state.write_u8(byte.get());
+        for word in self.bytes.chunks(8) {
+            state.write_u64(word.iter().fold(0, |word, byte| word << 8 | u64::from(byte.get())));
         }
         let races = self.races.borrow();
         races.arrivals.hash(state);

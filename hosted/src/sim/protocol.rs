@@ -135,6 +135,16 @@ pub trait Protocol: Clone + Hash {
     /// The sizes and roles of one run.
     fn draw(draws: &mut Draws) -> Self;
 
+    /// The configuration that the explorer walks, if there is one: as small as it can be.
+    fn small() -> Option<Small<Self>> {
+        None
+    }
+
+    /// When the node wants to be stepped though nothing happens; only the explorer asks.
+    fn deadline(&self, _node: &Self::Node) -> Option<Instant> {
+        None
+    }
+
     /// The regions of every peer.
     fn layout(&self) -> &Layout;
 
@@ -186,6 +196,15 @@ pub trait Protocol: Clone + Hash {
     /// # Errors
     /// What has not.
     fn goal(&self, nodes: &[Option<Self::Node>]) -> Result<(), Violation>;
+}
+
+/// A configuration small enough to be explored.
+#[derive(Clone, Debug)]
+pub struct Small<P> {
+    /// Its sizes.
+    pub protocol: P,
+    /// Orders of each peer.
+    pub orders: Vec<u32>,
 }
 
 /// Who decides about lives.

@@ -3,6 +3,7 @@
 use weft_core::mutant::Mutant;
 use weft_core::{lane, mailbox, wire};
 
+use super::explore::{Bounds, Found, explore};
 use super::mailbox::Mailboxes;
 use super::protocol::Protocol;
 use super::run::{Outcome, Plan, run};
@@ -14,13 +15,15 @@ pub struct Subject {
     pub name: &'static str,
     /// Runs one seed.
     pub run: fn(&Plan) -> Outcome,
+    /// Explores its small configuration; nothing where there is none.
+    pub explore: fn(&Bounds, &dyn Fn(u64)) -> Option<Found>,
     /// Its planted bugs.
     pub mutants: &'static [&'static [Mutant]],
 }
 
 impl Subject {
     const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
-        Self { name: P::NAME, run: run::<P>, mutants }
+        Self { name: P::NAME, run: run::<P>, explore: explore::<P>, mutants }
     }
 
     /// The protocol of that name.

@@ -3,7 +3,7 @@
 mod conformance;
 
 use super::mailbox::Mailboxes;
-use super::{Plan, Trace, run};
+use super::{Bounds, Plan, Trace, explore, run};
 
 #[test]
 fn some_seeds_of_the_mailbox_pass() {
@@ -19,4 +19,13 @@ fn a_seed_is_the_same_twice() {
     let [one, other] = [(); 2].map(|()| run::<Mailboxes>(&plan));
     assert!(one.trace.lines().count() > 100);
     assert_eq!(one.trace, other.trace);
+}
+
+#[test]
+fn the_explorer_sees_all_of_one_step_and_a_crash() {
+    let bounds =
+        Bounds { steps: 1, crashes: 1, births: 0, faults: 0, waits: 0, states_max: 100_000 };
+    let found = explore::<Mailboxes>(&bounds, &|_| ()).unwrap();
+    assert_eq!(found.violation, None);
+    assert!(found.finished && found.states > 20, "{} states", found.states);
 }

@@ -202,6 +202,11 @@ impl World {
         self.places[peer.index()].ahead += by;
     }
 
+    /// It is `at` nanoseconds now.
+    pub(super) fn pass_to(&mut self, at: u64) {
+        self.now = self.now.max(at);
+    }
+
     /// The pairs that were lost, poster and target, since this was last called.
     pub(super) fn take_losses(&mut self) -> Vec<(Peer, Peer)> {
         std::mem::take(&mut self.losses)

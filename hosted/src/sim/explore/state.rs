@@ -1,0 +1,303 @@
+//! One state of the explorer, and what may follow from it.
+
+use std::hash::{Hash, Hasher};
+
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::time::Instant;
+
+use super::{Bounds, Folded, Move};
+use crate::sim::fabric::SimFabric;
+use crate::sim::protocol::{
+    Entry, Membership, Protocol, Seat, Small, Supervision, Violation, What,
+};
+use crate::sim::world::{Choice, World};
+
+/// Rounds of fairness within which the goal must be reached.
+const SETTLE_ROUNDS: u32 = 400;
+
+/// The world, the nodes, the ledger, and how much may still happen.
+#[derive(Clone)]
+pub(super) struct State<P: Protocol> {
+    world: World,
+    protocol: P,
+    nodes: Vec<Option<P::Node>>,
+    orders: Vec<u32>,
+    /// By node: whose life it was told to admit.
+    known: Vec<Vec<Incarnation>>,
+    steps: Vec<u32>,
+    crashes: u32,
+    births: u32,
+    faults: u32,
+    waits: u32,
+    pub(super) violation: Option<Violation>,
+}
+
+impl<P: Protocol> State<P> {
+    /// The small configuration: everybody in the first life, all joined.
+    pub(super) fn small(bounds: &Bounds) -> Option<Self> {
+        let Small { protocol, orders } = P::small()?;
+        let peers = usize::from(protocol.layout().peers());
+        let mut state = Self {
+            world: World::untimed(protocol.layout().clone()),
+            nodes: vec![None; peers],
+            orders,
+            known: vec![vec![Incarnation(0); peers]; peers],
+            steps: vec![bounds.steps; peers],
+            crashes: bounds.crashes,
+            births: bounds.births,
+            faults: bounds.faults,
+            waits: bounds.waits,
+            violation: None,
+            protocol,
+        };
+        for peer in state.world.peers() {
+            state.bear(peer);
+        }
+        for (one, other) in state.unjoined() {
+            state.join(one, other);
+        }
+        Some(state)
+    }
+
+    /// A number that differs, all but certainly, when what may happen next does.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = Folded::default();
+        self.world.hash(&mut hasher);
+        self.world.now().hash(&mut hasher);
+        self.protocol.hash(&mut hasher);
+        self.nodes.hash(&mut hasher);
+        (&self.orders, &self.known, &self.steps).hash(&mut hasher);
+        (self.crashes, self.births, self.faults, self.waits).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Everything that may happen next, and where it leads.
+    pub(super) fn successors(&self) -> Vec<(Move, Self)> {
+        let mut next = Vec::new();
+        for peer in self.world.peers().filter(|&peer| self.world.is_alive(peer)) {
+            self.step_and_crash(peer, &mut next);
+        }
+        for choice in self.world.choices() {
+            next.push(self.after(Move::Fabric(choice), |state| state.choose(choice)));
+        }
+        if self.faults > 0 {
+            for choice in self.world.fault_choices() {
+                next.push(self.after(Move::Fabric(choice), |state| {
+                    state.faults -= 1;
+                    state.choose(choice);
+                }));
+            }
+        }
+        for (by, peer) in self.unfenced() {
+            next.push(self.after(Move::Fence(by, peer), |state| state.fence(by, peer)));
+        }
+        let dead = |peer: &Peer| self.births > 0 && !self.world.is_alive(*peer);
+        for peer in self.world.peers().filter(dead) {
+            next.push(self.after(Move::Birth(peer), |state| {
+                state.births -= 1;
+                state.bear(peer);
+            }));
+        }
+        for (one, other) in self.unjoined() {
+            next.push(self.after(Move::Join(one, other), |state| state.join(one, other)));
+        }
+        if let (true, Some(at)) = (self.waits > 0, self.next_deadline()) {
+            next.push(self.after(Move::Wait, |state| {
+                state.waits -= 1;
+                state.world.pass_to(at);
+            }));
+        }
+        next
+    }
+
+    fn after(&self, last: Move, action: impl FnOnce(&mut Self)) -> (Move, Self) {
+        let mut state = self.clone();
+        action(&mut state);
+        (last, state)
+    }
+
+    /// A round of the loop of `peer`, and its end at each operation of that round.
+    fn step_and_crash(&self, peer: Peer, next: &mut Vec<(Move, Self)>) {
+        let mut stepped = self.clone();
+        stepped.world.memory(peer).fuse.set(None);
+        stepped.step(peer);
+        let operations = stepped.world.memory(peer).fuse.used();
+        if operations > 0 && self.steps[peer.index()] == 0 {
+            return;
+        }
+        // A round that touches nothing remote or shared may be repeated at will.
+        stepped.steps[peer.index()] -= u32::from(operations > 0);
+        next.push((Move::Step(peer), stepped));
+        if self.crashes == 0 {
+            return;
+        }
+        for after in 0..operations.max(1) {
+            next.push(self.after(Move::Crash(peer, after), |state| {
+                state.crashes -= 1;
+                state.world.memory(peer).fuse.set(Some(after));
+                state.step(peer);
+                state.die(peer);
+            }));
+        }
+    }
+
+    fn choose(&mut self, choice: Choice) {
+        self.world.choose(choice);
+        if let Choice::Land(from, to) = choice {
+            // Nobody sees a completion before the poster's next step, which may come at any time.
+            while self.world.choices().contains(&Choice::Complete(from, to)) {
+                self.world.choose(Choice::Complete(from, to));
+            }
+        }
+        // Lost pairs are mended by a restart, which is a crash that somebody else decides on.
+        let by_oracle = self.protocol.supervision() == Supervision::ByOracle;
+        for (poster, target) in self.world.take_losses() {
+            let current = self.known[poster.index()][target.index()] == self.world.life(target);
+            if by_oracle && current && self.world.is_alive(target) {
+                self.die(poster);
+            }
+        }
+    }
+
+    fn die(&mut self, peer: Peer) {
+        if self.world.is_alive(peer) {
+            self.world.kill(peer);
+            self.nodes[peer.index()] = None;
+            self.judge(peer, What::Died);
+        }
+    }
+
+    fn bear(&mut self, peer: Peer) {
+        self.world.bear(peer);
+        self.known[peer.index()].fill(Incarnation(0));
+        self.judge(peer, What::Born);
+        let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
+        let node = self.protocol.born(&mut seat);
+        let records = seat.records;
+        self.nodes[peer.index()] = Some(node);
+        self.judge_all(peer, records);
+    }
+
+    fn step(&mut self, peer: Peer) {
+        self.act(peer, |protocol, node, seat| protocol.step(node, seat));
+    }
+
+    /// Who knows a life that has ended: by whom, whose.
+    fn unfenced(&self) -> Vec<(Peer, Peer)> {
+        let ended = |by: Peer, peer: Peer| {
+            let known = self.known[by.index()][peer.index()];
+            let ended = !self.world.is_alive(peer) || self.world.life(peer) != known;
+            known != Incarnation(0) && ended
+        };
+        self.living_pairs(ended)
+    }
+
+    /// Who live and have not taken each other up, each pair once.
+    fn unjoined(&self) -> Vec<(Peer, Peer)> {
+        if self.protocol.supervision() == Supervision::ByProtocol {
+            return Vec::new();
+        }
+        self.living_pairs(|one, other| {
+            let knows = self.known[one.index()][other.index()] == self.world.life(other);
+            one < other && self.world.is_alive(other) && !knows
+        })
+    }
+
+    fn living_pairs(&self, wanted: impl Fn(Peer, Peer) -> bool) -> Vec<(Peer, Peer)> {
+        let living = self.world.peers().filter(|&peer| self.world.is_alive(peer));
+        let pairs = living.flat_map(|one| self.world.peers().map(move |other| (one, other)));
+        pairs.filter(|&(one, other)| one != other && wanted(one, other)).collect()
+    }
+
+    fn fence(&mut self, by: Peer, peer: Peer) {
+        let life = std::mem::take(&mut self.known[by.index()][peer.index()]);
+        let change = Membership::Ended(peer, life);
+        self.act(by, |protocol, node, seat| protocol.membership(node, seat, change));
+    }
+
+    fn join(&mut self, one: Peer, other: Peer) {
+        for (who, peer) in [(one, other), (other, one)] {
+            let life = self.world.life(peer);
+            if ![Incarnation(0), life].contains(&self.known[who.index()][peer.index()]) {
+                self.fence(who, peer);
+            }
+        }
+        for (who, peer) in [(one, other), (other, one)] {
+            let life = self.world.life(peer);
+            self.known[who.index()][peer.index()] = life;
+            let change = Membership::Began(peer, life);
+            self.act(who, |protocol, node, seat| protocol.membership(node, seat, change));
+        }
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let nodes = self.nodes.iter().flatten();
+        let deadlines = nodes.filter_map(|node| self.protocol.deadline(node)).map(|at| at.0);
+        deadlines.filter(|&at| at > self.world.now()).min()
+    }
+
+    /// Lets everything go on in fairness: the goal must be reached.
+    pub(super) fn settle(&self) -> Result<(), Violation> {
+        let mut state = self.clone();
+        let mut goal = Ok(());
+        for _ in 0..SETTLE_ROUNDS {
+            for choice in state.world.choices().into_iter().take(1) {
+                state.choose(choice);
+            }
+            for peer in state.world.peers() {
+                if state.world.is_alive(peer) {
+                    state.step(peer);
+                } else {
+                    state.bear(peer);
+                }
+            }
+            for (one, other) in state.unjoined() {
+                state.join(one, other);
+            }
+            if let Some(violation) = state.violation {
+                return Err(violation);
+            }
+            goal = state.protocol.goal(&state.nodes);
+            if goal.is_ok() && state.world.is_quiet() {
+                return goal;
+            }
+            if state.world.choices().is_empty()
+                && let Some(at) = state.next_deadline()
+            {
+                state.world.pass_to(at);
+            }
+        }
+        goal
+    }
+
+    fn act(&mut self, peer: Peer, action: impl FnOnce(&P, &mut P::Node, &mut Seat<'_, P::Event>)) {
+        let Some(mut node) = self.nodes[peer.index()].take() else {
+            return;
+        };
+        let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
+        action(&self.protocol, &mut node, &mut seat);
+        let records = seat.records;
+        self.nodes[peer.index()] = Some(node);
+        self.judge_all(peer, records);
+    }
+
+    fn seat<'a>(world: &'a mut World, orders: &'a mut u32, peer: Peer) -> Seat<'a, P::Event> {
+        let (now, life) = (Instant(world.clock(peer)), world.life(peer));
+        let fabric = SimFabric::new(world, peer);
+        Seat { fabric, now, life, orders, draws: None, records: Vec::new() }
+    }
+
+    fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {
+        for record in records {
+            self.judge(peer, What::Recorded(record));
+        }
+    }
+
+    fn judge(&mut self, peer: Peer, what: What<P::Event>) {
+        let life = self.world.life(peer);
+        let entry = Entry { at: Instant(self.world.now()), peer, life, what };
+        if let Err(violation) = self.protocol.judge(&entry) {
+            self.violation.get_or_insert(violation);
+        }
+    }
+}
