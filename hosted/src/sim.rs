@@ -24,6 +24,7 @@ pub mod mailbox;
 pub mod memory;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+pub mod neb;
 mod panics;
 mod protocol;
 mod run;

@@ -1,10 +1,11 @@
 //! Which protocols can be simulated: one line each.
 
 use weft_core::mutant::Mutant;
-use weft_core::{lane, mailbox, wire};
+use weft_core::{lane, mailbox, neb, wire};
 
 use super::explore::{Bounds, Found, explore};
 use super::mailbox::Mailboxes;
+use super::neb::Broadcasts;
 use super::protocol::Protocol;
 use super::run::{Outcome, Plan, run};
 
@@ -34,5 +35,7 @@ impl Subject {
 }
 
 /// All protocols that can be simulated.
-pub const SUBJECTS: &[Subject] =
-    &[Subject::of::<Mailboxes>(&[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS])];
+pub const SUBJECTS: &[Subject] = &[
+    Subject::of::<Mailboxes>(&[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS]),
+    Subject::of::<Broadcasts>(&[neb::mutants::MUTANTS]),
+];

@@ -3,6 +3,7 @@
 mod conformance;
 
 use super::mailbox::Mailboxes;
+use super::neb::Broadcasts;
 use super::{Bounds, Plan, Trace, explore, run};
 
 #[test]
@@ -10,6 +11,14 @@ fn some_seeds_of_the_mailbox_pass() {
     for seed in 0..40 {
         let outcome = run::<Mailboxes>(&Plan::of(seed));
         assert_eq!(outcome.violation, None, "weft sim --protocol mailbox --seed {seed}");
+    }
+}
+
+#[test]
+fn some_seeds_of_the_broadcast_pass() {
+    for seed in 0..40 {
+        let outcome = run::<Broadcasts>(&Plan::of(seed));
+        assert_eq!(outcome.violation, None, "weft sim --protocol neb --seed {seed}");
     }
 }
 

@@ -1,0 +1,109 @@
+//! What was broadcast and delivered, and whether it may be.
+
+use std::collections::BTreeMap;
+
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+
+use super::node::{Event, Node, is_of};
+use crate::sim::protocol::{Entry, Violation, What};
+
+/// A slot: whose, and its number.
+type Slot = (Peer, u64);
+
+/// The history, as far as the promises are about it.
+#[derive(Clone, Debug, Default, Hash)]
+pub(super) struct Ledger {
+    liars: PeerSet,
+    broadcast: BTreeMap<Slot, Vec<u8>>,
+    /// What whoever was first has delivered.
+    agreed: BTreeMap<Slot, Vec<u8>>,
+    /// By member and origin: the last number delivered, and in which life.
+    last: BTreeMap<(Peer, Peer), (u64, Incarnation)>,
+}
+
+fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
+    Err(Violation::new(checker, what))
+}
+
+impl Ledger {
+    pub(super) fn of(liars: PeerSet) -> Self {
+        Self { liars, ..Self::default() }
+    }
+
+    pub(super) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+        match &entry.what {
+            What::Recorded(Event::Broadcast { seq, payload }) => {
+                self.judge_broadcast((entry.peer, *seq), payload)
+            }
+            What::Recorded(Event::Delivered { origin, seq, payload }) => {
+                self.judge_once((entry.peer, entry.life), (*origin, *seq))?;
+                self.judge_delivered(entry.peer, (*origin, *seq), payload)
+            }
+            What::Recorded(Event::Conflict(conflict)) if self.liars.is_empty() => {
+                broken("blame", format!("{} sees {conflict:?} and nobody lies", entry.peer))
+            }
+            What::Recorded(Event::Conflict(_)) | What::Born | What::Died | What::Calm => Ok(()),
+        }
+    }
+
+    fn judge_broadcast(&mut self, slot: Slot, payload: &[u8]) -> Result<(), Violation> {
+        if let Some(other) = self.agreed.get(&slot)
+            && other != payload
+        {
+            return broken("integrity", format!("{slot:?} was delivered before it was broadcast"));
+        }
+        match self.broadcast.insert(slot, payload.to_vec()) {
+            Some(other) if other != payload => {
+                broken("integrity", format!("{slot:?} was broadcast twice"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A member that dies between showing what it delivers and handing it out loses that one.
+    fn judge_once(&mut self, by: (Peer, Incarnation), slot: Slot) -> Result<(), Violation> {
+        let (origin, seq) = slot;
+        let last = self.last.insert((by.0, origin), (seq, by.1));
+        let (before, life) = last.unwrap_or((0, Incarnation(0)));
+        let lost = u64::from(life != by.1);
+        if seq <= before || seq > before + 1 + lost * (by.1.0 - life.0) as u64 {
+            return broken("once", format!("{} delivers {slot:?} after {before}", by.0));
+        }
+        Ok(())
+    }
+
+    fn judge_delivered(&mut self, by: Peer, slot: Slot, payload: &[u8]) -> Result<(), Violation> {
+        let (origin, _) = slot;
+        if !self.liars.contains(origin) {
+            let is_right = match self.broadcast.get(&slot) {
+                Some(sent) => sent == payload,
+                // Its origin died before it could say so, and its next life sent it.
+                None => is_of(origin, payload),
+            };
+            if !is_right {
+                return broken("integrity", format!("{by} delivers {payload:?} as {slot:?}"));
+            }
+        }
+        let agreed = self.agreed.entry(slot).or_insert_with(|| payload.to_vec());
+        if agreed != payload {
+            let what = format!("{slot:?} is {agreed:?} to some and {payload:?} to {by}");
+            return broken("agreement", what);
+        }
+        Ok(())
+    }
+
+    /// Whether `node` has delivered everything that was broadcast, and has broadcast what it had
+    /// to.
+    pub(super) fn check_complete(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
+        if node.owed() > 0 {
+            return broken("validity", format!("{peer} has no room for {} messages", node.owed()));
+        }
+        for slot @ (origin, seq) in self.broadcast.keys() {
+            if node.delivered(*origin) < *seq {
+                let at = node.delivered(*origin);
+                return broken("validity", format!("{peer} is at {at} and lacks {slot:?}"));
+            }
+        }
+        Ok(())
+    }
+}

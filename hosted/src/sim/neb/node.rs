@@ -1,0 +1,133 @@
+//! One life of a peer: its machine, and what it still has to broadcast.
+
+use weft_core::fabric::{Completion, Fabric};
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::neb::{Conflict, Neb, Outcome};
+
+use super::{Broadcasts, DEPTH, PAYLOAD_MAX, PEERS};
+use crate::sim::protocol::Seat;
+
+/// Completions that one round handles.
+const BATCH: usize = 4;
+/// Outcomes that one round takes.
+const TAKES: usize = 4;
+
+/// What a node observes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message was given a number, and is on its way for good.
+    Broadcast {
+        /// Its number.
+        seq: u64,
+        /// Its bytes.
+        payload: Vec<u8>,
+    },
+    /// A message was delivered.
+    Delivered {
+        /// Whose.
+        origin: Peer,
+        /// Its number.
+        seq: u64,
+        /// Its bytes.
+        payload: Vec<u8>,
+    },
+    /// A slot is in conflict.
+    Conflict(Conflict),
+}
+
+/// The machine of one life.
+#[derive(Clone, Debug, Hash)]
+pub struct Node {
+    me: Peer,
+    life: Incarnation,
+    neb: Neb<PEERS, DEPTH>,
+    /// Messages that were ordered and had no room in the window yet.
+    owed: u32,
+    made: u32,
+}
+
+impl Node {
+    pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
+        let neb = Neb::attach(&seat.fabric, run.config, run.regions);
+        Self { me: seat.me(), life: seat.life, neb, owed: 0, made: 0 }
+    }
+
+    pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation), seat: &mut Seat<'_, Event>) {
+        seat.fabric.admit(peer, life).expect("a later life is admitted");
+        self.neb.handle_admitted(peer);
+    }
+
+    pub(super) fn step(&mut self, seat: &mut Seat<'_, Event>) {
+        let mut done = [Completion::NONE; BATCH];
+        let count = seat.fabric.poll(seat.now, &mut done);
+        for completion in &done[..count] {
+            self.neb.handle_completion(&mut seat.fabric, seat.now, completion);
+        }
+        self.owed += u32::from(seat.is_ordered());
+        if self.owed > 0 && seat.draw(2) == 0 {
+            self.broadcast(seat);
+        }
+        self.neb.poll(&mut seat.fabric, seat.now);
+        for _ in 0..TAKES {
+            if !self.take(seat) {
+                return;
+            }
+        }
+    }
+
+    /// How far this node has delivered the messages of `origin`.
+    pub(super) fn delivered(&self, origin: Peer) -> u64 {
+        self.neb.standing(origin).map_or(0, |standing| standing.delivered)
+    }
+
+    /// Messages that wait for room.
+    pub(super) const fn owed(&self) -> u32 {
+        self.owed
+    }
+
+    /// Broadcasts as much as there is room for: one batch.
+    fn broadcast(&mut self, seat: &mut Seat<'_, Event>) {
+        while self.owed > 0 && self.neb.has_room() {
+            let payload = payload(self.me, self.life, self.made);
+            let staged = self.neb.stage(&seat.fabric, u64::from(self.made), &payload);
+            let seq = staged.expect("it has room, and the message fits");
+            self.made += 1;
+            self.owed -= 1;
+            seat.record(Event::Broadcast { seq, payload });
+        }
+        self.neb.flush(&mut seat.fabric);
+    }
+
+    fn take(&mut self, seat: &mut Seat<'_, Event>) -> bool {
+        let event = match self.neb.take(&seat.fabric) {
+            Some(Outcome::Delivered(message)) => {
+                let payload = message.payload.to_vec();
+                Event::Delivered { origin: message.origin, seq: message.seq, payload }
+            }
+            Some(Outcome::Conflict(conflict)) => Event::Conflict(conflict),
+            None => return false,
+        };
+        seat.record(event);
+        true
+    }
+}
+
+/// A message that names itself: who, in which life, its how-manieth, and a tail that follows.
+fn payload(me: Peer, life: Incarnation, number: u32) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(usize::from(PAYLOAD_MAX));
+    payload.extend(me.0.to_le_bytes());
+    payload.extend(life.0.to_le_bytes());
+    payload.extend(number.to_le_bytes());
+    payload.extend((0..number % 29).map(|n| (n * 37 + number) as u8));
+    payload
+}
+
+/// Whether `bytes` is a message that `origin` could have made.
+pub(super) fn is_of(origin: Peer, bytes: &[u8]) -> bool {
+    let Some((head, _)) = bytes.split_first_chunk::<10>() else {
+        return false;
+    };
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let (life, number) = (Incarnation(word(2)), word(6));
+    payload(origin, life, number) == bytes
+}
