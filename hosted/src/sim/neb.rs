@@ -9,8 +9,9 @@
 //! | `validity` | where nobody lies, what was broadcast is delivered by everybody in the end |
 //!
 //! A liar is an origin with two faces: it writes well-formed slots, different ones to different
-//! members, and rewrites them; and a replayer that exposes what it likes. Membership is fixed, so
-//! a run with a liar is held to safety alone: one that is silent is waited for.
+//! members, and rewrites them; and a replayer that exposes what it likes, which may veto: a run
+//! with a liar is held to safety alone. Where membership is decided, the first end of a life of
+//! the liar that a member hears of is the decision that it is out.
 
 mod ledger;
 mod node;
@@ -54,6 +55,11 @@ impl Broadcasts {
         Self { layout, config, regions, liars, ledger: Ledger::of(liars) }
     }
 
+    /// Whether the end of a life of `peer` is taken for the decision that it is out.
+    fn removes(&self, peer: Peer) -> bool {
+        self.config.membership() == Members::Decided && self.liars.contains(peer)
+    }
+
     /// A well-formed slot of `origin`, one of three faces.
     fn slot(&self, draws: &mut Draws, origin: Peer, seq: u64) -> Vec<u8> {
         let payload = [draws.below(3) as u8; 20];
@@ -89,7 +95,7 @@ impl Protocol for Broadcasts {
             depth: draws.pick(&[1u16, 2, 4]).min(slots as u16),
             message_len: PAYLOAD_MAX,
             form: Form::Unsigned,
-            membership: Members::Fixed,
+            membership: draws.pick(&[Members::Fixed, Members::Decided]),
             retry: Retry { after, after_max: Duration(after.0 * draws.between(1, 64)) },
         };
         let liar = PeerSet::only(Peer(draws.below(u64::from(peers)) as u16));
@@ -105,21 +111,26 @@ impl Protocol for Broadcasts {
         self.liars
     }
 
-    /// The liar's next slots at `to`, or something that it exposes itself.
+    /// The liar's next slots at `to`, rewritten at once perhaps, or something that it exposes
+    /// itself.
     fn forge(&self, draws: &mut Draws, liar: Peer, _to: Peer, world: &World) -> Option<Forgery> {
+        let anybody = Peer(draws.below(u64::from(self.config.peers())) as u16);
         if draws.chance(1, 2) {
+            // Nearly always in its own ring; elsewhere it has no right to.
+            let origin = if draws.chance(1, 24) { anybody } else { liar };
             let seq = draws.between(1, 4);
-            let at = self.config.written_at(&self.regions, liar, seq);
-            return Some(Forgery { at, bytes: self.slot(draws, liar, seq) });
+            let at = self.config.written_at(&self.regions, origin, seq);
+            let bytes = self.slot(draws, origin, seq);
+            let then = draws.chance(1, 3).then(|| self.slot(draws, origin, seq));
+            return Some(Forgery { at, bytes, then });
         }
         // What it shows of an origin's message, its own or another's, lies in its own memory.
-        let origin = Peer(draws.below(u64::from(self.config.peers())) as u16);
         let seq = draws.between(1, 2 * u64::from(self.config.slots()));
-        let at = self.config.exposed_at(&self.regions, origin, seq);
+        let at = self.config.exposed_at(&self.regions, anybody, seq);
         let bytes = if draws.chance(1, 4) {
             vec![0; self.config.stride() as usize]
         } else {
-            self.slot(draws, origin, seq)
+            self.slot(draws, anybody, seq)
         };
         world.memory(liar).poke(at, &bytes);
         None
@@ -135,6 +146,7 @@ impl Protocol for Broadcasts {
 
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
         match change {
+            Membership::Ended(peer, _) if self.removes(peer) => node.remove(peer, seat),
             Membership::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }

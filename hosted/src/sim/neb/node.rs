@@ -1,8 +1,8 @@
 //! One life of a peer: its machine, and what it still has to broadcast.
 
 use weft_core::fabric::{Completion, Fabric};
-use weft_core::ids::{Incarnation, Peer};
-use weft_core::neb::{Conflict, Neb, Outcome};
+use weft_core::ids::{Incarnation, Peer, Term};
+use weft_core::neb::{Conflict, Decision, Neb, Outcome};
 
 use super::{Broadcasts, DEPTH, PAYLOAD_MAX, PEERS};
 use crate::sim::protocol::Seat;
@@ -53,8 +53,16 @@ impl Node {
     }
 
     pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation), seat: &mut Seat<'_, Event>) {
-        seat.fabric.admit(peer, life).expect("a later life is admitted");
-        self.neb.handle_admitted(peer);
+        if self.neb.live().contains(peer) {
+            seat.fabric.admit(peer, life).expect("a later life is admitted");
+            self.neb.handle_admitted(peer);
+        }
+    }
+
+    /// The manager has decided that `peer` is out.
+    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+        let decision = Decision { term: Term(1), removed: peer };
+        self.neb.remove(&mut seat.fabric, decision).expect("a simulated peer is fenced at once");
     }
 
     pub(super) fn step(&mut self, seat: &mut Seat<'_, Event>) {
