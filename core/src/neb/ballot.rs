@@ -7,12 +7,21 @@
 //!      └── pausing ◀─────┴── torn, or the read failed
 //! ```
 //!
+//! In the signed form a vote is what was seen the same twice, since the first read may have met
+//! the copy half exposed. Who shows nothing, or something that its origin did not sign, is asked
+//! a few times and then votes too, if the own copy is signed (the slow path). Either way two
+//! that deliver agree: who is seen the same twice has exposed the same for good, and of two
+//! signed copies that differ one is seen by the other's owner.
+//!
 //! Sets of voters, not counters: a vote of somebody who is removed later, or a second one of the
 //! same voter, weighs nothing.
 
 use super::exposed::Exposed;
 use super::judge::Reading;
-use super::mutants::{COUNT_VOTES, FORGET_CONFLICT, NEWER_IS_NOTHING};
+use super::mutants::{
+    COUNT_UNSEALED, COUNT_VOTES, FORGET_CONFLICT, NEWER_IS_NOTHING, UNSIGNED_DENIAL,
+    UNSIGNED_SILENCE,
+};
 use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
 
@@ -26,6 +35,18 @@ pub(super) enum Dispute {
     Reported(Peer),
 }
 
+/// Reads of the signed form before signatures are looked at.
+const FAST_READS: u8 = 3;
+
+/// Whether the own copy is signed by its origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Signed {
+    #[default]
+    Unchecked,
+    Yes,
+    No,
+}
+
 /// The votes on one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Ballot {
@@ -35,6 +56,12 @@ pub(super) struct Ballot {
     pub(super) reading: PeerSet,
     pub(super) pausing: PeerSet,
     pub(super) unknown: PeerSet,
+    /// Signed form: who was seen the same once.
+    seen: PeerSet,
+    /// Signed form: who showed nothing, and who showed something that its origin did not sign.
+    silent: PeerSet,
+    denying: PeerSet,
+    pub(super) signed: Signed,
     pub(super) dispute: Dispute,
     /// How often somebody had to be read again.
     pub(super) attempts: u8,
@@ -60,12 +87,45 @@ impl Ballot {
                 .without(self.reading)
                 .without(self.pausing)
                 .without(self.unknown)
+                .without(self.excused())
         } else {
             PeerSet::EMPTY
         }
     }
 
-    /// What was read of `replayer`. Returns whether it must be read again.
+    /// Who votes by the slow path: no word of theirs outweighs a signature.
+    fn excused(&self) -> PeerSet {
+        let is_signed = self.signed == Signed::Yes;
+        let silent = if is_signed || UNSIGNED_SILENCE.is_planted() { self.silent } else { NOBODY };
+        let denying = if is_signed || UNSIGNED_DENIAL.is_planted() { self.denying } else { NOBODY };
+        silent.union(denying)
+    }
+
+    /// What was read of `replayer` in the signed form. Returns what is to be done about it.
+    pub(super) fn hear_signed(&mut self, replayer: Peer, reading: Reading) -> Again {
+        match reading {
+            Reading::Same if self.seen.contains(replayer) || COUNT_UNSEALED.is_planted() => {
+                self.voted.insert(replayer);
+                return Again::Never;
+            }
+            Reading::Same => {
+                self.seen.insert(replayer);
+                return Again::AtOnce;
+            }
+            Reading::Nothing => self.silent.insert(replayer),
+            Reading::Forged => self.denying.insert(replayer),
+            Reading::Different | Reading::Newer | Reading::Torn => {
+                return self.hear(replayer, reading);
+            }
+        }
+        match self.signed {
+            Signed::Yes => Again::Never,
+            Signed::Unchecked if self.attempts >= FAST_READS => Again::IfUnsigned,
+            Signed::Unchecked | Signed::No => Again::Later,
+        }
+    }
+
+    /// What was read of `replayer`. Returns what is to be done about it.
     pub(super) fn hear(&mut self, replayer: Peer, reading: Reading) -> Again {
         match reading {
             Reading::Nothing | Reading::Same => self.voted.insert(replayer),
@@ -75,7 +135,7 @@ impl Ballot {
                 self.dispute = Dispute::Unreported(replayer);
             }
             Reading::Different => {}
-            Reading::Torn => return Again::Later,
+            Reading::Torn | Reading::Forged => return Again::Later,
         }
         Again::Never
     }
@@ -107,17 +167,24 @@ impl Ballot {
         let complete = if COUNT_VOTES.is_planted() {
             self.voted.count() >= voters.count()
         } else {
-            voters.without(self.voted).without(disputant).is_empty()
+            let voted = self.voted.union(self.excused());
+            voters.without(voted).without(disputant).is_empty()
         };
         self.exposed.is_some() && undisputed && complete
     }
 }
 
+const NOBODY: PeerSet = PeerSet::EMPTY;
+
 /// Whether a replayer must be read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
     Never,
+    /// After a pause.
     Later,
+    AtOnce,
+    /// Later, unless the own copy turns out to be signed.
+    IfUnsigned,
 }
 
 #[cfg(test)]

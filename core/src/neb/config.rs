@@ -77,6 +77,8 @@ pub enum ConfigError {
     Depth(u16),
     /// A message must be 1 to [`MESSAGE_LEN_MAX`] bytes.
     MessageLen(u16),
+    /// The signed form needs the feature `signed`.
+    Form,
     /// The first pause must be longer than nothing and not longer than the longest.
     Retry,
     /// No region may reach 4 GiB.
@@ -92,6 +94,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "depth {n}; want a power of two to {DEPTH_MAX}, at most the slots")
             }
             Self::MessageLen(n) => write!(f, "messages of {n} bytes; want 1 to {MESSAGE_LEN_MAX}"),
+            Self::Form => f.write_str("the signed form is not compiled in: feature `signed`"),
             Self::Retry => f.write_str("the first pause is zero or longer than the longest"),
             Self::TooLarge => f.write_str("a region needs 4 GiB or more"),
         }
@@ -121,6 +124,9 @@ impl Config {
         }
         if sizes.retry.after.0 == 0 || sizes.retry.after.0 > sizes.retry.after_max.0 {
             return Err(ConfigError::Retry);
+        }
+        if matches!(sizes.form, Form::Signed) && !cfg!(feature = "signed") {
+            return Err(ConfigError::Form);
         }
         let config = Self(sizes);
         let largest = if config.replay_len() > config.landing_len() {

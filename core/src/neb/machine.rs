@@ -1,10 +1,14 @@
 //! One member: origin of its own messages, replayer and voter of everybody else's.
 
 mod replay;
+#[cfg(feature = "signed")]
+mod signed;
 mod taking;
 mod vote;
 
 use super::aside::Aside;
+#[cfg(feature = "signed")]
+use super::authority::Keys;
 use super::ballot::Ballot;
 use super::config::{Config, MESSAGE_LEN_MAX};
 use super::exposed::Exposed;
@@ -19,9 +23,10 @@ use super::work::Errand;
 use crate::fabric::{Completion, Fabric, PostError};
 use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
-use crate::wire::broadcast::{HEADER_LEN, SIGNATURE_LEN};
+use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN};
 
-const SLOT_LEN_MAX: usize = HEADER_LEN + MESSAGE_LEN_MAX as usize + SIGNATURE_LEN;
+/// The longest slot in bytes: header, payload, signature.
+pub const SLOT_LEN_MAX: usize = HEADER_LEN + MESSAGE_LEN_MAX as usize + SIGNATURE_LEN;
 
 /// Private memory for one copy.
 type Buffer = Aside<[u8; SLOT_LEN_MAX]>;
@@ -44,6 +49,8 @@ pub struct Neb<const PEERS: usize, const DEPTH: usize> {
     own: Buffer,
     theirs: Buffer,
     counters: Aside<Counters>,
+    #[cfg(feature = "signed")]
+    keys: Aside<Option<Keys<PEERS>>>,
 }
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
@@ -51,9 +58,15 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     /// zeroed memory, the first. Nobody is reachable before [`Self::handle_admitted`].
     ///
     /// # Panics
-    /// When the configuration is larger than `PEERS` or `DEPTH`.
+    /// When the configuration is larger than `PEERS` or `DEPTH`, or its form is signed, for
+    /// which there is `Neb::attach_signed`.
     #[must_use]
     pub fn attach(fabric: &impl Fabric, config: Config, regions: Regions) -> Self {
+        assert!(config.form() == Form::Unsigned, "the signed form needs keys");
+        Self::resume(fabric, config, regions)
+    }
+
+    fn resume(fabric: &impl Fabric, config: Config, regions: Regions) -> Self {
         assert!(usize::from(config.peers()) <= PEERS, "more members than PEERS");
         assert!(usize::from(config.depth()) <= DEPTH, "deeper than DEPTH");
         let map = Map { config, regions };
@@ -81,6 +94,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             own: Aside(own),
             theirs: Aside([0; SLOT_LEN_MAX]),
             counters: Aside(Counters::default()),
+            #[cfg(feature = "signed")]
+            keys: Aside(None),
         }
     }
 
@@ -165,7 +180,16 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             return Err(BroadcastError::WindowFull);
         }
         let me = self.members.me;
-        let seq = self.origin.stage(fabric, &self.map, (tag, payload), &mut self.own.0);
+        #[cfg(feature = "signed")]
+        let keys = &self.keys.0;
+        let sign = |_header: &Header, _slot: &mut [u8]| {
+            #[cfg(feature = "signed")]
+            if let Some(keys) = keys {
+                keys.sign(_header, _slot);
+            }
+        };
+        let message = (tag, payload);
+        let seq = self.origin.stage(fabric, &self.map, message, &mut self.own.0, sign);
         self.streams[me.index()].next = seq + 1;
         self.window.note_head(&self.members, me, seq, self.map.config.lag());
         self.counters.0.broadcast += 1;

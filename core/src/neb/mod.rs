@@ -36,8 +36,12 @@
 //! Source: NEB pseudocode (`seeds/000`), behaviours N-1 to N-11 of `spec/neb.md`.
 
 mod aside;
+#[cfg(feature = "signed")]
+mod authority;
 mod ballot;
 mod config;
+#[cfg(feature = "signed")]
+mod equivocation;
 mod exposed;
 mod judge;
 mod machine;
@@ -50,10 +54,14 @@ mod stream;
 mod window;
 mod work;
 
+#[cfg(feature = "signed")]
+pub use authority::{Keys, PublicKey};
 pub use config::{
     Config, ConfigError, DEPTH_MAX, MESSAGE_LEN_MAX, Retry, SIGNAL_EVERY, SLOTS_MAX, Sizes,
 };
-pub use machine::Neb;
+#[cfg(feature = "signed")]
+pub use equivocation::{Equivocation, ProofError};
+pub use machine::{Neb, SLOT_LEN_MAX};
 pub use map::Regions;
 pub use membership::{Decision, Membership, RemoveError};
 pub use outcome::{BroadcastError, Conflict, Counters, Message, Outcome, Standing};

@@ -35,7 +35,21 @@ pub const REUSE_EARLY: Mutant = neb("N9-reuse-early", "validity");
 /// N-1: an origin uses its slots again whatever the others have delivered.
 pub const OVERRUN_WINDOW: Mutant = neb("N1-overrun-window", "validity");
 
-/// All of them.
+/// S3 (signed): a voter that shows nothing counts, whether the own copy is signed or not.
+pub const UNSIGNED_SILENCE: Mutant = neb("S3-unsigned-silence", "agreement");
+/// S4 (signed): a voter whose different copy is not signed counts, whether the own one is or not.
+pub const UNSIGNED_DENIAL: Mutant = neb("S4-unsigned-denial", "agreement");
+/// S5 (signed): a voter that shows the same counts before it is sure that it had exposed it.
+pub const COUNT_UNSEALED: Mutant = neb("S5-count-unsealed", "agreement");
+/// S6 (signed): a signature holds for any number of its origin's.
+pub const UNBOUND_SIGNATURE: Mutant = neb("S6-unbound-signature", "validity");
+
+/// Those of the signed form.
+#[cfg(feature = "signed")]
+pub const SIGNED_MUTANTS: &[Mutant] =
+    &[UNSIGNED_SILENCE, UNSIGNED_DENIAL, COUNT_UNSEALED, UNBOUND_SIGNATURE];
+
+/// All of the unsigned form.
 pub const MUTANTS: &[Mutant] = &[
     READ_BEFORE_EXPOSE,
     COUNT_VOTES,

@@ -62,6 +62,7 @@ impl<const PEERS: usize> Origin<PEERS> {
         map: &Map,
         (tag, payload): (u64, &[u8]),
         buf: &mut [u8],
+        sign: impl FnOnce(&Header, &mut [u8]),
     ) -> u64 {
         let seq = self.last + 1;
         #[expect(clippy::cast_possible_truncation, reason = "checked by the caller")]
@@ -71,6 +72,7 @@ impl<const PEERS: usize> Origin<PEERS> {
         let used = header.used();
         header.write(buf);
         buf[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        sign(&header, buf);
         seal(&mut buf[..used], |bytes| fabric.crc32c(bytes));
         let padded = used.next_multiple_of(8);
         buf[used..padded].fill(0);

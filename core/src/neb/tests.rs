@@ -6,6 +6,8 @@ mod held;
 mod lives;
 mod planted;
 mod schedules;
+#[cfg(feature = "signed")]
+mod signed;
 mod traps;
 mod windows;
 

@@ -1,6 +1,6 @@
 //! The voter: judges what was read, and delivers what is carried (N-5, N-6).
 
-use super::super::ballot::Again;
+use super::super::ballot::{Again, Signed};
 use super::super::judge::{Reading, judge};
 use super::super::mutants::{
     DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT,
@@ -12,7 +12,7 @@ use super::Neb;
 use crate::fabric::{Completion, Fabric, Memory};
 use crate::ids::Peer;
 use crate::time::Instant;
-use crate::wire::broadcast::Header;
+use crate::wire::broadcast::{Form, Header};
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     pub(super) fn handle_vote(
@@ -44,7 +44,26 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if completion.outcome.is_err() && REMOVE_ON_TIMEOUT.is_planted() {
             return self.drop_member(replayer);
         }
+        let is_signed = map.config.form() == Form::Signed;
+        let reading = match reading {
+            Reading::Different if is_signed && !self.vouches(&self.theirs.0) => Reading::Forged,
+            reading => reading,
+        };
         self.note_reading(now, (origin, replayer), which, reading);
+    }
+
+    /// Whether the origin that the slot names has signed it.
+    fn vouches(&self, _slot: &[u8]) -> bool {
+        #[cfg(feature = "signed")]
+        let vouched = self.keys.0.as_ref().is_some_and(|keys| keys.vouches(_slot));
+        #[cfg(not(feature = "signed"))]
+        let vouched = false;
+        vouched
+    }
+
+    /// Whether the own copy, which lies in the buffer, is signed.
+    fn look_at_signature(&self) -> Signed {
+        if self.vouches(&self.own.0) { Signed::Yes } else { Signed::No }
     }
 
     pub(super) fn note_reading(
@@ -58,14 +77,26 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let stream = &mut self.streams[origin.index()];
         let ballot = stream.ballot_mut(&map, u64::from(index));
         let before = ballot.dispute;
-        let again = ballot.hear(replayer, reading);
+        let again = match map.config.form() {
+            Form::Unsigned => ballot.hear(replayer, reading),
+            Form::Signed => ballot.hear_signed(replayer, reading),
+        };
         let (disputed, mut at) = (ballot.dispute != before, None);
-        if again == Again::Later {
+        if again == Again::IfUnsigned {
+            let signed = self.look_at_signature();
+            self.streams[origin.index()].ballot_mut(&map, u64::from(index)).signed = signed;
+        }
+        let stream = &mut self.streams[origin.index()];
+        let ballot = stream.ballot_mut(&map, u64::from(index));
+        let later =
+            again == Again::Later || again == Again::IfUnsigned && ballot.signed == Signed::No;
+        if later {
             let due = now.after(retry.pause(ballot.attempts));
             ballot.pause(replayer, due);
             at = Some(due);
         }
         stream.again_at = earlier(stream.again_at, at);
+        stream.asks |= again == Again::AtOnce;
         self.counters.0.newer += u64::from(reading == Reading::Newer);
         if disputed {
             stream.note_conflict();

@@ -11,7 +11,7 @@ use crate::fabric::{At, Completion, Fabric, Layout, Memory, Op};
 use crate::ids::{Incarnation, Peer, PeerSet, Term};
 use crate::neb::{Config, Conflict, Decision, Membership, Neb, Outcome, Regions, Retry, Sizes};
 use crate::time::{Duration, Instant};
-use crate::wire::broadcast::{Form, HEADER_LEN, Header, seal};
+use crate::wire::broadcast::{Form, Header, seal};
 use crate::wire::crc32c;
 
 pub(super) const FIRST: Incarnation = Incarnation(1);
@@ -60,10 +60,14 @@ impl<const N: usize> World<N> {
     pub(super) fn slot(&self, origin: Peer, seq: u64, payload: &[u8]) -> Vec<u8> {
         let stamp = self.config.stamp(origin, seq);
         let len = payload.len() as u16;
-        let header = Header { stamp, len, tag: 7, form: Form::Unsigned };
+        let header = Header { stamp, len, tag: 7, form: self.config.form() };
         let mut slot = std::vec![0; self.config.stride() as usize];
         header.write(&mut slot);
-        slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        slot[header.payload()].copy_from_slice(payload);
+        #[cfg(feature = "signed")]
+        if header.form == Form::Signed {
+            super::signed::keys::<N>(origin).sign(&header, &mut slot);
+        }
         seal(&mut slot[..header.used()], crc32c);
         slot
     }
@@ -214,7 +218,16 @@ impl<'net, const N: usize> Cluster<'net, N> {
 impl<'net, const N: usize> Node<'net, N> {
     pub(super) fn new(world: &'net World<N>, me: Peer, incarnation: Incarnation) -> Self {
         let fabric = Held::new(world.net.endpoint(me, incarnation));
-        let neb = Neb::attach(&fabric, world.config, world.regions);
+        let neb = match world.config.form() {
+            Form::Unsigned => Neb::attach(&fabric, world.config, world.regions),
+            #[cfg(feature = "signed")]
+            Form::Signed => {
+                let keys = super::signed::keys(me);
+                Neb::attach_signed(&fabric, world.config, world.regions, keys)
+            }
+            #[cfg(not(feature = "signed"))]
+            Form::Signed => unreachable!("no such configuration"),
+        };
         let (delivered, conflicts) = (Vec::new(), Vec::new());
         Self { fabric, neb, delivered, conflicts, life: incarnation, stopped: false }
     }

@@ -23,9 +23,9 @@ mod judged {
     use std::sync::{RwLock, RwLockReadGuard};
     use std::vec::Vec;
 
-    use crate::mutant::plant;
+    use crate::mutant::{Mutant, plant};
     use crate::neb::mutants::MUTANTS;
-    use crate::neb::tests::traps::SCENARIOS;
+    use crate::neb::tests::traps::{SCENARIOS, Scenario};
 
     static TURNS: RwLock<()> = RwLock::new(());
 
@@ -47,14 +47,30 @@ mod judged {
         }
     }
 
+    type Subject = (&'static Mutant, &'static [(&'static str, Scenario)]);
+
+    #[cfg(feature = "signed")]
+    fn signed_subjects() -> Vec<Subject> {
+        use crate::neb::mutants::SIGNED_MUTANTS;
+        use crate::neb::tests::signed;
+        SIGNED_MUTANTS.iter().map(|mutant| (mutant, signed::SCENARIOS)).collect()
+    }
+
+    #[cfg(not(feature = "signed"))]
+    fn signed_subjects() -> Vec<Subject> {
+        Vec::new()
+    }
+
     #[test]
     fn every_guard_that_is_left_out_is_missed_by_its_scenario() {
         let _all = TURNS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         IS_JUDGE.set(true);
         let mut survivors = Vec::new();
-        for mutant in MUTANTS {
+        let signed = signed_subjects();
+        let subjects = MUTANTS.iter().map(|mutant| (mutant, SCENARIOS)).chain(signed);
+        for (mutant, scenarios) in subjects {
             plant(Some(mutant));
-            let caught: Vec<_> = SCENARIOS
+            let caught: Vec<_> = scenarios
                 .iter()
                 .filter_map(|(name, scenario)| scenario().err().map(|broken| (name, broken)))
                 .collect();

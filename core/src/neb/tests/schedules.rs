@@ -9,7 +9,7 @@ use crate::ids::{Peer, PeerSet};
 use crate::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(super) enum Step {
     Broadcast(u16),
     Turn(u16),
     Land(u16, u16),
@@ -33,8 +33,15 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Applies `steps` to N members, member 0 lying if `liar`, then lets everybody finish.
 fn run<const N: usize>(steps: &[Step], liar: Option<Peer>) -> Result<(), Broken> {
-    let world = World::<N>::new();
-    let mut cluster = Cluster::new(&world);
+    run_in(&World::<N>::new(), steps, liar)
+}
+
+pub(super) fn run_in<const N: usize>(
+    world: &World<N>,
+    steps: &[Step],
+    liar: Option<Peer>,
+) -> Result<(), Broken> {
+    let mut cluster = Cluster::new(world);
     let peer = |n: u16| Peer(n % N as u16);
     let everybody = PeerSet::first(N);
     for node in &mut cluster.nodes {
@@ -88,7 +95,7 @@ fn apply<const N: usize>(
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..160)
 }
 

@@ -14,7 +14,7 @@ const Q: Peer = Peer(2);
 const R: Peer = Peer(3);
 
 #[cfg(feature = "mutants")]
-type Scenario = fn() -> Result<(), Broken>;
+pub(super) type Scenario = fn() -> Result<(), Broken>;
 
 /// By name, what must hold.
 #[cfg(feature = "mutants")]

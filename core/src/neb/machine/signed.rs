@@ -1,0 +1,58 @@
+//! The signed form: keys, and proofs of equivocation.
+
+use super::super::authority::Keys;
+use super::super::equivocation::Equivocation;
+use super::super::outcome::Conflict;
+use super::{Config, Neb, Regions, SLOT_LEN_MAX};
+use crate::fabric::{Fabric, Memory};
+use crate::wire::broadcast::{Form, Header};
+
+impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
+    /// As [`Neb::attach`], in the signed form.
+    ///
+    /// # Panics
+    /// When the configuration is larger than `PEERS` or `DEPTH`, or its form is not signed.
+    #[must_use]
+    pub fn attach_signed(
+        fabric: &impl Fabric,
+        config: Config,
+        regions: Regions,
+        keys: Keys<PEERS>,
+    ) -> Self {
+        assert!(config.form() == Form::Signed, "the unsigned form takes no keys");
+        let mut neb = Self::resume(fabric, config, regions);
+        neb.keys.0 = Some(keys);
+        neb
+    }
+
+    /// The proof that the origin of `conflict` equivocated, copied into `slots`. Nothing when the
+    /// own copy is not signed: then somebody lies, and it cannot be shown who.
+    pub fn equivocation<'a>(
+        &self,
+        fabric: &impl Fabric,
+        conflict: Conflict,
+        slots: &'a mut [[u8; SLOT_LEN_MAX]; 2],
+    ) -> Option<Equivocation<'a>> {
+        let keys = self.keys.0.as_ref()?;
+        let Conflict { origin, seq, replayer } = conflict;
+        let peers = self.map.config.peers();
+        if origin.0 >= peers || replayer.0 >= peers {
+            return None;
+        }
+        // Nothing of a stream in conflict is read into its landings again.
+        let places = [self.map.replay(origin, seq), self.map.landing(origin, seq, replayer)];
+        let stride = self.map.config.stride() as usize;
+        for (slot, at) in slots.iter_mut().zip(places) {
+            fabric.memory().copy_out(at.region, at.offset, &mut slot[..stride]);
+        }
+        let [one, other] = slots;
+        let (one, other) = (used(&one[..stride])?, used(&other[..stride])?);
+        let proof = Equivocation { session: keys.session, one, other };
+        let public = keys.public.get(origin.index())?.as_ref()?.to_bytes();
+        (proof.verify(&public) == Ok((origin, seq))).then_some(proof)
+    }
+}
+
+fn used(slot: &[u8]) -> Option<&[u8]> {
+    slot.get(..Header::peek(slot).ok()?.used())
+}

@@ -1,0 +1,247 @@
+//! The signed form: a liar can no longer veto, and an equivocation can be proven.
+
+use ed25519_dalek::SigningKey;
+use proptest::prelude::*;
+
+use super::cluster::{Broken, Cluster, SIZES, World};
+use super::held::bits;
+use super::schedules::{run_in, steps};
+#[cfg(feature = "mutants")]
+use super::traps::Scenario;
+use crate::ids::{Peer, PeerSet};
+use crate::neb::{Conflict, Equivocation, Keys, ProofError, SLOT_LEN_MAX, Sizes};
+use crate::wire::broadcast::{Form, Header, SIGNATURE_LEN, seal};
+use crate::wire::crc32c;
+
+const O: Peer = Peer(0);
+const P: Peer = Peer(1);
+const Q: Peer = Peer(2);
+const SESSION: u64 = 77;
+
+const SIGNED: Sizes = Sizes { form: Form::Signed, ..SIZES };
+
+#[cfg(feature = "mutants")]
+/// By name, what must hold.
+pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
+    ("silence is no signature", silence_is_no_signature),
+    ("two unsigned faces", two_unsigned_faces),
+    ("seen before it stood", seen_before_it_stood),
+    ("another number's signature", another_numbers_signature),
+];
+
+fn key(peer: Peer) -> SigningKey {
+    SigningKey::from_bytes(&[peer.0 as u8 + 1; 32])
+}
+
+/// What `me` holds.
+pub(super) fn keys<const N: usize>(me: Peer) -> Keys<N> {
+    let mut keys = Keys::new(SESSION, key(me));
+    for (peer, public) in (0..).map(Peer).zip(&mut keys.public) {
+        *public = Some(key(peer).verifying_key());
+    }
+    keys
+}
+
+/// A slot that its origin did not sign, whole otherwise.
+fn unsigned<const N: usize>(world: &World<N>, seq: u64, payload: &[u8]) -> std::vec::Vec<u8> {
+    let mut slot = world.slot(O, seq, payload);
+    let header = Header::peek(&slot).unwrap();
+    slot[header.payload().end..][..SIGNATURE_LEN].fill(0xEE);
+    seal(&mut slot[..header.used()], crc32c);
+    slot
+}
+
+/// S3: p delivers nothing unsigned because q is silent; q would deliver what is signed.
+fn silence_is_no_signature() -> Result<(), Broken> {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &unsigned(&world, 1, b"no"));
+    cluster.settle();
+    cluster.forge(O, Q, 1, &world.slot(O, 1, b"yes"));
+    cluster.settle();
+    cluster.check_safety()
+}
+
+/// S4: neither of two unsigned copies outweighs the other.
+fn two_unsigned_faces() -> Result<(), Broken> {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &unsigned(&world, 1, b"no"));
+    cluster.forge(O, Q, 1, &unsigned(&world, 1, b"yes"));
+    cluster.settle();
+    cluster.check_safety()
+}
+
+/// Bytes that change no checksum when they are xored in: the generator of CRC-32C itself, first
+/// bit first.
+fn unchecked() -> [u8; 5] {
+    let mut bytes = [0; 5];
+    for bit in 0..33 {
+        bytes[bit / 8] |= ((0x1_1EDC_6F41_u64 >> (32 - bit) & 1) as u8) << (bit % 8);
+    }
+    bytes
+}
+
+/// S5: p's read of q meets an old body and a new stamp, which together are p's own copy, down to
+/// the checksum: the origin has chosen its messages so.
+fn seen_before_it_stood() -> Result<(), Broken> {
+    let world = World::<3>::with(Sizes { slots: 1, depth: 1, ..SIGNED });
+    let (old, mut new) = (*b"alike", unchecked());
+    new.iter_mut().zip(old).for_each(|(byte, old)| *byte ^= old);
+    let signed = world.slot(O, 2, &new);
+    let mut unsigned = signed.clone();
+    unsigned[32..37].copy_from_slice(&old);
+    assert!(Header::open(&mut unsigned, crc32c).is_ok(), "the checksum is the same");
+    let mut cluster = Cluster::new(&world);
+    for peer in [P, Q] {
+        cluster.forge(O, peer, 1, &world.slot(O, 1, &old));
+    }
+    cluster.settle();
+    cluster.node(P).fabric.holds = PeerSet::only(Q);
+    cluster.forge(O, P, 2, &unsigned);
+    cluster.settle();
+    // The payload is read now, everything else once q has exposed something else.
+    cluster.node(P).fabric.tear(Q, |byte| (32..37).contains(&byte));
+    cluster.forge(O, Q, 2, &signed);
+    cluster.settle();
+    cluster.node(P).fabric.holds = PeerSet::EMPTY;
+    while cluster.node(P).fabric.land(Q) {}
+    cluster.settle();
+    cluster.check_safety()
+}
+
+/// S6: q shows what o has signed under another number; nobody believes that o said it twice.
+fn another_numbers_signature() -> Result<(), Broken> {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.broadcast(O, b"first").unwrap();
+    cluster.settle();
+    // Everything but the number is o's own.
+    let mut stale = world.slot(O, 1, b"first");
+    let header = Header::peek(&stale).unwrap();
+    let restamped = Header { stamp: world.config.stamp(O, 2), ..header };
+    restamped.write(&mut stale);
+    seal(&mut stale[..header.used()], crc32c);
+    cluster.node(Q).stopped = true;
+    cluster.expose(Q, O, 2, &stale);
+    cluster.broadcast(O, b"second").unwrap();
+    cluster.settle();
+    cluster.check()
+}
+
+#[test]
+fn the_scenarios_of_the_signed_form_hold() {
+    assert_eq!(silence_is_no_signature(), Ok(()));
+    assert_eq!(two_unsigned_faces(), Ok(()));
+    assert_eq!(seen_before_it_stood(), Ok(()));
+    assert_eq!(another_numbers_signature(), Ok(()));
+}
+
+#[test]
+fn all_correct_members_deliver_without_looking_at_a_signature() {
+    let world = World::<4>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    for round in 0..12u8 {
+        for origin in (0..4).map(Peer) {
+            cluster.broadcast(origin, &[round]).unwrap();
+        }
+        cluster.settle();
+    }
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn a_replayer_that_lies_or_is_silent_cannot_veto() {
+    for lie in [None, Some(b"lie")] {
+        let world = World::<4>::with(SIGNED);
+        let mut cluster = Cluster::new(&world);
+        cluster.liars.insert(Q);
+        cluster.node(Q).stopped = true;
+        if let Some(lie) = lie {
+            let forged = unsigned(&world, 1, lie);
+            cluster.expose(Q, O, 1, &forged);
+        }
+        cluster.broadcast(O, b"truth").unwrap();
+        cluster.settle();
+        assert_eq!(cluster.check(), Ok(()), "{lie:?}");
+        assert_eq!(cluster.node(P).conflicts, []);
+    }
+}
+
+#[test]
+fn an_equivocation_is_proven_to_whoever_has_the_key() {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &world.slot(O, 1, b"yes"));
+    cluster.forge(O, Q, 1, &world.slot(O, 1, b"no"));
+    cluster.settle();
+    let conflict = cluster.nodes.iter().flat_map(|node| node.conflicts.clone()).next();
+    let conflict = conflict.expect("somebody saw it");
+    let witness = if conflict.replayer == Q { P } else { Q };
+    let mut slots = [[0; SLOT_LEN_MAX]; 2];
+    let node = cluster.node(witness);
+    let proof = node.neb.equivocation(&node.fabric, conflict, &mut slots).expect("both signed");
+    let public = |peer| key(peer).verifying_key().to_bytes();
+    assert_eq!(proof.verify(&public(O)), Ok((O, 1)));
+    assert_eq!(proof.verify(&public(P)), Err(ProofError::Signature));
+    let elsewhere = Equivocation { session: SESSION + 1, ..proof };
+    assert_eq!(elsewhere.verify(&public(O)), Err(ProofError::Signature));
+    let same = Equivocation { other: proof.one, ..proof };
+    assert_eq!(same.verify(&public(O)), Err(ProofError::Same));
+    let later = world.slot(O, 2, b"no");
+    let unrelated = Equivocation { other: &later, ..proof };
+    assert_eq!(unrelated.verify(&public(O)), Err(ProofError::Unrelated));
+    for len in 0..proof.one.len() {
+        let cut = Equivocation { one: &proof.one[..len], ..proof };
+        assert_eq!(cut.verify(&public(O)), Err(ProofError::Slot), "cut to {len}");
+    }
+}
+
+#[test]
+fn nothing_is_proven_of_an_origin_whose_copy_here_is_not_signed() {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &unsigned(&world, 1, b"no"));
+    cluster.forge(O, Q, 1, &world.slot(O, 1, b"yes"));
+    cluster.settle();
+    assert_eq!(cluster.check_safety(), Ok(()));
+    let conflict = Conflict { origin: O, seq: 1, replayer: Q };
+    assert_eq!(cluster.node(P).conflicts, [conflict]);
+    let mut slots = [[0; SLOT_LEN_MAX]; 2];
+    let node = cluster.node(P);
+    assert_eq!(node.neb.equivocation(&node.fabric, conflict, &mut slots), None);
+    assert_eq!(cluster.node(Q).delivered.len(), 1, "q has what was signed");
+}
+
+#[test]
+fn a_torn_read_of_the_signed_form_is_read_again() {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.node(P).fabric.holds = PeerSet::only(Q);
+    cluster.node(Q).stopped = true;
+    cluster.broadcast(O, b"a message of many bytes");
+    cluster.turn_of(P);
+    cluster.node(P).fabric.tear(Q, bits(0x0F0F_3355_0F0F_3355));
+    cluster.node(Q).stopped = false;
+    cluster.turn_of(Q);
+    cluster.node(P).fabric.holds = PeerSet::EMPTY;
+    while cluster.node(P).fabric.land(Q) {}
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn members_of_the_signed_form_under_any_schedule(steps in steps()) {
+        prop_assert_eq!(run_in(&World::<3>::with(SIGNED), &steps, None), Ok(()));
+        prop_assert_eq!(run_in(&World::<4>::with(SIGNED), &steps, None), Ok(()));
+    }
+
+    #[test]
+    fn members_of_the_signed_form_and_a_liar(steps in steps()) {
+        prop_assert_eq!(run_in(&World::<3>::with(SIGNED), &steps, Some(O)), Ok(()));
+        prop_assert_eq!(run_in(&World::<4>::with(SIGNED), &steps, Some(O)), Ok(()));
+    }
+}
