@@ -34,9 +34,9 @@
 //! | `Outbox` | 4160 |
 //! | `LaneWriter` | 48 |
 //! | `LaneReader` | 1072 |
-//! | `Neb<4, BROADCAST_DEPTH>` | 14120 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 15656 |
 //! | `Plan` | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 52920 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54456 |
 //!
 //! # Features
 //!
