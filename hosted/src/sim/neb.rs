@@ -11,7 +11,8 @@
 //! A liar is an origin with two faces: it writes well-formed slots, different ones to different
 //! members, and rewrites them; and a replayer that exposes what it likes, which may veto: a run
 //! with a liar is held to safety alone. Where membership is decided, the first end of a life of
-//! the liar that a member hears of is the decision that it is out.
+//! the liar or of somebody correct is the decision that it is out; nothing that it delivers
+//! counts then, and its next life is none of the protocol's.
 
 mod ledger;
 mod node;
@@ -44,20 +45,18 @@ pub struct Broadcasts {
     config: Config,
     regions: Regions,
     liars: PeerSet,
+    /// Whose first end of a life is taken for the decision that it is out.
+    doomed: PeerSet,
     ledger: Ledger,
 }
 
 impl Broadcasts {
-    fn new(sizes: Sizes, liars: PeerSet) -> Self {
+    fn new(sizes: Sizes, liars: PeerSet, doomed: PeerSet) -> Self {
         let config = Config::new(sizes).expect("drawn within limits");
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
-        Self { layout, config, regions, liars, ledger: Ledger::of(liars) }
-    }
-
-    /// Whether the end of a life of `peer` is taken for the decision that it is out.
-    fn removes(&self, peer: Peer) -> bool {
-        self.config.membership() == Members::Decided && self.liars.contains(peer)
+        let ledger = Ledger::of(liars, doomed);
+        Self { layout, config, regions, liars, doomed, ledger }
     }
 
     /// A well-formed slot of `origin`, one of three faces.
@@ -100,7 +99,13 @@ impl Protocol for Broadcasts {
         };
         let liar = PeerSet::only(Peer(draws.below(u64::from(peers)) as u16));
         let liars = if draws.chance(1, 2) { liar } else { PeerSet::EMPTY };
-        Self::new(sizes, liars)
+        // With the liar, or beside it, somebody correct may be put out.
+        let mut doomed = PeerSet::EMPTY;
+        if sizes.membership == Members::Decided && !liars.is_empty() {
+            doomed = draws.pick(&[liars, PeerSet::EMPTY]);
+            doomed.insert(Peer(draws.below(u64::from(peers)) as u16));
+        }
+        Self::new(sizes, liars, doomed)
     }
 
     fn layout(&self) -> &Layout {
@@ -146,7 +151,7 @@ impl Protocol for Broadcasts {
 
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
         match change {
-            Membership::Ended(peer, _) if self.removes(peer) => node.remove(peer, seat),
+            Membership::Ended(peer, _) if self.doomed.contains(peer) => node.remove(peer, seat),
             Membership::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }

@@ -24,7 +24,7 @@ mod judged {
     use std::vec::Vec;
 
     use crate::mutant::{Mutant, plant};
-    use crate::neb::mutants::MUTANTS;
+    use crate::neb::mutants::{EITHER_MUTANTS, MUTANTS};
     use crate::neb::tests::traps::{SCENARIOS, Scenario};
 
     static TURNS: RwLock<()> = RwLock::new(());
@@ -67,7 +67,8 @@ mod judged {
         IS_JUDGE.set(true);
         let mut survivors = Vec::new();
         let signed = signed_subjects();
-        let subjects = MUTANTS.iter().map(|mutant| (mutant, SCENARIOS)).chain(signed);
+        let all = MUTANTS.iter().chain(EITHER_MUTANTS);
+        let subjects = all.map(|mutant| (mutant, SCENARIOS)).chain(signed);
         for (mutant, scenarios) in subjects {
             plant(Some(mutant));
             let caught: Vec<_> = scenarios

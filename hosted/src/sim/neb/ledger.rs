@@ -14,6 +14,8 @@ type Slot = (Peer, u64);
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Ledger {
     liars: PeerSet,
+    /// Who is out: its deliveries are nobody's concern any more.
+    doomed: PeerSet,
     broadcast: BTreeMap<Slot, Vec<u8>>,
     /// What whoever was first has delivered.
     agreed: BTreeMap<Slot, Vec<u8>>,
@@ -26,8 +28,8 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
 }
 
 impl Ledger {
-    pub(super) fn of(liars: PeerSet) -> Self {
-        Self { liars, ..Self::default() }
+    pub(super) fn of(liars: PeerSet, doomed: PeerSet) -> Self {
+        Self { liars, doomed, ..Self::default() }
     }
 
     pub(super) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
@@ -35,6 +37,7 @@ impl Ledger {
             What::Recorded(Event::Broadcast { seq, payload }) => {
                 self.judge_broadcast((entry.peer, *seq), payload)
             }
+            What::Recorded(Event::Delivered { .. }) if self.doomed.contains(entry.peer) => Ok(()),
             What::Recorded(Event::Delivered { origin, seq, payload }) => {
                 self.judge_once((entry.peer, entry.life), (*origin, *seq))?;
                 self.judge_delivered(entry.peer, (*origin, *seq), payload)
@@ -66,7 +69,7 @@ impl Ledger {
         let last = self.last.insert((by.0, origin), (seq, by.1));
         let (before, life) = last.unwrap_or((0, Incarnation(0)));
         let lost = u64::from(life != by.1);
-        if seq <= before || seq > before + 1 + lost * (by.1.0 - life.0) as u64 {
+        if seq <= before || seq > before + 1 + lost * u64::from(by.1.0 - life.0) {
             return broken("once", format!("{} delivers {slot:?} after {before}", by.0));
         }
         Ok(())

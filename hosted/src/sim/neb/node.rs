@@ -44,16 +44,20 @@ pub struct Node {
     /// Messages that were ordered and had no room in the window yet.
     owed: u32,
     made: u32,
+    /// It was put out in an earlier life, and takes no part.
+    retired: bool,
 }
 
 impl Node {
     pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
         let neb = Neb::attach(&seat.fabric, run.config, run.regions);
-        Self { me: seat.me(), life: seat.life, neb, owed: 0, made: 0 }
+        let (me, life) = (seat.me(), seat.life);
+        let retired = run.doomed.contains(me) && life > Incarnation(1);
+        Self { me, life, neb, owed: 0, made: 0, retired }
     }
 
     pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation), seat: &mut Seat<'_, Event>) {
-        if self.neb.live().contains(peer) {
+        if self.neb.live().contains(peer) && !self.retired {
             seat.fabric.admit(peer, life).expect("a later life is admitted");
             self.neb.handle_admitted(peer);
         }
@@ -71,7 +75,11 @@ impl Node {
         for completion in &done[..count] {
             self.neb.handle_completion(&mut seat.fabric, seat.now, completion);
         }
-        self.owed += u32::from(seat.is_ordered());
+        let ordered = seat.is_ordered();
+        if self.retired {
+            return;
+        }
+        self.owed += u32::from(ordered);
         if self.owed > 0 && seat.draw(2) == 0 {
             self.broadcast(seat);
         }
