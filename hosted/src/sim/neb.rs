@@ -20,11 +20,11 @@ mod node;
 use weft_core::fabric::{Fabric, Layout};
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::{Config, Membership as Members, Regions, Retry, Sizes};
-use weft_core::time::Duration;
+use weft_core::time::{Duration, Instant};
 use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, seal};
 
 use super::draws::Draws;
-use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Violation};
+use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
 use super::world::World;
 use ledger::Ledger;
 use node::Node;
@@ -47,6 +47,8 @@ pub struct Broadcasts {
     liars: PeerSet,
     /// Whose first end of a life is taken for the decision that it is out.
     doomed: PeerSet,
+    /// Explored: whom a liar that runs tells what, under number 1.
+    script: Vec<(Peer, u8)>,
     ledger: Ledger,
 }
 
@@ -56,13 +58,21 @@ impl Broadcasts {
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
         let ledger = Ledger::of(liars, doomed);
-        Self { layout, config, regions, liars, doomed, ledger }
+        Self { layout, config, regions, liars, doomed, script: Vec::new(), ledger }
     }
 
-    /// A well-formed slot of `origin`, one of three faces.
+    /// A well-formed slot of `origin`, one of three faces, a bit of it flipped perhaps.
     fn slot(&self, draws: &mut Draws, origin: Peer, seq: u64) -> Vec<u8> {
         let payload = [draws.below(3) as u8; 20];
-        let payload = &payload[..draws.pick(&[1, 20])];
+        let mut slot = self.sealed(origin, seq, &payload[..draws.pick(&[1, 20])]);
+        if draws.chance(1, 8) {
+            let at = draws.index(slot.len());
+            slot[at] ^= 1 << draws.below(8);
+        }
+        slot
+    }
+
+    fn sealed(&self, origin: Peer, seq: u64, payload: &[u8]) -> Vec<u8> {
         let stamp = self.config.stamp(origin, seq);
         let len = payload.len() as u16;
         let header = Header { stamp, len, tag: 0, form: Form::Unsigned };
@@ -70,10 +80,6 @@ impl Broadcasts {
         header.write(&mut slot);
         slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
         seal(&mut slot[..header.used()], weft_core::wire::crc32c);
-        if draws.chance(1, 8) {
-            let at = draws.index(slot.len());
-            slot[at] ^= 1 << draws.below(8);
-        }
         slot
     }
 }
@@ -106,6 +112,28 @@ impl Protocol for Broadcasts {
             doomed.insert(Peer(draws.below(u64::from(peers)) as u16));
         }
         Self::new(sizes, liars, doomed)
+    }
+
+    /// Three members, of whom 0 tells the others different things, and then tells 1 what it told
+    /// 2: one thing for each order, whenever the explorer likes.
+    fn small() -> Option<Small<Self>> {
+        let sizes = Sizes {
+            peers: 3,
+            slots: 2,
+            depth: 1,
+            message_len: 8,
+            form: Form::Unsigned,
+            membership: Members::Fixed,
+            retry: Retry { after: Duration(1), after_max: Duration(1) },
+        };
+        let liar = PeerSet::only(Peer(0));
+        let mut protocol = Self::new(sizes, liar, PeerSet::EMPTY);
+        protocol.script = vec![(Peer(1), b'y'), (Peer(2), b'n'), (Peer(1), b'n')];
+        Some(Small { protocol, orders: vec![3, 0, 0] })
+    }
+
+    fn deadline(&self, node: &Node) -> Option<Instant> {
+        node.deadline()
     }
 
     fn layout(&self) -> &Layout {
@@ -146,6 +174,9 @@ impl Protocol for Broadcasts {
     }
 
     fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+        if self.liars.contains(seat.me()) {
+            return node.lie(self, seat);
+        }
         node.step(seat);
     }
 

@@ -23,6 +23,15 @@ fn some_seeds_of_the_broadcast_pass() {
 }
 
 #[test]
+fn the_explorer_sees_all_that_two_faces_can_do_to_two_members() {
+    let bounds =
+        Bounds { steps: 6, crashes: 0, births: 0, faults: 0, waits: 0, states_max: 200_000 };
+    let found = explore::<Broadcasts>(&bounds, &|_| ()).unwrap();
+    assert_eq!(found.violation, None);
+    assert!(found.finished && found.states > 100, "{} states", found.states);
+}
+
+#[test]
 fn a_seed_is_the_same_twice() {
     let plan = Plan { trace: Trace::on(), ..Plan::of(5) };
     let [one, other] = [(); 2].map(|()| run::<Mailboxes>(&plan));

@@ -1,8 +1,9 @@
 //! One life of a peer: its machine, and what it still has to broadcast.
 
-use weft_core::fabric::{Completion, Fabric};
+use weft_core::fabric::{Completion, CompletionFlags, Fabric, Op, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::neb::{Conflict, Decision, Neb, Outcome};
+use weft_core::time::Instant;
 
 use super::{Broadcasts, DEPTH, PAYLOAD_MAX, PEERS};
 use crate::sim::protocol::Seat;
@@ -89,6 +90,29 @@ impl Node {
                 return;
             }
         }
+    }
+
+    /// One round of a liar that runs: it tells somebody something.
+    pub(super) fn lie(&mut self, run: &Broadcasts, seat: &mut Seat<'_, Event>) {
+        let mut done = [Completion::NONE; BATCH];
+        seat.fabric.poll(seat.now, &mut done);
+        let Some((to, face)) = run.script.get(self.made as usize).copied() else {
+            return;
+        };
+        if seat.is_ordered() {
+            let at = run.config.written_at(&run.regions, self.me, 1);
+            let bytes = run.sealed(self.me, 1, &[face]);
+            let op = Op::Write { to: at, bytes: &bytes };
+            let work = Work { id: WorkId(u64::MAX), op, flags: CompletionFlags::QUIET };
+            // Whom it cannot reach it cannot lie to.
+            let _gone = seat.fabric.post(to, work);
+            self.made += 1;
+        }
+    }
+
+    /// When this node wants to be stepped though nothing happens.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.neb.poll_timeout()
     }
 
     /// How far this node has delivered the messages of `origin`.
