@@ -4,7 +4,7 @@
 //! Each protocol lists its mutants as constants beside the guards they remove, and a guard reads
 //! `if !SKIP_WITHOUT_FENCE.is_planted() { … }`. Without the feature `mutants` the question is
 //! `false` at compile time and the guard is all that is left, so nothing of this reaches a
-//! shipped build. With it, one build holds every mutant, and [`plant`] chooses the one to run.
+//! shipped build. With it, one build holds every mutant, and `plant` chooses the one to run.
 //!
 //! The choice is one word for the whole process: a judge runs one mutant after the other.
 

@@ -5,7 +5,7 @@
 //!   torn read  ◀── Departure: bytes not fetched yet ◀── one by one, also between two stores
 //! ```
 //!
-//! A process that is to crash has a [`Fuse`]: a number of operations after which nothing that it
+//! A process that is to crash has a `Fuse`: a number of operations after which nothing that it
 //! does has any effect. It does not notice.
 
 use std::cell::{Cell, RefCell};
