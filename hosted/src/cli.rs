@@ -5,6 +5,7 @@
 //! errors one object on standard error: `{"error": {"code", "cause", "cure"}}`. The exit status
 //! of an error is its code's ([`crate::explain`]), of success 0.
 
+mod bcast;
 mod bench;
 mod cluster_choice;
 mod component;
@@ -66,6 +67,8 @@ enum Command {
     Put(put::Arguments),
     /// Take messages from a node's mailbox to standard output.
     Get(get::Arguments),
+    /// Broadcast a file to every node, or receive one.
+    Bcast(bcast::Arguments),
     /// Break something in a running cluster.
     Inject(inject::Arguments),
     /// Tell a node of an error, or of the progress, of one of its tasks.
@@ -109,6 +112,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Top(arguments) => top::run(&arguments, output),
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
+        Command::Bcast(arguments) => bcast::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),
         Command::Report(arguments) => report::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),

@@ -9,18 +9,20 @@
 
 mod error;
 mod inbox;
+mod listener;
 
 use std::path::Path;
 use std::time::Duration;
 
 pub use error::ClientError;
 pub use inbox::Inbox;
+pub use listener::Listener;
 
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::control::{
-    Fault, NodeStatus, Outcome, Payload, PutOutcome, Refused, Reply, Request, TakenMessage,
-    TaskOrder, Want,
+    BroadcastOutcome, Deliveries, Equivocation, Fault, NodeStatus, Outcome, Payload, PutOutcome,
+    Refused, Reply, Request, TakenMessage, TaskOrder, Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -147,6 +149,50 @@ impl Client {
     pub fn release(&mut self, receipts: Vec<u64>) -> Result<usize, ClientError> {
         match self.ask(Want::Release { receipts }, Duration::ZERO)? {
             Outcome::Released(count) => Ok(count),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Broadcasts messages to all members, in order, each with this tag.
+    ///
+    /// # Errors
+    /// [`ClientError`]. A broadcast that stopped early is no error but a [`BroadcastOutcome`].
+    pub fn broadcast(
+        &mut self,
+        tag: u64,
+        messages: &[&[u8]],
+        timeout: Duration,
+    ) -> Result<BroadcastOutcome, ClientError> {
+        let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
+        let want = Want::Broadcast { tag, messages, timeout_ms: millis(timeout) };
+        match self.ask(want, timeout)? {
+            Outcome::Broadcast(outcome) => Ok(outcome),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// What other members broadcast behind `after`: see [`Listener`].
+    pub(crate) fn deliveries(
+        &mut self,
+        origin: Option<u16>,
+        after: Vec<u64>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<Deliveries, ClientError> {
+        let want = Want::Deliver { origin, after, max, timeout_ms: millis(timeout) };
+        match self.ask(want, timeout)? {
+            Outcome::Delivered(deliveries) => Ok(deliveries),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// Has the node's component tell some peers one thing and others another.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn equivocate(&mut self) -> Result<Equivocation, ClientError> {
+        match self.ask(Want::Inject(Fault::Equivocate), Duration::ZERO)? {
+            Outcome::Equivocated(equivocation) => Ok(equivocation),
             other => Err(self.out_of_place(&other)),
         }
     }

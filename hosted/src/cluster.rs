@@ -62,6 +62,8 @@ pub struct Cluster {
     pub mailbox: Mailbox,
     /// `[lane]`: the lane from every node to every other.
     pub lane: Lane,
+    /// `[neb]`: the non-equivocating broadcast.
+    pub neb: Neb,
     /// `[restart]`: how often a component may be started again.
     pub restart: Restart,
     /// `[dirnet]`: detection, isolation, recovery.
@@ -113,6 +115,22 @@ pub struct Lane {
 impl Default for Lane {
     fn default() -> Self {
         Self { slots: 64 }
+    }
+}
+
+/// The non-equivocating broadcast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neb {
+    /// `slots`: messages of one node that others may not have taken yet; a power of two from 64
+    /// to 4096. Every node keeps two rings of so many slots for every node.
+    pub slots: usize,
+    /// `message_len`: the longest message in bytes, 64 to 4096.
+    pub message_len: usize,
+}
+
+impl Default for Neb {
+    fn default() -> Self {
+        Self { slots: 256, message_len: 512 }
     }
 }
 
@@ -177,6 +195,7 @@ impl Default for Cluster {
             mailbox: Mailbox::default(),
             fabric: FabricKind::default(),
             lane: Lane::default(),
+            neb: Neb::default(),
             restart: Restart::default(),
             dirnet: DirNet::default(),
             tasks: Vec::new(),
@@ -234,6 +253,7 @@ impl Cluster {
         let top = Section::top(text, origin, table.get_ref())?;
         let mailbox = top.section(key::MAILBOX)?;
         let lane = top.section(key::LANE)?;
+        let neb = top.section(key::NEB)?;
         let restart = top.section(key::RESTART)?;
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
@@ -256,6 +276,8 @@ impl Cluster {
         set(&mut cluster.mailbox.slots, mailbox.number(&key::MAILBOX_SLOTS)?);
         set(&mut cluster.mailbox.message_len, mailbox.number(&key::MAILBOX_MESSAGE_LEN)?);
         set(&mut cluster.lane.slots, lane.number(&key::LANE_SLOTS)?);
+        set(&mut cluster.neb.slots, neb.number(&key::NEB_SLOTS)?);
+        set(&mut cluster.neb.message_len, neb.number(&key::NEB_MESSAGE_LEN)?);
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
             cluster.mailbox.stall_after_us = value;
@@ -303,6 +325,8 @@ impl Cluster {
             (key::MAILBOX_MESSAGE_LEN, self.mailbox.message_len as u64),
             (key::MAILBOX_STALL_AFTER_US, self.mailbox.stall_after_us),
             (key::LANE_SLOTS, self.lane.slots as u64),
+            (key::NEB_SLOTS, self.neb.slots as u64),
+            (key::NEB_MESSAGE_LEN, self.neb.message_len as u64),
             (key::RESTART_MAX, self.restart.max as u64),
             (key::RESTART_WITHIN_S, self.restart.within_s),
             (key::VERBS_DEVICES, self.verbs.devices.len() as u64),

@@ -10,8 +10,8 @@
 //! | 1 | `internal` |
 //! | 2 | `usage`, the number that command lines everywhere reserve for it |
 //! | 10–16 | the cluster: its file, its name, whether it runs, what it has |
-//! | 20–24 | what was to be sent |
-//! | 30–33 | what happened on the way |
+//! | 20–25 | what was to be sent |
+//! | 30–34 | what happened on the way |
 //! | 40–43 | the machine |
 //! | 50 | `verification`: the program ran and its own check failed |
 //! | 130 | `interrupted`, as shells number an end by SIGINT |
@@ -56,6 +56,8 @@ pub enum Code {
     MessageTooLong,
     /// The mailbox stayed full past the deadline.
     MailboxFull,
+    /// The window of a broadcast stayed full past the deadline.
+    WindowFull,
     /// An input file does not exist.
     InputMissing,
     /// An input file is not text.
@@ -70,6 +72,8 @@ pub enum Code {
     NodeUnreachable,
     /// A peer speaks another version, or lays its memory out in another way.
     Protocol,
+    /// Members show different messages for one slot of a broadcast: somebody lies.
+    Conflict,
     /// The directory of control sockets cannot be used.
     RuntimeDir,
     /// Memory segments could not be made.
@@ -88,7 +92,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -99,6 +103,7 @@ impl Code {
         Self::TaskUnknown,
         Self::MessageTooLong,
         Self::MailboxFull,
+        Self::WindowFull,
         Self::InputMissing,
         Self::InputBinary,
         Self::InputUnreadable,
@@ -106,6 +111,7 @@ impl Code {
         Self::ComponentLost,
         Self::NodeUnreachable,
         Self::Protocol,
+        Self::Conflict,
         Self::RuntimeDir,
         Self::Memory,
         Self::Permission,
@@ -140,6 +146,7 @@ impl Code {
             Self::TaskUnknown => ("task_unknown", 16),
             Self::MessageTooLong => ("message_too_long", 20),
             Self::MailboxFull => ("mailbox_full", 21),
+            Self::WindowFull => ("window_full", 25),
             Self::InputMissing => ("input_missing", 22),
             Self::InputBinary => ("input_binary", 23),
             Self::InputUnreadable => ("input_unreadable", 24),
@@ -147,6 +154,7 @@ impl Code {
             Self::ComponentLost => ("component_lost", 31),
             Self::NodeUnreachable => ("node_unreachable", 32),
             Self::Protocol => ("protocol", 33),
+            Self::Conflict => ("conflict", 34),
             Self::RuntimeDir => ("runtime_dir", 40),
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
@@ -194,10 +202,12 @@ mod tests {
 22 input_missing
 23 input_binary
 24 input_unreadable
+25 window_full
 30 timeout
 31 component_lost
 32 node_unreachable
 33 protocol
+34 conflict
 40 runtime_dir
 41 memory
 42 permission

@@ -31,6 +31,7 @@ pub mod runtime_dir;
 pub mod shm;
 pub mod sim;
 pub mod task;
+pub mod transfer;
 
 pub use allocations::CountingAllocator;
 

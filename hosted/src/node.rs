@@ -16,8 +16,10 @@
 //! What this does not do yet: a supervisor that dies is a node that is gone until it is started
 //! again; nobody does that by itself.
 
+mod casts;
 mod component;
 pub mod control;
+mod deliveries;
 mod error;
 mod fabric;
 mod faults;
@@ -38,9 +40,10 @@ use faults::CutFabric;
 pub use reset::{Launcher, OperatorAlarm, ResetNode, ResetOutcome};
 pub use supervisor::run as run_supervisor;
 
-use weft_core::endpoint::{Endpoint, Plan, PlanError};
+use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan, PlanError};
 use weft_core::time::Duration;
-use weft_core::{lane, mailbox};
+use weft_core::wire::broadcast::Form;
+use weft_core::{lane, mailbox, neb};
 
 use crate::cluster::Cluster;
 use crate::shm::ShmFabric;
@@ -51,6 +54,10 @@ pub const SLOTS: usize = 4096;
 pub const PEERS: usize = Cluster::NODES_MAX;
 /// The longest lane message: 64 bytes, as control messages have.
 const LANE_MESSAGE_LEN: u16 = 64;
+
+/// How soon a broadcast reads again what was torn, and who is behind.
+const NEB_RETRY: neb::Retry =
+    neb::Retry { after: Duration::from_micros(5), after_max: Duration::from_millis(1) };
 
 /// The endpoint of a hosted node.
 type NodeEndpoint = Endpoint<CutFabric<NodeFabric>, SLOTS, PEERS>;
@@ -73,5 +80,16 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
     let mailbox = mailbox::Config::new(peers, slots, len, stall_after).map_err(|e| refused(&e))?;
     let lane = lane::Config::new(peers, number(cluster.lane.slots), LANE_MESSAGE_LEN)
         .map_err(|e| refused(&e))?;
-    Plan::new(mailbox, lane).map_err(|e: PlanError| refused(&e))
+    let neb = neb::Sizes {
+        peers,
+        slots: number(cluster.neb.slots),
+        depth: BROADCAST_DEPTH as u16,
+        message_len: short(cluster.neb.message_len),
+        form: Form::Unsigned,
+        membership: neb::Membership::Fixed,
+        retry: NEB_RETRY,
+    };
+    let neb = neb::Config::new(neb).map_err(|e| refused(&e))?;
+    let plan = Plan::new(mailbox, lane).and_then(|plan| plan.with_broadcast(neb));
+    plan.map_err(|e: PlanError| refused(&e))
 }

@@ -1,5 +1,7 @@
 //! `weft inject`: break something in a running cluster.
 
+mod equivocate;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -28,6 +30,8 @@ enum What {
     Node(Struck),
     /// Have a node's component make no progress for a while.
     Stall(Stall),
+    /// Have a node lie: one broadcast of which every second peer is told another message.
+    Equivocate(Equivocate),
     /// Cut the links between a node and others.
     Partition(Partition),
     /// End every fault of a node that ends by order: hang, stall, partition.
@@ -55,6 +59,19 @@ struct Stall {
     /// For so many milliseconds.
     #[arg(long, default_value_t = 160, value_name = "MILLISECONDS")]
     ms: u64,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+#[derive(Debug, Args)]
+struct Equivocate {
+    /// The node's rank.
+    node: u16,
+
+    /// How long to wait until some other node has seen the conflict, in seconds.
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    wait: f64,
 
     #[command(flatten)]
     cluster: ClusterChoice,
@@ -92,6 +109,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         What::Hang(struck) => strike(struck, output, "hung", |client| client.inject(Fault::Hang)),
         What::Node(struck) => strike(struck, output, "node_killed", Client::kill_node),
         What::Stall(stall) => run_stall(stall, output),
+        What::Equivocate(equivocate) => equivocate::run(equivocate, output),
         What::Partition(partition) => run_partition(partition, output),
         What::Heal(heal) => run_heal(heal, output),
     }

@@ -6,7 +6,7 @@ use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
 use super::survey::{Entry, Survey};
-use crate::node::control::{NodeStatus, TaskStatus};
+use crate::node::control::{NodeStatus, OriginStatus, TaskStatus};
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
@@ -49,7 +49,36 @@ fn render(status: &Survey) -> String {
             "node", "task is", "errors", "restarts", "process"
         ));
     }
+    text.push_str(&broadcasts(status));
     text
+}
+
+/// Who has broadcast, and how every node stands with it.
+fn broadcasts(status: &Survey) -> String {
+    let rows = status.answered().flat_map(|node| {
+        let is_used = |row: &&OriginStatus| row.broadcast > 0;
+        node.broadcasts.iter().filter(is_used).map(|row| broadcast_row(node.rank, row))
+    });
+    let rows: String = rows.collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    let (node, origin, broadcast, delivered) = ("node", "origin", "broadcast", "delivered");
+    format!(
+        "\n{node:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {:>11} {:>9}\n{rows}",
+        "by all", "conflicts"
+    )
+}
+
+fn broadcast_row(rank: u16, row: &OriginStatus) -> String {
+    let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict } = row;
+    let conflict = first_conflict.map_or_else(String::new, |first| {
+        format!(", the first at {} with node {}", first.seq, first.replayer)
+    });
+    format!(
+        "{rank:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {settled:>11} \
+         {conflicts:>9}{conflict}\n"
+    )
 }
 
 fn task_row(rank: u16, task: &TaskStatus) -> String {

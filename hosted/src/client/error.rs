@@ -67,6 +67,12 @@ impl fmt::Display for ClientError {
                     write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
                 }
                 Refused::NoTask { name } => write!(f, "node {rank} has no task {name:?}"),
+                Refused::OtherReceiver => {
+                    write!(f, "another client receives what is broadcast at node {rank}")
+                }
+                Refused::Forgotten { origin, seq } => {
+                    write!(f, "message {seq} of node {origin} is gone at node {rank}")
+                }
                 Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
             },
         }
@@ -97,7 +103,8 @@ impl Explain for ClientError {
             Self::Unreachable { .. } => Code::NodeUnreachable,
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
-                Refused::Busy | Refused::TimedOut => Code::Timeout,
+                Refused::Busy | Refused::TimedOut | Refused::OtherReceiver => Code::Timeout,
+                Refused::Forgotten { .. } => Code::ComponentLost,
                 Refused::OutOfRange { .. } => Code::NodeOutOfRange,
                 Refused::NoTask { .. } => Code::TaskUnknown,
                 Refused::Malformed(_) => Code::Protocol,
@@ -134,6 +141,8 @@ impl Explain for ClientError {
                     "`weft status` lists the tasks of every node; the cluster file names them"
                         .to_owned()
                 }
+                Refused::OtherReceiver => "wait until it has ended, or end it".to_owned(),
+                Refused::Forgotten { .. } => "let it be broadcast again".to_owned(),
                 Refused::Malformed(_) => "run one build of weft".to_owned(),
             },
         }

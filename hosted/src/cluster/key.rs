@@ -29,6 +29,7 @@ pub(super) const NETWORK: &str = "network";
 pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
+pub(super) const NEB: &str = "neb";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
@@ -46,6 +47,9 @@ pub(super) const MAILBOX_MESSAGE_LEN: Key =
 pub(super) const MAILBOX_STALL_AFTER_US: Key =
     Key::new("mailbox.stall_after_us", Limit::Range { min: 100, max: 10_000_000 });
 pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { min: 8, max: 1024 });
+pub(super) const NEB_SLOTS: Key = Key::new("neb.slots", Limit::PowerOfTwo { min: 64, max: 4096 });
+pub(super) const NEB_MESSAGE_LEN: Key =
+    Key::new("neb.message_len", Limit::Range { min: 64, max: 4096 });
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
@@ -71,7 +75,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 31] = [
+pub(super) const PATHS: [&str; 34] = [
     NAME,
     NODES.path,
     WAIT,
@@ -81,6 +85,9 @@ pub(super) const PATHS: [&str; 31] = [
     MAILBOX_STALL_AFTER_US.path,
     LANE,
     LANE_SLOTS.path,
+    NEB,
+    NEB_SLOTS.path,
+    NEB_MESSAGE_LEN.path,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

@@ -16,7 +16,7 @@ fn list(texts: &[String]) -> Value {
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
-    let Cluster { dirnet, tasks, verbs, network, .. } = cluster;
+    let Cluster { neb, dirnet, tasks, verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
@@ -57,6 +57,15 @@ stall_after_us = {stall_after_us}
 [lane]
 # Messages under way from one node to one other: {lane_slots_limit}.
 slots = {lane_slots}
+
+[neb]
+# Messages of one node's non-equivocating broadcast that others may not have taken yet:
+# {neb_slots_limit}.
+slots = {neb_slots}
+
+# The longest message in bytes: {neb_message_len_limit}. Every node keeps two rings of slots of this
+# length for every node.
+message_len = {neb_message_len}
 
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
@@ -103,6 +112,10 @@ addresses = {addresses}
         stall_after_us = mailbox.stall_after_us,
         lane_slots_limit = key::LANE_SLOTS.limit,
         lane_slots = lane.slots,
+        neb_slots_limit = key::NEB_SLOTS.limit,
+        neb_slots = neb.slots,
+        neb_message_len_limit = key::NEB_MESSAGE_LEN.limit,
+        neb_message_len = neb.message_len,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

@@ -4,6 +4,7 @@
 //! comes and rings the loop's own bell. The process ends when the supervisor says so, when the
 //! link closes, or with the supervisor itself (the kernel kills it then).
 
+mod equivocate;
 mod pairs;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +17,9 @@ use weft_core::endpoint::{Event, Plan};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
-use super::control::{CounterStatus, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Want};
+use super::casts::{CastJob, Casts};
+use super::control::{CounterStatus, Fault, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Want};
+use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
@@ -43,6 +46,8 @@ const INBOX: usize = 1024;
 /// The loop's own deadlines in the endpoint's wheel.
 const PUTS: u32 = 0;
 const TAKES: u32 = 1;
+const CASTS: u32 = 2;
+const DELIVERIES: u32 = 3;
 
 type Heard = (ToComponent, Vec<OwnedFd>);
 
@@ -75,6 +80,8 @@ struct Component {
     expected: Vec<Option<Incarnation>>,
     puts: Puts,
     takes: Takes,
+    casts: Casts,
+    deliveries: DeliveryLine,
     faults: FaultPlan,
     sleep_max: Duration,
 }
@@ -102,10 +109,11 @@ impl Component {
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
         let fabric = NodeFabric::open(cluster, me, incarnation, plan.layout(), own)?;
         let fabric = CutFabric::new(fabric);
-        let endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
+        let mut endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
         thread::spawn(move || read_link(&reading, &sender, &reader_bell));
+        let deliveries = DeliveryLine::new(&mut endpoint, cluster.nodes);
         Ok(Self {
             socket,
             inbox,
@@ -116,6 +124,8 @@ impl Component {
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
             takes: Takes::default(),
+            casts: Casts::default(),
+            deliveries,
             faults: FaultPlan::default(),
             sleep_max: match cluster.fabric {
                 FabricKind::Shm => SLEEP_MAX,
@@ -172,11 +182,14 @@ impl Component {
         }
         self.membership.speak(&mut self.endpoint);
         for (peer, incarnation) in self.membership.listen(&mut self.endpoint) {
+            self.broadcast_again(peer);
             self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
             progress = true;
         }
         let mut answers = self.puts.step(&mut self.endpoint, now_ns);
         answers.extend(self.takes.step(&mut self.endpoint, now_ns));
+        answers.extend(self.casts.step(&mut self.endpoint, now_ns));
+        answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
         for (ticket, what) in answers {
             self.answer(ticket, what)?;
             progress = true;
@@ -202,7 +215,12 @@ impl Component {
 
     /// How long the loop may sleep: until the earliest deadline in the endpoint's wheel.
     fn timeout(&mut self) -> Duration {
-        let deadlines = [(PUTS, self.puts.next_retry_ns()), (TAKES, self.takes.next_deadline_ns())];
+        let deadlines = [
+            (PUTS, self.puts.next_retry_ns()),
+            (TAKES, self.takes.next_deadline_ns()),
+            (CASTS, self.casts.next_deadline_ns()),
+            (DELIVERIES, self.deliveries.next_deadline_ns()),
+        ];
         for (timer, deadline_ns) in deadlines {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
             debug_assert!(kept.is_ok(), "the endpoint has timers for its owner");
@@ -231,6 +249,8 @@ impl Component {
             ToComponent::Left { client } => {
                 self.puts.forget(client);
                 self.takes.forget(&mut self.endpoint, client);
+                self.casts.forget(client);
+                self.deliveries.forget(client);
             }
             ToComponent::Stop => return Ok(Flow::End),
         }
@@ -253,9 +273,18 @@ impl Component {
                 let released = self.takes.release(&mut self.endpoint, ticket.client, &receipts);
                 Some((ticket, Outcome::Released(released)))
             }
+            Want::Broadcast { tag, messages, timeout_ms } => {
+                self.casts.begin(CastJob::new(ticket, tag, messages, deadline(timeout_ms)))
+            }
+            Want::Deliver { origin, after, max, timeout_ms } => {
+                let deadline_ns = deadline(timeout_ms);
+                self.deliveries.begin(DeliverJob { ticket, origin, after, max, deadline_ns })
+            }
+            Want::Inject(Fault::Equivocate) => Some((ticket, self.equivocate())),
             Want::Inject(fault) => {
                 self.faults.handle_fault(now_ns, &fault);
                 self.endpoint.fabric().set_cut(self.faults.cut());
+                self.endpoint.admitted().iter().for_each(|peer| self.broadcast_again(peer));
                 Some((ticket, Outcome::Done))
             }
             Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
@@ -272,8 +301,16 @@ impl Component {
         answer.map_or(Ok(()), |(ticket, what)| self.answer(ticket, what))
     }
 
+    /// What was refused to go to `peer` while only one of the two had let the other in, or while
+    /// the pair was cut, goes now.
+    fn broadcast_again(&mut self, peer: Peer) {
+        if let Some((broadcast, _)) = self.endpoint.broadcast() {
+            broadcast.handle_admitted(peer);
+        }
+    }
+
     /// What the component knows; the supervisor fills in the rest.
-    fn status(&self) -> NodeStatus {
+    fn status(&mut self) -> NodeStatus {
         let counters = self.endpoint.counters();
         NodeStatus {
             rank: self.endpoint.me().0,
@@ -298,6 +335,7 @@ impl Component {
                 longest_stall_us: counters.mailbox.longest_stall.as_micros(),
                 lane_failures: counters.lane_failures,
             }),
+            broadcasts: self.deliveries.status(&mut self.endpoint),
         }
     }
 

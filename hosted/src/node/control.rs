@@ -4,9 +4,16 @@
 //! is JSON, payloads in base64. A client that leaves gives back what it took and did not
 //! release.
 
+mod broadcast;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+pub use broadcast::{
+    BroadcastOutcome, BroadcastStopped, ConflictStatus, DeliveredMessage, Deliveries, Equivocation,
+    OriginStatus,
+};
 
 use crate::packet::Packet;
 
@@ -65,6 +72,27 @@ pub enum Want {
         /// Their receipts.
         receipts: Vec<u64>,
     },
+    /// Broadcast these messages, in this order, to all members.
+    Broadcast {
+        /// What receivers are told of every one of them.
+        tag: u64,
+        /// The messages.
+        messages: Vec<Payload>,
+        /// How long a full window may hold this up.
+        timeout_ms: u64,
+    },
+    /// Hand out what other members broadcast, waiting for the first. One client at a time.
+    Deliver {
+        /// Only of this origin.
+        origin: Option<u16>,
+        /// For each origin, the last message that was dealt with; none for wherever the last
+        /// client was.
+        after: Vec<u64>,
+        /// At most so many; none just says what was dealt with.
+        max: usize,
+        /// How long to wait for the first.
+        timeout_ms: u64,
+    },
     /// How is the node?
     Status,
     /// Tell me when the node runs, joined with all living peers, in this incarnation or later.
@@ -120,6 +148,8 @@ pub enum Fault {
         /// Their ranks.
         from: Vec<u16>,
     },
+    /// It broadcasts one message of which every second peer is told another.
+    Equivocate,
     /// None of that any more.
     Heal,
 }
@@ -155,6 +185,12 @@ pub enum Outcome {
     Taken(Vec<TakenMessage>),
     /// So many were released.
     Released(usize),
+    /// The first of the messages are on their way to all members, come what may.
+    Broadcast(BroadcastOutcome),
+    /// What other members broadcast.
+    Delivered(Deliveries),
+    /// A lie was told.
+    Equivocated(Equivocation),
     /// The node's status.
     Status(Box<NodeStatus>),
     /// The node runs.
@@ -218,6 +254,13 @@ impl TakenMessage {
     }
 }
 
+impl DeliveredMessage {
+    /// The most that a message of `len` bytes takes of a packet.
+    pub(super) const fn encoded_len_max(len: usize) -> usize {
+        TakenMessage::encoded_len_max(len)
+    }
+}
+
 /// Why a node does not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refused {
@@ -240,6 +283,15 @@ pub enum Refused {
     NoTask {
         /// As asked.
         name: String,
+    },
+    /// Another client receives what is broadcast.
+    OtherReceiver,
+    /// A message was delivered so long ago that its slot has been used again.
+    Forgotten {
+        /// Who broadcast it.
+        origin: u16,
+        /// Its number.
+        seq: u64,
     },
     /// The request itself is wrong.
     Malformed(String),
@@ -295,6 +347,8 @@ pub struct NodeStatus {
     pub tasks: Vec<TaskStatus>,
     /// What the component counted, when it could be asked.
     pub counters: Option<CounterStatus>,
+    /// How it stands with what each member broadcasts; nothing when it could not be asked.
+    pub broadcasts: Vec<OriginStatus>,
 }
 
 /// A peer as a node sees it.

@@ -5,14 +5,17 @@
 //!   stall      the same for a while
 //!   partition  nothing is posted to the peers beyond the cut, as if they were gone
 //!   heal       all of it ends, but for what it has led to
+//!   equivocate one broadcast that differs from peer to peer (`faults/lie.rs`)
 //! ```
 //!
-//! A component that is killed and a node that is killed need no plan. Nothing of this is looked
+//! A component that is killed, a node that is killed and a lie need no plan. Nothing of this is looked
 //! at on the data path but one bitmap.
 
 mod cut;
+mod lie;
 
 pub(super) use cut::CutFabric;
+pub(super) use lie::Lying;
 
 use weft_core::ids::{Peer, PeerSet};
 
@@ -41,6 +44,8 @@ impl FaultPlan {
                 self.hung_until_ns = self.hung_until_ns.max(until_ns);
             }
             Fault::Partition { from } => from.iter().for_each(|peer| self.cut.insert(Peer(*peer))),
+            // Told once, by the component.
+            Fault::Equivocate => {}
             Fault::Heal => *self = Self::default(),
         }
     }

@@ -480,6 +480,8 @@ impl Supervisor {
             Want::Put { .. }
             | Want::Take { .. }
             | Want::Release { .. }
+            | Want::Broadcast { .. }
+            | Want::Deliver { .. }
             | Want::Inject(_)
             | Want::Status => {
                 self.forward(ticket, ToComponent::Request { ticket, what });
@@ -561,6 +563,7 @@ impl Supervisor {
             peers: self.lives.status(Peer(self.rank)),
             tasks: self.tasks.status(now_ns()),
             counters: None,
+            broadcasts: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The program and its client library as people and scripts use them: real processes.
 //!
 //! ```text
+//!   broadcast  one file for everybody, while members die and lie
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
@@ -18,6 +19,7 @@
 //! No test sleeps for something to have happened: it waits for the thing itself, and the
 //! deadline of that wait is there to end a hang, not to measure.
 
+mod broadcast;
 mod control;
 mod demo;
 mod faults;

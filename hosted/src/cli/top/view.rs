@@ -140,6 +140,7 @@ mod tests {
             peers: vec![PeerStatus { rank: 1, incarnation: None, joined: false }],
             tasks: vec![task],
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),
+            broadcasts: Vec::new(),
         }))
     }
 

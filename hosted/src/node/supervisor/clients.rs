@@ -95,7 +95,8 @@ impl Clients {
         let Some(open) = self.open.remove(&ticket) else { return };
         let what = match (open, what) {
             (Open::Counting { known, .. }, Outcome::Status(told)) => {
-                Outcome::Status(Box::new(NodeStatus { counters: told.counters, ..*known }))
+                let NodeStatus { counters, broadcasts, .. } = *told;
+                Outcome::Status(Box::new(NodeStatus { counters, broadcasts, ..*known }))
             }
             (_, what) => what,
         };

@@ -1,0 +1,65 @@
+//! `weft bcast`: a file from one node to all others, so that no two receive different bytes.
+
+mod receive;
+mod send;
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use super::cluster_choice::ClusterChoice;
+use super::failure::Failure;
+use super::output::Output;
+
+/// Arguments of `weft bcast`.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("how").required(true).args(["neb"])),
+    group(ArgGroup::new("who").required(true).args(["from", "node"]))
+)]
+pub(super) struct Arguments {
+    /// By non-equivocating broadcast: no two correct nodes deliver different messages, whatever
+    /// the sender does.
+    #[arg(long)]
+    neb: bool,
+
+    /// What to broadcast; standard input without it.
+    #[arg(value_name = "FILE", conflicts_with = "receive")]
+    file: Option<PathBuf>,
+
+    /// The node that broadcasts.
+    #[arg(long, value_name = "RANK", conflicts_with = "receive")]
+    from: Option<u16>,
+
+    /// Receive one file that another node broadcasts.
+    #[arg(long, requires = "node")]
+    receive: bool,
+
+    /// The node that receives.
+    #[arg(long, value_name = "RANK", requires = "receive")]
+    node: Option<u16>,
+
+    /// Receive from this node only; without it, from whoever begins first.
+    #[arg(long, value_name = "RANK", requires = "receive")]
+    origin: Option<u16>,
+
+    /// Where to write what is received; standard output without it.
+    #[arg(long, value_name = "FILE", requires = "receive")]
+    output: Option<PathBuf>,
+
+    /// How long nothing may move, in seconds: a full window here, a silent sender there.
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    timeout: f64,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match (arguments.from, arguments.node) {
+        (Some(from), _) => send::run(arguments, from, output),
+        (None, Some(node)) => receive::run(arguments, node, output),
+        // The command line names one of the two.
+        (None, None) => Ok(()),
+    }
+}

@@ -1,0 +1,193 @@
+//! The sending side: cut, broadcast, and say who holds it up.
+
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::Arguments;
+use crate::cli::cluster_choice::{Running, seconds};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::survey::Survey;
+use crate::client::{Client, ClientError};
+use crate::clock::now_ns;
+use crate::explain::Code;
+use crate::node::control::{
+    BroadcastOutcome, BroadcastStopped, MESSAGES_MAX, PAYLOAD_LEN_MAX, Refused,
+};
+use crate::transfer::{Cutter, HEADER_LEN};
+
+/// How often a batch is handed to a component before the loss of the last one is final.
+const ATTEMPTS: usize = 3;
+
+pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
+    let timeout = seconds("--timeout", arguments.timeout)?;
+    let (mut input, len) = open(arguments.file.as_deref())?;
+    let running = arguments.cluster.find()?;
+    let mut client = running.connect(from)?;
+    let message_len = running.cluster.neb.message_len;
+    // No two senders of a cluster begin in the same nanosecond with the same process number.
+    let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
+    let bar = output.progress(len, "broadcasting");
+    let (mut cutter, mut messages, mut last) = (Cutter::default(), 0, None);
+    loop {
+        let mut batch = read_batch(&mut input, &mut cutter, message_len)?;
+        let is_last = batch.len() < batch_max(message_len);
+        if is_last {
+            batch.push(cutter.end());
+        }
+        let slices: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+        let mut sent = 0;
+        while sent < slices.len() {
+            let outcome = broadcast(&mut client, stream, &slices[sent..], timeout)?;
+            sent += outcome.broadcast;
+            last = outcome.last.or(last);
+            check(&running, from, &cutter, &outcome)?;
+        }
+        messages += slices.len();
+        bar.set_position(cutter.len());
+        if is_last {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let (bytes, digest) = (cutter.len(), cutter.digest());
+    let object = json!({
+        "ok": true,
+        "from": from,
+        "bytes": bytes,
+        "messages": messages,
+        "last": last,
+        "sha256": digest,
+    });
+    let text = format!("{bytes} bytes broadcast by node {from}\nsha256 {digest}\n");
+    output.finish(&object, &text);
+    Ok(())
+}
+
+fn open(file: Option<&Path>) -> Result<(Box<dyn Read>, u64), Failure> {
+    let Some(path) = file else { return Ok((Box::new(stdin().lock()), 0)) };
+    let opened = File::open(path).and_then(|file| {
+        let len = file.metadata()?.len();
+        Ok((file, len))
+    });
+    match opened {
+        Ok((file, len)) => Ok((Box::new(file), len)),
+        Err(error) => {
+            let code = match error.kind() {
+                std::io::ErrorKind::NotFound => Code::InputMissing,
+                _ => Code::InputUnreadable,
+            };
+            let cause = format!("{} cannot be read: {error}", path.display());
+            Err(Failure::of(code, cause, "give a file that you may read"))
+        }
+    }
+}
+
+/// Messages of one request, besides the end.
+const fn batch_max(message_len: usize) -> usize {
+    let fit = PAYLOAD_LEN_MAX / message_len - 1;
+    if fit < MESSAGES_MAX - 1 { fit } else { MESSAGES_MAX - 1 }
+}
+
+/// Reads as many messages as one request carries; fewer only at the end of the input.
+fn read_batch(
+    input: &mut impl Read,
+    cutter: &mut Cutter,
+    message_len: usize,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut batch = Vec::new();
+    let mut part = vec![0; message_len - HEADER_LEN];
+    while batch.len() < batch_max(message_len) {
+        let mut filled = 0;
+        while filled < part.len() {
+            match input.read(&mut part[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let cause = format!("the input cannot be read: {error}");
+                    let cure = "check what is broadcast";
+                    return Err(Failure::of(Code::InputUnreadable, cause, cure));
+                }
+            }
+        }
+        if filled > 0 {
+            batch.push(cutter.part(&part[..filled]));
+        }
+        if filled < part.len() {
+            break;
+        }
+    }
+    Ok(batch)
+}
+
+/// Hands a batch over, and again when the component is lost with it: receivers know by its offset
+/// what they have.
+fn broadcast(
+    client: &mut Client,
+    stream: u64,
+    batch: &[&[u8]],
+    timeout: std::time::Duration,
+) -> Result<BroadcastOutcome, Failure> {
+    let mut attempt = 1;
+    loop {
+        match client.broadcast(stream, batch, timeout) {
+            Err(ClientError::Refused { reason: Refused::ComponentLost, .. })
+                if attempt < ATTEMPTS =>
+            {
+                attempt += 1;
+            }
+            ended => return ended.map_err(Failure::new),
+        }
+    }
+}
+
+fn check(
+    running: &Running,
+    from: u16,
+    cutter: &Cutter,
+    outcome: &BroadcastOutcome,
+) -> Result<(), Failure> {
+    let bytes = cutter.len();
+    match outcome.stopped {
+        None => Ok(()),
+        Some(BroadcastStopped::WindowFull { settled }) => {
+            let behind = behind(running, from, settled);
+            let cause = format!(
+                "the window of node {from} stayed full past the deadline, within the first \
+                 {bytes} bytes: {} not taken message {}",
+                match &behind[..] {
+                    [] => "some node has".to_owned(),
+                    [one] => format!("node {one} has"),
+                    several => format!("nodes {several:?} have"),
+                },
+                settled + 1
+            );
+            let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
+            let cure = format!(
+                "receive at every other node, with `weft bcast --neb --receive --node {node}`; \
+                 `weft status` shows who has taken how much"
+            );
+            Err(Failure::of(Code::WindowFull, cause, cure))
+        }
+        Some(BroadcastStopped::TooLong { limit }) => Err(Failure::of(
+            Code::MessageTooLong,
+            format!("a message is longer than {limit} bytes"),
+            "run one build of weft",
+        )),
+    }
+}
+
+/// The nodes that have not taken more than `settled` messages of `from`.
+fn behind(running: &Running, from: u16, settled: u64) -> Vec<u16> {
+    let survey = Survey::take(running);
+    let heard = survey.answered().filter(|node| {
+        let row = node.broadcasts.iter().find(|row| row.origin == from);
+        row.is_some_and(|row| row.delivered > settled)
+    });
+    let heard: Vec<u16> = heard.map(|node| node.rank).collect();
+    running.ranks().filter(|rank| *rank != from && !heard.contains(rank)).collect()
+}

@@ -1,0 +1,86 @@
+//! `weft inject equivocate`: a lie is told, and whoever sees it says so.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Equivocate;
+use crate::cli::cluster_choice::{Running, seconds};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::survey::Survey;
+use crate::clock::Deadline;
+use crate::explain::Code;
+use crate::node::control::{ConflictStatus, Equivocation};
+
+/// Fewer nodes have nobody to compare with.
+const NODES_MIN: usize = 3;
+/// How often the nodes are asked what they have seen.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure> {
+    let deadline = Deadline::after(seconds("--wait", arguments.wait)?);
+    let running = arguments.cluster.find()?;
+    let node = arguments.node;
+    if running.cluster.nodes < NODES_MIN {
+        let cause = "with two nodes there is nobody to tell another story";
+        return Err(Failure::of(Code::Usage, cause, "start a cluster of three nodes or more"));
+    }
+    let lie = running.connect(node)?.equivocate().map_err(Failure::new)?;
+    let Equivocation { seq, told, misled } = &lie;
+    if told.is_empty() || misled.is_empty() {
+        let cause = format!("node {node} reached nobody, or only some: {told:?} and {misled:?}");
+        let cure = "wait until `weft status` shows that all nodes run, and try again";
+        return Err(Failure::of(Code::NodeUnreachable, cause, cure));
+    }
+    let seen = await_conflict(&running, node, deadline);
+    let rows: Vec<_> = seen
+        .iter()
+        .map(|(rank, conflict)| {
+            json!({ "node": rank, "seq": conflict.seq, "replayer": conflict.replayer })
+        })
+        .collect();
+    let object = json!({
+        "ok": !seen.is_empty(),
+        "node": node,
+        "seq": seq,
+        "told": told,
+        "misled": misled,
+        "conflicts": rows,
+    });
+    let mut text = format!(
+        "node {node}: told nodes {told:?} one thing and nodes {misled:?} another, as number {seq}\n"
+    );
+    for (rank, conflict) in &seen {
+        let replayer = conflict.replayer;
+        text.push_str(&format!("node {rank}: conflict with what node {replayer} was told\n"));
+    }
+    output.finish(&object, &text);
+    if seen.is_empty() {
+        let cause = format!("no node has seen the conflict within {} s", arguments.wait);
+        let cure = "receive what was broadcast before it with `weft bcast --neb --receive`, or \
+                    look again with `weft status`";
+        return Err(Failure::of(Code::Timeout, cause, cure));
+    }
+    Ok(())
+}
+
+/// Waits until some other node has a conflict with `origin`; all that have one by then.
+fn await_conflict(
+    running: &Running,
+    origin: u16,
+    deadline: Deadline,
+) -> Vec<(u16, ConflictStatus)> {
+    loop {
+        let survey = Survey::take(running);
+        let seen = survey.answered().filter_map(|node| {
+            let row = node.broadcasts.iter().find(|row| row.origin == origin)?;
+            Some((node.rank, row.first_conflict?))
+        });
+        let seen: Vec<_> = seen.collect();
+        if !seen.is_empty() || deadline.has_passed() {
+            return seen;
+        }
+        std::thread::park_timeout(ASK_EVERY);
+    }
+}

@@ -1,0 +1,40 @@
+//! A component that was ordered to lie: one broadcast, of which some peers are told another.
+
+use weft_core::ids::{Peer, PeerSet};
+
+use super::Component;
+use crate::node::control::{Equivocation, Outcome, Refused};
+use crate::node::faults::Lying;
+
+/// What most are told; the misled read another first letter.
+const STORY: &[u8] = b"one story for some, another for others";
+/// What applications see of a lie that is delivered to some.
+const TAG: u64 = u64::MAX;
+
+impl Component {
+    /// Broadcasts a message that differs from peer to peer: every second one is misled.
+    pub(super) fn equivocate(&mut self) -> Outcome {
+        let me = self.endpoint.me();
+        let Some((broadcast, fabric)) = self.endpoint.broadcast() else {
+            return Outcome::Refused(Refused::Busy);
+        };
+        let (sizes, regions) = broadcast.layout();
+        let others: Vec<Peer> = (0..sizes.peers()).map(Peer).filter(|peer| *peer != me).collect();
+        let mut victims = PeerSet::EMPTY;
+        others.iter().skip(1).step_by(2).for_each(|peer| victims.insert(*peer));
+        // What was staged before goes out as it is.
+        broadcast.flush(fabric);
+        let next = broadcast.standing(me).map_or(0, |standing| standing.seen) + 1;
+        let slot = sizes.written_at(&regions, me, next);
+        let mut lying = Lying::new(fabric, slot, victims);
+        let Ok(seq) = broadcast.broadcast(&mut lying, TAG, STORY) else {
+            return Outcome::Refused(Refused::Busy);
+        };
+        let misled = lying.misled();
+        let (misled, told) =
+            others.iter().partition::<Vec<Peer>, _>(|peer| misled.contains(**peer));
+        let ranks = |peers: Vec<Peer>| peers.iter().map(|peer| peer.0).collect();
+        tracing::warn!(seq, "equivocates by order");
+        Outcome::Equivocated(Equivocation { seq, told: ranks(told), misled: ranks(misled) })
+    }
+}

@@ -1,0 +1,96 @@
+//! Broadcasts, as clients and nodes speak of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Payload;
+
+/// How far a broadcast came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BroadcastOutcome {
+    /// So many of the messages are on their way to every member, whatever becomes of the
+    /// component.
+    pub broadcast: usize,
+    /// The number of the last of them among all messages of this node.
+    pub last: Option<u64>,
+    /// Why not all were broadcast.
+    pub stopped: Option<BroadcastStopped>,
+}
+
+/// Why a broadcast stopped early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BroadcastStopped {
+    /// The window stayed full past the deadline: some member has not taken what came before.
+    WindowFull {
+        /// The last message that every member has taken.
+        settled: u64,
+    },
+    /// A message is longer than a slot.
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// A message that was delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveredMessage {
+    /// Who broadcast it.
+    pub origin: u16,
+    /// The how-manieth of its origin it is, from 1.
+    pub seq: u64,
+    /// As the origin gave it.
+    pub tag: u64,
+    /// As the origin gave it.
+    pub payload: Payload,
+}
+
+/// Two members hold different messages for one slot: it is delivered by nobody who knows, and
+/// nothing that its origin broadcasts later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConflictStatus {
+    /// Whose slot.
+    pub origin: u16,
+    /// Which one.
+    pub seq: u64,
+    /// Who showed something else than what this node was told.
+    pub replayer: u16,
+}
+
+/// What a node has to hand out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deliveries {
+    /// For each origin, the message before the first that this reply may hold.
+    pub after: Vec<u64>,
+    /// In the order of each origin.
+    pub messages: Vec<DeliveredMessage>,
+    /// Of the origins that were asked for; the first of each.
+    pub conflicts: Vec<ConflictStatus>,
+}
+
+/// What was told to whom by a node that was made to lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Equivocation {
+    /// The message's number.
+    pub seq: u64,
+    /// Who was told one thing.
+    pub told: Vec<u16>,
+    /// Who was told another.
+    pub misled: Vec<u16>,
+}
+
+/// How a node stands with one origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginStatus {
+    /// The origin's rank.
+    pub origin: u16,
+    /// The last message that was broadcast, as far as this node has seen.
+    pub broadcast: u64,
+    /// The last message delivered here.
+    pub delivered: u64,
+    /// The last message that every member is known to have delivered.
+    pub settled: u64,
+    /// Slots in conflict.
+    pub conflicts: u32,
+    /// The first of them.
+    pub first_conflict: Option<ConflictStatus>,
+}

@@ -1,0 +1,102 @@
+//! A fabric that lies for its owner: what leaves for some peers differs from what the others get.
+//!
+//! ```text
+//!   broadcast "…" ──▶ Lying ──┬── to most peers    the slot as the origin sealed it
+//!                             └── to the misled    another payload under the same number,
+//!                                                  with a checksum that holds
+//! ```
+//!
+//! It exists for one call, around the fabric of a component that was ordered to equivocate
+//! (`weft inject equivocate`); no type of a node has it inside. Everything but the writes of that
+//! one slot to the misled goes through as it is.
+
+use weft_core::fabric::{At, Completion, Fabric, FenceError, Layout, Memory, Op, PostError, Work};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::time::Instant;
+use weft_core::wire::broadcast::{HEADER_LEN, Header, seal};
+
+/// The longest slot that it lies about.
+const SLOT_LEN_MAX: usize = 256;
+
+/// `F`, but for one slot and those who are to be misled.
+#[derive(Debug)]
+pub(in crate::node) struct Lying<'a, F> {
+    honest: &'a mut F,
+    slot: At,
+    victims: PeerSet,
+    misled: PeerSet,
+}
+
+impl<'a, F: Fabric> Lying<'a, F> {
+    /// Lies to `victims` about what is written from and to `slot`.
+    pub(in crate::node) const fn new(honest: &'a mut F, slot: At, victims: PeerSet) -> Self {
+        Self { honest, slot, victims, misled: PeerSet::EMPTY }
+    }
+
+    /// Who was told something else.
+    pub(in crate::node) const fn misled(&self) -> PeerSet {
+        self.misled
+    }
+
+    /// The slot with another payload; nothing when it holds no message that is short enough.
+    fn lie(&self, len: u32) -> Option<[u8; SLOT_LEN_MAX]> {
+        let mut slot = [0; SLOT_LEN_MAX];
+        let copy = slot.get_mut(..len as usize)?;
+        self.honest.memory().copy_out(self.slot.region, self.slot.offset, copy);
+        let header = Header::peek(copy).ok()?;
+        let first = copy.get_mut(HEADER_LEN)?;
+        *first = !*first;
+        seal(copy.get_mut(..header.used())?, |bytes| self.honest.crc32c(bytes));
+        Some(slot)
+    }
+}
+
+impl<F: Fabric> Fabric for Lying<'_, F> {
+    type Memory = F::Memory;
+
+    fn me(&self) -> Peer {
+        self.honest.me()
+    }
+
+    fn layout(&self) -> &Layout {
+        self.honest.layout()
+    }
+
+    fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        let Work { id, op, flags } = work;
+        match op {
+            Op::WriteFrom { to, from, len } if from == self.slot && self.victims.contains(peer) => {
+                let Some(lie) = self.lie(len) else { return self.honest.post(peer, work) };
+                let bytes = &lie[..len as usize];
+                self.honest.post(peer, Work { id, op: Op::Write { to, bytes }, flags })?;
+                self.misled.insert(peer);
+                Ok(())
+            }
+            Op::Write { .. }
+            | Op::WriteFrom { .. }
+            | Op::Read { .. }
+            | Op::FetchAdd { .. }
+            | Op::CompareSwap { .. } => self.honest.post(peer, work),
+        }
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
+        self.honest.poll(now, done)
+    }
+
+    fn memory(&self) -> &Self::Memory {
+        self.honest.memory()
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        self.honest.fence(peer)
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        self.honest.admit(peer, incarnation)
+    }
+
+    fn crc32c(&self, bytes: &[u8]) -> u32 {
+        self.honest.crc32c(bytes)
+    }
+}

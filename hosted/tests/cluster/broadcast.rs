@@ -1,0 +1,216 @@
+//! Broadcasts across real processes: everybody gets the same bytes, whatever dies or lies.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use weft::process::Signal;
+
+use crate::place::{Place, Running, eventually};
+
+/// A real file: the longest source of the core.
+const FILE: &[u8] = include_bytes!("../../../core/src/mailbox/owner.rs");
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Starts a listener at each of `nodes`, for one file of `origin`.
+fn listen(place: &Place, origin: u16, nodes: &[u16]) -> Vec<Running> {
+    let line = |node| format!("bcast --neb --receive --node {node} --origin {origin} --name t");
+    nodes.iter().map(|node| place.start(&format!("{} --json", line(node)), "")).collect()
+}
+
+fn heard(listeners: Vec<Running>) -> Vec<Value> {
+    listeners.into_iter().map(|listener| listener.wait().object()).collect()
+}
+
+#[test]
+fn a_file_reaches_every_other_node_with_the_same_digest() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    // Longer than the window, so that the sender waits for the listeners.
+    let long = FILE.repeat(20);
+    let file = place.file("long.bin", &long);
+    let listeners = listen(&place, 0, &[1, 2, 3]);
+    let sent = place.weft(&format!("bcast --neb {file} --from 0 --name t --json")).object();
+    assert_eq!((&sent["sha256"], &sent["bytes"]), (&digest(&long).into(), &long.len().into()));
+    for heard in heard(listeners) {
+        assert_eq!((&heard["sha256"], &heard["origin"]), (&sent["sha256"], &0.into()), "{heard}");
+        assert_eq!((&heard["messages"], &heard["repeated"]), (&sent["messages"], &0.into()));
+    }
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn listeners_may_come_late_and_write_files() {
+    let place = Place::new();
+    let (_up, _nodes) = place.up("--nodes 3");
+    for text in ["first\n", "", "third\n"] {
+        place.weft_with("bcast --neb --from 2 --name t", text).done();
+    }
+    let out = place.file("out", "");
+    for (node, text) in [(0, "first\n"), (0, ""), (0, "third\n"), (1, "first\n")] {
+        let line = format!("bcast --neb --receive --node {node} --name t --output {out}");
+        assert!(place.weft(&line).done().contains(&digest(text.as_bytes())));
+        assert_eq!(std::fs::read_to_string(&out).expect("it was written"), text);
+    }
+    let second = place.weft("bcast --neb --receive --node 1 --name t").done();
+    assert_eq!(second, "", "an empty file is a file");
+    assert_eq!(place.weft("bcast --neb --receive --node 1 --name t").done(), "third\n");
+}
+
+#[test]
+fn a_window_that_stays_full_names_who_holds_it_up() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let file = place.file("long.bin", FILE.repeat(10));
+    let listener = listen(&place, 0, &[1]);
+    let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
+    let refused = place.weft(&line).refused(25, "window_full");
+    assert!(refused.contains("node 2 has not taken message"), "{refused}");
+    drop(listener);
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn components_killed_in_mid_broadcast_cost_nothing() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    let long = FILE.repeat(120);
+    let file = place.file("long.bin", &long);
+    let listeners = listen(&place, 0, &[1, 2, 3]);
+    let sender = place.start(&format!("bcast --neb {file} --from 0 --name t --json"), "");
+    for (victim, after) in [(2, 200), (0, 600), (1, 1200)] {
+        eventually("the broadcast goes on", || {
+            let status = nodes.client(3).status().expect("a status");
+            status.broadcasts.first().is_some_and(|row| row.delivered > after)
+        });
+        nodes.client(victim).kill().expect("it runs");
+    }
+    let sent = sender.wait().object();
+    assert_eq!(sent["sha256"], digest(&long));
+    for heard in heard(listeners) {
+        assert_eq!(heard["sha256"], sent["sha256"], "{heard}");
+    }
+    nodes.await_joined();
+    let status = nodes.client(3).status().expect("a status");
+    assert_eq!(status.broadcasts[0].conflicts, 0);
+    for victim in [0, 1, 2] {
+        assert_eq!(nodes.client(victim).status().expect("a status").restarts, 1);
+    }
+}
+
+#[test]
+fn a_stopped_component_is_waited_for_and_not_counted_out() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    place.weft("inject stall 2 --ms 300 --name t").done();
+    let listeners = listen(&place, 0, &[1, 2]);
+    place.weft_with("bcast --neb --from 0 --name t", "patience").done();
+    for heard in heard(listeners) {
+        assert_eq!(heard["sha256"], digest(b"patience"));
+    }
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn a_partition_holds_a_broadcast_up_until_it_heals() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    place.weft("inject partition 2 --name t").done();
+    let listeners = listen(&place, 0, &[1, 2]);
+    place.weft_with("bcast --neb --from 0 --name t", "behind the cut").done();
+    eventually("the message has come", || {
+        let status = nodes.client(1).status().expect("a status");
+        status.broadcasts[0].broadcast == 1
+    });
+    let status = nodes.client(1).status().expect("a status");
+    assert_eq!(status.broadcasts[0].delivered, 0, "node 2 has not voted");
+    place.weft("inject heal --name t").done();
+    for heard in heard(listeners) {
+        assert_eq!(heard["sha256"], digest(b"behind the cut"));
+    }
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    place.weft_with("bcast --neb --from 1 --name t", "the truth").done();
+    let lie = place.weft("inject equivocate 1 --name t --json").object();
+    assert_eq!((&lie["told"], &lie["misled"]), (&vec![0, 3].into(), &vec![2].into()));
+    let seq = lie["seq"].as_u64().expect("a number");
+    let mut stories = Vec::new();
+    let mut disputed = 0;
+    for rank in [0, 2, 3] {
+        let mut listener = weft::client::Listener::begin(nodes.client(rank)).expect("it runs");
+        let mut last = 0;
+        loop {
+            let heard = listener.listen(Some(1), 16, crate::PATIENCE).expect("it goes on");
+            for message in heard.messages {
+                assert_eq!(message.seq, last + 1, "once, in order");
+                last = message.seq;
+                listener.note_dealt_with(1, last);
+                if last == seq {
+                    stories.push(message.payload);
+                }
+            }
+            disputed += heard.conflicts.iter().filter(|conflict| conflict.seq == seq).count();
+            if last == seq || !heard.conflicts.is_empty() {
+                break;
+            }
+        }
+    }
+    assert!(disputed > 0 && disputed + stories.len() == 3, "{disputed}, {stories:?}");
+    assert!(stories.windows(2).all(|two| two[0] == two[1]), "{stories:?}");
+    let status = place.weft("status --name t").done();
+    assert!(status.contains("conflicts") && status.contains("the first at"), "{status}");
+    // Everybody else still broadcasts.
+    let listeners = listen(&place, 0, &[1, 2, 3]);
+    place.weft_with("bcast --neb --from 0 --name t", "still here").done();
+    for heard in heard(listeners) {
+        assert_eq!(heard["sha256"], digest(b"still here"));
+    }
+}
+
+#[test]
+fn a_listener_of_a_liar_is_told_so() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    place.weft("inject equivocate 0 --name t").done();
+    let disputed = |rank: &u16| {
+        let status = nodes.client(*rank).status().expect("a status");
+        status.broadcasts[0].conflicts > 0
+    };
+    let node = [1, 2].into_iter().find(disputed).expect("one of them has seen it");
+    let line = format!("bcast --neb --receive --node {node} --name t --json");
+    let refused = place.weft(&line).refused(34, "conflict");
+    assert!(refused.contains("node 0 or node"), "{refused}");
+}
+
+#[test]
+fn what_cannot_be_broadcast_is_refused() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    let bcast = |rest: &str| place.weft(&format!("bcast --neb --name t --json {rest}"));
+    bcast("/no/such/file --from 0").refused(22, "input_missing");
+    bcast("--from 2").refused(15, "node_out_of_range");
+    bcast("--receive --node 0 --origin 2").refused(15, "node_out_of_range");
+    bcast("--receive --node 0 --timeout 0.1").refused(30, "timeout");
+    bcast("--receive").refused(2, "usage");
+    bcast("").refused(2, "usage");
+    place.weft("inject equivocate 0 --name t --json").refused(2, "usage");
+    place.weft("bcast --from 0 --name t --json").refused(2, "usage");
+    let first = place.start("bcast --neb --receive --node 0 --name t", "");
+    let mut client = nodes.client(0);
+    eventually("the first one listens", || {
+        let other = weft::client::Listener::begin(nodes.client(0));
+        other.is_err()
+    });
+    bcast("--receive --node 0").refused(30, "timeout");
+    first.signal(Signal::TERM);
+    drop(first);
+    assert!(client.status().is_ok());
+    nodes.assert_unharmed();
+}
