@@ -22,7 +22,8 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
-//! Timers are measured in [`wheel`]; over RDMA other things are rivals: [`verbs`].
+//! Broadcasts are measured in [`neb`], timers in [`wheel`]; over RDMA other things are rivals:
+//! [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since
@@ -35,6 +36,7 @@ mod error;
 mod exchange;
 mod figure;
 mod host;
+pub mod neb;
 mod owner;
 mod parcel;
 mod phase;

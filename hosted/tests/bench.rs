@@ -128,3 +128,24 @@ fn a_program_without_the_driver_says_how_to_get_it() {
     let error = &last_line(&output.stderr)["error"];
     assert!(error["cure"].as_str().is_some_and(|cure| cure.contains("verbs")), "{error}");
 }
+
+#[test]
+fn broadcasts_are_timed_beside_a_hop_and_their_operations_counted() {
+    let arguments = ["bench", "neb", "--json", "--messages", "64"];
+    let cell = ["--members", "3", "--members", "4", "--bytes", "8", "--bytes", "4096"];
+    let output = weft(&[&arguments[..], &cell].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        for key in ["p50_ns", "p99_ns", "p999_ns", "hop_p50_ns", "ratio_to_hop", "per_second"] {
+            assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {row}");
+        }
+        let others = row["members"].as_f64().expect("a number") - 1.0;
+        // What was torn when it was read is read again.
+        let operations = row["operations"].as_f64().expect("a number");
+        assert!(operations >= others * others, "{row}");
+        assert!(row["operations_batched"].as_f64().is_some_and(|count| count > 0.0), "{row}");
+    }
+}

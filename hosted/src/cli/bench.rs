@@ -1,5 +1,6 @@
 //! `weft bench`: measurements.
 
+mod neb;
 mod wheel;
 
 use std::time::Duration;
@@ -28,6 +29,8 @@ enum Subject {
     Verbs(Verbs),
     /// Put and take messages within one process, to count instructions below valgrind.
     Count(Count),
+    /// Broadcasts: from the call to the last delivery, beside one hop of the mailbox.
+    Neb(neb::Arguments),
     /// Timers: start, stop, renew and pass time, beside what others wrote for it.
     Wheel(wheel::Arguments),
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
@@ -99,6 +102,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Verbs(verbs) => run_verbs(verbs, output),
         Subject::VerbsPeer => run_verbs_peer(),
         Subject::Count(count) => run_count(count, output),
+        Subject::Neb(arguments) => neb::run(arguments, output),
         Subject::Wheel(arguments) => wheel::run(arguments, output),
         Subject::Writer => bench::run_writer().map_err(Failure::new),
     }

@@ -174,15 +174,18 @@ impl Sink {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.to.as_mut().map_or(Ok(()), |to| to.write_all(bytes)).map_err(unwritable)
+        self.to
+            .as_mut()
+            .map_or(Ok(()), |to| to.write_all(bytes))
+            .map_err(|error| unwritable(&error))
     }
 
     fn finish(mut self) -> Result<(), Failure> {
-        self.to.as_mut().map_or(Ok(()), |to| to.flush()).map_err(unwritable)
+        self.to.as_mut().map_or(Ok(()), |to| to.flush()).map_err(|error| unwritable(&error))
     }
 }
 
-fn unwritable(error: std::io::Error) -> Failure {
+fn unwritable(error: &std::io::Error) -> Failure {
     let cause = format!("what is received cannot be written: {error}");
     Failure::of(Code::Internal, cause, "make room for it, and let it be broadcast again")
 }
