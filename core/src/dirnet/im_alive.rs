@@ -331,4 +331,4 @@ pub enum Spawned {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

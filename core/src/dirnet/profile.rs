@@ -199,11 +199,11 @@ const fn any_zero(spans: &[Duration]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
-    fn both_profiles_keep_the_rules() {
+    pub(in crate::dirnet) fn both_profiles_keep_the_rules() {
         for timing in [Timing::LAN, Timing::RDMA] {
             assert!(Profile::new(timing).is_ok(), "{timing:?}");
         }
@@ -213,7 +213,7 @@ mod tests {
 
     /// G-4: the original's own values, in ms, with 1 ms of delay.
     #[test]
-    fn g4_the_values_of_the_original_are_refused() {
+    pub(in crate::dirnet) fn g4_the_values_of_the_original_are_refused() {
         let ms = Duration::from_millis;
         let original = |clear, set, send, receive| Timing {
             send: ms(send),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn g4_each_rule_is_checked_to_the_nanosecond() {
+    pub(in crate::dirnet) fn g4_each_rule_is_checked_to_the_nanosecond() {
         let ok = Timing::RDMA;
         let less = |span: Duration| Duration(span.0 - 1);
         let cases = [
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_at_the_end_of_time_are_judged_without_overflow() {
+    pub(in crate::dirnet) fn spans_at_the_end_of_time_are_judged_without_overflow() {
         let most = Duration(u64::MAX);
         let timing = Timing { send: most, losses: u32::MAX, ..Timing::LAN };
         assert_eq!(Profile::new(timing), Err(BrokenRule::Tolerance));

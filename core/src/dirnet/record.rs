@@ -162,7 +162,7 @@ impl<const TASKS: usize> Record<TASKS> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::ids::Incarnation;
 
@@ -178,7 +178,7 @@ mod tests {
 
     /// G-25: the original's INC_REBOOT counted again with each copy of the message.
     #[test]
-    fn g25_a_repeated_change_changes_nothing() {
+    pub(in crate::dirnet) fn g25_a_repeated_change_changes_nothing() {
         let mut record = record();
         assert_eq!(record.apply(LIFE, 1, Change::Reboots(5)), Ok(()));
         let before = record;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn g25_a_change_of_a_task_that_does_not_exist_is_refused() {
+    pub(in crate::dirnet) fn g25_a_change_of_a_task_that_does_not_exist_is_refused() {
         let mut record = record();
         let change = Change::TaskStatus { task: 2, status: 1 };
         assert_eq!(record.apply(LIFE, 1, change), Err(ChangeError::NoSuchTask));
@@ -200,7 +200,7 @@ mod tests {
 
     /// G-26: the original's NEW_TASK_ERROR overwrote the status and counted nothing.
     #[test]
-    fn g26_an_error_is_appended_and_the_status_stays() {
+    pub(in crate::dirnet) fn g26_an_error_is_appended_and_the_status_stays() {
         let mut record = record();
         record.apply(LIFE, 1, Change::TaskStatus { task: 1, status: 3 }).unwrap();
         record.apply(LIFE, 2, error(1, 500)).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn g26_the_alpha_count_forgets() {
+    pub(in crate::dirnet) fn g26_the_alpha_count_forgets() {
         let mut record = record();
         record.apply(LIFE, 1, error(0, 0)).unwrap();
         record.apply(LIFE, 2, error(0, 10)).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_errors_are_kept() {
+    pub(in crate::dirnet) fn only_the_last_errors_are_kept() {
         let mut record = record();
         for (seq, at_us) in (1..=20).zip(0..) {
             record.apply(LIFE, seq, error(0, at_us)).unwrap();

@@ -48,7 +48,7 @@ fn ticks(count: u32) -> Progress {
 
 /// G-6: the original took any message for its activation.
 #[test]
-fn g6_only_its_own_component_rouses_it() {
+pub(in crate::dirnet) fn g6_only_its_own_component_rouses_it() {
     let mut task = task();
     assert_eq!(hear(&mut task, 0, 0, Message::Rouse), Err(Reject::UnknownSender));
     assert_eq!(hear(&mut task, 0, 0, Message::Enia), Err(Reject::WrongSeat));
@@ -60,7 +60,7 @@ fn g6_only_its_own_component_rouses_it() {
 }
 
 #[test]
-fn progress_keeps_it_quiet() {
+pub(in crate::dirnet) fn progress_keeps_it_quiet() {
     let mut task = watching();
     for tick in 1..5 {
         task.handle_timeout(Instant(PERIOD * u64::from(tick)), ticks(tick));
@@ -70,7 +70,7 @@ fn progress_keeps_it_quiet() {
 
 /// G-31: messages alone are no progress.
 #[test]
-fn g31_a_component_that_only_answers_is_reported() {
+pub(in crate::dirnet) fn g31_a_component_that_only_answers_is_reported() {
     let mut task = watching();
     let progress = Progress { messages: 50, ..Progress::default() };
     task.handle_timeout(Instant(PERIOD), progress);
@@ -79,7 +79,7 @@ fn g31_a_component_that_only_answers_is_reported() {
 
 /// G-7: the alarm is repeated with back-off, until an ENIA has roused the task or a SPAN came.
 #[test]
-fn g7_an_alarm_is_repeated_with_back_off() {
+pub(in crate::dirnet) fn g7_an_alarm_is_repeated_with_back_off() {
     let mut task = watching();
     task.handle_timeout(Instant(PERIOD), ticks(0));
     let mut gaps = Vec::new();
@@ -97,7 +97,7 @@ fn g7_an_alarm_is_repeated_with_back_off() {
 }
 
 #[test]
-fn g8_a_span_spawns_once_and_an_old_term_never() {
+pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
     let mut task = watching();
     assert_eq!(hear(&mut task, 0, 0, Message::Span { generation: 1 }), Ok(()));
     assert_eq!(outputs(&mut task), [Output::Spawn { generation: 1 }]);
@@ -112,7 +112,7 @@ fn g8_a_span_spawns_once_and_an_old_term_never() {
 
 /// G-6: a spawn that fails asks for a reset, again and again.
 #[test]
-fn g6_a_spawn_that_fails_is_an_alarm() {
+pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_an_alarm() {
     let mut task = watching();
     hear(&mut task, 0, 0, Message::Span { generation: 1 }).unwrap();
     outputs(&mut task);
@@ -125,7 +125,7 @@ fn g6_a_spawn_that_fails_is_an_alarm() {
 }
 
 #[test]
-fn a_process_that_ends_is_reported_at_once() {
+pub(in crate::dirnet) fn a_process_that_ends_is_reported_at_once() {
     let mut task = watching();
     task.handle_ended(Instant(5));
     assert_eq!(alarms(&mut task), 1);
@@ -134,7 +134,7 @@ fn a_process_that_ends_is_reported_at_once() {
 }
 
 #[test]
-fn a_task_that_nobody_answers_helps_itself() {
+pub(in crate::dirnet) fn a_task_that_nobody_answers_helps_itself() {
     let mut task = watching();
     task.handle_ended(Instant(5));
     let mut spawned = None;
@@ -149,7 +149,7 @@ fn a_task_that_nobody_answers_helps_itself() {
 
 /// a task that was late gives the component a full period.
 #[test]
-fn x3_a_late_task_raises_no_alarm() {
+pub(in crate::dirnet) fn x3_a_late_task_raises_no_alarm() {
     let mut task = watching();
     task.handle_timeout(Instant(3 * PERIOD), ticks(0));
     assert_eq!(outputs(&mut task), []);
@@ -158,7 +158,7 @@ fn x3_a_late_task_raises_no_alarm() {
 }
 
 #[test]
-fn a_probe_is_answered_by_name() {
+pub(in crate::dirnet) fn a_probe_is_answered_by_name() {
     let mut task = task();
     assert_eq!(hear(&mut task, 0, 2, Message::Probe { round: 7 }), Ok(()));
     let Some(Output::Send { to, frame, .. }) = task.poll_output() else { panic!("no answer") };

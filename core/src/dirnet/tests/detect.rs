@@ -13,7 +13,7 @@ fn verdict_within() -> u64 {
 }
 
 #[test]
-fn everybody_started_at_once_agrees() {
+pub(in crate::dirnet) fn everybody_started_at_once_agrees() {
     for count in 1..=8 {
         let mut net = Net::new(count);
         net.boot_all();
@@ -25,7 +25,7 @@ fn everybody_started_at_once_agrees() {
 
 /// Two heartbeats a period for each backup, and nothing else (goal 5).
 #[test]
-fn a_quiet_cluster_sends_heartbeats_only() {
+pub(in crate::dirnet) fn a_quiet_cluster_sends_heartbeats_only() {
     let mut net = Net::settled(7);
     net.run(10 * timing().send.0 / MS);
     assert_eq!(net.sent.keys().collect::<Vec<_>>(), [&"BEAT"]);
@@ -33,7 +33,7 @@ fn a_quiet_cluster_sends_heartbeats_only() {
 }
 
 #[test]
-fn a_crashed_node_is_removed_fenced_reset_and_rejoins() {
+pub(in crate::dirnet) fn a_crashed_node_is_removed_fenced_reset_and_rejoins() {
     let mut net = Net::settled(4);
     net.crash(2);
     let took = net.run_while(2_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
@@ -49,7 +49,7 @@ fn a_crashed_node_is_removed_fenced_reset_and_rejoins() {
 }
 
 #[test]
-fn a_hung_component_is_told_from_a_dead_node_and_cloned() {
+pub(in crate::dirnet) fn a_hung_component_is_told_from_a_dead_node_and_cloned() {
     let mut net = Net::settled(4);
     net.hang(3);
     net.run_while(5_000, |net| net.is_whole());
@@ -63,7 +63,7 @@ fn a_hung_component_is_told_from_a_dead_node_and_cloned() {
 /// G-2: the original had one TEIF timer for all suspects; here one suspect's return leaves the
 /// other's window open.
 #[test]
-fn g2_one_suspect_that_returns_does_not_save_another() {
+pub(in crate::dirnet) fn g2_one_suspect_that_returns_does_not_save_another() {
     let mut net = Net::settled(4);
     net.crash(1);
     net.cuts.insert((2, 0));
@@ -78,7 +78,7 @@ fn g2_one_suspect_that_returns_does_not_save_another() {
 /// G-3: a suspicion that ended leaves nothing behind; the next has its full window and no alarm
 /// of the one before.
 #[test]
-fn g3_the_second_suspicion_begins_anew() {
+pub(in crate::dirnet) fn g3_the_second_suspicion_begins_anew() {
     let mut net = Net::settled(3);
     let life = net.component(1).life();
     net.cuts.insert((1, 0));
@@ -100,7 +100,7 @@ fn g3_the_second_suspicion_begins_anew() {
 
 /// G-5: the original answered an early alarm with ENIA and forgot it, and reset the node.
 #[test]
-fn g5_an_alarm_before_the_suspicion_is_used_by_it() {
+pub(in crate::dirnet) fn g5_an_alarm_before_the_suspicion_is_used_by_it() {
     let mut net = Net::settled(3);
     net.hang(1);
     net.run_while(1_000, |net| net.sent.contains_key("TEIF"));
@@ -112,7 +112,7 @@ fn g5_an_alarm_before_the_suspicion_is_used_by_it() {
 
 /// G-7: the original's task sent its alarm once and slept.
 #[test]
-fn g7_an_alarm_that_is_lost_is_repeated() {
+pub(in crate::dirnet) fn g7_an_alarm_that_is_lost_is_repeated() {
     let mut net = Net::settled(3);
     net.lost.push("TEIF");
     net.lost.push("TESTIMONY");
@@ -127,7 +127,7 @@ fn g7_an_alarm_that_is_lost_is_repeated() {
 /// G-11, X-1: without a second observer's word there is no reset, and before all have fenced the
 /// node there is none either.
 #[test]
-fn g11_a_reset_needs_a_second_observer() {
+pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     let mut net = Net::settled(4);
     for node in [1, 2, 3] {
         net.crash(node);
@@ -141,7 +141,7 @@ fn g11_a_reset_needs_a_second_observer() {
 }
 
 #[test]
-fn g11_a_node_is_fenced_everywhere_before_it_is_reset() {
+pub(in crate::dirnet) fn g11_a_node_is_fenced_everywhere_before_it_is_reset() {
     let mut net = Net::settled(4);
     net.lost.push("FENCED");
     net.crash(3);
@@ -154,7 +154,7 @@ fn g11_a_node_is_fenced_everywhere_before_it_is_reset() {
 }
 
 #[test]
-fn g11_too_few_remove_nobody() {
+pub(in crate::dirnet) fn g11_too_few_remove_nobody() {
     let mut net = Net::new(3);
     net.min_alive = 2;
     net.boot_all();
@@ -168,7 +168,7 @@ fn g11_too_few_remove_nobody() {
 
 /// who is met by a second observer stays, however deaf the first one is.
 #[test]
-fn x1_a_one_way_partition_removes_nobody() {
+pub(in crate::dirnet) fn x1_a_one_way_partition_removes_nobody() {
     let mut net = Net::settled(4);
     net.cuts.insert((2, 0));
     net.run(5_000);
@@ -181,7 +181,7 @@ fn x1_a_one_way_partition_removes_nobody() {
 
 /// G-12, G-14: the original never said that a backup was dead, and nobody listened.
 #[test]
-fn g12_g14_every_removal_is_known_and_fenced_everywhere() {
+pub(in crate::dirnet) fn g12_g14_every_removal_is_known_and_fenced_everywhere() {
     let mut net = Net::settled(5);
     net.resets_work = false;
     net.crash(4);
@@ -196,7 +196,7 @@ fn g12_g14_every_removal_is_known_and_fenced_everywhere() {
 
 /// G-16: the original renewed a timer on database traffic, and kept the suspicion.
 #[test]
-fn g16_any_current_frame_ends_a_suspicion() {
+pub(in crate::dirnet) fn g16_any_current_frame_ends_a_suspicion() {
     let mut net = Net::settled(3);
     net.lost.push("BEAT");
     net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
@@ -208,7 +208,7 @@ fn g16_any_current_frame_ends_a_suspicion() {
 
 /// G-18: the original forgot a clone that never started.
 #[test]
-fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
+pub(in crate::dirnet) fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
     let mut net = Net::settled(3);
     net.lost.push("WITM");
     net.lost.push("SPAN");
@@ -222,7 +222,7 @@ fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
 
 /// G-6: the original had no agent recovery that could fail.
 #[test]
-fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
+pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
     let mut net = Net::settled(3);
     net.nodes[2].cannot_spawn = true;
     net.hang(2);
@@ -233,7 +233,7 @@ fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
 /// G-30: the original's alarm read the top of its list, so that simultaneous expiries reported
 /// one node repeatedly.
 #[test]
-fn g30_nodes_that_die_together_are_each_removed() {
+pub(in crate::dirnet) fn g30_nodes_that_die_together_are_each_removed() {
     let mut net = Net::settled(6);
     for node in [2, 3, 4] {
         net.crash(node);
@@ -248,7 +248,7 @@ fn g30_nodes_that_die_together_are_each_removed() {
 
 /// G-31: a component whose timers are dead still answers; the original took any message for life.
 #[test]
-fn g31_a_component_with_dead_timers_is_replaced() {
+pub(in crate::dirnet) fn g31_a_component_with_dead_timers_is_replaced() {
     let mut net = Net::settled(3);
     net.nodes[1].has_dead_timers = true;
     net.run_while(5_000, |net| net.is_whole() && net.component(1).life().generation == 1);
@@ -257,7 +257,7 @@ fn g31_a_component_with_dead_timers_is_replaced() {
 
 /// G-33: the original's reset was empty.
 #[test]
-fn g33_a_reset_is_asked_for_once_and_by_life() {
+pub(in crate::dirnet) fn g33_a_reset_is_asked_for_once_and_by_life() {
     let mut net = Net::settled(3);
     net.resets_work = false;
     net.crash(1);
@@ -267,7 +267,7 @@ fn g33_a_reset_is_asked_for_once_and_by_life() {
 
 /// X-3 and the promise of the profile: 160 ms of standing still, on either side, kill nobody.
 #[test]
-fn x3_stalls_of_160_ms_remove_nobody() {
+pub(in crate::dirnet) fn x3_stalls_of_160_ms_remove_nobody() {
     let mut net = Net::settled(5);
     for (round, node) in (0..40).zip([0, 1, 0, 2, 3, 4, 0].into_iter().cycle()) {
         net.stall(node, 160);
@@ -280,7 +280,7 @@ fn x3_stalls_of_160_ms_remove_nobody() {
 }
 
 #[test]
-fn x3_an_observer_that_slept_gives_the_others_their_time() {
+pub(in crate::dirnet) fn x3_an_observer_that_slept_gives_the_others_their_time() {
     let net = Net::settled(3);
     let mut observer = net.component(0).clone();
     let late = Instant(net.now + timing().receive.0 + timing().window.0 + 100 * MS);
@@ -292,7 +292,7 @@ fn x3_an_observer_that_slept_gives_the_others_their_time() {
 
 /// spawn, spawn, spawn, then the node, then the operator.
 #[test]
-fn x6_a_component_that_keeps_dying_escalates_to_the_operator() {
+pub(in crate::dirnet) fn x6_a_component_that_keeps_dying_escalates_to_the_operator() {
     let mut net = Net::settled(3);
     for _ in 0..400 {
         if net.nodes[2].component.is_some() {
@@ -308,7 +308,7 @@ fn x6_a_component_that_keeps_dying_escalates_to_the_operator() {
 
 /// G-27: an error of a task is acted on once; many within t escalate.
 #[test]
-fn g27_an_error_of_a_task_triggers_recovery_once() {
+pub(in crate::dirnet) fn g27_an_error_of_a_task_triggers_recovery_once() {
     let mut net = Net::settled(3);
     let unknown = Change::TaskStatus { task: 2, status: 0 };
     let refused = net.input(2, |component, now| component.handle_change(now, unknown));
@@ -330,7 +330,7 @@ fn g27_an_error_of_a_task_triggers_recovery_once() {
 
 /// isolated is fenced, unheard and out until it is released and comes in a later life.
 #[test]
-fn x5_an_isolated_node_stays_out_until_it_is_released() {
+pub(in crate::dirnet) fn x5_an_isolated_node_stays_out_until_it_is_released() {
     let mut net = Net::settled(3);
     net.input(0, |component, now| component.isolate(now, Rank(1))).unwrap();
     net.run(3_000);

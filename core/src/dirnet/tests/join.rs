@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 /// G-13: the original sent NIUA to backups, which did not handle it.
 #[test]
-fn g13_a_return_is_known_to_the_backups_at_once() {
+pub(in crate::dirnet) fn g13_a_return_is_known_to_the_backups_at_once() {
     let mut net = Net::settled(4);
     net.lost.extend(["REPLY_DB", "REQUEST_DB"]);
     net.crash(3);
@@ -21,7 +21,7 @@ fn g13_a_return_is_known_to_the_backups_at_once() {
 
 /// G-19: the original took the first answer, however old.
 #[test]
-fn g19_a_joiner_takes_the_highest_term() {
+pub(in crate::dirnet) fn g19_a_joiner_takes_the_highest_term() {
     let mut net = Net::settled(3);
     net.crash(2);
     net.run(100);
@@ -40,7 +40,7 @@ fn g19_a_joiner_takes_the_highest_term() {
 
 /// G-19: silence is answered by the static role, above the stored term.
 #[test]
-fn g19_after_a_blackout_the_terms_go_on() {
+pub(in crate::dirnet) fn g19_after_a_blackout_the_terms_go_on() {
     let mut net = Net::settled(3);
     net.crash(0);
     net.run_while(3_000, |net| net.manager() == Some(1));
@@ -55,7 +55,7 @@ fn g19_after_a_blackout_the_terms_go_on() {
 
 /// G-20: in the original a rebooted node exported no mailbox.
 #[test]
-fn g20_a_joiner_can_be_reached() {
+pub(in crate::dirnet) fn g20_a_joiner_can_be_reached() {
     let mut net = Net::settled(3);
     net.crash(2);
     net.run(50);
@@ -71,7 +71,7 @@ fn g20_a_joiner_can_be_reached() {
 
 /// G-21: the original's clone waited for a gossip that was over.
 #[test]
-fn g21_a_clone_joins_and_does_not_start() {
+pub(in crate::dirnet) fn g21_a_clone_joins_and_does_not_start() {
     let mut net = Net::settled(3);
     net.crash(0);
     net.run_while(9_000, |net| net.is_whole() && net.manager() == Some(1));
@@ -85,7 +85,7 @@ fn g21_a_clone_joins_and_does_not_start() {
 
 /// G-23: the original's second loop never stopped, and total failure was success.
 #[test]
-fn g23_the_next_member_is_asked_and_failure_is_said() {
+pub(in crate::dirnet) fn g23_the_next_member_is_asked_and_failure_is_said() {
     let mut net = Net::settled(4);
     net.crash(3);
     net.run(2_500);
@@ -117,7 +117,7 @@ fn g23_the_next_member_is_asked_and_failure_is_said() {
 
 /// G-24: the original waited for a dead node's part without limit.
 #[test]
-fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
+pub(in crate::dirnet) fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
     let mut net = Net::new(4);
     for node in [0, 1, 2] {
         net.boot(node);
@@ -134,7 +134,7 @@ fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
 
 /// G-25: what was lost is noticed by the digest and asked for; what came twice changes nothing.
 #[test]
-fn g25_a_lost_change_is_repaired() {
+pub(in crate::dirnet) fn g25_a_lost_change_is_repaired() {
     let mut net = Net::settled(4);
     net.lost.push("DB");
     let change = Change::TaskStatus { task: 1, status: 9 };
@@ -150,7 +150,7 @@ fn g25_a_lost_change_is_repaired() {
 
 /// Too many joins at once: everybody but the manager comes back in the same moment.
 #[test]
-fn all_but_one_join_at_once() {
+pub(in crate::dirnet) fn all_but_one_join_at_once() {
     let mut net = Net::settled(7);
     (1..7).for_each(|node| net.crash(node));
     net.run(3_000);
@@ -161,7 +161,7 @@ fn all_but_one_join_at_once() {
 }
 
 #[test]
-fn a_joiner_that_dies_while_joining_is_noticed() {
+pub(in crate::dirnet) fn a_joiner_that_dies_while_joining_is_noticed() {
     let mut net = Net::settled(4);
     net.crash(3);
     net.run(200);
@@ -173,7 +173,7 @@ fn a_joiner_that_dies_while_joining_is_noticed() {
 }
 
 #[test]
-fn a_joiner_in_mid_succession_finds_the_new_manager() {
+pub(in crate::dirnet) fn a_joiner_in_mid_succession_finds_the_new_manager() {
     for wait in [0, 150, 300, 390, 410, 500] {
         let mut net = Net::settled(4);
         net.crash(3);
@@ -189,7 +189,7 @@ fn a_joiner_in_mid_succession_finds_the_new_manager() {
 }
 
 #[test]
-fn a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term() {
+pub(in crate::dirnet) fn a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term() {
     let mut net = Net::settled(3);
     let before = net.component(0).term();
     net.crash(0);

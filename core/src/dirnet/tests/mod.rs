@@ -2,6 +2,8 @@
 
 mod detect;
 mod join;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod net;
 mod refuse;
 mod succeed;

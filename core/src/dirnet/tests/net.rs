@@ -17,6 +17,8 @@ const DELAY: u64 = MS;
 const SPAWN: u64 = 50 * MS;
 const REBOOT: u64 = 500 * MS;
 const KNOCK: u64 = 250 * MS;
+/// More happens in no run of a test.
+const STEPS_MAX: u32 = 200_000;
 
 pub(super) type Part4 = Component<8, 2>;
 
@@ -218,7 +220,10 @@ impl Net {
     }
 
     fn run_until(&mut self, end: u64, done: impl Fn(&Self) -> bool) {
+        let mut steps = 0;
         while !done(self) {
+            steps += 1;
+            assert!(steps < STEPS_MAX, "it goes on and on at {} ms", self.now / MS);
             let flight = self.flights.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.next_deadline();
             let next = flight.into_iter().chain(deadline.map(|(at, ..)| at)).min();

@@ -14,7 +14,7 @@ fn expect(change: impl Fn(Frame) -> Frame, message: Message, reason: Reject) {
 }
 
 #[test]
-fn words_of_strangers_and_of_old_are_refused() {
+pub(in crate::dirnet) fn words_of_strangers_and_of_old_are_refused() {
     let life = |boot, generation| Life { boot: Incarnation(boot), generation };
     let stranger = Rank(7);
     expect(|f| Frame { sender: stranger, ..f }, Message::Nmi, Reject::UnknownSender);
@@ -26,7 +26,7 @@ fn words_of_strangers_and_of_old_are_refused() {
 }
 
 #[test]
-fn a_frame_in_another_name_is_refused() {
+pub(in crate::dirnet) fn a_frame_in_another_name_is_refused() {
     let mut net = Net::settled(3);
     let frame = net.frame(1, Message::Nmi);
     let refused = net.input(0, |component, now| component.handle_message(now, Rank(2), &frame));
@@ -34,7 +34,7 @@ fn a_frame_in_another_name_is_refused() {
 }
 
 #[test]
-fn a_repeated_frame_is_refused() {
+pub(in crate::dirnet) fn a_repeated_frame_is_refused() {
     let mut net = Net::settled(3);
     let frame = net.frame(1, Message::Enia);
     assert_eq!(net.deliver(0, frame), Ok(()));
@@ -42,7 +42,7 @@ fn a_repeated_frame_is_refused() {
 }
 
 #[test]
-fn only_the_manager_decides() {
+pub(in crate::dirnet) fn only_the_manager_decides() {
     let (node, life) = (Rank(2), Life { boot: Incarnation(1), generation: 0 });
     let anid = Message::Anid { node, life, level: Level::Down };
     expect(|f| f, anid, Reject::NotManager);
@@ -56,7 +56,7 @@ fn only_the_manager_decides() {
 }
 
 #[test]
-fn what_is_about_nobody_is_refused() {
+pub(in crate::dirnet) fn what_is_about_nobody_is_refused() {
     let node = Rank(40);
     expect(|f| f, Message::Witness { node, round: 1 }, Reject::BadSubject);
     let have = Version::default();
@@ -75,7 +75,7 @@ fn what_is_about_nobody_is_refused() {
 
 /// a life that was removed is ignored, whatever it says, and is told once it can hear.
 #[test]
-fn x5_a_removed_life_is_not_heard() {
+pub(in crate::dirnet) fn x5_a_removed_life_is_not_heard() {
     let mut net = Net::settled(3);
     net.resets_work = false;
     let word = net.frame(1, Message::Nmi);
@@ -87,7 +87,7 @@ fn x5_a_removed_life_is_not_heard() {
 
 /// G-29: a reply is the replier's own frame.
 #[test]
-fn g29_an_answer_carries_the_answerers_name() {
+pub(in crate::dirnet) fn g29_an_answer_carries_the_answerers_name() {
     let mut net = Net::settled(3);
     let probe = net.frame(1, Message::Probe { round: 3 });
     net.deliver(2, probe).unwrap();
@@ -98,7 +98,7 @@ fn g29_an_answer_carries_the_answerers_name() {
 
 /// A component that is removed listens to nobody and asks for nothing.
 #[test]
-fn a_removed_component_is_silent() {
+pub(in crate::dirnet) fn a_removed_component_is_silent() {
     let net = Net::settled(3);
     let life = net.component(1).life();
     let anid = Message::Anid { node: Rank(1), life, level: Level::Down };

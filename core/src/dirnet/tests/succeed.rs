@@ -14,7 +14,7 @@ fn accepted_within(dead_candidates: u64) -> u64 {
 
 /// G-1: in the original no backup ever concluded the manager's death.
 #[test]
-fn g1_the_managers_death_is_noticed_and_it_is_followed() {
+pub(in crate::dirnet) fn g1_the_managers_death_is_noticed_and_it_is_followed() {
     let mut net = Net::settled(4);
     net.crash(0);
     let took = net.run_while(5_000, |net| net.manager() == Some(1));
@@ -28,7 +28,7 @@ fn g1_the_managers_death_is_noticed_and_it_is_followed() {
 
 /// G-9: the original counted on; a dead successor left no manager and no timer.
 #[test]
-fn g9_dead_candidates_are_passed_over() {
+pub(in crate::dirnet) fn g9_dead_candidates_are_passed_over() {
     for dead in 1..=3 {
         let mut net = Net::settled(5);
         net.resets_work = false;
@@ -40,7 +40,7 @@ fn g9_dead_candidates_are_passed_over() {
 }
 
 #[test]
-fn g9_a_successor_that_is_known_to_be_down_is_not_waited_for() {
+pub(in crate::dirnet) fn g9_a_successor_that_is_known_to_be_down_is_not_waited_for() {
     let mut net = Net::settled(4);
     net.resets_work = false;
     net.crash(1);
@@ -52,7 +52,7 @@ fn g9_a_successor_that_is_known_to_be_down_is_not_waited_for() {
 
 /// G-8: the original's backups all acted on one fault.
 #[test]
-fn g8_one_backup_succeeds_and_the_others_wait() {
+pub(in crate::dirnet) fn g8_one_backup_succeeds_and_the_others_wait() {
     let mut net = Net::settled(6);
     net.crash(0);
     net.run(3_000);
@@ -62,7 +62,7 @@ fn g8_one_backup_succeeds_and_the_others_wait() {
 
 /// G-8: a SPAN that comes late or twice hits no component that was recovered.
 #[test]
-fn g8_a_repeated_span_does_nothing() {
+pub(in crate::dirnet) fn g8_a_repeated_span_does_nothing() {
     let mut net = Net::settled(3);
     net.hang(2);
     net.run_while(5_000, Net::is_whole);
@@ -79,7 +79,7 @@ fn g8_a_repeated_span_does_nothing() {
 
 /// G-10: two managers in the original ignored each other.
 #[test]
-fn g10_two_halves_that_meet_again_have_one_manager() {
+pub(in crate::dirnet) fn g10_two_halves_that_meet_again_have_one_manager() {
     let mut net = Net::settled(4);
     net.resets_work = false;
     for (one, other) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
@@ -97,7 +97,7 @@ fn g10_two_halves_that_meet_again_have_one_manager() {
 
 /// G-10: a rival's higher term makes a backup of a manager.
 #[test]
-fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
+pub(in crate::dirnet) fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
     let mut net = Net::settled(3);
     let term = Term { epoch: 9, claimant: Rank(2) };
     let claim = Frame { term, ..net.frame(2, Message::Nmi) };
@@ -112,7 +112,7 @@ fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
 
 /// G-15: after adoption the one watch is on the new manager: when that dies too, it is noticed.
 #[test]
-fn g15_the_watch_follows_the_manager() {
+pub(in crate::dirnet) fn g15_the_watch_follows_the_manager() {
     let mut net = Net::settled(4);
     net.resets_work = false;
     net.crash(0);
@@ -123,9 +123,23 @@ fn g15_the_watch_follows_the_manager() {
     assert_eq!(net.manager(), Some(2));
 }
 
+/// G-15: a term adopted by hearsay is watched too; the original renewed a timer that was none.
+#[test]
+pub(in crate::dirnet) fn g15_a_manager_by_hearsay_is_watched() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(3);
+    let term = Term { epoch: 9, claimant: Rank(3) };
+    let hearsay = Frame { term, ..net.frame(1, Message::Enia) };
+    net.deliver(2, hearsay).unwrap();
+    assert_eq!((net.component(2).role(), net.component(2).term()), (Role::Backup, term));
+    net.run_while(2_000, |net| net.component(2).suspects(Rank(3)));
+    assert!(net.component(2).suspects(Rank(3)));
+}
+
 /// G-17: in the original any node's alarm renewed the watch on the manager.
 #[test]
-fn g17_another_nodes_alarms_do_not_mask_the_manager() {
+pub(in crate::dirnet) fn g17_another_nodes_alarms_do_not_mask_the_manager() {
     let mut net = Net::settled(4);
     net.crash(0);
     net.hang(3);
@@ -135,7 +149,7 @@ fn g17_another_nodes_alarms_do_not_mask_the_manager() {
 
 /// G-22: the original's winner restarted, read its old part again and became a backup.
 #[test]
-fn g22_the_winner_is_manager_without_a_restart() {
+pub(in crate::dirnet) fn g22_the_winner_is_manager_without_a_restart() {
     let mut net = Net::settled(3);
     let life = net.component(1).life();
     net.crash(0);
@@ -145,7 +159,7 @@ fn g22_the_winner_is_manager_without_a_restart() {
 
 /// G-28: the original made managers of agents.
 #[test]
-fn g28_an_agent_never_succeeds() {
+pub(in crate::dirnet) fn g28_an_agent_never_succeeds() {
     let mut net = Net::new(4);
     net.parts[1] = Part::Agent;
     net.boot_all();
@@ -160,7 +174,7 @@ fn g28_an_agent_never_succeeds() {
 
 /// The manager's component alone dies: another is manager, and the node stays.
 #[test]
-fn a_managers_component_is_cloned_and_comes_back_as_a_backup() {
+pub(in crate::dirnet) fn a_managers_component_is_cloned_and_comes_back_as_a_backup() {
     let mut net = Net::settled(3);
     net.hang(0);
     net.run_while(5_000, Net::is_whole);
@@ -171,7 +185,7 @@ fn a_managers_component_is_cloned_and_comes_back_as_a_backup() {
 
 /// Everybody but one is dead: it manages, resets nobody, and lets them in again.
 #[test]
-fn the_last_one_is_manager() {
+pub(in crate::dirnet) fn the_last_one_is_manager() {
     let mut net = Net::settled(4);
     for node in [0, 1, 3] {
         net.crash(node);
@@ -188,7 +202,7 @@ fn the_last_one_is_manager() {
 
 /// The only one left hangs: its task helps itself.
 #[test]
-fn the_last_component_is_cloned_by_its_own_task() {
+pub(in crate::dirnet) fn the_last_component_is_cloned_by_its_own_task() {
     let mut net = Net::settled(2);
     net.resets_work = false;
     net.crash(1);

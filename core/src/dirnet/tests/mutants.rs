@@ -1,0 +1,138 @@
+//! Each planted bug, and the first scenario that notices it.
+//!
+//! A planted bug is one for the whole process, so this test runs alone: `ci/mutants dirnet`.
+
+use std::panic::catch_unwind;
+use std::vec::Vec;
+use std::{eprintln, println};
+
+use super::{detect, join, refuse, succeed};
+use crate::dirnet::MUTANTS;
+use crate::dirnet::im_alive::tests as im_alive;
+use crate::dirnet::profile::tests as profile;
+use crate::dirnet::record::tests as record;
+use crate::mutant::{Mutant, plant};
+
+macro_rules! scenarios {
+    ($($module:ident: $($name:ident)*;)*) => {
+        const SCENARIOS: &[(&str, fn())] = &[$($((stringify!($name), $module::$name),)*)*];
+    };
+}
+
+scenarios! {
+    detect:
+        everybody_started_at_once_agrees
+        a_quiet_cluster_sends_heartbeats_only
+        a_crashed_node_is_removed_fenced_reset_and_rejoins
+        a_hung_component_is_told_from_a_dead_node_and_cloned
+        g2_one_suspect_that_returns_does_not_save_another
+        g3_the_second_suspicion_begins_anew
+        g5_an_alarm_before_the_suspicion_is_used_by_it
+        g7_an_alarm_that_is_lost_is_repeated
+        g11_a_reset_needs_a_second_observer
+        g11_a_node_is_fenced_everywhere_before_it_is_reset
+        g11_too_few_remove_nobody
+        x1_a_one_way_partition_removes_nobody
+        g12_g14_every_removal_is_known_and_fenced_everywhere
+        g16_any_current_frame_ends_a_suspicion
+        g18_a_clone_that_never_joins_is_a_node_that_is_down
+        g6_a_spawn_that_fails_is_a_node_that_is_reset
+        g30_nodes_that_die_together_are_each_removed
+        g31_a_component_with_dead_timers_is_replaced
+        g33_a_reset_is_asked_for_once_and_by_life
+        x3_stalls_of_160_ms_remove_nobody
+        x3_an_observer_that_slept_gives_the_others_their_time
+        x6_a_component_that_keeps_dying_escalates_to_the_operator
+        g27_an_error_of_a_task_triggers_recovery_once
+        x5_an_isolated_node_stays_out_until_it_is_released;
+    succeed:
+        g1_the_managers_death_is_noticed_and_it_is_followed
+        g9_dead_candidates_are_passed_over
+        g9_a_successor_that_is_known_to_be_down_is_not_waited_for
+        g8_one_backup_succeeds_and_the_others_wait
+        g8_a_repeated_span_does_nothing
+        g10_two_halves_that_meet_again_have_one_manager
+        g10_the_higher_term_wins_and_a_lower_one_is_told
+        g15_the_watch_follows_the_manager
+        g15_a_manager_by_hearsay_is_watched
+        g17_another_nodes_alarms_do_not_mask_the_manager
+        g22_the_winner_is_manager_without_a_restart
+        g28_an_agent_never_succeeds
+        a_managers_component_is_cloned_and_comes_back_as_a_backup
+        the_last_one_is_manager
+        the_last_component_is_cloned_by_its_own_task;
+    join:
+        g13_a_return_is_known_to_the_backups_at_once
+        g19_a_joiner_takes_the_highest_term
+        g19_after_a_blackout_the_terms_go_on
+        g20_a_joiner_can_be_reached
+        g21_a_clone_joins_and_does_not_start
+        g23_the_next_member_is_asked_and_failure_is_said
+        g24_a_node_that_is_absent_at_the_start_is_told_of
+        g25_a_lost_change_is_repaired
+        all_but_one_join_at_once
+        a_joiner_that_dies_while_joining_is_noticed
+        a_joiner_in_mid_succession_finds_the_new_manager
+        a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term;
+    refuse:
+        words_of_strangers_and_of_old_are_refused
+        a_frame_in_another_name_is_refused
+        a_repeated_frame_is_refused
+        only_the_manager_decides
+        what_is_about_nobody_is_refused
+        x5_a_removed_life_is_not_heard
+        g29_an_answer_carries_the_answerers_name
+        a_removed_component_is_silent;
+    im_alive:
+        g6_only_its_own_component_rouses_it
+        progress_keeps_it_quiet
+        g31_a_component_that_only_answers_is_reported
+        g7_an_alarm_is_repeated_with_back_off
+        g8_a_span_spawns_once_and_an_old_term_never
+        g6_a_spawn_that_fails_is_an_alarm
+        a_process_that_ends_is_reported_at_once
+        a_task_that_nobody_answers_helps_itself
+        x3_a_late_task_raises_no_alarm
+        a_probe_is_answered_by_name;
+    profile:
+        both_profiles_keep_the_rules
+        g4_the_values_of_the_original_are_refused
+        g4_each_rule_is_checked_to_the_nanosecond
+        spans_at_the_end_of_time_are_judged_without_overflow;
+    record:
+        g25_a_repeated_change_changes_nothing
+        g25_a_change_of_a_task_that_does_not_exist_is_refused
+        g26_an_error_is_appended_and_the_status_stays
+        g26_the_alpha_count_forgets
+        only_the_last_errors_are_kept;
+}
+
+/// The first scenario that notices `mutant`.
+fn judge(mutant: &Mutant) -> Option<&'static str> {
+    plant(Some(mutant));
+    let caught = SCENARIOS.iter().find(|(_, scenario)| catch_unwind(scenario).is_err());
+    plant(None);
+    caught.map(|(name, _)| *name)
+}
+
+#[test]
+#[ignore = "plants bugs for the whole process: ci/mutants dirnet runs it alone"]
+fn every_planted_bug_is_caught() {
+    std::panic::set_hook(std::boxed::Box::new(|_| {}));
+    for (name, scenario) in SCENARIOS {
+        assert!(catch_unwind(scenario).is_ok(), "{name} fails without a bug");
+    }
+    let mut unnoticed = Vec::new();
+    for mutant in MUTANTS {
+        match judge(mutant) {
+            Some(name) => println!("{:28} {:45} {name}", mutant.name, mutant.breaks),
+            None => unnoticed.push(mutant.name),
+        }
+    }
+    drop(std::panic::take_hook());
+    for name in &unnoticed {
+        eprintln!("{name} was not noticed");
+    }
+    println!("{} bugs, {} not noticed", MUTANTS.len(), unnoticed.len());
+    assert!(unnoticed.is_empty());
+}
