@@ -14,6 +14,7 @@
 //! The same world without a clock is what the explorer walks: depth-first over everything that
 //! may happen next, for small configurations.
 
+pub mod dirnet;
 pub mod draws;
 mod explore;
 mod fabric;

@@ -20,9 +20,7 @@
 //! the old component is ended first, and the generation is this task's to give.
 
 use super::output::Outputs;
-use super::{
-    Alarm, Frame, Life, Members, Message, News, Output, Profile, Reject, Rejects, Seat, Term,
-};
+use super::{Alarm, Frame, Life, Members, Message, Output, Profile, Reject, Rejects, Seat, Term};
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
 
@@ -264,8 +262,7 @@ impl ImAliveTask {
     }
 
     fn repeat(&mut self, now: Instant, alarm: Alarm, sent: u32) {
-        let can_help_itself = alarm != Alarm::SpawnFailed;
-        if sent >= ALARMS_UNANSWERED && can_help_itself {
+        if sent >= ALARMS_UNANSWERED {
             self.recover(self.generation.saturating_add(1));
             return;
         }
@@ -273,9 +270,6 @@ impl ImAliveTask {
         let wait = Duration(self.period().0.saturating_mul(periods));
         let due = if super::ALARM_ONCE.is_planted() { Instant(u64::MAX) } else { now.after(wait) };
         self.state = State::Alarm { alarm, sent: sent.saturating_add(1), due };
-        if sent == ALARMS_UNANSWERED {
-            self.outputs.push(Output::Tell(News::Suspected(self.post.me)));
-        }
         self.send(self.post.others, Message::Teif { generation: self.generation, alarm });
     }
 

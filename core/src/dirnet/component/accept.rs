@@ -129,7 +129,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
             _ if !self.db.standing(from).is_known() => self.introduce(from, life),
             _ if term.claimant == from && term >= self.term => self.introduce(from, life),
-            State::Manager if term < self.term => {
+            State::Manager | State::Backup(_) if term < self.term => {
                 self.send(Members::only(from), Seat::Component, Message::Nmi);
                 return Err(Reject::OldTerm);
             }
@@ -162,6 +162,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.explain(now, node, life, Verdict::Admitted, rule.into());
         let due = now.after(self.timing().receive);
         self.set_watch(node, Watch::Up { due });
+        // Who was removed before it came is to be fenced by it too, before a reset.
+        for fellow in &mut self.fellows {
+            if let Watch::Fencing { waiting, due, .. } = &mut fellow.watch {
+                waiting.insert(node);
+                *due = now;
+            }
+        }
         let told = self.members().without(node);
         self.send(told, Seat::Component, Message::Niua { node, life });
     }

@@ -93,11 +93,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 let candidate = Some((next, due));
                 self.state = State::Backup(Succession { candidate, ..succession });
             }
-            // An agent whose candidates have all been passed over: round again.
-            (None, _) => {
-                self.state = State::Backup(Succession::default());
-                self.set_watch(manager, Watch::Up { due });
-            }
+            // An agent whose candidates have all been passed over asks who the manager is.
+            (None, _) => self.ask_for_manager(now),
         }
     }
 

@@ -32,10 +32,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if is_first {
             self.start_static(now);
         } else {
-            self.send(self.config.others(), Seat::Component, Message::Witm);
+            self.ask_for_manager(now);
         }
         // Its timers run from now on; its task may watch it (D-12).
         self.send(Members::only(self.me()), Seat::ImAliveTask, Message::Rouse);
+    }
+
+    /// Asks everybody, and collects the answers (D-8).
+    pub(super) fn ask_for_manager(&mut self, now: Instant) {
+        self.state = State::Joining(Joining::new(now.after(self.timing().join)));
+        self.send(self.config.others(), Seat::Component, Message::Witm);
     }
 
     fn start_static(&mut self, now: Instant) {

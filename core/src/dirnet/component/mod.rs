@@ -285,14 +285,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The transport says that a member has fenced this life, and which term that member knows:
-    /// what an expelled life learns when a partition heals. Told by a higher term, it ends here.
+    /// The transport says that `by` has fenced this life, and which term it knows: what an
+    /// expelled life learns when a partition heals. It ends here, unless it has removed `by` as
+    /// well: then the half of the higher term stays.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
-    pub fn handle_refused(&mut self, now: Instant, term: Term) {
+    pub fn handle_refused(&mut self, now: Instant, by: Rank, term: Term) {
         self.begin(now);
-        if term > self.term {
+        let standing = self.db.standing(by);
+        let is_mutual = standing.is_known() && !standing.is_up();
+        if !is_mutual || term > self.term {
             self.exclude();
         }
     }

@@ -48,6 +48,7 @@ enum Flight {
     },
     Refused {
         at: u16,
+        by: u16,
         term: Term,
     },
     /// Every transport tries to reach everybody, as a bootstrap does.
@@ -303,9 +304,9 @@ impl Net {
             Flight::Spawned { at, generation } => self.land_spawned(at, generation),
             Flight::Boot { node } => self.boot(node),
             Flight::Knock => self.knock(),
-            Flight::Refused { at, term } => {
+            Flight::Refused { at, by, term } => {
                 if self.nodes[usize::from(at)].component.is_some() {
-                    self.input(at, |component, now| component.handle_refused(now, term));
+                    self.input(at, |component, now| component.handle_refused(now, Rank(by), term));
                 }
             }
         }
@@ -348,7 +349,7 @@ impl Net {
                     && is_fenced
                     && !is_cut
                 {
-                    let refused = Flight::Refused { at, term: component.term() };
+                    let refused = Flight::Refused { at, by, term: component.term() };
                     self.flights
                         .insert((self.now + DELAY, u64::from(at) << 32 | u64::from(by)), refused);
                 }

@@ -1,0 +1,73 @@
+//! The DIR net under the simulator: components and I'm-Alive Tasks, message by message.
+//!
+//! A run takes seconds of virtual time, and what a lane or a heartbeat cell does to bytes is
+//! another protocol's proof; so here a message is what is lost, repeated, late or overtaken, and
+//! a heartbeat is a cell whose latest value counts. Processes crash, hang, stand still, lose
+//! their timers, fail to spawn; links are cut one way; nodes start late or all at once.
+//!
+//! | checker | promise |
+//! |---|---|
+//! | `one-manager` | no term is ever reigned by two lives, nor by anybody but its claimant |
+//! | `terms` | no node ever knows a lower term than before, its earlier lives included |
+//! | `fence` | a node is reset only after every live member has fenced that life |
+//! | `accuracy` | who only stands still for 160 ms, observer or observed, is not removed |
+//! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
+//!
+//! What it does not do: bytes (frames and cells have tests of their own), and liars.
+
+mod ledger;
+mod net;
+mod strike;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use weft_core::time::Instant;
+
+use self::net::Net;
+use super::panics;
+use super::protocol::Violation;
+use super::run::{Outcome, Plan};
+
+/// What `--protocol` calls it.
+pub const NAME: &str = "dirnet";
+
+/// Runs `plan` to its end.
+#[must_use]
+pub fn run(plan: &Plan) -> Outcome {
+    let mut net = Net::new(plan);
+    let panic = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| net.go())));
+    let violation = match panic {
+        Err(message) => Some(Violation::new("panic", message)),
+        Ok(()) => net.ledger.violation.clone(),
+    };
+    if let Some(violation) = &violation {
+        net.note(|| format!("VIOLATION of {violation}"));
+    }
+    Outcome {
+        violation,
+        faults: net.happened.clone(),
+        orders: 0,
+        events: net.events,
+        took: Instant(net.now),
+        trace: net.trace.take(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_promise_is_kept_for_many_seeds() {
+        for seed in 0..40 {
+            let outcome = run(&Plan::of(seed));
+            assert_eq!(outcome.violation, None, "weft sim --protocol {NAME} --seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_seed_is_one_run() {
+        let (one, other) = (run(&Plan::of(7)), run(&Plan::of(7)));
+        assert_eq!((one.events, one.took, one.faults), (other.events, other.took, other.faults));
+    }
+}

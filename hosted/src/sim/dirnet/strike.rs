@@ -1,0 +1,98 @@
+//! What goes wrong in a run: a list of strikes, drawn before it begins.
+
+use crate::sim::draws::Draws;
+
+pub(super) const MS: u64 = 1_000_000;
+/// Faults happen before this time.
+pub(super) const STORM_MS: u64 = 8_000;
+/// The longest stall that the profile `lan` outlasts.
+const STALL_MS: u64 = 160;
+/// Stalls of one node are so far apart that they do not add up.
+const STALLS_APART_MS: u64 = 700;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strike {
+    /// The node is gone.
+    Crash(u16),
+    /// The node is gone, and started again at once.
+    Restart(u16),
+    /// The component hangs for ever.
+    Hang(u16),
+    /// The component's process ends.
+    End(u16),
+    /// The component's timers die; it still answers.
+    StopTimers(u16),
+    /// The whole node stands still.
+    Stall(u16, u64),
+    /// The component stands still.
+    StallComponent(u16, u64),
+    /// Nothing gets from the first to the second.
+    Cut(u16, u16, u64),
+    /// No process can be started on the node.
+    RefuseSpawns(u16, u64),
+    /// The first half hears nothing of the second and the other way round.
+    Partition(u64),
+}
+
+/// What kind of run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weather {
+    /// Stalls, and nothing else.
+    Stalls,
+    /// Everything.
+    Storm,
+}
+
+/// The strikes of a run with `nodes` nodes, and when.
+pub(super) fn draw(draws: &mut Draws, nodes: u16, weather: Weather) -> Vec<(u64, Strike)> {
+    match weather {
+        Weather::Stalls => stalls(draws, nodes),
+        Weather::Storm => storm(draws, nodes),
+    }
+}
+
+fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    let mut strikes = Vec::new();
+    for node in 0..nodes {
+        let mut at = 1_000 + draws.below(STALLS_APART_MS);
+        while at < STORM_MS {
+            let span = draws.between(1, STALL_MS);
+            let strike = match draws.below(2) {
+                0 => Strike::Stall(node, span),
+                _ => Strike::StallComponent(node, span),
+            };
+            strikes.push((at * MS, strike));
+            at += STALLS_APART_MS + draws.below(900);
+        }
+    }
+    strikes.sort_by_key(|(at, _)| *at);
+    strikes
+}
+
+fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    let count = draws.between(1, 9);
+    let mut strikes: Vec<_> = (0..count)
+        .map(|_| {
+            let at = draws.below(STORM_MS) * MS;
+            let node = draws.below(u64::from(nodes)) as u16;
+            let other = draws.below(u64::from(nodes)) as u16;
+            let span = draws.between(10, 3_000);
+            let strike = match draws.below(12) {
+                0..=2 => Strike::Crash(node),
+                3 => Strike::Restart(node),
+                4 => Strike::Hang(node),
+                5 => Strike::End(node),
+                6 => Strike::StopTimers(node),
+                7 => Strike::Stall(node, span),
+                8 => Strike::StallComponent(node, span),
+                9 => Strike::Cut(node, other, span),
+                10 => Strike::RefuseSpawns(node, span),
+                _ => Strike::Partition(span),
+            };
+            (at, strike)
+        })
+        .collect();
+    strikes.sort_by_key(|(at, _)| *at);
+    strikes
+}
