@@ -9,10 +9,13 @@
 //!                     next one asks how far the first came, and goes on behind that
 //! ```
 //!
+//! Then every node broadcasts to all others at once, and one of them lies: `demo/broadcast.rs`.
+//!
 //! The nodes are real processes, started by [`Launched`]; the streams
 //! and the collector are clients of theirs. Every figure in the [`Summary`] is counted, none is
 //! assumed: a digest that differs, a number twice or a number missing makes it fail.
 
+mod broadcast;
 mod collector;
 mod frame;
 mod input;
@@ -135,6 +138,7 @@ pub fn run(
     let frames: Arc<[Frame]> = frame::split(input, limit).into();
     let story = Story { launched: &launched, frames: &frames, interrupted };
     story.tell(&mut summary, progress)?;
+    summary.note_broadcasts(&broadcast::show(&launched, input)?);
 
     let stopped = launched.stop();
     summary.note_stopped(stopped.map_err(|error| error.to_string()));

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::broadcast::Broadcasts;
 use super::collector::{Collector, Received};
 use super::stream::StreamEnd;
 use super::{Input, Recovery, VICTIM};
@@ -38,6 +39,12 @@ pub struct Summary {
     pub lost: u64,
     /// From the kill to the return of the killed node, greeted by all.
     pub readmission_us: u64,
+    /// Texts that one node broadcast and another received whole.
+    pub broadcasts: usize,
+    /// Of those, with the digest of what was sent.
+    pub broadcasts_equal: usize,
+    /// Nodes that reported the lie which one of them told by order.
+    pub conflicts: usize,
     /// Each sender's stream.
     pub streams: Vec<StreamSummary>,
 }
@@ -92,6 +99,9 @@ impl Summary {
             duplicated: 0,
             lost: 0,
             readmission_us: 0,
+            broadcasts: 0,
+            broadcasts_equal: 0,
+            conflicts: 0,
             streams: Vec::new(),
         }
     }
@@ -184,6 +194,28 @@ impl Summary {
         let ms = took_us / 1_000;
         let detail = format!("incarnation {incarnation} greeted by all after {ms} ms, and went on");
         self.step("return", incarnation > killed, detail);
+    }
+
+    pub(super) fn note_broadcasts(&mut self, shown: &Broadcasts) {
+        let Broadcasts { received, equal, delivered, repeated, .. } = *shown;
+        (self.broadcasts, self.broadcasts_equal) = (received, equal);
+        self.conflicts = shown.disputed.len();
+        let nodes = super::NODES;
+        let detail = format!(
+            "all {nodes} nodes at once, {delivered} deliveries, {repeated} of them twice; {equal} of \
+             {received} digests equal"
+        );
+        let ok = received == nodes * (nodes - 1) && equal == received && repeated == 0;
+        self.step("broadcast", ok, detail);
+        let (told, misled) = &shown.told;
+        let (disputed, believed) = (&shown.disputed, &shown.believed);
+        let detail = format!(
+            "nodes {told:?} told one thing and {misled:?} another: conflict at {disputed:?}, \
+             delivered at {believed:?}, {} different",
+            shown.stories.saturating_sub(1)
+        );
+        let ok = !disputed.is_empty() && shown.stories <= 1 && !misled.is_empty();
+        self.step("equivocation", ok, detail);
     }
 
     pub(super) fn note_stopped(&mut self, stopped: Result<(), String>) {

@@ -22,6 +22,11 @@ fn an_input_of_any_length_has_a_middle_to_be_killed_in() {
         assert_eq!((&summary["lost"], &summary["duplicated"]), (&0.into(), &0.into()));
         let streams = summary["streams"].as_array().expect("three streams");
         assert!(streams.iter().all(|stream| stream["digest_equal"] == true), "{summary}");
+        assert_eq!(
+            (&summary["broadcasts"], &summary["broadcasts_equal"]),
+            (&12.into(), &12.into())
+        );
+        assert!(summary["conflicts"].as_u64().is_some_and(|count| count > 0), "{summary}");
         assert!(summary["readmission_us"].as_u64().is_some_and(|us| us > 0), "{summary}");
     }
     place.assert_nothing_left();
