@@ -20,6 +20,7 @@ mod explore;
 mod fabric;
 pub mod fault;
 mod flight;
+mod fold;
 mod liar;
 pub mod mailbox;
 pub mod memory;

@@ -36,9 +36,10 @@ pub(super) struct Arguments {
     #[arg(long, conflicts_with = "seed")]
     explore: bool,
 
-    /// With --explore: rounds of each peer's loop that do something.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 2)]
-    steps: u32,
+    /// With --explore: rounds of each peer's loop that do something; as many as the protocol's
+    /// work takes if not given.
+    #[arg(long, value_name = "COUNT", requires = "explore")]
+    steps: Option<u32>,
 
     /// With --explore: crashes.
     #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 1)]

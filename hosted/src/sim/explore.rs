@@ -10,17 +10,30 @@
 //! is tried. States are told apart by a 64-bit hash of all that decides what may happen next.
 //! What is bounded is said in [`Bounds`]; where nothing more may happen within them, everything
 //! is let go on in fairness, and the protocol's goal must be reached.
+//!
+//! What is not told apart, and why nothing is lost by it:
+//! - a work's landing and its completion: the poster may take its next step at any later time;
+//! - a round that changes nothing, which is no move (its crash is one);
+//! - deaths that differ in regions that the next life overwrites unread
+//!   ([`Protocol::forgotten`]): nobody reaches the memory of a dead peer;
+//! - fences and joins between peers that have nothing to do with each other
+//!   ([`Protocol::talk`]), which the protocol vouches for.
+//!
+//! What is not tried: work that lands in the middle of a round, which is one move and ends early
+//! only by a crash. Runs of seeds do that.
 
+mod shared;
 mod state;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use weft_core::ids::Peer;
 
+use super::fold::Folded;
 use super::panics;
 use super::protocol::{Protocol, Violation};
 use super::world::Choice;
@@ -29,8 +42,9 @@ use state::State;
 /// How much may happen on each path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// Rounds of each peer's loop that do something.
-    pub steps: u32,
+    /// Rounds of each peer's loop that do something; what the protocol's configuration says
+    /// when nothing is given.
+    pub steps: Option<u32>,
     /// Crashes, at any operation.
     pub crashes: u32,
     /// Later lives that begin while others go on; without any, the dead stay dead until the end.
@@ -87,6 +101,9 @@ pub struct Found {
     pub violation: Option<(Violation, Vec<Move>)>,
 }
 
+/// Fingerprints.
+type Seen = HashSet<u64, BuildHasherDefault<Folded>>;
+
 /// The way to a state, last move first.
 type Path = Option<Rc<Way>>;
 
@@ -109,7 +126,7 @@ fn moves_of(mut path: &Path) -> Vec<Move> {
 /// called now and then with the number of states so far.
 pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<Found> {
     let mut first = State::<P>::small(bounds)?;
-    let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
+    let (mut seen, mut idle, mut settled) = (Seen::default(), Seen::default(), Seen::default());
     seen.insert(first.fingerprint());
     let mut found = Found { states: 1, finished: false, violation: None };
     if let Some(violation) = first.violation.take() {
@@ -118,7 +135,8 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<F
     }
     let mut open: Vec<(State<P>, Path)> = vec![(first, None)];
     while let Some((state, path)) = open.pop() {
-        let next = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| state.successors())));
+        let next =
+            panics::quietly(|| catch_unwind(AssertUnwindSafe(|| state.successors(&mut idle))));
         let next = next.unwrap_or_else(|panic| {
             found.violation = Some((Violation::new("panic", panic), moves_of(&path)));
             Vec::new()
@@ -128,11 +146,10 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<F
         }
         let mut is_end = true;
         for (last, mut successor) in next {
-            if !seen.insert(successor.fingerprint()) {
-                is_end = false;
+            is_end = false;
+            if !seen.insert(successor.fingerprint()) && successor.violation.is_none() {
                 continue;
             }
-            is_end = false;
             let way = Some(Rc::new(Way { last, before: path.clone() }));
             if let Some(violation) = successor.violation.take() {
                 found.violation = Some((violation, moves_of(&way)));
@@ -140,7 +157,7 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<F
             }
             open.push((successor, way));
         }
-        if is_end && let Err(violation) = state.settle() {
+        if is_end && let Err(violation) = state.settle(&mut settled) {
             found.violation = Some((violation, moves_of(&path)));
             return Some(found);
         }
@@ -154,47 +171,4 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<F
     }
     found.finished = true;
     Some(found)
-}
-
-/// A hash of eight bytes at a time: folded multiplication, as in wyhash.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Folded(u64);
-
-impl Folded {
-    fn fold(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word ^ 0xA076_1D64_78BD_642F)
-            * u128::from(0xE703_7ED1_A0B4_28DB_u64);
-        self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(23);
-    }
-}
-
-impl Hasher for Folded {
-    fn write(&mut self, bytes: &[u8]) {
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            let mut word = [0; 8];
-            word.copy_from_slice(chunk);
-            self.fold(u64::from_le_bytes(word));
-        }
-        let mut word = [0; 8];
-        let rest = chunks.remainder();
-        word[..rest.len()].copy_from_slice(rest);
-        self.fold(u64::from_le_bytes(word) ^ (bytes.len() as u64) << 56);
-    }
-
-    fn write_u8(&mut self, number: u8) {
-        self.fold(u64::from(number));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.fold(u64::from(number));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.fold(number);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }

@@ -41,6 +41,11 @@ const SLOTS: usize = 8;
 /// The most peers in any run.
 const PEERS: usize = 5;
 
+/// The regions of a mailbox come first in the layout: the word, the slots, the claims, the rest.
+const WORD: Region = Region(0);
+const SLOT_HALVES: Region = Region(1);
+const CLAIMS: Region = Region(2);
+
 /// Which channels a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Traffic {
@@ -102,7 +107,19 @@ impl Protocol for Mailboxes {
         let mut protocol = Self::new(3, 2, Duration(0), 2);
         protocol.traffic = Traffic::Mailbox;
         protocol.owners = PeerSet::only(Peer(0));
-        Some(Small { protocol, orders: vec![0, 1, 1] })
+        // A put takes three rounds: reserve, write, forget the claim.
+        Some(Small { protocol, orders: vec![0, 1, 1], steps: vec![2, 3, 3] })
+    }
+
+    /// Writers with an owner; lanes connect everybody.
+    fn talk(&self, one: Peer, other: Peer) -> bool {
+        let owned = self.owners.contains(one) || self.owners.contains(other);
+        owned || self.traffic != Traffic::Mailbox
+    }
+
+    /// The claims: an outbox says `Idle` before anybody lets its life in.
+    fn forgotten(&self) -> Vec<Region> {
+        vec![CLAIMS]
     }
 
     fn layout(&self) -> &Layout {
@@ -115,8 +132,7 @@ impl Protocol for Mailboxes {
 
     /// A well-formed slot under somebody's name, for a ticket that may be given out soon.
     fn forge(&self, draws: &mut Draws, _liar: Peer, to: Peer, world: &World) -> Option<Forgery> {
-        // The regions of a mailbox come first in the layout: the word, then the slots.
-        let word = world.memory(to).word(At { region: Region(0), offset: 0 });
+        let word = world.memory(to).word(At { region: WORD, offset: 0 });
         let config = self.plan.mailbox();
         let slots = config.slots();
         let ticket = draws.below(u64::from(slots)) as u32;
@@ -132,7 +148,7 @@ impl Protocol for Mailboxes {
         // A length to believe only once it has been checked.
         let mut then = bytes.clone();
         then[..2].copy_from_slice(&draws.bytes(2));
-        Some(Forgery { at: At { region: Region(1), offset }, bytes, then: Some(then) })
+        Some(Forgery { at: At { region: SLOT_HALVES, offset }, bytes, then: Some(then) })
     }
 
     fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
@@ -154,7 +170,7 @@ impl Protocol for Mailboxes {
         self.ledger.judge(entry)
     }
 
-    fn goal(&self, nodes: &[Option<Node>]) -> Result<(), Violation> {
+    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
         for (peer, node) in nodes.iter().enumerate() {
             if let Some(what) = node.as_ref().and_then(|node| node.unfinished(self.liars)) {
                 return Err(Violation::new("progress", format!("peer {peer} {what}")));

@@ -10,12 +10,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weft_core::fabric::{At, Layout, Memory, Region};
 use weft_core::ids::Peer;
 
 use super::draws::Draws;
+use super::fold::Folded;
 
 /// How many operations a process has left.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +58,39 @@ impl Fuse {
     }
 }
 
+/// Bytes that copies share until one of them is written to, and their digest once it is known.
+#[derive(Clone, Debug)]
+struct Bytes {
+    shared: RefCell<Rc<[u8]>>,
+    digest: Cell<Option<u64>>,
+}
+
+impl Bytes {
+    fn zeroed(len: usize) -> Self {
+        Self { shared: RefCell::new(vec![0; len].into()), digest: Cell::new(None) }
+    }
+
+    fn get(&self, start: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.shared.borrow()[start..start + into.len()]);
+    }
+
+    fn set(&self, start: usize, bytes: &[u8]) {
+        self.digest.set(None);
+        Rc::make_mut(&mut self.shared.borrow_mut())[start..start + bytes.len()]
+            .copy_from_slice(bytes);
+    }
+
+    fn digest(&self) -> u64 {
+        let digest = self.digest.get().unwrap_or_else(|| {
+            let mut hasher = Folded::default();
+            hasher.write(&self.shared.borrow());
+            hasher.finish()
+        });
+        self.digest.set(Some(digest));
+        digest
+    }
+}
+
 /// A write on its way in: absolute offsets and bytes, the next one last.
 #[derive(Clone, Debug, Hash)]
 struct Arrival {
@@ -85,16 +120,14 @@ struct Races {
 pub struct SimMemory {
     layout: Arc<Layout>,
     starts: Arc<[usize]>,
-    bytes: Box<[Cell<u8>]>,
+    bytes: Bytes,
     races: RefCell<Races>,
     pub(super) fuse: Fuse,
 }
 
 impl Hash for SimMemory {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for word in self.bytes.chunks(8) {
-            state.write_u64(word.iter().fold(0, |word, byte| word << 8 | u64::from(byte.get())));
-        }
+        state.write_u64(self.bytes.digest());
         let races = self.races.borrow();
         races.arrivals.hash(state);
         races.departures.hash(state);
@@ -105,7 +138,7 @@ impl SimMemory {
     pub(super) fn new(layout: &Arc<Layout>, draws: Option<Draws>) -> Self {
         let regions = (0u8..).map(Region).take(layout.regions().len());
         let starts = regions.map(|region| to_usize(layout.offset(region))).collect();
-        let bytes = vec![Cell::new(0); to_usize(layout.total_len())].into_boxed_slice();
+        let bytes = Bytes::zeroed(to_usize(layout.total_len()));
         let races = Races { draws, arrivals: Vec::new(), departures: Vec::new() };
         Self {
             layout: Arc::clone(layout),
@@ -127,20 +160,22 @@ impl SimMemory {
     /// What is there, as a remote operation finds it.
     pub(super) fn peek(&self, at: At, len: usize) -> Vec<u8> {
         let start = self.place(at, len);
-        self.bytes[start..start + len].iter().map(Cell::get).collect()
+        let mut bytes = vec![0; len];
+        self.bytes.get(start, &mut bytes);
+        bytes
     }
 
     /// What a remote operation leaves there.
     pub(super) fn poke(&self, at: At, bytes: &[u8]) {
         let start = self.place(at, bytes.len());
-        for (cell, byte) in self.bytes[start..].iter().zip(bytes) {
-            cell.set(*byte);
-        }
+        self.bytes.set(start, bytes);
     }
 
     pub(super) fn word(&self, at: At) -> u64 {
         let start = self.place(at, 8);
-        u64::from_le_bytes(std::array::from_fn(|n| self.bytes[start + n].get()))
+        let mut word = [0; 8];
+        self.bytes.get(start, &mut word);
+        u64::from_le_bytes(word)
     }
 
     /// A write of `bytes` begins, in the order `order` of its bytes, the last first.
@@ -166,7 +201,7 @@ impl SimMemory {
         let arrival = &mut races.arrivals[found];
         for _ in 0..count.unwrap_or(usize::MAX).min(arrival.rest.len()) {
             let (place, byte) = arrival.rest.pop().expect("counted above");
-            self.bytes[place].set(byte);
+            self.bytes.set(place, &[byte]);
         }
         if arrival.rest.is_empty() || count.is_none() {
             races.arrivals.remove(found);
@@ -180,6 +215,12 @@ impl SimMemory {
 
     pub(super) fn drop_arrival(&self, flight: u64) {
         self.races.borrow_mut().arrivals.retain(|arrival| arrival.flight != flight);
+    }
+
+    /// Zeroes a region.
+    pub(super) fn erase(&self, region: Region) {
+        let spec = self.layout.spec(region).expect("own memory is addressed by configuration");
+        self.poke(At { region, offset: 0 }, &vec![0; spec.len as usize]);
     }
 
     /// A new life begins: what was on its way was meant for the last one.
@@ -224,7 +265,7 @@ impl SimMemory {
     fn fetch(&self, departure: &mut Departure, count: usize) {
         for _ in 0..count.min(departure.rest.len()) {
             let (place, index) = departure.rest.pop().expect("counted above");
-            departure.got[index] = self.bytes[place].get();
+            self.bytes.get(place, &mut departure.got[index..=index]);
         }
     }
 
@@ -240,7 +281,7 @@ impl SimMemory {
             let rest = &mut arrivals[found].rest;
             for _ in 0..draws.between(1, 24) {
                 let Some((place, byte)) = rest.pop() else { break };
-                self.bytes[place].set(byte);
+                self.bytes.set(place, &[byte]);
             }
         }
     }
@@ -282,9 +323,7 @@ impl Memory for SimMemory {
         let start = self.place(At { region, offset }, into.len());
         for (index, chunk) in into.chunks_mut(8).enumerate() {
             self.race_in();
-            for (byte, cell) in chunk.iter_mut().zip(&self.bytes[start + index * 8..]) {
-                *byte = cell.get();
-            }
+            self.bytes.get(start + index * 8, chunk);
         }
     }
 
@@ -293,9 +332,7 @@ impl Memory for SimMemory {
         for (index, chunk) in bytes.chunks(8).enumerate() {
             if self.fuse.acts() {
                 self.race_out();
-                for (byte, cell) in chunk.iter().zip(&self.bytes[start + index * 8..]) {
-                    cell.set(*byte);
-                }
+                self.bytes.set(start + index * 8, chunk);
             }
         }
     }

@@ -129,7 +129,7 @@ impl Protocol for Broadcasts {
         let liar = PeerSet::only(Peer(0));
         let mut protocol = Self::new(sizes, liar, PeerSet::EMPTY);
         protocol.script = vec![(Peer(1), b'y'), (Peer(2), b'n'), (Peer(1), b'n')];
-        Some(Small { protocol, orders: vec![3, 0, 0] })
+        Some(Small { protocol, orders: vec![3, 0, 0], steps: vec![6; 3] })
     }
 
     fn deadline(&self, node: &Node) -> Option<Instant> {
@@ -194,7 +194,7 @@ impl Protocol for Broadcasts {
         self.ledger.judge(entry)
     }
 
-    fn goal(&self, nodes: &[Option<Node>]) -> Result<(), Violation> {
+    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
         if !self.liars.is_empty() {
             return Ok(());
         }

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use weft_core::fabric::{Fabric, Layout};
+use weft_core::fabric::{Fabric, Layout, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
@@ -145,6 +145,18 @@ pub trait Protocol: Clone + Hash {
         None
     }
 
+    /// Whether the two have anything to do with each other; those who have not are neither joined
+    /// nor fenced by the explorer.
+    fn talk(&self, _one: Peer, _other: Peer) -> bool {
+        true
+    }
+
+    /// Regions that a new life overwrites before it reads them: the explorer erases them at
+    /// death, so that deaths that differ in nothing else are one.
+    fn forgotten(&self) -> Vec<Region> {
+        Vec::new()
+    }
+
     /// The regions of every peer.
     fn layout(&self) -> &Layout;
 
@@ -195,7 +207,7 @@ pub trait Protocol: Clone + Hash {
     ///
     /// # Errors
     /// What has not.
-    fn goal(&self, nodes: &[Option<Self::Node>]) -> Result<(), Violation>;
+    fn goal(&self, nodes: &[Option<&Self::Node>]) -> Result<(), Violation>;
 }
 
 /// A configuration small enough to be explored.
@@ -205,6 +217,8 @@ pub struct Small<P> {
     pub protocol: P,
     /// Orders of each peer.
     pub orders: Vec<u32>,
+    /// Rounds of each peer's loop that do something, unless the explorer is told otherwise.
+    pub steps: Vec<u32>,
 }
 
 /// Who decides about lives.

@@ -219,7 +219,8 @@ impl<P: Protocol> Run<P> {
             }
         }
         self.all_joined()?;
-        self.protocol.goal(&self.nodes)?;
+        let nodes: Vec<_> = self.nodes.iter().map(Option::as_ref).collect();
+        self.protocol.goal(&nodes)?;
         if self.world.is_quiet() { Ok(()) } else { fail("work is under way without end".into()) }
     }
 

@@ -25,7 +25,7 @@ fn some_seeds_of_the_broadcast_pass() {
 #[test]
 fn the_explorer_sees_all_that_two_faces_can_do_to_two_members() {
     let bounds =
-        Bounds { steps: 6, crashes: 0, births: 0, faults: 0, waits: 0, states_max: 200_000 };
+        Bounds { steps: Some(6), crashes: 0, births: 0, faults: 0, waits: 0, states_max: 200_000 };
     let found = explore::<Broadcasts>(&bounds, &|_| ()).unwrap();
     assert_eq!(found.violation, None);
     assert!(found.finished && found.states > 100, "{} states", found.states);
@@ -42,7 +42,7 @@ fn a_seed_is_the_same_twice() {
 #[test]
 fn the_explorer_sees_all_of_one_step_and_a_crash() {
     let bounds =
-        Bounds { steps: 1, crashes: 1, births: 0, faults: 0, waits: 0, states_max: 100_000 };
+        Bounds { steps: Some(1), crashes: 1, births: 0, faults: 0, waits: 0, states_max: 100_000 };
     let found = explore::<Mailboxes>(&bounds, &|_| ()).unwrap();
     assert_eq!(found.violation, None);
     assert!(found.finished && found.states > 20, "{} states", found.states);

@@ -99,6 +99,12 @@ impl Hash for World {
 }
 
 impl World {
+    /// All that a round of the loop of `peer` depends on, but for the time.
+    pub(super) fn hash_outlook<H: Hasher>(&self, peer: Peer, state: &mut H) {
+        self.places[peer.index()].hash(state);
+        state.write_usize(self.outstanding(peer));
+    }
+
     /// A world in virtual time over `layout`, all of whose peers are yet to be born. Work that
     /// is open for longer than `deadline` costs its pair (F-12).
     #[must_use]

@@ -1,12 +1,15 @@
 //! One state of the explorer, and what may follow from it.
 
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
-use super::{Bounds, Folded, Move};
+use super::shared::Shared;
+use super::{Bounds, Move, Seen};
 use crate::sim::fabric::SimFabric;
+use crate::sim::fold::Folded;
 use crate::sim::protocol::{
     Entry, Membership, Protocol, Seat, Small, Supervision, Violation, What,
 };
@@ -19,8 +22,8 @@ const SETTLE_ROUNDS: u32 = 400;
 #[derive(Clone)]
 pub(super) struct State<P: Protocol> {
     world: World,
-    protocol: P,
-    nodes: Vec<Option<P::Node>>,
+    protocol: Shared<P>,
+    nodes: Vec<Option<Shared<P::Node>>>,
     orders: Vec<u32>,
     /// By node: whose life it was told to admit.
     known: Vec<Vec<Incarnation>>,
@@ -35,20 +38,20 @@ pub(super) struct State<P: Protocol> {
 impl<P: Protocol> State<P> {
     /// The small configuration: everybody in the first life, all joined.
     pub(super) fn small(bounds: &Bounds) -> Option<Self> {
-        let Small { protocol, orders } = P::small()?;
+        let Small { protocol, orders, steps } = P::small()?;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
             world: World::untimed(protocol.layout().clone()),
             nodes: vec![None; peers],
             orders,
             known: vec![vec![Incarnation(0); peers]; peers],
-            steps: vec![bounds.steps; peers],
+            steps: bounds.steps.map_or(steps, |steps| vec![steps; peers]),
             crashes: bounds.crashes,
             births: bounds.births,
             faults: bounds.faults,
             waits: bounds.waits,
             violation: None,
-            protocol,
+            protocol: Shared::new(protocol),
         };
         for peer in state.world.peers() {
             state.bear(peer);
@@ -71,11 +74,12 @@ impl<P: Protocol> State<P> {
         hasher.finish()
     }
 
-    /// Everything that may happen next, and where it leads.
-    pub(super) fn successors(&self) -> Vec<(Move, Self)> {
+    /// Everything that may happen next, and where it leads. A round that `idle` knows to change
+    /// nothing is left out.
+    pub(super) fn successors(&self, idle: &mut Seen) -> Vec<(Move, Self)> {
         let mut next = Vec::new();
         for peer in self.world.peers().filter(|&peer| self.world.is_alive(peer)) {
-            self.step_and_crash(peer, &mut next);
+            self.step_and_crash(peer, idle, &mut next);
         }
         for choice in self.world.choices() {
             next.push(self.after(Move::Fabric(choice), |state| state.choose(choice)));
@@ -116,18 +120,35 @@ impl<P: Protocol> State<P> {
         (last, state)
     }
 
+    /// All that a round of the loop of `peer` depends on.
+    fn outlook(&self, peer: Peer) -> u64 {
+        let mut hasher = Folded::default();
+        (peer, self.world.now(), self.orders[peer.index()]).hash(&mut hasher);
+        self.nodes[peer.index()].hash(&mut hasher);
+        self.world.hash_outlook(peer, &mut hasher);
+        hasher.finish()
+    }
+
     /// A round of the loop of `peer`, and its end at each operation of that round.
-    fn step_and_crash(&self, peer: Peer, next: &mut Vec<(Move, Self)>) {
-        let mut stepped = self.clone();
-        stepped.world.memory(peer).fuse.set(None);
-        stepped.step(peer);
-        let operations = stepped.world.memory(peer).fuse.used();
-        if operations > 0 && self.steps[peer.index()] == 0 {
-            return;
+    fn step_and_crash(&self, peer: Peer, idle: &mut Seen, next: &mut Vec<(Move, Self)>) {
+        let mut operations = 0;
+        let outlook = self.outlook(peer);
+        if !idle.contains(&outlook) {
+            let mut stepped = self.clone();
+            stepped.world.memory(peer).fuse.set(None);
+            stepped.step(peer);
+            operations = stepped.world.memory(peer).fuse.used();
+            if operations > 0 && self.steps[peer.index()] == 0 {
+                return;
+            }
+            if stepped.violation.is_none() && stepped.fingerprint() == self.fingerprint() {
+                idle.insert(outlook);
+            } else {
+                // A round that touches nothing remote or shared may be repeated at will.
+                stepped.steps[peer.index()] -= u32::from(operations > 0);
+                next.push((Move::Step(peer), stepped));
+            }
         }
-        // A round that touches nothing remote or shared may be repeated at will.
-        stepped.steps[peer.index()] -= u32::from(operations > 0);
-        next.push((Move::Step(peer), stepped));
         if self.crashes == 0 {
             return;
         }
@@ -162,6 +183,9 @@ impl<P: Protocol> State<P> {
     fn die(&mut self, peer: Peer) {
         if self.world.is_alive(peer) {
             self.world.kill(peer);
+            for region in self.protocol.forgotten() {
+                self.world.memory(peer).erase(region);
+            }
             self.nodes[peer.index()] = None;
             self.judge(peer, What::Died);
         }
@@ -174,7 +198,7 @@ impl<P: Protocol> State<P> {
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
         let node = self.protocol.born(&mut seat);
         let records = seat.records;
-        self.nodes[peer.index()] = Some(node);
+        self.nodes[peer.index()] = Some(Shared::new(node));
         self.judge_all(peer, records);
     }
 
@@ -206,7 +230,8 @@ impl<P: Protocol> State<P> {
     fn living_pairs(&self, wanted: impl Fn(Peer, Peer) -> bool) -> Vec<(Peer, Peer)> {
         let living = self.world.peers().filter(|&peer| self.world.is_alive(peer));
         let pairs = living.flat_map(|one| self.world.peers().map(move |other| (one, other)));
-        pairs.filter(|&(one, other)| one != other && wanted(one, other)).collect()
+        let talk = |one, other| one != other && self.protocol.talk(one, other);
+        pairs.filter(|&(one, other)| talk(one, other) && wanted(one, other)).collect()
     }
 
     fn fence(&mut self, by: Peer, peer: Peer) {
@@ -236,13 +261,26 @@ impl<P: Protocol> State<P> {
         deadlines.filter(|&at| at > self.world.now()).min()
     }
 
-    /// Lets everything go on in fairness: the goal must be reached.
-    pub(super) fn settle(&self) -> Result<(), Violation> {
+    /// Lets everything go on in fairness: the goal must be reached. From states in `settled` it
+    /// has been.
+    pub(super) fn settle(&self, settled: &mut Seen) -> Result<(), Violation> {
         let mut state = self.clone();
+        state.steps.fill(0);
+        (state.crashes, state.births, state.faults, state.waits) = (0, 0, 0, 0);
         let mut goal = Ok(());
+        let mut way = HashSet::new();
         for _ in 0..SETTLE_ROUNDS {
-            for choice in state.world.choices().into_iter().take(1) {
-                state.choose(choice);
+            let here = state.fingerprint();
+            if settled.contains(&here) {
+                settled.extend(way);
+                return Ok(());
+            }
+            way.insert(here);
+            // Whatever can happen does, or one that is read again and again would starve the rest.
+            for choice in state.world.choices() {
+                if state.world.choices().contains(&choice) {
+                    state.choose(choice);
+                }
             }
             for peer in state.world.peers() {
                 if state.world.is_alive(peer) {
@@ -257,8 +295,10 @@ impl<P: Protocol> State<P> {
             if let Some(violation) = state.violation {
                 return Err(violation);
             }
-            goal = state.protocol.goal(&state.nodes);
+            let nodes: Vec<_> = state.nodes.iter().map(Option::as_deref).collect();
+            goal = state.protocol.goal(&nodes);
             if goal.is_ok() && state.world.is_quiet() {
+                settled.extend(way);
                 return goal;
             }
             if state.world.choices().is_empty()
@@ -275,7 +315,7 @@ impl<P: Protocol> State<P> {
             return;
         };
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
-        action(&self.protocol, &mut node, &mut seat);
+        action(&self.protocol, node.change(), &mut seat);
         let records = seat.records;
         self.nodes[peer.index()] = Some(node);
         self.judge_all(peer, records);
@@ -296,7 +336,7 @@ impl<P: Protocol> State<P> {
     fn judge(&mut self, peer: Peer, what: What<P::Event>) {
         let life = self.world.life(peer);
         let entry = Entry { at: Instant(self.world.now()), peer, life, what };
-        if let Err(violation) = self.protocol.judge(&entry) {
+        if let Err(violation) = self.protocol.change().judge(&entry) {
             self.violation.get_or_insert(violation);
         }
     }

@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Works of `peer` that have not been polled to their end.
-    fn outstanding(&self, peer: Peer) -> usize {
+    pub(super) fn outstanding(&self, peer: Peer) -> usize {
         let pairs = self.peers().map(|to| self.pair_ref(peer, to).flights.len());
         self.places[peer.index()].done.len() + pairs.sum::<usize>()
     }
