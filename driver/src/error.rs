@@ -73,9 +73,13 @@ impl Error {
             }
             Self::StaleLife(_) => "start the peer again, in a later life",
             Self::RegionTooLong(_) => "raise depth, or make the region shorter",
-            Self::Verb(Verb::RegisterMemory | Verb::CreateQueuePair, Errno::NOMEM) => {
-                "raise the limit of locked memory (`ulimit -l`, or LimitMEMLOCK= of a service), \
-                 or lower depth; the regions count once for every peer"
+            // A limit of zero is told as a missing right.
+            Self::Verb(
+                Verb::RegisterMemory | Verb::CreateQueuePair,
+                Errno::NOMEM | Errno::PERM,
+            ) => {
+                "raise the limit of locked memory (`ulimit -l`, or LimitMEMLOCK= of a service); \
+                 the regions count once for every peer"
             }
             Self::Verb(Verb::OpenDevice, Errno::ACCES) => {
                 "let this user open the device files below /dev/infiniband"
@@ -168,6 +172,7 @@ mod tests {
     fn the_limit_of_locked_memory_is_cured_by_its_own_name() {
         let cure = |verb, errno| Error::Verb(verb, errno).cure();
         assert!(cure(Verb::RegisterMemory, Errno::NOMEM).contains("ulimit -l"));
+        assert!(cure(Verb::RegisterMemory, Errno::PERM).contains("ulimit -l"));
         assert!(!cure(Verb::RegisterMemory, Errno::INVAL).contains("ulimit -l"));
         assert!(cure(Verb::OpenDevice, Errno::ACCES).contains("/dev/infiniband"));
     }

@@ -9,6 +9,8 @@ use std::fmt;
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// Not permitted; also where nothing at all may be pinned.
+    pub const PERM: Self = Self(1);
     /// Not enough memory, or more of it pinned than the limit allows.
     pub const NOMEM: Self = Self(12);
     /// Not allowed.

@@ -26,9 +26,11 @@ impl Demand {
     pub(super) fn of(cluster: &Cluster) -> Self {
         let nodes = cluster.nodes as u64;
         let slot_bytes = cluster.mailbox.message_len as u64 + SLOT_OVERHEAD_BYTES;
-        let mailbox = cluster.mailbox.slots as u64 * slot_bytes;
+        let mailbox = MAILBOX_HALVES * cluster.mailbox.slots as u64 * slot_bytes;
         let lanes = nodes * cluster.lane.slots as u64 * slot_bytes;
-        let segment_bytes = nodes * (mailbox + lanes + nodes * PAGE_BYTES);
+        let cast_bytes = cluster.neb.message_len as u64 + SLOT_OVERHEAD_BYTES;
+        let rings = RINGS_PER_ORIGIN * nodes * cluster.neb.slots as u64 * cast_bytes;
+        let segment_bytes = nodes * (mailbox + lanes + rings + nodes * PAGE_BYTES);
         // For each peer, and twice for itself.
         let pairs = nodes + 1;
         Self {
@@ -41,6 +43,10 @@ impl Demand {
     }
 }
 
+/// One fills while the other is drained; the number of slots is that of one.
+const MAILBOX_HALVES: u64 = 2;
+/// What an origin broadcasts, and what is shown of it.
+const RINGS_PER_ORIGIN: u64 = 2;
 /// Header, checksum and rounding up to cache lines.
 const SLOT_OVERHEAD_BYTES: u64 = 128;
 /// Rounding up of each node's segment at each other.

@@ -4,11 +4,12 @@
 //! that nobody else may read. `weft key FILE` makes one. Whoever has it is a member.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -32,8 +33,15 @@ impl Key {
     /// [`KeyError`].
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
-        let file = File::open(path).map_err(unreadable)?;
+        // Without blocking: a pipe that nobody writes to would hold up the node for ever.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file =
+            OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
         let about = file.metadata().map_err(unreadable)?;
+        if !about.is_file() {
+            let kind = io::ErrorKind::InvalidInput;
+            return Err(unreadable(io::Error::new(kind, "it is no regular file")));
+        }
         let owner = about.uid();
         if owner != 0 && owner != geteuid().as_raw() {
             return Err(KeyError::Foreign { path: path.to_owned(), owner });
@@ -226,6 +234,16 @@ mod tests {
         let error = Key::load(&path).unwrap_err();
         assert!(matches!(error, KeyError::Exposed { mode: 0o640, .. }), "{error}");
         assert!(error.cure().contains("chmod 600"), "{}", error.cure());
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_writes_to_is_refused_and_holds_up_nobody() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        let error = Key::load(&path).unwrap_err();
+        assert!(error.to_string().contains("no regular file"), "{error}");
     }
 
     #[test]
