@@ -202,8 +202,8 @@ impl Summary {
         self.conflicts = shown.disputed.len();
         let nodes = super::NODES;
         let detail = format!(
-            "all {nodes} nodes at once, {delivered} deliveries, {repeated} of them twice; {equal} of \
-             {received} digests equal"
+            "all {nodes} nodes at once, {delivered} deliveries, {repeated} of them twice; \
+             {equal} of {received} digests equal"
         );
         let ok = received == nodes * (nodes - 1) && equal == received && repeated == 0;
         self.step("broadcast", ok, detail);

@@ -8,8 +8,8 @@
 //!   equivocate one broadcast that differs from peer to peer (`faults/lie.rs`)
 //! ```
 //!
-//! A component that is killed, a node that is killed and a lie need no plan. Nothing of this is looked
-//! at on the data path but one bitmap.
+//! A component that is killed, a node that is killed and a lie need no plan. Nothing of this is
+//! looked at on the data path but one bitmap.
 
 mod cut;
 mod lie;
