@@ -8,6 +8,7 @@
 //!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
 //!   ShutOut {incarnation} ──────────────────▶ B ends that life of its own: A has fenced it
+//!   Letter {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
 //! ```
 //!
 //! A node says `Alive` when its component has made its endpoint and `Dead` when it has seen the
@@ -21,6 +22,7 @@
 
 mod audience;
 mod hello;
+mod letter;
 mod local;
 mod network;
 mod offer;
@@ -28,6 +30,7 @@ mod session;
 mod word;
 
 pub use hello::{Hello, Refusal, VERSION};
+pub use letter::{Courier, Desk, Letter};
 pub use local::{LocalBootstrap, LocalError};
 pub use network::{Key, KeyError, Meeting, NetworkBootstrap, NetworkError, Timing};
 pub use offer::{Offer, PairEnd};
@@ -42,6 +45,8 @@ use crate::shm::Grant;
 pub struct Life {
     /// Which life.
     pub incarnation: Incarnation,
+    /// The first life of the same supervisor.
+    pub boot: Incarnation,
     /// Its process, to be fenced with; none when it runs on another host.
     pub process: Option<Pidfd>,
 }
@@ -79,6 +84,8 @@ pub enum News {
     Offered(Offer),
     /// A life of it has ended: its process is confirmed dead.
     Dead(Incarnation),
+    /// A frame of the DIR net.
+    Letter(Letter),
     /// It has fenced this life of this node, and will not let it in again.
     ShutOut(Incarnation),
     /// The node itself cannot be heard any more.
@@ -101,4 +108,7 @@ pub trait Bootstrap {
 
     /// Tells `peer` that this life of it is shut out here for good.
     fn shut_out(&mut self, peer: Peer, incarnation: Incarnation);
+
+    /// Whoever hands over letters to the peers that are met.
+    fn courier(&self) -> Box<dyn Courier>;
 }

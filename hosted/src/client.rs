@@ -20,6 +20,7 @@ pub use listener::Listener;
 
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
+use crate::node::chronicle::Entry;
 use crate::node::control::{
     BroadcastOutcome, Deliveries, Equivocation, Fault, NodeStatus, Outcome, Payload, PutOutcome,
     Refused, Reply, Request, TakenMessage, TaskOrder, Want,
@@ -213,6 +214,40 @@ impl Client {
         match self.ask_until(Want::Status, Deadline::after(timeout))? {
             Outcome::Status(status) => Ok(*status),
             other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// What happened at the node after `after_ns` by its host's clock, about one node or about all,
+    /// oldest first; at most [`CHRONICLE_MAX`](crate::node::control::CHRONICLE_MAX) entries.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn chronicle(
+        &mut self,
+        about: Option<u16>,
+        after_ns: u64,
+    ) -> Result<Vec<Entry>, ClientError> {
+        match self.ask(Want::Chronicle { about, after_ns }, Duration::ZERO)? {
+            Outcome::Chronicle(entries) => Ok(entries),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// The whole chronicle of the node after `after_ns`, however many replies it takes.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn whole_chronicle(
+        &mut self,
+        about: Option<u16>,
+        mut after_ns: u64,
+    ) -> Result<Vec<Entry>, ClientError> {
+        let mut all = Vec::new();
+        loop {
+            let entries = self.chronicle(about, after_ns)?;
+            let Some(last) = entries.last() else { return Ok(all) };
+            after_ns = last.at_ns;
+            all.extend(entries);
         }
     }
 

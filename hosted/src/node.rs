@@ -17,14 +17,17 @@
 //! again; nobody does that by itself.
 
 mod casts;
+pub mod chronicle;
 mod component;
 pub mod control;
 mod deliveries;
 mod error;
 mod fabric;
 mod faults;
+mod im_alive;
 mod incarnation;
 mod intensity;
+mod kept;
 mod link;
 mod membership;
 mod puts;

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::word::Word;
-use super::{Life, News, Offer, Tidings};
+use super::{Letter, Life, News, Offer, Tidings};
 use crate::process::Pidfd;
 
 /// Takes tidings to whoever acts on them, from several threads.
@@ -25,6 +25,9 @@ pub(super) trait Line {
 
     /// Says a word, with the process that it is about where descriptors can travel.
     fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), Self::Error>;
+
+    /// Says a word if that can be done at once, and else not.
+    fn tell_at_once(&self, word: &Word) -> Result<(), Self::Error>;
 
     /// Ends the session, at both ends.
     fn shut_down(&self);
@@ -110,6 +113,18 @@ impl<L: Line> Audience<L> {
     pub(super) fn end(&self, peer: Peer) {
         if let Some(session) = self.sessions().peers.get(&peer) {
             session.line.shut_down();
+        }
+    }
+
+    /// Hands a letter over, or drops it: that says nothing about the peer.
+    pub(super) fn send(&self, peer: Peer, letter: &Letter) {
+        let Some(told) = self.sessions().peers.get(&peer).map(|session| {
+            session.line.tell_at_once(&Word::Letter(letter.clone())).map_err(|e| e.to_string())
+        }) else {
+            return;
+        };
+        if let Err(error) = told {
+            tracing::debug!(error, peer = peer.0, "a letter is dropped");
         }
     }
 

@@ -15,7 +15,7 @@ use weft_core::ids::{Incarnation, Peer};
 use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
-use super::{Bootstrap, Life, News, Offer, Tidings};
+use super::{Bootstrap, Courier, Letter, Life, News, Offer, Tidings};
 use crate::packet::{Listener, PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
 use crate::shm::{Grant, NodeMemory};
@@ -113,6 +113,19 @@ impl Bootstrap for LocalBootstrap {
 
     fn shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
         self.shared.audience.shut_out(peer, incarnation);
+    }
+
+    fn courier(&self) -> Box<dyn Courier> {
+        Box::new(LocalCourier(Arc::clone(&self.shared)))
+    }
+}
+
+/// Hands letters over at the sockets of this host.
+struct LocalCourier(Arc<Shared>);
+
+impl Courier for LocalCourier {
+    fn send(&self, peer: Peer, letter: &Letter) {
+        self.0.audience.send(peer, letter);
     }
 }
 

@@ -37,7 +37,7 @@ use std::time::Duration;
 use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Bootstrap, Hello, Life, Offer, Tidings};
+use super::{Bootstrap, Courier, Hello, Letter, Life, Offer, Tidings};
 use calling::Shared;
 use error::LinkError;
 
@@ -141,6 +141,19 @@ impl Bootstrap for NetworkBootstrap {
 
     fn shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
         self.shared.audience().shut_out(peer, incarnation);
+    }
+
+    fn courier(&self) -> Box<dyn Courier> {
+        Box::new(NetworkCourier(Arc::clone(&self.shared)))
+    }
+}
+
+/// Hands letters over inside the channels.
+struct NetworkCourier(Arc<Shared>);
+
+impl Courier for NetworkCourier {
+    fn send(&self, peer: Peer, letter: &Letter) {
+        self.0.audience().send(peer, letter);
     }
 }
 

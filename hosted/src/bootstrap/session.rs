@@ -95,6 +95,10 @@ impl Line for Socket {
         self.send(word, &process, SEND_TIMEOUT)
     }
 
+    fn tell_at_once(&self, word: &Word) -> Result<(), PacketError> {
+        self.send(word, &[], Duration::ZERO)
+    }
+
     fn shut_down(&self) {
         Self::shut_down(self);
     }

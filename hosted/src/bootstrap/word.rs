@@ -3,25 +3,30 @@
 use serde::{Deserialize, Serialize};
 use weft_core::ids::Incarnation;
 
-use super::{Life, News, Offer, PairEnd};
+use super::{Letter, Life, News, Offer, PairEnd};
 use crate::process::Pidfd;
+
+/// Bytes of a frame of the DIR net.
+const FRAME_LEN: usize = 64;
 
 /// One word of a session, in either direction.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     /// A life of the speaker has begun; on one host with its process as descriptor.
-    Alive { incarnation: u32 },
+    Alive { incarnation: u32, boot: u32 },
     /// A life of the speaker has ended.
     Dead { incarnation: u32 },
     /// The speaker's end of the pair of life `from` of itself and life `to` of the listener.
     Offer { from: u32, to: u32, end: PairEnd },
     /// The speaker has fenced this life of the listener.
     ShutOut { incarnation: u32 },
+    /// A frame of the DIR net.
+    Letter(Letter),
 }
 
 impl Word {
     pub(super) const fn alive(life: &Life) -> Self {
-        Self::Alive { incarnation: life.incarnation.0 }
+        Self::Alive { incarnation: life.incarnation.0, boot: life.boot.0 }
     }
 
     pub(super) const fn dead(incarnation: Incarnation) -> Self {
@@ -40,15 +45,19 @@ impl Word {
     /// one that came with it.
     pub(super) fn into_news(self, process: Option<Pidfd>) -> Option<News> {
         match self {
-            Self::Alive { incarnation: 0 } | Self::ShutOut { incarnation: 0 | u32::MAX } => None,
-            Self::Alive { incarnation } => {
-                Some(News::Alive(Life { incarnation: Incarnation(incarnation), process }))
+            Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX } => None,
+            Self::Alive { incarnation, boot } if boot > incarnation => None,
+            Self::Alive { incarnation, boot } => {
+                let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
+                Some(News::Alive(Life { incarnation, boot, process }))
             }
             Self::Dead { incarnation } => Some(News::Dead(Incarnation(incarnation))),
             Self::Offer { from, to, end } => {
                 let (from, to) = (Incarnation(from), Incarnation(to));
                 Some(News::Offered(Offer { from, to, end }))
             }
+            Self::Letter(letter) if letter.bytes.0.len() != FRAME_LEN => None,
+            Self::Letter(letter) => Some(News::Letter(letter)),
             Self::ShutOut { incarnation } => Some(News::ShutOut(Incarnation(incarnation))),
         }
     }
@@ -57,10 +66,15 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bootstrap::Desk;
+    use crate::node::control::Payload;
 
     #[test]
     fn lives_that_cannot_be_are_no_news() {
-        assert!(Word::Alive { incarnation: 0 }.into_news(None).is_none());
+        assert!(Word::Alive { incarnation: 0, boot: 0 }.into_news(None).is_none());
+        assert!(Word::Alive { incarnation: 1, boot: 2 }.into_news(None).is_none());
+        let short = Letter { to: Desk::Component, bytes: Payload(vec![0; FRAME_LEN - 1]) };
+        assert!(Word::Letter(short).into_news(None).is_none());
         assert!(Word::ShutOut { incarnation: 0 }.into_news(None).is_none());
         // No life could follow it.
         assert!(Word::ShutOut { incarnation: u32::MAX }.into_news(None).is_none());

@@ -11,6 +11,7 @@ use super::cluster_choice::{ClusterChoice, Running, seconds};
 use super::failure::Failure;
 use super::output::Output;
 use crate::client::Client;
+use crate::clock::now_ns;
 use crate::node::control::Fault;
 
 /// Arguments of `weft inject`.
@@ -26,6 +27,8 @@ enum What {
     Kill(Struck),
     /// Have a node's component make no progress from now on, while it lives.
     Hang(Struck),
+    /// Stop the timers of a node's component: it sends no heartbeat, and still answers.
+    Silence(Struck),
     /// Kill a node: its supervisor and all below it, with SIGKILL.
     Node(Struck),
     /// Have a node's component make no progress for a while.
@@ -34,7 +37,7 @@ enum What {
     Equivocate(Equivocate),
     /// Cut the links between a node and others.
     Partition(Partition),
-    /// End every fault of a node that ends by order: hang, stall, partition.
+    /// End every fault of a node that ends by order: hang, stall, silence, partition.
     Heal(Heal),
 }
 
@@ -107,6 +110,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     match &arguments.what {
         What::Kill(struck) => strike(struck, output, "killed", Client::kill),
         What::Hang(struck) => strike(struck, output, "hung", |client| client.inject(Fault::Hang)),
+        What::Silence(struck) => {
+            strike(struck, output, "silenced", |client| client.inject(Fault::Silence))
+        }
         What::Node(struck) => strike(struck, output, "node_killed", Client::kill_node),
         What::Stall(stall) => run_stall(stall, output),
         What::Equivocate(equivocate) => equivocate::run(equivocate, output),
@@ -129,6 +135,7 @@ fn strike(
     let status = client.status().map_err(Failure::new)?;
     let before = status.incarnation;
     let joined = status.peers.iter().filter(|peer| peer.incarnation.is_some()).count();
+    let struck_at_ns = now_ns();
     harm(&mut client).map_err(Failure::new)?;
     let words = done.replace('_', " ");
     if wait == Duration::ZERO {
@@ -138,7 +145,9 @@ fn strike(
         return Ok(());
     }
     let after = running.await_return(node, before + 1, joined, wait)?;
-    let recovery_us = after.last_recovery_us;
+    let waited_us = (now_ns() - struck_at_ns) / 1_000;
+    // A supervisor that was killed as well has not seen the end of its component.
+    let recovery_us = after.last_recovery_us.unwrap_or(waited_us);
     let object = json!({
         "ok": true,
         "node": node,
@@ -149,7 +158,7 @@ fn strike(
     let text = format!(
         "node {node}: component of incarnation {before} {words}; incarnation {} runs after {} ms\n",
         after.incarnation,
-        recovery_us.unwrap_or_default() / 1_000,
+        recovery_us / 1_000,
     );
     output.finish(&object, &text);
     Ok(())

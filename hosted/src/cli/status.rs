@@ -1,33 +1,63 @@
 //! `weft status`: every node of a running cluster.
 
+mod why;
+
 use clap::Args;
+use serde::Serialize;
 
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
-use super::survey::{Entry, Survey};
-use crate::node::control::{NodeStatus, OriginStatus, TaskStatus};
+use super::survey::{Answer, Survey};
+use crate::node::chronicle::Entry;
+use crate::node::control::{DirNetStatus, NodeStatus, OriginStatus, TaskStatus};
+use why::Why;
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
+    /// Show what was noted about this node: who concluded what, from which evidence, and when.
+    #[arg(long, value_name = "RANK")]
+    why: Option<u16>,
+
     #[command(flatten)]
     cluster: ClusterChoice,
 }
 
+/// The last verdicts that are shown.
+const VERDICTS_SHOWN: usize = 8;
+
+/// What `weft status` tells.
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    survey: Survey,
+    /// Oldest first.
+    verdicts: Vec<Entry>,
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
+    if let Some(node) = arguments.why {
+        let why = Why::ask(&running, node)?;
+        output.finish(&why, &why.render());
+        return Ok(());
+    }
     let survey = Survey::take(&running);
-    output.finish(&survey, &render(&survey));
+    let report = Report { survey, verdicts: why::verdicts(&running, VERDICTS_SHOWN) };
+    output.finish(&report, &render(&report));
     Ok(())
 }
 
-fn render(status: &Survey) -> String {
+fn render(report: &Report) -> String {
+    let status = &report.survey;
     let mut text = format!(
-        "cluster {}\n{:>4}  {:<11} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  peers\n",
+        "cluster {}\n{:>4}  {:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  peers\n",
         status.name,
         "node",
         "state",
+        "role",
+        "term",
         "incarnation",
         "restarts",
         "component",
@@ -38,8 +68,8 @@ fn render(status: &Survey) -> String {
     );
     for entry in &status.nodes {
         text.push_str(&match entry {
-            Entry::Silent { rank, state, .. } => format!("{rank:>4}  {state}\n"),
-            Entry::Answered(node) => row(node),
+            Answer::Silent { rank, state, .. } => format!("{rank:>4}  {state}\n"),
+            Answer::Answered(node) => row(node),
         });
     }
     let tasks: String = status.tasks().map(|(rank, task)| task_row(rank, task)).collect();
@@ -50,6 +80,12 @@ fn render(status: &Survey) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
+    if !report.verdicts.is_empty() {
+        text.push_str("\nlast verdicts; `weft status --why NODE` tells more\n");
+    }
+    for Entry { observer, node, what, .. } in &report.verdicts {
+        text.push_str(&format!("  node {observer} about node {node}: {what}\n"));
+    }
     text
 }
 
@@ -100,8 +136,10 @@ fn row(node: &NodeStatus) -> String {
     let state = node.state.words();
     let counters = node.counters.unwrap_or_default();
     format!(
-        "{:>4}  {state:<11} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  {}\n",
+        "{:>4}  {state:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  {}\n",
         node.rank,
+        role(node),
+        term(node),
         node.incarnation,
         node.restarts,
         pid(node.component_pid),
@@ -113,18 +151,33 @@ fn row(node: &NodeStatus) -> String {
     )
 }
 
+/// The role in the DIR net, if it takes part.
+pub(super) fn role(node: &NodeStatus) -> String {
+    node.dirnet.as_ref().map_or_else(|| "-".to_owned(), |dirnet| dirnet.role.clone())
+}
+
+/// The reign that it knows: which, and whose.
+pub(super) fn term(node: &NodeStatus) -> String {
+    let term = |dirnet: &DirNetStatus| format!("{}.{}", dirnet.epoch, dirnet.manager);
+    node.dirnet.as_ref().map_or_else(|| "-".to_owned(), term)
+}
+
 /// A process number, if there is one.
 pub(super) fn pid(pid: Option<i32>) -> String {
     pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())
 }
 
 /// The peers of a node: each with its incarnation, `?` before it is greeted, `-` if it does not
-/// live.
+/// live, and `!` behind it when it is suspected.
 pub(super) fn peers(node: &NodeStatus) -> String {
-    let peers = node.peers.iter().map(|peer| match (peer.incarnation, peer.joined) {
-        (Some(incarnation), true) => format!("{}:{incarnation}", peer.rank),
-        (Some(incarnation), false) => format!("{}:{incarnation}?", peer.rank),
-        (None, _) => format!("{}:-", peer.rank),
+    let suspects = node.dirnet.as_ref().map(|dirnet| dirnet.suspects.as_slice());
+    let peers = node.peers.iter().map(|peer| {
+        let mark = if suspects.unwrap_or_default().contains(&peer.rank) { "!" } else { "" };
+        match (peer.incarnation, peer.joined) {
+            (Some(incarnation), true) => format!("{}:{incarnation}{mark}", peer.rank),
+            (Some(incarnation), false) => format!("{}:{incarnation}?{mark}", peer.rank),
+            (None, _) => format!("{}:-{mark}", peer.rank),
+        }
     });
     peers.collect::<Vec<_>>().join(" ")
 }

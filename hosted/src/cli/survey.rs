@@ -18,18 +18,18 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, Serialize)]
 pub(super) struct Survey {
     pub(super) name: String,
-    pub(super) nodes: Vec<Entry>,
+    pub(super) nodes: Vec<Answer>,
 }
 
 /// A node that answered, or one that did not.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Entry {
+pub(super) enum Answer {
     Answered(Box<NodeStatus>),
     Silent { rank: u16, state: &'static str, incarnation: Option<u32> },
 }
 
-impl Entry {
+impl Answer {
     const fn silent(rank: u16) -> Self {
         Self::Silent { rank, state: "unreachable", incarnation: None }
     }
@@ -41,8 +41,8 @@ impl Survey {
         let nodes = thread::scope(|scope| {
             let ask = |rank| (rank, scope.spawn(move || entry(running, rank)));
             let asked: Vec<_> = running.ranks().map(ask).collect();
-            let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Entry>)| {
-                asked.join().unwrap_or_else(|_| Entry::silent(rank))
+            let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Answer>)| {
+                asked.join().unwrap_or_else(|_| Answer::silent(rank))
             };
             asked.into_iter().map(answer).collect()
         });
@@ -52,8 +52,8 @@ impl Survey {
     /// The nodes that answered.
     pub(super) fn answered(&self) -> impl Iterator<Item = &NodeStatus> {
         self.nodes.iter().filter_map(|entry| match entry {
-            Entry::Answered(node) => Some(&**node),
-            Entry::Silent { .. } => None,
+            Answer::Answered(node) => Some(&**node),
+            Answer::Silent { .. } => None,
         })
     }
 
@@ -63,8 +63,8 @@ impl Survey {
     }
 }
 
-fn entry(running: &Running, rank: u16) -> Entry {
+fn entry(running: &Running, rank: u16) -> Answer {
     let ask = |mut client: crate::client::Client| client.status_within(ANSWER_TIMEOUT);
     let answered = running.connect(rank).and_then(|client| ask(client).map_err(Failure::new));
-    answered.map_or_else(|_| Entry::silent(rank), |status| Entry::Answered(Box::new(status)))
+    answered.map_or_else(|_| Answer::silent(rank), |status| Answer::Answered(Box::new(status)))
 }

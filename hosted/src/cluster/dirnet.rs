@@ -52,8 +52,10 @@ impl Default for DirNet {
 /// How long silence is borne before it counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// For shared or noisy hosts.
+    /// For many processes on one host, whose processors they share with others.
     #[default]
+    Host,
+    /// For hosts of their own, or nearly so.
     Lan,
     /// For dedicated polling processors.
     Rdma,
@@ -113,7 +115,7 @@ macro_rules! words {
     };
 }
 
-words!(Profile, key::DIRNET_PROFILE, Lan = "lan", Rdma = "rdma");
+words!(Profile, key::DIRNET_PROFILE, Host = "host", Lan = "lan", Rdma = "rdma");
 words!(Part, key::DIRNET_ROLES, Manager = "manager", Backup = "backup", Agent = "agent");
 
 impl fmt::Display for DirNetWordError {

@@ -74,8 +74,8 @@ max = {max}
 within_s = {within_s}
 
 [dirnet]
-# How long silence is borne before it counts: "lan" for shared or noisy hosts, "rdma" for
-# dedicated polling processors.
+# How long silence is borne before it counts: "host" for processes that share the processors of
+# one host with others, "lan" for hosts of their own, "rdma" for dedicated polling processors.
 profile = "{profile}"
 
 # How many members must be thought alive for a verdict, {min_alive_limit} and at most `nodes`:

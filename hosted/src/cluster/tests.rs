@@ -315,7 +315,7 @@ fn exactly_one_manager_leads_a_cluster() {
         ("min_alive = 4", "c.toml:4: dirnet.min_alive is 4, but must be 1 to 3"),
         (
             "profile = \"wan\"",
-            "c.toml:4: dirnet.profile is \"wan\", but must be one of [\"lan\", \"rdma\"]",
+            "c.toml:4: dirnet.profile is \"wan\", but must be one of [\"host\", \"lan\", \"rdma\"]",
         ),
     ] {
         assert_eq!(refused(&format!("{TOP}{line}")).to_string(), cause);

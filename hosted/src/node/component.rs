@@ -4,8 +4,11 @@
 //! comes and rings the loop's own bell. The process ends when the supervisor says so, when the
 //! link closes, or with the supervisor itself (the kernel kills it then).
 
+mod dirnet;
 mod equivocate;
 mod pairs;
+
+pub(super) use dirnet::{config as dirnet_config, profile as dirnet_profile};
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -13,8 +16,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use weft_core::dirnet::{Life, Term};
 use weft_core::endpoint::{Event, Plan};
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 use super::casts::{CastJob, Casts};
@@ -22,6 +26,7 @@ use super::control::{CounterStatus, Fault, MESSAGES_MAX, NodeState, NodeStatus, 
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
+use super::kept::KeptTerm;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::membership::Membership;
 use super::puts::{PutJob, Puts};
@@ -31,7 +36,8 @@ use crate::clock::now_ns;
 use crate::cluster::{Cluster, FabricKind};
 use crate::packet::{PacketError, Socket};
 use crate::process::adopt_inherited;
-use crate::shm::{Bell, Grant, OwnMemory, Waiter};
+use crate::shm::{Bell, Flag, Grant, OwnMemory, Waiter};
+use dirnet::{DirNet, Ground};
 
 /// How long the supervisor may take to say `Start`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,6 +54,7 @@ const PUTS: u32 = 0;
 const TAKES: u32 = 1;
 const CASTS: u32 = 2;
 const DELIVERIES: u32 = 3;
+const DIRNET: u32 = 4;
 
 type Heard = (ToComponent, Vec<OwnedFd>);
 
@@ -58,18 +65,39 @@ type Heard = (ToComponent, Vec<OwnedFd>);
 pub fn run() -> Result<(), NodeError> {
     let socket = Socket::from_fd(adopt_inherited(LINK_FD)?)?;
     let (word, fds) = socket.recv::<ToComponent>(START_TIMEOUT)?;
-    let ToComponent::Start { rank, incarnation, cluster } = word else {
+    let ToComponent::Start { rank, incarnation, boot, generation, tasks, cluster } = word else {
         return Err(NodeError::Link("the first word was not a start"));
     };
     let cluster = Cluster::parse(&cluster, Path::new("link"))
         .map_err(|_| NodeError::Link("the cluster file does not parse"))?;
-    let mut component =
-        Component::new(socket, &cluster, Peer(rank), Incarnation(incarnation), fds)?;
+    let born = Born {
+        me: Peer(rank),
+        incarnation: Incarnation(incarnation),
+        life: Life { boot: Incarnation(boot), generation },
+        tasks,
+    };
+    let mut component = Component::new(socket, cluster, born, fds)?;
     component.tell(&FromComponent::Ready)?;
     component.run()
 }
 
+/// Who this component is, and which life of it.
+#[derive(Clone, Copy)]
+struct Born {
+    me: Peer,
+    incarnation: Incarnation,
+    life: Life,
+    tasks: u8,
+}
+
 struct Component {
+    cluster: Cluster,
+    born: Born,
+    /// What it takes to enter the DIR net, until it has.
+    entry: Option<(Flag, KeptTerm, Option<Term>)>,
+    dirnet: Option<DirNet>,
+    /// The first life of the supervisor of each peer that is let in.
+    boots: Vec<Incarnation>,
     socket: Socket,
     inbox: Receiver<Heard>,
     plan: Plan,
@@ -97,17 +125,20 @@ enum Flow {
 impl Component {
     fn new(
         socket: Socket,
-        cluster: &Cluster,
-        me: Peer,
-        incarnation: Incarnation,
-        fds: Vec<OwnedFd>,
+        cluster: Cluster,
+        born: Born,
+        mut fds: Vec<OwnedFd>,
     ) -> Result<Self, NodeError> {
-        let plan = super::plan(cluster)?;
+        let Born { me, incarnation, .. } = born;
+        let plan = super::plan(&cluster)?;
+        let (term, flag) = fds.pop().zip(fds.pop()).ok_or(NodeError::Link("a start too short"))?;
+        let (kept, term) = KeptTerm::adopt(term).map_err(NodeError::Kept)?;
+        let flag = Flag::open(flag.as_fd())?;
         let grant = Grant(fds);
         let own = OwnMemory::map(plan.layout(), &grant)?;
         let bell = || Bell::open(grant.bell().as_fd());
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
-        let fabric = NodeFabric::open(cluster, me, incarnation, plan.layout(), own)?;
+        let fabric = NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?;
         let fabric = CutFabric::new(fabric);
         let mut endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
         let (sender, inbox) = sync_channel(INBOX);
@@ -115,6 +146,10 @@ impl Component {
         thread::spawn(move || read_link(&reading, &sender, &reader_bell));
         let deliveries = DeliveryLine::new(&mut endpoint, cluster.nodes);
         Ok(Self {
+            born,
+            entry: Some((flag, kept, term)),
+            dirnet: None,
+            boots: vec![Incarnation(0); cluster.nodes],
             socket,
             inbox,
             plan,
@@ -131,6 +166,7 @@ impl Component {
                 FabricKind::Shm => SLEEP_MAX,
                 FabricKind::Verbs => SLEEP_MAX_UNRUNG,
             },
+            cluster,
         })
     }
 
@@ -181,11 +217,13 @@ impl Component {
             Err(TryRecvError::Disconnected) => return Ok(Flow::End),
         }
         self.membership.speak(&mut self.endpoint);
-        for (peer, incarnation) in self.membership.listen(&mut self.endpoint) {
+        let heard = self.membership.listen(&mut self.endpoint);
+        progress |= !heard.joined.is_empty() || !heard.frames.is_empty();
+        for (peer, incarnation) in heard.joined {
             self.broadcast_again(peer);
             self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
-            progress = true;
         }
+        progress |= self.step_dirnet(&heard.frames, now_ns)?;
         let mut answers = self.puts.step(&mut self.endpoint, now_ns);
         answers.extend(self.takes.step(&mut self.endpoint, now_ns));
         answers.extend(self.casts.step(&mut self.endpoint, now_ns));
@@ -215,11 +253,13 @@ impl Component {
 
     /// How long the loop may sleep: until the earliest deadline in the endpoint's wheel.
     fn timeout(&mut self) -> Duration {
+        let dirnet = self.dirnet.as_ref().map(|dirnet| dirnet.next_ns(self.faults.timers()));
         let deadlines = [
             (PUTS, self.puts.next_retry_ns()),
             (TAKES, self.takes.next_deadline_ns()),
             (CASTS, self.casts.next_deadline_ns()),
             (DELIVERIES, self.deliveries.next_deadline_ns()),
+            (DIRNET, dirnet),
         ];
         for (timer, deadline_ns) in deadlines {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
@@ -238,13 +278,29 @@ impl Component {
     ) -> Result<Flow, NodeError> {
         match word {
             ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
-            ToComponent::Connect { peer, incarnation } => {
+            ToComponent::Connect { peer, incarnation, boot } => {
+                if let Some(known) = self.boots.get_mut(usize::from(peer)) {
+                    *known = Incarnation(boot);
+                }
                 self.connect(Peer(peer), Incarnation(incarnation), fds)?;
             }
             ToComponent::Offer { peer, incarnation, end } => {
                 self.handle_offer(Peer(peer), Incarnation(incarnation), &end)?;
             }
-            ToComponent::Fence { peer } => self.fence(Peer(peer))?,
+            ToComponent::Fence { peer } => {
+                self.fence(Peer(peer))?;
+                self.with_dirnet(|dirnet, ground| dirnet.handle_gone(now_ns, Peer(peer), ground))?;
+            }
+            ToComponent::Enter => self.enter(now_ns)?,
+            ToComponent::Letter { from, bytes } => {
+                let from = Rank(from);
+                self.with_dirnet(|dirnet, ground| {
+                    dirnet.handle_frame(now_ns, from, &bytes.0, ground)
+                })?;
+            }
+            ToComponent::Change(change) => {
+                self.with_dirnet(|dirnet, ground| dirnet.handle_change(now_ns, change, ground))?;
+            }
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
             ToComponent::Left { client } => {
                 self.puts.forget(client);
@@ -255,6 +311,46 @@ impl Component {
             ToComponent::Stop => return Ok(Flow::End),
         }
         Ok(Flow::Progress)
+    }
+
+    /// Enters the DIR net, once.
+    fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
+        let Some((flag, kept, term)) = self.entry.take() else { return Ok(()) };
+        let Born { me, life, tasks, .. } = self.born;
+        let place = (Rank(me.0), now_ns);
+        self.dirnet = Some(DirNet::enter(&self.cluster, life, tasks, flag, (kept, term), place)?);
+        // Its first words, before it hears any.
+        self.step_dirnet(&[], now_ns).map(drop)
+    }
+
+    /// Has the DIR net take in `frames` and what its clock says; whether anything came of it.
+    fn step_dirnet(&mut self, frames: &[(Peer, Vec<u8>)], now_ns: u64) -> Result<bool, NodeError> {
+        let timers = self.faults.timers();
+        let mut words = Vec::new();
+        self.with_dirnet(|dirnet, ground| {
+            for (peer, bytes) in frames {
+                dirnet.handle_frame(now_ns, Rank(peer.0), bytes, ground)?;
+            }
+            words = dirnet.step(now_ns, timers, ground)?;
+            Ok(())
+        })?;
+        for word in &words {
+            self.tell(word)?;
+        }
+        Ok(!words.is_empty())
+    }
+
+    fn with_dirnet(
+        &mut self,
+        act: impl FnOnce(&mut DirNet, &mut Ground<'_>) -> Result<(), NodeError>,
+    ) -> Result<(), NodeError> {
+        let Some(dirnet) = &mut self.dirnet else { return Ok(()) };
+        let mut ground = Ground {
+            endpoint: &mut self.endpoint,
+            membership: &mut self.membership,
+            boots: &self.boots,
+        };
+        act(dirnet, &mut ground)
     }
 
     fn request(&mut self, ticket: Ticket, what: Want, now_ns: u64) -> Result<(), NodeError> {
@@ -289,6 +385,7 @@ impl Component {
             }
             Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
             Want::Await { .. }
+            | Want::Chronicle { .. }
             | Want::Report { .. }
             | Want::Beat { .. }
             | Want::Task { .. }
@@ -322,6 +419,7 @@ impl Component {
             last_recovery_us: None,
             peers: Vec::new(),
             tasks: Vec::new(),
+            dirnet: self.dirnet.as_ref().map(DirNet::status),
             counters: Some(CounterStatus {
                 put: counters.put,
                 full: counters.full,

@@ -15,6 +15,7 @@ pub use broadcast::{
     OriginStatus,
 };
 
+use super::chronicle::Entry;
 use crate::packet::Packet;
 
 /// The bytes of a message.
@@ -38,6 +39,9 @@ impl<'de> Deserialize<'de> for Payload {
 pub const PAYLOAD_LEN_MAX: usize = 64 * 1024;
 /// The most messages of one request or reply.
 pub const MESSAGES_MAX: usize = 256;
+
+/// The most entries of a chronicle in one reply.
+pub const CHRONICLE_MAX: usize = 128;
 
 /// A numbered request.
 #[derive(Debug, Serialize, Deserialize)]
@@ -95,6 +99,13 @@ pub enum Want {
     },
     /// How is the node?
     Status,
+    /// What happened, and why.
+    Chronicle {
+        /// Only about this node.
+        about: Option<u16>,
+        /// Only after this time, by the clock of the node's host.
+        after_ns: u64,
+    },
     /// Tell me when the node runs, joined with all living peers, in this incarnation or later.
     Await {
         /// The earliest incarnation that will do.
@@ -143,6 +154,8 @@ pub enum Fault {
         /// How long.
         ms: u64,
     },
+    /// Its timers stop, so that it sends no heartbeat; it still answers.
+    Silence,
     /// It does not reach these peers any more.
     Partition {
         /// Their ranks.
@@ -193,6 +206,8 @@ pub enum Outcome {
     Equivocated(Equivocation),
     /// The node's status.
     Status(Box<NodeStatus>),
+    /// What happened, oldest first; at most [`CHRONICLE_MAX`] entries.
+    Chronicle(Vec<Entry>),
     /// The node runs.
     Running(Box<NodeStatus>),
     /// Done.
@@ -345,6 +360,8 @@ pub struct NodeStatus {
     pub peers: Vec<PeerStatus>,
     /// The tasks under its guard.
     pub tasks: Vec<TaskStatus>,
+    /// How its component stands in the DIR net, when it could be asked and takes part.
+    pub dirnet: Option<DirNetStatus>,
     /// What the component counted, when it could be asked.
     pub counters: Option<CounterStatus>,
     /// How it stands with what each member broadcasts; nothing when it could not be asked.
@@ -360,6 +377,27 @@ pub struct PeerStatus {
     pub incarnation: Option<u32>,
     /// Whether messages have gone to it and back.
     pub joined: bool,
+}
+
+/// How a component stands in the DIR net.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirNetStatus {
+    /// `manager`, `backup`, `joining` or `excluded`.
+    pub role: String,
+    /// The reign it knows: how many there were.
+    pub epoch: u32,
+    /// And whose it is.
+    pub manager: u16,
+    /// The first life of its supervisor.
+    pub boot: u32,
+    /// How many components there were before it in that life of the node.
+    pub generation: u32,
+    /// The nodes that it suspects.
+    pub suspects: Vec<u16>,
+    /// The nodes that were removed and have not come back.
+    pub removed: Vec<u16>,
+    /// How many words it has refused, by reason.
+    pub refused: std::collections::BTreeMap<String, u32>,
 }
 
 /// What a task is doing.

@@ -51,6 +51,8 @@ pub enum NodeError {
     Directory(RuntimeDirError),
     /// The note of the last incarnation.
     Incarnation(io::Error),
+    /// The note of the last term.
+    Kept(io::Error),
     /// Signals could not be listened for.
     Signals(io::Error),
     /// The other end of the link said something out of place.
@@ -76,6 +78,7 @@ impl fmt::Display for NodeError {
             Self::Process(error) => write!(f, "component process: {error}"),
             Self::Directory(error) => error.fmt(f),
             Self::Incarnation(error) => write!(f, "note of the incarnation: {error}"),
+            Self::Kept(error) => write!(f, "note of the last term: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
             Self::Link(what) => write!(f, "supervisor and component disagree: {what}"),
         }
@@ -99,7 +102,7 @@ impl std::error::Error for NodeError {
             Self::Verbs(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Directory(error) => Some(error),
-            Self::Incarnation(error) | Self::Signals(error) => Some(error),
+            Self::Incarnation(error) | Self::Kept(error) | Self::Signals(error) => Some(error),
         }
     }
 }
@@ -115,7 +118,7 @@ impl Explain for NodeError {
             Self::OwnPair => Code::Rdma,
             Self::Verbs(error) => error.code(),
             Self::Directory(error) => error.code(),
-            Self::Incarnation(_) | Self::Bootstrap(_) => Code::RuntimeDir,
+            Self::Incarnation(_) | Self::Kept(_) | Self::Bootstrap(_) => Code::RuntimeDir,
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
             Self::Link(_) => Code::Protocol,
         }
@@ -138,7 +141,7 @@ impl Explain for NodeError {
                 "see that the device's port is up; the next life tries again".to_owned()
             }
             Self::Verbs(error) => error.cure(),
-            Self::Incarnation(_) | Self::Bootstrap(_) => {
+            Self::Incarnation(_) | Self::Kept(_) | Self::Bootstrap(_) => {
                 "see that the cluster's directory is writable, and that no other process runs \
                  this rank"
                     .to_owned()

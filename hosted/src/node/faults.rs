@@ -3,6 +3,7 @@
 //! ```text
 //!   hang       the loop makes no progress until it is killed; the process lives
 //!   stall      the same for a while
+//!   silence    the DIR net's timers stop: no heartbeat is sent, but every message is answered
 //!   partition  nothing is posted to the peers beyond the cut, as if they were gone
 //!   heal       all of it ends, but for what it has led to
 //!   equivocate one broadcast that differs from peer to peer (`faults/lie.rs`)
@@ -21,16 +22,24 @@ use weft_core::ids::{Peer, PeerSet};
 
 use super::control::Fault;
 
+/// Whether the timers of the DIR net run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timers {
+    Running,
+    Stopped,
+}
+
 /// What is wrong with this component by order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FaultPlan {
     hung_until_ns: u64,
+    timers: Timers,
     cut: PeerSet,
 }
 
 impl Default for FaultPlan {
     fn default() -> Self {
-        Self { hung_until_ns: 0, cut: PeerSet::EMPTY }
+        Self { hung_until_ns: 0, timers: Timers::Running, cut: PeerSet::EMPTY }
     }
 }
 
@@ -43,6 +52,7 @@ impl FaultPlan {
                 let until_ns = now_ns.saturating_add(ms.saturating_mul(1_000_000));
                 self.hung_until_ns = self.hung_until_ns.max(until_ns);
             }
+            Fault::Silence => self.timers = Timers::Stopped,
             Fault::Partition { from } => from.iter().for_each(|peer| self.cut.insert(Peer(*peer))),
             // Told once, by the component.
             Fault::Equivocate => {}
@@ -53,6 +63,10 @@ impl FaultPlan {
     /// Whether the loop makes no progress.
     pub(super) const fn is_hung(&self, now_ns: u64) -> bool {
         now_ns < self.hung_until_ns
+    }
+
+    pub(super) const fn timers(&self) -> Timers {
+        self.timers
     }
 
     /// The peers beyond the cut.
@@ -79,8 +93,10 @@ mod tests {
     #[test]
     fn faults_add_up_and_heal_together() {
         let mut plan = FaultPlan::default();
+        plan.handle_fault(0, &Fault::Silence);
         plan.handle_fault(0, &Fault::Partition { from: vec![1] });
         plan.handle_fault(0, &Fault::Partition { from: vec![3] });
+        assert_eq!(plan.timers(), Timers::Stopped);
         assert_eq!(plan.cut().iter().collect::<Vec<_>>(), [Peer(1), Peer(3)]);
         plan.handle_fault(0, &Fault::Heal);
         assert_eq!(plan, FaultPlan::default());

@@ -1,14 +1,15 @@
 //! What a supervisor and its component say to each other.
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
-//! `Start` (the node's own memory) and, over shared memory, `Connect` (what may be reached of a
+//! `Start` (the node's own memory, the flag, and the note of the last term) and, over shared memory, `Connect` (what may be reached of a
 //! peer, and the peer's process last).
 
 use std::os::fd::RawFd;
 
 use serde::{Deserialize, Serialize};
 
-use super::control::{Outcome, Want};
+use super::chronicle::Entry;
+use super::control::{Outcome, Payload, Want};
 use crate::bootstrap::PairEnd;
 
 /// Where a component finds the link.
@@ -21,14 +22,36 @@ pub(super) struct Ticket {
     pub(super) id: u64,
 }
 
+/// A change of the node's own entry in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum TaskChange {
+    /// What it is doing.
+    Status { task: u8, status: u8 },
+    /// What went wrong, and when by the clock of this host.
+    Error { task: u8, kind: u16, at_us: u64 },
+}
+
+/// What the manager wants done with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum GuardAction {
+    Restart,
+    Isolate,
+}
+
 /// From the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToComponent {
     /// Be this node, in this life.
-    Start { rank: u16, incarnation: u32, cluster: String },
+    Start { rank: u16, incarnation: u32, boot: u32, generation: u32, tasks: u8, cluster: String },
     /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
     /// when both ends of a pair are made over verbs.
-    Connect { peer: u16, incarnation: u32 },
+    Connect { peer: u16, incarnation: u32, boot: u32 },
+    /// Take part in the DIR net: every peer that lives can be reached.
+    Enter,
+    /// A frame of the DIR net, from the I'm-Alive Task of node `from`.
+    Letter { from: u16, bytes: Payload },
+    /// Something has changed at a task of this node.
+    Change(TaskChange),
     /// That life of `peer` has made its end of the pair with this life.
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The life of `peer` has ended.
@@ -56,6 +79,18 @@ pub(super) enum FromComponent {
     Unreachable { peer: u16, error: String },
     /// Work for that life of `peer` was lost: it has ended, or the pair with it has.
     Lost { peer: u16, incarnation: u32 },
+    /// Frames of the DIR net for I'm-Alive Tasks.
+    Letters { to: Vec<u16>, bytes: Payload },
+    /// Lives of `peer` up to those that began with `boot` are over, by decision, and are fenced.
+    Removed { peer: u16, boot: u32 },
+    /// By decision of this manager, a life of `node` is over: it is to be reset.
+    Reset { node: u16, boot: u32 },
+    /// By decision of the manager: do this with a task of this node.
+    Guard { task: u8, action: GuardAction },
+    /// This node was removed: this life of it is over.
+    Excluded,
+    /// For the chronicle.
+    Note(Entry),
     /// A peer could not be fenced: its process does not die.
     StillReaching { peer: u16 },
 }

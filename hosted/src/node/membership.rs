@@ -12,8 +12,22 @@ use weft_core::ids::{Incarnation, Peer};
 
 use super::NodeEndpoint;
 
+/// The kind of a lane message that is a frame of the DIR net.
+pub(super) const FRAME: u16 = 3;
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
+
+/// Messages taken in at a time, so that a chatty peer does not starve the rest of the loop.
+const HEARD_MAX: usize = 256;
+
+/// What came over the lanes.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// The peers that have now joined, and in which life.
+    pub(super) joined: Vec<(Peer, Incarnation)>,
+    /// Frames of the DIR net.
+    pub(super) frames: Vec<(Peer, Vec<u8>)>,
+}
 
 /// What is still to be said to one peer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,11 +85,17 @@ impl Membership {
         left
     }
 
-    /// Takes in every lane message; returns the peers that have now joined.
-    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Vec<(Peer, Incarnation)> {
-        let mut joined = Vec::new();
-        while let Some(message) = endpoint.take_lane() {
+    /// Takes in lane messages, up to a bound.
+    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Heard {
+        let mut heard = Heard::default();
+        for _ in 0..HEARD_MAX {
+            let Some(message) = endpoint.take_lane() else { break };
             let peer = message.sender;
+            if message.kind == FRAME {
+                heard.frames.push((peer, message.payload.to_vec()));
+                endpoint.fabric().whole().note_heard(peer);
+                continue;
+            }
             let Some(greeting) = self.greetings.get_mut(peer.index()) else { continue };
             if message.payload != encode(greeting.theirs, self.mine) {
                 tracing::debug!(peer = peer.0, "a greeting between other lives");
@@ -83,12 +103,12 @@ impl Membership {
             }
             match message.kind {
                 HELLO => greeting.welcome_due = true,
-                WELCOME => joined.push((peer, greeting.theirs)),
+                WELCOME => heard.joined.push((peer, greeting.theirs)),
                 kind => tracing::debug!(peer = peer.0, kind, "a lane message of unknown kind"),
             }
             endpoint.fabric().whole().note_heard(peer);
         }
-        joined
+        heard
     }
 }
 

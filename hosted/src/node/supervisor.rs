@@ -10,10 +10,12 @@ mod event;
 mod guarded;
 mod lives;
 mod meet;
+mod recovery;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -27,21 +29,26 @@ use event::Event;
 use lives::{Due, Lives};
 
 use super::NodeError;
-use super::control::{NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want};
+use super::chronicle::{Chronicle, What};
+use super::control::{
+    CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
+};
 use super::fabric;
+use super::im_alive::{Cut, ImAlive};
 use super::incarnation::Incarnations;
 use super::intensity::Intensity;
+use super::kept;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::reset::ResetNode;
 use super::tasks::Tasks;
-use crate::bootstrap::{Bootstrap, Life, Meeting, News, Offer, Tidings};
+use crate::bootstrap::{Bootstrap, Courier, Life, Meeting, News, Offer, Tidings};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
 use crate::explain::Explain;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Spawn, Spawned};
 use crate::runtime_dir::ClusterDir;
-use crate::shm::NodeMemory;
+use crate::shm::{Flag, NodeMemory, Segment};
 
 /// Events that wait for the main thread.
 const EVENTS: usize = 1024;
@@ -92,6 +99,11 @@ struct Component {
     spawned: Spawned,
     link: Socket,
     ready: bool,
+    ready_at_ns: u64,
+    /// It was told to take part in the DIR net.
+    entered: bool,
+    /// Its I'm-Alive Task was told to watch it.
+    roused: bool,
 }
 
 struct Supervisor {
@@ -109,6 +121,17 @@ struct Supervisor {
     reset: Box<dyn ResetNode>,
     /// The first life of this supervisor's component; those that follow are clones of it.
     boot: Option<Incarnation>,
+    /// Which component of that life is the present one; one that ends before it has taken part in
+    /// the DIR net does not count.
+    generation: u32,
+    im_alive: Option<ImAlive>,
+    courier: Box<dyn Courier>,
+    /// The ways that an injected partition has cut.
+    cut: Cut,
+    cut_off: PeerSet,
+    flag: Segment,
+    term_file: PathBuf,
+    chronicle: Chronicle,
     /// Requests that came while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
@@ -154,6 +177,8 @@ impl Supervisor {
         };
         let me = meet::Member { cluster, dir, rank, layout: plan.layout() };
         let bootstrap = me.begin(&memory, meeting, sink)?;
+        let courier = bootstrap.courier();
+        let flag = Flag::segment(&format!("{name}-flag"))?;
         Ok(Self {
             rank,
             memory,
@@ -167,6 +192,14 @@ impl Supervisor {
             tasks,
             reset,
             boot: None,
+            generation: 0,
+            im_alive: None,
+            courier,
+            cut: Cut::default(),
+            cut_off: PeerSet::EMPTY,
+            flag,
+            term_file: dir.term_file(usize::from(rank)),
+            chronicle: Chronicle::default(),
             parked: VecDeque::new(),
             restarts: 0,
             given_up: false,
@@ -197,6 +230,7 @@ impl Supervisor {
             }
             self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);
+            self.enter_dirnet(now_ns);
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);
             if flow == Flow::End {
@@ -228,8 +262,9 @@ impl Supervisor {
     fn handle(&mut self, event: Event) -> Result<Flow, NodeError> {
         match event {
             Event::Stop => return Ok(Flow::End),
-            Event::Tidings(tidings) => self.handle_tidings(tidings),
-            Event::Said { incarnation, word } => self.handle_word(incarnation, word),
+            Event::Tidings(tidings) => self.handle_tidings(tidings)?,
+            Event::Said { incarnation, word } => self.handle_word(incarnation, word)?,
+            Event::Order { boot, order } => self.handle_order(boot, order)?,
             Event::Ended { incarnation } => self.handle_end(incarnation)?,
             Event::TaskEnded(run) => self.tasks.handle_ended(run, now_ns()),
             Event::Came { client, socket } => self.clients.add(client, socket),
@@ -250,10 +285,13 @@ impl Supervisor {
     /// Starts the next life of the component.
     fn start_component(&mut self) -> Result<(), NodeError> {
         let incarnation = self.incarnations.next().map_err(NodeError::Incarnation)?;
-        if self.boot.is_none() {
-            self.boot = Some(incarnation);
-            self.reset.note_began(incarnation);
-        }
+        let boot = match self.boot {
+            Some(boot) => boot,
+            None => {
+                self.begin_life(incarnation)?;
+                incarnation
+            }
+        };
         let (link, theirs) = Socket::pair()?;
         let spawned = Spawn::own_program()
             .arg("component")
@@ -263,12 +301,22 @@ impl Supervisor {
         let start = ToComponent::Start {
             rank: self.rank,
             incarnation: incarnation.0,
+            boot: boot.0,
+            generation: self.generation,
+            tasks: self.tasks.count(),
             cluster: self.cluster.to_toml(),
         };
-        let grant = self.memory.grant_owner()?;
+        let mut grant = self.memory.grant_owner()?;
+        let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
+        let term = kept::open(&self.term_file).map_err(NodeError::Kept)?;
+        grant.0.extend([flag, OwnedFd::from(term)]);
         event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
-        self.component = Some(Component { incarnation, spawned, link, ready: false });
+        self.note(self.rank, What::Started { incarnation: incarnation.0 });
+        let (ready, entered, roused) = (false, false, false);
+        let component =
+            Component { incarnation, spawned, link, ready, ready_at_ns: 0, entered, roused };
+        self.component = Some(component);
         // One that was killed before it could listen is started again, like any other.
         self.tell(&start, &grant.borrow());
         Ok(())
@@ -283,33 +331,45 @@ impl Supervisor {
         let _ = component.spawned.child.wait();
     }
 
-    /// The component's process has ended: its memory stays, its peers are told, and it is
-    /// started again if that is not too often.
+    /// The component's process has ended: its memory stays, its peers are told, and its I'm-Alive
+    /// Task raises the alarm. A life of the node that was removed ends with it.
     fn handle_end(&mut self, incarnation: Incarnation) -> Result<(), NodeError> {
-        if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
-            return Ok(());
+        let Some(roused) = self.bury_component(incarnation) else { return Ok(()) };
+        match &self.im_alive {
+            Some(im_alive) if roused => im_alive.handle_ended(),
+            // Nobody has heard of it but its supervisor, which tries again.
+            Some(_) | None if !self.given_up => {
+                self.restarts += 1;
+                self.start_component()?;
+            }
+            Some(_) | None => {}
         }
-        let Some(mut component) = self.component.take() else { return Ok(()) };
+        Ok(())
+    }
+
+    /// Reaps the component of this life, if it is the present one, and sees whether it may have a
+    /// successor. Whether its I'm-Alive Task watched it; none if it is not the present one.
+    fn bury_component(&mut self, incarnation: Incarnation) -> Option<bool> {
+        let is_it = |component: &mut Component| component.incarnation == incarnation;
+        let mut component = self.component.take_if(is_it)?;
         let status = component.spawned.child.wait();
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        tracing::warn!(rank = self.rank, incarnation = incarnation.0, %status, "component ended");
+        self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
         self.bootstrap.retract(incarnation);
         self.lives.handle_own_end();
         self.clients.refuse_pending(&Refused::ComponentLost);
         let now_ns = now_ns();
         self.lost_at_ns.get_or_insert(now_ns);
-        if self.intensity.allows(now_ns) {
-            self.restarts += 1;
-            return self.start_component();
+        if !self.intensity.allows(now_ns) {
+            tracing::error!(rank = self.rank, "component failed too often; not started again");
+            self.given_up = true;
+            self.parked.clear();
+            self.clients.refuse_pending(&Refused::GivenUp);
         }
-        tracing::error!(rank = self.rank, "component failed too often; not started again");
-        self.given_up = true;
-        self.parked.clear();
-        self.clients.refuse_pending(&Refused::GivenUp);
-        Ok(())
+        Some(component.roused)
     }
 
-    fn handle_tidings(&mut self, tidings: Tidings) {
+    fn handle_tidings(&mut self, tidings: Tidings) -> Result<(), NodeError> {
         match tidings {
             Tidings::Refused { who, reason } => {
                 let (rank, cure) = (self.rank, reason.cure());
@@ -318,7 +378,14 @@ impl Supervisor {
             Tidings::Heard { peer, session, news } => {
                 tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");
                 let due = match news {
-                    News::Offered(offer) => return self.handle_offer(peer, session, &offer),
+                    News::Letter(letter) => {
+                        self.handle_letter(peer, letter);
+                        return Ok(());
+                    }
+                    News::Offered(offer) => {
+                        self.handle_offer(peer, session, &offer);
+                        return Ok(());
+                    }
                     News::ShutOut(incarnation) => return self.handle_shut_out(peer, incarnation),
                     News::Met(grant) => self.lives.handle_met(peer, session, grant),
                     News::Alive(life) => self.lives.handle_alive(peer, session, life),
@@ -328,6 +395,7 @@ impl Supervisor {
                 self.act(due);
             }
         }
+        Ok(())
     }
 
     /// Carries out what a change of a peer's life calls for, if there is a component to tell.
@@ -350,7 +418,8 @@ impl Supervisor {
 
     fn connect(&mut self, peer: Peer) {
         let Some((life, grant)) = self.lives.reach(peer) else { return };
-        let word = ToComponent::Connect { peer: peer.0, incarnation: life.incarnation.0 };
+        let (incarnation, boot) = (life.incarnation.0, life.boot.0);
+        let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
         let mut fds = grant.borrow();
         fds.extend(life.process.as_ref().map(AsFd::as_fd));
         self.tell(&word, &fds);
@@ -368,19 +437,23 @@ impl Supervisor {
     }
 
     /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins.
-    fn handle_shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
+    fn handle_shut_out(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), NodeError> {
         self.incarnations.raise(incarnation);
-        let Some(component) = &self.component else { return };
-        if component.incarnation <= incarnation {
+        let is_mine = |component: &Component| component.incarnation <= incarnation;
+        if self.component.as_ref().is_some_and(is_mine) {
             tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
-            // One that is dead by now is what was wanted.
-            let _ = component.spawned.pidfd.kill();
+            self.be_reborn()?;
         }
+        Ok(())
     }
 
-    fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
+    fn handle_word(
+        &mut self,
+        incarnation: Incarnation,
+        word: FromComponent,
+    ) -> Result<(), NodeError> {
         if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
-            return;
+            return Ok(());
         }
         match word {
             FromComponent::Ready => self.handle_ready(incarnation),
@@ -393,6 +466,16 @@ impl Supervisor {
                 let offer = Offer { from: incarnation, to: Incarnation(theirs), end };
                 self.bootstrap.offer(Peer(peer), &offer);
             }
+            FromComponent::Letters { to, bytes } => self.post_letters(&to, bytes),
+            FromComponent::Removed { peer, boot } => {
+                self.lives.handle_removed(Peer(peer), Incarnation(boot));
+            }
+            FromComponent::Reset { node, boot } => self.reset_node(node, boot),
+            FromComponent::Guard { task, action } => {
+                self.tasks.handle_guard(task, action, now_ns());
+            }
+            FromComponent::Excluded => self.be_reborn()?,
+            FromComponent::Note(entry) => self.chronicle.note(entry),
             FromComponent::Unreachable { peer, error } => {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");
             }
@@ -407,20 +490,26 @@ impl Supervisor {
                 self.fence_again_at_ns = Some(now_ns() + FENCE_EVERY_NS);
             }
         }
+        Ok(())
     }
 
     /// The component's endpoint is made: peers are told of this life, it is told of theirs, and
     /// what waited for it is handed over.
     fn handle_ready(&mut self, incarnation: Incarnation) {
+        let boot = self.boot.unwrap_or(incarnation);
         let Some(component) = &mut self.component else { return };
         component.ready = true;
+        component.ready_at_ns = now_ns();
         match component.spawned.pidfd.try_clone() {
-            Ok(process) => self.bootstrap.announce(Life { incarnation, process: Some(process) }),
+            Ok(process) => {
+                self.bootstrap.announce(Life { incarnation, boot, process: Some(process) })
+            }
             Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
         }
         for peer in self.lives.alive() {
             self.connect(peer);
         }
+        self.tell_cut();
         for (ticket, word) in std::mem::take(&mut self.parked) {
             self.forward(ticket, word);
         }
@@ -433,6 +522,8 @@ impl Supervisor {
             && let Some(lost_at) = self.lost_at_ns.take()
         {
             self.last_recovery_us = Some((now_ns() - lost_at) / 1_000);
+            let incarnation = self.component.as_ref().map_or(0, |own| own.incarnation.0);
+            self.note(self.rank, What::Running { incarnation });
         }
     }
 
@@ -447,6 +538,10 @@ impl Supervisor {
             _ if self.clients.are_busy() => {
                 let what = Outcome::Refused(Refused::Busy);
                 self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Chronicle { about, after_ns } => {
+                let entries = self.chronicle.about(about, after_ns, CHRONICLE_MAX);
+                self.clients.reply(client, &Reply { id, what: Outcome::Chronicle(entries) });
             }
             Want::KillNode => {
                 self.clients.reply(client, &Reply { id, what: Outcome::Done });
@@ -484,6 +579,9 @@ impl Supervisor {
             | Want::Deliver { .. }
             | Want::Inject(_)
             | Want::Status => {
+                if let Want::Inject(fault) = &what {
+                    self.note_fault(fault);
+                }
                 self.forward(ticket, ToComponent::Request { ticket, what });
             }
         }
@@ -562,6 +660,7 @@ impl Supervisor {
             last_recovery_us: self.last_recovery_us,
             peers: self.lives.status(Peer(self.rank)),
             tasks: self.tasks.status(now_ns()),
+            dirnet: None,
             counters: None,
             broadcasts: Vec::new(),
         }

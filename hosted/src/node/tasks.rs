@@ -20,6 +20,7 @@ use guard::Guard;
 use record::{Due, Record};
 
 use super::control::{Refused, TaskOrder, TaskStatus};
+use super::link::{GuardAction, TaskChange};
 use crate::cluster::{Cluster, Task};
 
 /// Names one process of one task: which task, and which of its processes.
@@ -141,6 +142,48 @@ impl Tasks {
         let due = self.guarded[index].record.handle_order(order);
         self.act(index, due, now_ns);
         Ok(())
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u8 {
+        u8::try_from(self.guarded.len()).unwrap_or(u8::MAX)
+    }
+
+    /// Ends those that run, and starts them again.
+    pub(super) fn restart_all(&mut self, now_ns: u64) {
+        for index in 0..self.guarded.len() {
+            if self.guarded[index].guard.is_some() {
+                let due = self.guarded[index].record.handle_order(TaskOrder::Restart);
+                self.act(index, due, now_ns);
+            }
+        }
+    }
+
+    /// The manager has decided about task number `index`.
+    pub(super) fn handle_guard(&mut self, index: u8, action: GuardAction, now_ns: u64) {
+        let Some(guarded) = self.guarded.get_mut(usize::from(index)) else { return };
+        let order = match action {
+            // It was started again at once when it failed; the decision has been anticipated.
+            GuardAction::Restart if !guarded.record.has_erred_since_start() => return,
+            GuardAction::Restart => TaskOrder::Restart,
+            GuardAction::Isolate => TaskOrder::Isolate,
+        };
+        tracing::info!(task = %guarded.task.name, ?order, "ordered by the manager");
+        let due = guarded.record.handle_order(order);
+        self.act(usize::from(index), due, now_ns);
+    }
+
+    /// Nobody was told of anything: the next component has to be.
+    pub(super) fn forget_told(&mut self) {
+        for guarded in &mut self.guarded {
+            guarded.record.forget_told();
+        }
+    }
+
+    /// What has changed since this was last asked.
+    pub(super) fn take_changes(&mut self) -> Vec<TaskChange> {
+        let numbered = (0..).zip(&mut self.guarded);
+        numbered.flat_map(|(task, guarded)| guarded.record.take_changes(task)).collect()
     }
 
     /// Every task, for people.

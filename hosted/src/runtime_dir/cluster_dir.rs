@@ -67,6 +67,12 @@ impl ClusterDir {
         self.path.join(format!("{NODE_PREFIX}{rank}.incarnation"))
     }
 
+    /// Where the node with this rank notes the last term that it has known.
+    #[must_use]
+    pub fn term_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.term"))
+    }
+
     fn socket(&self, name: &str) -> Result<PathBuf, RuntimeDirError> {
         let path = self.path.join(name);
         let len = path.as_os_str().len();

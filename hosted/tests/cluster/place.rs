@@ -287,7 +287,24 @@ impl Nodes {
             let status = client.and_then(|mut client| client.status());
             format!("{rank}: {status:?}\n")
         };
-        self.ranks().map(look).collect()
+        self.ranks().map(look).collect::<String>() + &self.timeline()
+    }
+
+    /// What all nodes have noted lately, in the order of time.
+    fn timeline(&self) -> String {
+        const SHOWN: usize = 150;
+        let noted = |rank| {
+            let client = Client::connect(&self.dir, &self.cluster, rank, Duration::ZERO);
+            client.and_then(|mut client| client.whole_chronicle(None, 0)).unwrap_or_default()
+        };
+        let mut entries: Vec<_> = self.ranks().flat_map(noted).collect();
+        entries.sort_by_key(|entry| entry.at_ns);
+        let first = entries.len().saturating_sub(SHOWN);
+        let line = |entry: &weft::node::chronicle::Entry| {
+            let ms = entry.at_ns / 1_000_000;
+            format!("{ms} {} of {}: {}\n", entry.observer, entry.node, entry.what)
+        };
+        entries[first..].iter().map(line).collect()
     }
 }
 

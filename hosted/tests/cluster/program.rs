@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use weft::process::{Pid, Pidfd, Signal};
+use weft::process::{Liveness, Pid, Pidfd, Signal};
 
 use crate::PATIENCE;
 use crate::place::{Nodes, Place, Running, eventually};
@@ -121,7 +121,7 @@ fn a_supervisor_that_hangs_hides_nobody_else() {
 
 /// Found by a newcomer: the status waited for the component, and the kill for the status.
 #[test]
-fn a_component_that_hangs_can_be_looked_at_and_killed() {
+fn a_component_that_hangs_can_be_looked_at_and_is_replaced() {
     let place = Place::new();
     let (up, nodes) = place.up("--nodes 2");
     let status = nodes.client(1).status().expect("a status");
@@ -130,8 +130,9 @@ fn a_component_that_hangs_can_be_looked_at_and_killed() {
     component.signal(Signal::STOP).expect("a process of this user");
     let hung = nodes.client(1).status().expect("a status without counters");
     assert_eq!((hung.incarnation, hung.counters), (1, None));
-    place.weft("inject kill 1 --name t --wait 60").done();
-    nodes.await_joined();
+    // Its I'm-Alive Task finds it, and a clone takes its place.
+    nodes.client(1).await_joined(2, 1, PATIENCE).expect("it comes back");
+    assert_eq!(component.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
     up.signal(Signal::TERM);
     up.wait().done();
     place.assert_nothing_left();

@@ -122,13 +122,21 @@ fn a_task_that_falls_silent_is_started_again_and_one_that_beats_is_not() {
 fn reports_are_counted_and_kept_whoever_makes_them() {
     let place = Place::new();
     let weft = env!("CARGO_BIN_EXE_weft");
-    let (_up, nodes) = up_with(&place, &script(&format!("{weft} report --error 7 && sleep 1000")));
+    let once = "[ -e \"$WEFT_RUNTIME_DIR/../f/told\" ]";
+    let told = "touch \"$WEFT_RUNTIME_DIR/../f/told\"";
+    let report = format!("{once} || ({weft} report --error 7 && {told}); sleep 1000");
+    let (_up, nodes) = up_with(&place, &script(&report));
     eventually("it has reported", || look(&nodes).errors == 1);
+    let first = look(&nodes);
     place.weft("report --name t --node 0 --task job --error 65535").done();
     let task = look(&nodes);
     let reported = |error| TaskFault::Reported { error };
     assert_eq!((task.errors, faults(&task)), (2, vec![reported(7), reported(65535)]));
-    assert_eq!(task.state, TaskState::Running);
+    eventually("the manager has it restarted", || {
+        let task = look(&nodes);
+        task.state == TaskState::Running && task.pid != first.pid && task.pid.is_some()
+    });
+    assert_eq!(look(&nodes).errors, 2);
     let shown: Value = place.weft("status --name t --json").object();
     let shown = &shown["nodes"][0]["tasks"][0];
     assert_eq!((&shown["name"], &shown["state"]), (&"job".into(), &"running".into()));

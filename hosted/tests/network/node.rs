@@ -86,7 +86,11 @@ impl Node {
     }
 
     pub(crate) fn announce(&mut self, incarnation: u32) {
-        self.bootstrap.announce(Life { incarnation: Incarnation(incarnation), process: None });
+        self.bootstrap.announce(Life {
+            incarnation: Incarnation(incarnation),
+            boot: Incarnation(incarnation),
+            process: None,
+        });
     }
 
     /// Waits until a peer was met that lives in this life.

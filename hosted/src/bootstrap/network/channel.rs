@@ -82,6 +82,11 @@ impl Line for Channel {
         self.say(Some(word))
     }
 
+    /// Half a word would end the channel, so that this takes as long as any word may.
+    fn tell_at_once(&self, word: &Word) -> Result<(), LinkError> {
+        self.say(Some(word))
+    }
+
     fn shut_down(&self) {
         // Fails only on a connection that has ended.
         let _ = self.shared.stream.shutdown(Shutdown::Both);

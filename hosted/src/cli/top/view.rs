@@ -7,8 +7,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Row, Table};
 
 use super::rates::Screen;
-use crate::cli::status::{peers, pid};
-use crate::cli::survey::{Entry, Survey};
+use crate::cli::status::{peers, pid, role, term};
+use crate::cli::survey::{Answer, Survey};
 use crate::node::control::{NodeState, NodeStatus, TaskState};
 
 pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
@@ -34,6 +34,8 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, screen: &Screen, survey: &Surve
     let header = [
         "node",
         "state",
+        "role",
+        "term",
         "incarnation",
         "restarts",
         "component",
@@ -44,12 +46,12 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, screen: &Screen, survey: &Surve
         "peers",
     ];
     let rows = survey.nodes.iter().map(|entry| match entry {
-        Entry::Answered(node) => node_row(node, screen),
-        Entry::Silent { rank, state, .. } => {
+        Answer::Answered(node) => node_row(node, screen),
+        Answer::Silent { rank, state, .. } => {
             Row::new([rank.to_string(), (*state).to_owned()]).style(Style::new().fg(Color::Red))
         }
     });
-    let widths = [4, 11, 11, 8, 9, 9, 9, 6, 7].map(Constraint::Length);
+    let widths = [4, 11, 8, 5, 11, 8, 9, 9, 9, 6, 7].map(Constraint::Length);
     let widths = widths.into_iter().chain([Constraint::Min(8)]);
     let title = format!(" cluster {} ", survey.name);
     let table = Table::new(rows, widths)
@@ -65,6 +67,8 @@ fn node_row(node: &NodeStatus, screen: &Screen) -> Row<'static> {
     let cells = [
         node.rank.to_string(),
         node.state.words().to_owned(),
+        role(node),
+        term(node),
         node.incarnation.to_string(),
         node.restarts.to_string(),
         pid(node.component_pid),
@@ -116,10 +120,12 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::node::control::{CounterStatus, PeerStatus, TaskError, TaskFault, TaskStatus};
+    use crate::node::control::{
+        CounterStatus, DirNetStatus, PeerStatus, TaskError, TaskFault, TaskStatus,
+    };
 
     /// A node that runs and has put so many messages, with one task that failed.
-    fn node(put: u64) -> Entry {
+    fn node(put: u64) -> Answer {
         let fault = TaskFault::Exited { status: 3 };
         let task = TaskStatus {
             name: "worker".to_owned(),
@@ -129,7 +135,7 @@ mod tests {
             errors: 3,
             last_errors: vec![TaskError { fault, ago_ms: 1 }],
         };
-        Entry::Answered(Box::new(NodeStatus {
+        Answer::Answered(Box::new(NodeStatus {
             rank: 0,
             state: NodeState::Running,
             incarnation: 7,
@@ -139,22 +145,32 @@ mod tests {
             last_recovery_us: None,
             peers: vec![PeerStatus { rank: 1, incarnation: None, joined: false }],
             tasks: vec![task],
+            dirnet: Some(DirNetStatus {
+                role: "manager".to_owned(),
+                epoch: 12,
+                manager: 0,
+                boot: 7,
+                generation: 0,
+                suspects: vec![1],
+                removed: Vec::new(),
+                refused: std::collections::BTreeMap::new(),
+            }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),
             broadcasts: Vec::new(),
         }))
     }
 
     fn drawn(screen: &Screen) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(100, 14)).unwrap();
+        let mut terminal = Terminal::new(TestBackend::new(120, 14)).unwrap();
         terminal.draw(|frame| draw(frame, screen)).unwrap();
-        let cells = terminal.backend().buffer().content().chunks(100);
+        let cells = terminal.backend().buffer().content().chunks(120);
         let line = |cells: &[ratatui::buffer::Cell]| -> String {
             cells.iter().map(ratatui::buffer::Cell::symbol).collect()
         };
         cells.map(|cells| line(cells) + "\n").collect()
     }
 
-    fn survey(nodes: Vec<Entry>) -> Survey {
+    fn survey(nodes: Vec<Answer>) -> Survey {
         Survey { name: "t".to_owned(), nodes }
     }
 
@@ -163,10 +179,20 @@ mod tests {
         let mut screen = Screen::default();
         assert!(drawn(&screen).contains("asking"));
         screen.handle_survey(1_000_000_000, survey(vec![node(100)]));
-        let silent = Entry::Silent { rank: 1, state: "unreachable", incarnation: None };
+        let silent = Answer::Silent { rank: 1, state: "unreachable", incarnation: None };
         screen.handle_survey(2_000_000_000, survey(vec![node(600), silent]));
         let text = drawn(&screen);
-        for word in ["cluster t", "running", "4711", "500", "1:-", "unreachable", "q ends"] {
+        for word in [
+            "cluster t",
+            "running",
+            "4711",
+            "500",
+            "1:-!",
+            "manager",
+            "12.0",
+            "unreachable",
+            "q ends",
+        ] {
             assert!(text.contains(word), "{word}\n{text}");
         }
         for word in ["worker", "isolated", "ended with status 3"] {

@@ -95,8 +95,9 @@ impl Clients {
         let Some(open) = self.open.remove(&ticket) else { return };
         let what = match (open, what) {
             (Open::Counting { known, .. }, Outcome::Status(told)) => {
-                let NodeStatus { counters, broadcasts, .. } = *told;
-                Outcome::Status(Box::new(NodeStatus { counters, broadcasts, ..*known }))
+                let NodeStatus { counters, broadcasts, dirnet, .. } = *told;
+                let told = NodeStatus { counters, broadcasts, dirnet, ..*known };
+                Outcome::Status(Box::new(told))
             }
             (_, what) => what,
         };
@@ -107,7 +108,9 @@ impl Clients {
     pub(super) fn refuse_pending(&mut self, reason: &Refused) {
         let lost = *reason == Refused::ComponentLost;
         let is_refused = |open: &Open| match open {
-            Open::Sent | Open::Counting { .. } => true,
+            Open::Sent => true,
+            // What the supervisor knows is answer enough.
+            Open::Counting { .. } => false,
             // Nothing was begun of it: the next component will do it.
             Open::Parked => !lost,
             Open::Await(_) => false,
@@ -115,6 +118,12 @@ impl Clients {
         let refused = self.open.iter().filter(|(_, open)| is_refused(open));
         for ticket in refused.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
             self.finish(ticket, Outcome::Refused(reason.clone()));
+        }
+        for open in self.open.values_mut() {
+            if let Open::Counting { deadline_ns, .. } = open {
+                // Nobody counts any more.
+                *deadline_ns = 0;
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use weft_core::ids::Incarnation;
 use crate::bootstrap::Tidings;
 use crate::node::NodeError;
 use crate::node::control::{Outcome, Refused, Reply, Request};
+use crate::node::im_alive::Order;
 use crate::node::link::FromComponent;
 use crate::node::tasks::Run;
 use crate::packet::{Listener, PacketError, Socket};
@@ -31,6 +32,8 @@ pub(super) enum Event {
     Said { incarnation: Incarnation, word: FromComponent },
     /// The component of that life has ended.
     Ended { incarnation: Incarnation },
+    /// The I'm-Alive Task of the life that began with `boot` asks for something.
+    Order { boot: Incarnation, order: Order },
     /// The process of a task has ended.
     TaskEnded(Run),
     /// A client has connected.

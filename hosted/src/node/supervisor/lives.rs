@@ -29,6 +29,8 @@ struct Known {
     cut_off_at_ns: Option<u64>,
     /// The last life that the own component has fenced, or is about to.
     fenced: Incarnation,
+    /// Lives that began with this one, or before, were removed by decision.
+    removed: Incarnation,
 }
 
 impl Known {
@@ -68,6 +70,9 @@ impl Lives {
     pub(super) fn handle_alive(&mut self, peer: Peer, session: u64, life: Life) -> Option<Due> {
         let known = self.known(peer, session)?;
         known.fence();
+        if life.boot <= known.removed {
+            return Some(Due::ShutOut(peer, life.incarnation));
+        }
         if life.incarnation <= known.fenced {
             // Nothing that it says now can be told from what it said before.
             return Some(Due::ShutOut(peer, known.fenced));
@@ -94,6 +99,16 @@ impl Lives {
         let known = self.known(peer, session)?;
         known.grant = None;
         known.fence().then_some(Due::Fence(peer))
+    }
+
+    /// By decision the lives of `peer` up to those that began with `boot` are over; the own
+    /// component has fenced them.
+    pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation) {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        known.removed = known.removed.max(boot);
+        if known.life.as_ref().is_some_and(|life| life.boot <= boot) {
+            known.fence();
+        }
     }
 
     /// Whether `peer` lives in this life.
@@ -147,6 +162,11 @@ impl Lives {
         self.peers.iter().all(|known| known.life.is_none() || known.joined)
     }
 
+    /// How many peers live and have joined.
+    pub(super) fn joined(&self) -> usize {
+        self.peers.iter().filter(|known| known.life.is_some() && known.joined).count()
+    }
+
     /// The peers that live.
     pub(super) fn alive(&self) -> Vec<Peer> {
         let living = (0..).map(Peer).zip(&self.peers);
@@ -184,7 +204,8 @@ mod tests {
     const PEER: Peer = Peer(1);
 
     fn life(incarnation: u32) -> Life {
-        Life { incarnation: Incarnation(incarnation), process: Pidfd::of_self().ok() }
+        let boot = Incarnation(1);
+        Life { incarnation: Incarnation(incarnation), boot, process: Pidfd::of_self().ok() }
     }
 
     /// A peer that was met in session 1 and lives in incarnation 1.
@@ -258,6 +279,19 @@ mod tests {
         lives.handle_lost(PEER, Incarnation(2), 100);
         lives.handle_own_end();
         assert_eq!(lives.handle_time(999), None, "the next component has lost nothing");
+    }
+
+    #[test]
+    fn a_life_that_was_removed_by_decision_stays_out_and_the_next_boot_comes_in() {
+        let mut lives = living();
+        lives.handle_removed(PEER, Incarnation(1));
+        assert_eq!(lives.alive(), []);
+        let shut_out = Some(Due::ShutOut(PEER, Incarnation(7)));
+        assert_eq!(lives.handle_alive(PEER, 1, life(7)), shut_out);
+        lives.handle_own_end();
+        assert_eq!(lives.handle_alive(PEER, 1, life(7)), shut_out);
+        let reborn = Life { boot: Incarnation(8), ..life(8) };
+        assert_eq!(lives.handle_alive(PEER, 1, reborn), Some(Due::Connect(PEER)));
     }
 
     #[test]

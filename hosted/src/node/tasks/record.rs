@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use crate::cluster::Task;
 use crate::node::control::{TaskError, TaskFault, TaskOrder, TaskState};
 use crate::node::intensity::Intensity;
+use crate::node::link::TaskChange;
 
 /// Errors that are remembered; all are counted.
 const ERRORS_MAX: usize = 8;
@@ -47,6 +48,9 @@ pub(super) struct Record {
     last: VecDeque<(u64, TaskFault)>,
     beat_ns: Option<u64>,
     silent_at_ns: Option<u64>,
+    started_at_ns: u64,
+    /// The state, and the errors, that the component was told of.
+    told: (Option<TaskState>, u64),
 }
 
 impl Record {
@@ -60,6 +64,8 @@ impl Record {
             last: VecDeque::with_capacity(ERRORS_MAX),
             beat_ns: task.beat_ms.map(|beat_ms| beat_ms.saturating_mul(1_000_000)),
             silent_at_ns: None,
+            started_at_ns: 0,
+            told: (None, 0),
         }
     }
 
@@ -88,6 +94,7 @@ impl Record {
     /// Its process runs.
     pub(super) fn handle_started(&mut self, now_ns: u64) {
         self.state = TaskState::Running;
+        self.started_at_ns = now_ns;
         self.handle_beat(now_ns);
     }
 
@@ -162,6 +169,33 @@ impl Record {
         }
     }
 
+    /// Whether the process that runs has had an error.
+    pub(super) fn has_erred_since_start(&self) -> bool {
+        let last = self.last.back().map(|(at_ns, _)| *at_ns);
+        self.state == TaskState::Running && last.is_some_and(|at_ns| at_ns > self.started_at_ns)
+    }
+
+    /// The component that was told is gone; errors were told to all and stay told.
+    pub(super) const fn forget_told(&mut self) {
+        self.told.0 = None;
+    }
+
+    /// What task number `task` has to tell the component.
+    pub(super) fn take_changes(&mut self, task: u8) -> Vec<TaskChange> {
+        let mut changes = Vec::new();
+        let untold = usize::try_from(self.errors - self.told.1).unwrap_or(usize::MAX);
+        let skipped = self.last.len().saturating_sub(untold);
+        for (at_ns, fault) in self.last.iter().skip(skipped) {
+            let (kind, at_us) = (kind_of(fault), at_ns / 1_000);
+            changes.push(TaskChange::Error { task, kind, at_us });
+        }
+        if self.told.0 != Some(self.state) {
+            changes.push(TaskChange::Status { task, status: self.state as u8 });
+        }
+        self.told = (Some(self.state), self.errors);
+        changes
+    }
+
     fn end_as(&mut self, state: TaskState) -> Due {
         self.state = state;
         Due::Kill
@@ -183,6 +217,18 @@ impl Record {
             self.last.pop_front();
         }
         self.last.push_back((now_ns, fault));
+    }
+}
+
+/// The number of a fault in the database: a task's own up to 0xF7FF, as far as it keeps to that.
+fn kind_of(fault: &TaskFault) -> u16 {
+    let low = |number: i32| u16::from(number.to_le_bytes()[0]);
+    match fault {
+        TaskFault::Reported { error } => *error,
+        TaskFault::Exited { status } => 0xFF00 | low(*status),
+        TaskFault::Signalled { signal } => 0xFE00 | low(*signal),
+        TaskFault::NotStarted { .. } => 0xFD00,
+        TaskFault::Silent => 0xFC00,
     }
 }
 

@@ -1,0 +1,272 @@
+//! What happened at a node and why, kept for `weft status --why` and the demonstration.
+//!
+//! The supervisor keeps the ring, so that it outlives the component that reached the verdicts.
+//! Times are those of this host's clock, which all of its processes share, so that the chronicles
+//! of the nodes of one host can be read as one.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weft_core::dirnet::{Alarm, Explanation, News, Verdict};
+use weft_core::ids::Rank;
+
+/// Entries that are kept.
+const ENTRIES: usize = 512;
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, by the clock of the observer's host.
+    pub at_ns: u64,
+    /// Who noted it.
+    pub observer: u16,
+    /// About which node.
+    pub node: u16,
+    /// What.
+    pub what: What,
+}
+
+/// What can be noted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A component of the node was started.
+    Started {
+        /// The life that it is.
+        incarnation: u32,
+    },
+    /// A component of the node has ended.
+    Ended {
+        /// The life that it was.
+        incarnation: u32,
+        /// How.
+        status: String,
+    },
+    /// Its component is greeted by every living peer.
+    Running {
+        /// The life that it is.
+        incarnation: u32,
+    },
+    /// The I'm-Alive Task has raised its alarm.
+    Alarm {
+        /// Why.
+        why: String,
+    },
+    /// It has been silent for too long.
+    Suspected,
+    /// A suspect was heard of again.
+    Restored,
+    /// Something that an operator should know.
+    Told {
+        /// In words.
+        words: String,
+    },
+    /// A verdict was reached.
+    Verdict(VerdictNote),
+    /// Its lives up to the one that began with `boot` are shut out here.
+    Fenced {
+        /// The first life of the last that is shut out.
+        boot: u32,
+    },
+    /// It is to be reset, by order of the manager.
+    ResetOrdered {
+        /// The first life of the one that is over.
+        boot: u32,
+        /// Whether something can do it; else it is up to the operator.
+        possible: bool,
+    },
+    /// It was removed, and begins anew.
+    Reborn,
+}
+
+/// A verdict and what it rests on (X-2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictNote {
+    /// What was decided.
+    pub verdict: String,
+    /// The rule.
+    pub rule: String,
+    /// The life of the node, as its boot and the number of its component.
+    pub life: String,
+    /// The reign, as its epoch and its manager.
+    pub term: String,
+    /// The alarm that came, if one did.
+    pub alarm: Option<String>,
+    /// How many second observers answered, and whom they met.
+    pub testimonies: u8,
+    /// A second observer met the component.
+    pub met_component: bool,
+    /// A second observer met the I'm-Alive Task.
+    pub met_task: bool,
+    /// How long before the verdict the node was last heard of, in microseconds; none for never.
+    pub silent_us: Option<u64>,
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Started { incarnation } => write!(f, "component {incarnation} started"),
+            Self::Ended { incarnation, status } => {
+                write!(f, "component {incarnation} ended: {status}")
+            }
+            Self::Running { incarnation } => write!(f, "component {incarnation} greeted by all"),
+            Self::Alarm { why } => write!(f, "I'm-Alive Task raises the alarm: {why}"),
+            Self::Suspected => f.write_str("suspected: silent for too long"),
+            Self::Restored => f.write_str("heard of again"),
+            Self::Told { words } => f.write_str(words),
+            Self::Verdict(note) => note.fmt(f),
+            Self::Fenced { boot } => write!(f, "fenced, life {boot}"),
+            Self::ResetOrdered { boot, possible: true } => write!(f, "reset ordered, life {boot}"),
+            Self::ResetOrdered { boot, possible: false } => {
+                write!(f, "life {boot} is to be reset by the operator")
+            }
+            Self::Reborn => f.write_str("was removed, and begins anew"),
+        }
+    }
+}
+
+impl std::fmt::Display for VerdictNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} by rule {}, term {}", self.verdict, self.rule, self.term)?;
+        if let Some(us) = self.silent_us {
+            write!(f, ", silent for {} ms", us / 1_000)?;
+        }
+        if let Some(alarm) = &self.alarm {
+            write!(f, ", alarm: {alarm}")?;
+        }
+        if self.testimonies > 0 {
+            let met = match (self.met_component, self.met_task) {
+                (true, _) => "its component",
+                (false, true) => "its I'm-Alive Task alone",
+                (false, false) => "nobody",
+            };
+            write!(f, ", second observer met {met}")?;
+        }
+        Ok(())
+    }
+}
+
+/// In words.
+pub(super) const fn alarm_words(alarm: Alarm) -> &'static str {
+    match alarm {
+        Alarm::NoProgress => "no progress",
+        Alarm::Ended => "the process ended",
+        Alarm::SpawnFailed => "no clone can be spawned",
+    }
+}
+
+impl What {
+    /// What the explanation of a verdict says.
+    pub(super) fn verdict(of: &Explanation) -> Self {
+        let verdict = match of.verdict {
+            Verdict::AgentDown => "component down",
+            Verdict::NodeDown => "node down",
+            Verdict::Isolated => "isolated",
+            Verdict::Admitted => "admitted",
+            Verdict::TookOver => "takes over as manager",
+        };
+        let heard = (of.heard.0 > 0).then(|| of.decided.since(of.heard).as_micros());
+        Self::Verdict(VerdictNote {
+            verdict: verdict.to_owned(),
+            rule: of.rule.name().to_owned(),
+            life: of.life.to_string(),
+            term: of.term.to_string(),
+            alarm: of.evidence.alarm.map(|alarm| alarm_words(alarm).to_owned()),
+            testimonies: of.evidence.testimonies,
+            met_component: of.evidence.seen.component,
+            met_task: of.evidence.seen.task,
+            silent_us: heard,
+        })
+    }
+
+    /// What `news` says, and about which node; `me` where it is about the observer.
+    pub(super) fn news(news: News, me: Rank) -> (Rank, Self) {
+        let told = |node: Rank, words: &str| (node, Self::Told { words: words.to_owned() });
+        match news {
+            News::Suspected(node) => (node, Self::Suspected),
+            News::Restored(node) => (node, Self::Restored),
+            News::OneWay(node) => told(node, "not heard here, but met by a second observer"),
+            News::NotReset(node) => told(node, "down and not reset: nobody could corroborate it"),
+            News::Absent(node) => told(node, "has never been heard of"),
+            News::Isolated(node) => told(node, "isolated until an operator releases it"),
+            News::TooFew => told(me, "too few members are alive for a decision"),
+            News::Excluded => told(me, "was removed"),
+            News::NoDatabase => told(me, "no member could send the database"),
+            News::NoMoreTerms => told(me, "the last term has been used"),
+            News::Follows(node) => told(node, "is the manager now"),
+            News::Lagged(by) => {
+                let words = format!("own loop was {} ms late", by.as_micros() / 1_000);
+                (me, Self::Told { words })
+            }
+            News::TaskIsolated { node, task } => {
+                let words = format!("task {task} fails too often and is isolated");
+                (node, Self::Told { words })
+            }
+        }
+    }
+}
+
+/// The last entries of one node.
+#[derive(Debug, Default)]
+pub(super) struct Chronicle {
+    entries: VecDeque<Entry>,
+}
+
+impl Chronicle {
+    pub(super) fn note(&mut self, entry: Entry) {
+        tracing::info!(observer = entry.observer, node = entry.node, what = %entry.what, "noted");
+        if self.entries.len() == ENTRIES {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// The first `max` entries after `after_ns` about `node`, or about all, oldest first.
+    pub(super) fn about(&self, node: Option<u16>, after_ns: u64, max: usize) -> Vec<Entry> {
+        let is_meant =
+            |entry: &&Entry| entry.at_ns > after_ns && node.is_none_or(|node| entry.node == node);
+        self.entries.iter().filter(is_meant).take(max).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suspected(at_ns: u64, node: u16) -> Entry {
+        Entry { at_ns, observer: 0, node, what: What::Suspected }
+    }
+
+    #[test]
+    fn the_entries_about_a_node_are_told_in_order() {
+        let mut chronicle = Chronicle::default();
+        for at_ns in 0..3 * ENTRIES as u64 {
+            chronicle.note(suspected(at_ns, u16::from(at_ns % 3 == 0)));
+        }
+        let last = 3 * ENTRIES as u64 - 3;
+        let told = chronicle.about(Some(1), last - 6, 2);
+        assert_eq!(told, [suspected(last - 3, 1), suspected(last, 1)]);
+        assert_eq!(chronicle.about(Some(1), last - 6, 1), told[..1]);
+        assert_eq!(chronicle.about(None, 0, usize::MAX).len(), ENTRIES);
+    }
+
+    #[test]
+    fn a_verdict_says_what_it_rests_on() {
+        let note = VerdictNote {
+            verdict: "component down".to_owned(),
+            rule: "alarm-in-window".to_owned(),
+            life: "3/1".to_owned(),
+            term: "2.0".to_owned(),
+            alarm: Some(alarm_words(Alarm::NoProgress).to_owned()),
+            testimonies: 1,
+            met_component: false,
+            met_task: true,
+            silent_us: Some(261_000),
+        };
+        assert_eq!(
+            What::Verdict(note).to_string(),
+            "component down by rule alarm-in-window, term 2.0, silent for 261 ms, alarm: no \
+             progress, second observer met its I'm-Alive Task alone"
+        );
+    }
+}

@@ -1,0 +1,404 @@
+//! The component's side of the DIR net: core's machine, driven by this process.
+//!
+//! ```text
+//!   pulses in own memory ─▶ heartbeats ─┐                ┌─▶ pulses, lanes   to other components
+//!   lanes, letters ────────▶ frames ────┼─▶ Component ───┼─▶ letters         to I'm-Alive Tasks
+//!   clock ─────────────────▶ timeouts ──┘                ├─▶ fences          here, at once
+//!                                                        └─▶ words           to the supervisor
+//! ```
+//!
+//! Heartbeats and frames that cannot be posted are dropped: the net reckons with losses. A fence
+//! that fails is tried again until it holds; until then nobody is told that it does.
+
+use weft_core::dirnet::{
+    Beat, Change, Component, Config, FRAME_LEN, Frame, Level, Life, Output, Part, Profile,
+    RestartLimit, Role, Seat, TASKS_MAX, TaskAction, Timing,
+};
+use weft_core::ids::{Incarnation, Peer, Rank};
+use weft_core::lane::PULSE_LEN;
+use weft_core::time::{self, Instant};
+
+use crate::cluster::{self, Cluster};
+use crate::node::chronicle::{Entry, What};
+use crate::node::control::{DirNetStatus, Payload};
+use crate::node::faults::Timers;
+use crate::node::kept::KeptTerm;
+use crate::node::link::{FromComponent, GuardAction, TaskChange};
+use crate::node::membership::{FRAME, Membership};
+use crate::node::{NodeEndpoint, NodeError, PEERS};
+use crate::shm::Flag;
+
+/// How often a fence that failed is tried again.
+const FENCE_EVERY_NS: u64 = 100_000_000;
+
+/// For many processes on one host: outlasts stalls of half a second. On two processors that had
+/// three times as much to do, all loops were seen 205 ms late at once.
+const HOST: Timing = Timing {
+    send: time::Duration::from_millis(100),
+    receive: time::Duration::from_millis(700),
+    clear: time::Duration::from_millis(100),
+    alarm: time::Duration::from_millis(350),
+    window: time::Duration::from_millis(500),
+    delay: time::Duration::from_millis(50),
+    losses: 4,
+    candidate: time::Duration::from_millis(700),
+    join: time::Duration::from_millis(250),
+    clone: time::Duration::from_millis(4_000),
+    reboot: time::Duration::from_millis(20_000),
+};
+
+type Machine = Component<PEERS, TASKS_MAX>;
+
+/// The DIR net at this component.
+pub(super) struct DirNet {
+    machine: Box<Machine>,
+    flag: Flag,
+    kept: KeptTerm,
+    /// The pulse of each peer that was handled last.
+    seen: Vec<[u8; PULSE_LEN]>,
+    look_every_ns: u64,
+    look_at_ns: u64,
+    /// Fences that did not hold, and when they are tried again.
+    unfenced: Vec<(Rank, Incarnation)>,
+    fence_at_ns: u64,
+    words: Vec<FromComponent>,
+}
+
+/// What a step works on besides its own.
+pub(super) struct Ground<'a> {
+    pub(super) endpoint: &'a mut NodeEndpoint,
+    pub(super) membership: &'a mut Membership,
+    /// The first life of each peer's supervisor, of the life that is let in.
+    pub(super) boots: &'a [Incarnation],
+}
+
+/// The configuration of core's machine that follows from the cluster file.
+pub(in crate::node) fn config(cluster: &Cluster, me: Rank) -> Result<Config<PEERS>, NodeError> {
+    let refused = |reason: &dyn std::fmt::Display| NodeError::Plan(reason.to_string());
+    let part = |part: &cluster::Part| match part {
+        cluster::Part::Manager => Part::Manager,
+        cluster::Part::Backup => Part::Backup,
+        cluster::Part::Agent => Part::Agent,
+    };
+    let parts: Vec<Part> = cluster.dirnet.parts(cluster.nodes).iter().map(part).collect();
+    let profile = profile(cluster)?;
+    Config::new(me, &parts, profile, cluster.dirnet.min_alive, restart_limit(cluster))
+        .map_err(|error| refused(&error))
+}
+
+/// The timing of the cluster's profile.
+pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> {
+    let timing = match cluster.dirnet.profile {
+        cluster::Profile::Host => HOST,
+        cluster::Profile::Lan => Timing::LAN,
+        cluster::Profile::Rdma => Timing::RDMA,
+    };
+    Profile::new(timing).map_err(|rule| NodeError::Plan(rule.to_string()))
+}
+
+/// The restart intensity of the cluster file, in the numbers that core remembers.
+fn restart_limit(cluster: &Cluster) -> RestartLimit {
+    let within_ns = cluster.restart.within_s.saturating_mul(1_000_000_000);
+    let most = usize::from(RestartLimit::MAX);
+    let max = cluster.restart.max.min(most);
+    // As many in the same proportion of the time.
+    let within_ns = match cluster.restart.max {
+        wanted if wanted > most => within_ns / wanted as u64 * most as u64,
+        _ => within_ns,
+    };
+    let max = u8::try_from(max).unwrap_or(RestartLimit::MAX);
+    RestartLimit { max, within: time::Duration(within_ns.max(1)) }
+}
+
+impl DirNet {
+    /// Enters the net as `life`, with `tasks` to guard. To be stepped before anything is handed to
+    /// it.
+    pub(super) fn enter(
+        cluster: &Cluster,
+        life: Life,
+        tasks: u8,
+        flag: Flag,
+        kept: (KeptTerm, Option<weft_core::dirnet::Term>),
+        (me, now_ns): (Rank, u64),
+    ) -> Result<Self, NodeError> {
+        let config = config(cluster, me)?;
+        let look_every_ns = config.profile().timing().send.0 / 8;
+        let (kept, term) = kept;
+        let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, term));
+        Ok(Self {
+            machine,
+            flag,
+            kept,
+            seen: vec![[0; PULSE_LEN]; cluster.nodes],
+            look_every_ns,
+            look_at_ns: now_ns,
+            unfenced: Vec::new(),
+            fence_at_ns: u64::MAX,
+            words: Vec::new(),
+        })
+    }
+
+    /// Looks at pulses and deadlines; what is to be said to the supervisor.
+    pub(super) fn step(
+        &mut self,
+        now_ns: u64,
+        timers: Timers,
+        ground: &mut Ground<'_>,
+    ) -> Result<Vec<FromComponent>, NodeError> {
+        self.drain(now_ns, ground)?;
+        if now_ns >= self.look_at_ns {
+            self.look_at_ns = now_ns + self.look_every_ns;
+            self.look(now_ns, ground)?;
+        }
+        if now_ns >= self.fence_at_ns {
+            self.fence_at_ns = u64::MAX;
+            for (node, boot) in std::mem::take(&mut self.unfenced) {
+                self.fence(now_ns, node, boot, ground)?;
+            }
+        }
+        let is_due = self.machine.poll_timeout().is_some_and(|due| due.0 <= now_ns);
+        if is_due && timers == Timers::Running {
+            self.machine.handle_timeout(Instant(now_ns));
+            self.drain(now_ns, ground)?;
+        }
+        self.flag.store(self.machine.progress());
+        Ok(std::mem::take(&mut self.words))
+    }
+
+    /// When to step again if nothing comes before.
+    pub(super) fn next_ns(&self, timers: Timers) -> u64 {
+        let due = self.machine.poll_timeout().filter(|_| timers == Timers::Running);
+        due.map_or(u64::MAX, |due| due.0).min(self.look_at_ns).min(self.fence_at_ns)
+    }
+
+    /// A frame came from `from`.
+    pub(super) fn handle_frame(
+        &mut self,
+        now_ns: u64,
+        from: Rank,
+        bytes: &[u8],
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        let frame = match Frame::decode(bytes) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::debug!(%error, from = from.0, "no frame");
+                return Ok(());
+            }
+        };
+        if let Err(reason) = self.machine.handle_message(Instant(now_ns), from, &frame) {
+            tracing::debug!(%reason, from = from.0, message = frame.message.name(), "refused");
+        }
+        self.drain(now_ns, ground)
+    }
+
+    /// The transport has lost `peer`.
+    pub(super) fn handle_gone(
+        &mut self,
+        now_ns: u64,
+        peer: Peer,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        self.machine.handle_gone(Instant(now_ns), Rank(peer.0));
+        self.drain(now_ns, ground)
+    }
+
+    /// Something has changed at one of the node's own tasks.
+    pub(super) fn handle_change(
+        &mut self,
+        now_ns: u64,
+        change: TaskChange,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        let change = match change {
+            TaskChange::Status { task, status } => Change::TaskStatus { task, status },
+            TaskChange::Error { task, kind, at_us } => Change::TaskError { task, kind, at_us },
+        };
+        if let Err(reason) = self.machine.handle_change(Instant(now_ns), change) {
+            tracing::debug!(%reason, ?change, "a change of a task is refused");
+        }
+        self.drain(now_ns, ground)
+    }
+
+    /// For people.
+    pub(super) fn status(&self) -> DirNetStatus {
+        let machine = &self.machine;
+        let members = (0..).map(Rank).take(self.seen.len());
+        let others = members.filter(|rank| *rank != machine.me());
+        let is_removed = |rank: &Rank| {
+            let standing = machine.database().standing(*rank);
+            standing.is_known() && standing.level != Level::Up
+        };
+        let role = match machine.role() {
+            Role::Joining => "joining",
+            Role::Manager => "manager",
+            Role::Backup => "backup",
+            Role::Excluded => "excluded",
+        };
+        DirNetStatus {
+            role: role.to_owned(),
+            epoch: machine.term().epoch,
+            manager: machine.term().claimant.0,
+            boot: machine.life().boot.0,
+            generation: machine.life().generation,
+            suspects: others.clone().filter(|rank| machine.suspects(*rank)).map(|r| r.0).collect(),
+            removed: others.filter(is_removed).map(|rank| rank.0).collect(),
+            refused: machine
+                .rejects()
+                .iter()
+                .map(|(reason, count)| (reason.name().to_owned(), count))
+                .collect(),
+        }
+    }
+
+    /// Hands every heartbeat to the machine that is new.
+    fn look(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
+        for index in 0..self.seen.len() {
+            let peer = Peer(u16::try_from(index).unwrap_or(u16::MAX));
+            let Some(copy) = ground.endpoint.pulse_of(peer) else { continue };
+            if copy == self.seen[index] {
+                continue;
+            }
+            let beat = Beat::decode(&copy, |bytes| ground.endpoint.crc32c(bytes));
+            // A broken one is read again.
+            let Some(beat) = beat else { continue };
+            self.seen[index] = copy;
+            let from = Rank(peer.0);
+            if let Err(reason) = self.machine.handle_heartbeat(Instant(now_ns), from, &beat) {
+                tracing::debug!(%reason, from = from.0, "a heartbeat is refused");
+            }
+            self.drain(now_ns, ground)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out what the machine wants, until it wants nothing more.
+    fn drain(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
+        loop {
+            let mut fences = Vec::new();
+            while let Some(output) = self.machine.poll_output() {
+                match output {
+                    Output::Fence { node, boot } => fences.push((node, boot)),
+                    other => self.carry_out(now_ns, other, ground)?,
+                }
+            }
+            if fences.is_empty() {
+                return Ok(());
+            }
+            for (node, boot) in fences {
+                self.fence(now_ns, node, boot, ground)?;
+            }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        now_ns: u64,
+        output: Output,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        match output {
+            Output::Send { to, seat, frame } => {
+                let bytes: [u8; FRAME_LEN] = frame.encode();
+                match seat {
+                    Seat::Component => {
+                        for rank in to.iter() {
+                            // Lost, as any frame may be.
+                            let _ = ground.endpoint.send(Peer(rank.0), FRAME, &bytes);
+                        }
+                    }
+                    Seat::ImAliveTask => {
+                        let to = to.iter().map(|rank| rank.0).collect();
+                        let bytes = Payload(bytes.to_vec());
+                        self.words.push(FromComponent::Letters { to, bytes });
+                    }
+                }
+            }
+            Output::Beat { to, beat } => {
+                let cell = beat.encode(|bytes| ground.endpoint.crc32c(bytes));
+                for rank in to.iter() {
+                    let _ = ground.endpoint.pulse(Peer(rank.0), &cell);
+                }
+            }
+            Output::Keep(term) => self.kept.keep(term).map_err(NodeError::Kept)?,
+            Output::Fence { .. } | Output::Spawn { .. } => {}
+            Output::Reset { node, boot } => {
+                self.words.push(FromComponent::Reset { node: node.0, boot: boot.0 });
+            }
+            Output::Task { task, action } => {
+                let action = match action {
+                    TaskAction::Restart => GuardAction::Restart,
+                    TaskAction::Isolate => GuardAction::Isolate,
+                };
+                self.words.push(FromComponent::Guard { task, action });
+            }
+            Output::Verdict(explanation) => {
+                self.note(now_ns, explanation.node, What::verdict(&explanation));
+            }
+            Output::Tell(news) => {
+                let (node, what) = What::news(news, self.machine.me());
+                self.note(now_ns, node, what);
+                if news == weft_core::dirnet::News::Excluded {
+                    self.words.push(FromComponent::Excluded);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, at_ns: u64, node: Rank, what: What) {
+        let observer = self.machine.me().0;
+        self.words.push(FromComponent::Note(Entry { at_ns, observer, node: node.0, what }));
+    }
+
+    /// Shuts the lives of `node` up to `boot` out: here, and with the supervisor, which lets in.
+    fn fence(
+        &mut self,
+        now_ns: u64,
+        node: Rank,
+        boot: Incarnation,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        let peer = Peer(node.0);
+        let lives = ground.boots.get(peer.index()).copied().unwrap_or_default();
+        let is_let_in = ground.endpoint.admitted().contains(peer);
+        if is_let_in && lives <= boot {
+            ground.membership.handle_fenced(peer);
+            if ground.endpoint.fence(peer).is_err() {
+                self.unfenced.push((node, boot));
+                self.fence_at_ns = self.fence_at_ns.min(now_ns + FENCE_EVERY_NS);
+                return Ok(());
+            }
+        }
+        self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0 });
+        self.note(now_ns, node, What::Fenced { boot: boot.0 });
+        self.machine.handle_fenced(Instant(now_ns), node, boot);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_keeps_the_rules() {
+        for word in ["host", "lan", "rdma"] {
+            let mut cluster = Cluster::default();
+            cluster.dirnet.profile = word.parse().unwrap();
+            assert!(config(&cluster, Rank(3)).is_ok(), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_restart_intensity_keeps_its_proportion() {
+        let limit = |max, within_s| {
+            let restart = cluster::Restart { max, within_s };
+            restart_limit(&Cluster { restart, ..Cluster::default() })
+        };
+        let seconds = |s: u64| time::Duration::from_millis(s * 1_000);
+        assert_eq!(limit(3, 10), RestartLimit { max: 3, within: seconds(10) });
+        assert_eq!(limit(70, 10), RestartLimit { max: 7, within: seconds(1) });
+        assert_eq!(limit(0, 1), RestartLimit { max: 0, within: seconds(1) });
+    }
+}

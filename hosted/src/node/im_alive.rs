@@ -1,0 +1,173 @@
+//! The I'm-Alive Task of a node: a thread of its supervisor with an endpoint of its own.
+//!
+//! ```text
+//!   letters, the component's end ──▶ thread ── letters ──▶ components of the other nodes
+//!   the component's flag ───────────▶        └─ orders ──▶ the supervisor's main thread: spawn
+//! ```
+//!
+//! The machine is core's; here are its clock, its mailbox (a bounded queue), its way out (the
+//! sessions between supervisors) and its eyes (the flag in shared memory). It shares nothing with
+//! the component, which may hang, and little with the main thread, which may be slow.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use weft_core::dirnet::{Alarm, Frame, ImAliveTask, Message, News, Output, Post, Spawned};
+use weft_core::ids::{Peer, PeerSet, Rank};
+use weft_core::time::Instant;
+
+use crate::bootstrap::{Courier, Desk, Letter};
+use crate::clock::now_ns;
+use crate::node::control::Payload;
+use crate::shm::Flag;
+
+/// Letters that wait for the thread; more are dropped, as any letter may be.
+const INBOX: usize = 256;
+
+/// What the task asks of its supervisor, and tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// End what is left of the component and start the one of this generation.
+    Spawn { generation: u32 },
+    /// The alarm was raised.
+    Alarm(Alarm),
+    /// For the operator.
+    Tell(News),
+}
+
+/// Takes orders to the supervisor's main thread.
+pub(super) type Sink = Box<dyn Fn(Order) + Send>;
+
+enum Input {
+    Letter { from: Rank, bytes: Vec<u8> },
+    Ended,
+    Spawned(Spawned),
+}
+
+/// The peers that an injected partition has cut off, for every way out of a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cut(Arc<AtomicU64>);
+
+impl Cut {
+    /// Moves the cut.
+    pub(super) fn set(&self, peers: PeerSet) {
+        self.0.store(peers.bits(), Ordering::Relaxed);
+    }
+
+    /// Whether `peer` is beyond it.
+    pub(super) fn has(&self, peer: Peer) -> bool {
+        self.0.load(Ordering::Relaxed) & PeerSet::only(peer).bits() != 0
+    }
+}
+
+/// The hold on the thread; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct ImAlive {
+    inputs: SyncSender<Input>,
+}
+
+struct Thread {
+    task: ImAliveTask,
+    flag: Flag,
+    courier: Box<dyn Courier>,
+    cut: Cut,
+    sink: Sink,
+}
+
+impl ImAlive {
+    /// Starts the task of one life of a node.
+    pub(super) fn start(
+        post: Post,
+        flag: Flag,
+        courier: Box<dyn Courier>,
+        cut: Cut,
+        sink: Sink,
+    ) -> Self {
+        let (inputs, received) = sync_channel(INBOX);
+        let mut running = Thread { task: ImAliveTask::new(post), flag, courier, cut, sink };
+        thread::spawn(move || running.run(&received));
+        Self { inputs }
+    }
+
+    /// A letter has come for it.
+    pub(super) fn handle_letter(&self, from: Rank, bytes: Vec<u8>) {
+        self.put(Input::Letter { from, bytes });
+    }
+
+    /// The component's process has ended.
+    pub(super) fn handle_ended(&self) {
+        self.put(Input::Ended);
+    }
+
+    /// What became of a spawn.
+    pub(super) fn handle_spawned(&self, spawned: Spawned) {
+        self.put(Input::Spawned(spawned));
+    }
+
+    fn put(&self, input: Input) {
+        if let Err(error) = self.inputs.try_send(input) {
+            tracing::debug!(%error, "the I'm-Alive Task does not keep up");
+        }
+    }
+}
+
+impl Thread {
+    fn run(&mut self, inputs: &Receiver<Input>) {
+        loop {
+            let due = self.task.poll_timeout();
+            let left = due.map(|due| Duration::from_nanos(due.0.saturating_sub(now_ns())));
+            let input = inputs.recv_timeout(left.unwrap_or(Duration::MAX));
+            let now = Instant(now_ns());
+            match input {
+                Ok(Input::Letter { from, bytes }) => self.handle_letter(now, from, &bytes),
+                Ok(Input::Ended) => self.task.handle_ended(now),
+                Ok(Input::Spawned(spawned)) => self.task.handle_spawned(now, spawned),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.task.handle_timeout(now, self.flag.load());
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            while let Some(output) = self.task.poll_output() {
+                self.carry_out(output);
+            }
+        }
+    }
+
+    fn handle_letter(&mut self, now: Instant, from: Rank, bytes: &[u8]) {
+        let frame = match Frame::decode(bytes) {
+            Ok(frame) => frame,
+            Err(error) => return tracing::debug!(%error, from = from.0, "no frame"),
+        };
+        if let Err(reason) = self.task.handle_message(now, from, &frame, self.flag.load()) {
+            let message = frame.message.name();
+            tracing::debug!(%reason, from = from.0, message, "the I'm-Alive Task refuses a frame");
+        }
+    }
+
+    fn carry_out(&self, output: Output) {
+        match output {
+            Output::Send { to, seat: _, frame } => {
+                if let Message::Teif { alarm, .. } = frame.message {
+                    (self.sink)(Order::Alarm(alarm));
+                }
+                let bytes = Payload(frame.encode().to_vec());
+                let letter = Letter { to: Desk::Component, bytes };
+                for rank in to.iter().filter(|rank| !self.cut.has(Peer(rank.0))) {
+                    self.courier.send(Peer(rank.0), &letter);
+                }
+            }
+            Output::Spawn { generation } => (self.sink)(Order::Spawn { generation }),
+            Output::Tell(news) => (self.sink)(Order::Tell(news)),
+            // Only a component wants any of this.
+            Output::Beat { .. }
+            | Output::Keep(_)
+            | Output::Fence { .. }
+            | Output::Reset { .. }
+            | Output::Task { .. }
+            | Output::Verdict(_) => tracing::error!(?output, "no I'm-Alive Task wants this"),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The supervisor's side of the DIR net: letters, clones, removal, and what is noted of it.
+//!
+//! A component that has ended is not started again by its supervisor's own decision: its I'm-Alive
+//! Task raises the alarm, the manager answers with SPAN, and the task asks for the clone; when
+//! nobody answers for long, the task helps itself. A node that was removed begins anew, as another
+//! life, with all that is below it.
+
+use weft_core::dirnet::{Post, Spawned};
+use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
+
+use super::Supervisor;
+use super::event::Event;
+use crate::bootstrap::{Desk, Letter};
+use crate::clock::now_ns;
+use crate::node::NodeError;
+use crate::node::chronicle::{Entry, What, alarm_words};
+use crate::node::component::{dirnet_config, dirnet_profile};
+use crate::node::control::{Fault, NodeState, Payload, Want};
+use crate::node::im_alive::{ImAlive, Order};
+use crate::node::link::{Ticket, ToComponent};
+use crate::node::reset::ResetOutcome;
+use crate::shm::Flag;
+
+/// How long a component waits for peers that may not live before it enters the DIR net.
+const ENTER_AFTER_NS: u64 = 400_000_000;
+/// How long a killed component may take to end.
+const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Supervisor {
+    /// A life of this node begins with `boot`: its I'm-Alive Task begins with it.
+    pub(super) fn begin_life(&mut self, boot: Incarnation) -> Result<(), NodeError> {
+        self.boot = Some(boot);
+        self.generation = 0;
+        self.reset.note_began(boot);
+        let me = Rank(self.rank);
+        let post = Post {
+            me,
+            boot,
+            others: dirnet_config(&self.cluster, me)?.others(),
+            profile: dirnet_profile(&self.cluster)?,
+        };
+        let flag = Flag::open(self.flag.writable_fd())?;
+        let events = self.events.clone();
+        let sink = Box::new(move |order| {
+            // The main thread is gone only when the process is about to end.
+            let _ = events.send(Event::Order { boot, order });
+        });
+        let courier = self.bootstrap.courier();
+        self.im_alive = Some(ImAlive::start(post, flag, courier, self.cut.clone(), sink));
+        Ok(())
+    }
+
+    /// What the I'm-Alive Task of the life `boot` asks for.
+    pub(super) fn handle_order(
+        &mut self,
+        boot: Incarnation,
+        order: Order,
+    ) -> Result<(), NodeError> {
+        if self.boot != Some(boot) {
+            return Ok(());
+        }
+        match order {
+            Order::Alarm(alarm) => {
+                self.note(self.rank, What::Alarm { why: alarm_words(alarm).to_owned() });
+            }
+            Order::Tell(news) => {
+                let (node, what) = What::news(news, Rank(self.rank));
+                self.note(node.0, what);
+            }
+            Order::Spawn { generation } => {
+                let spawned = self.spawn(generation)?;
+                if let Some(im_alive) = &self.im_alive {
+                    im_alive.handle_spawned(spawned);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is left of the component and starts the one of this generation.
+    fn spawn(&mut self, generation: u32) -> Result<Spawned, NodeError> {
+        if let Some(component) = &self.component {
+            // One that is dead by now is what was wanted.
+            let _ = component.spawned.pidfd.kill();
+            let _ = component.spawned.pidfd.wait_dead(KILL_TIMEOUT);
+            let incarnation = component.incarnation;
+            self.bury_component(incarnation);
+        }
+        if self.given_up {
+            return Ok(Spawned::Failed);
+        }
+        self.generation = generation;
+        self.restarts += 1;
+        self.start_component()?;
+        Ok(Spawned::Runs)
+    }
+
+    /// This life of the node is over, by decision of its peers: everything below the supervisor
+    /// ends, and the next life begins once the component has ended.
+    pub(super) fn be_reborn(&mut self) -> Result<(), NodeError> {
+        if self.boot.take().is_none() {
+            return Ok(());
+        }
+        self.im_alive = None;
+        self.note(self.rank, What::Reborn);
+        self.tasks.restart_all(now_ns());
+        match &self.component {
+            Some(component) => {
+                // One that is dead by now is what was wanted.
+                let _ = component.spawned.pidfd.kill();
+                Ok(())
+            }
+            None if self.given_up => Ok(()),
+            None => self.start_component(),
+        }
+    }
+
+    /// Has the component enter the DIR net once it has been greeted by every node, or by those
+    /// that live and no other has come for a while.
+    pub(super) fn enter_dirnet(&mut self, now_ns: u64) {
+        let state = self.state();
+        let others = self.cluster.nodes - 1;
+        let is_complete = self.lives.joined() == others;
+        let Some(component) = &mut self.component else { return };
+        let is_late = now_ns >= component.ready_at_ns.saturating_add(ENTER_AFTER_NS);
+        let is_due = component.ready && !component.entered && (is_complete || is_late);
+        if is_due && state == NodeState::Running {
+            component.entered = true;
+            self.tell(&ToComponent::Enter, &[]);
+            self.tasks.forget_told();
+        }
+        self.tell_changes();
+    }
+
+    /// Tells the component what has changed at the tasks.
+    fn tell_changes(&mut self) {
+        if !self.component.as_ref().is_some_and(|component| component.entered) {
+            return;
+        }
+        for change in self.tasks.take_changes() {
+            self.tell(&ToComponent::Change(change), &[]);
+        }
+    }
+
+    /// A letter has come from `peer`.
+    pub(super) fn handle_letter(&mut self, peer: Peer, letter: Letter) {
+        if self.cut.has(peer) {
+            return;
+        }
+        match letter.to {
+            Desk::ImAliveTask => {
+                if let Some(im_alive) = &self.im_alive {
+                    im_alive.handle_letter(Rank(peer.0), letter.bytes.0);
+                }
+            }
+            Desk::Component => {
+                if self.component.as_ref().is_some_and(|component| component.entered) {
+                    self.tell(&ToComponent::Letter { from: peer.0, bytes: letter.bytes }, &[]);
+                }
+            }
+        }
+    }
+
+    /// The component writes to I'm-Alive Tasks.
+    pub(super) fn post_letters(&mut self, to: &[u16], bytes: Payload) {
+        let letter = Letter { to: Desk::ImAliveTask, bytes };
+        for rank in to {
+            if *rank == self.rank {
+                // It says one thing only to its own task: that it is to be watched.
+                if let Some(component) = &mut self.component {
+                    component.roused = true;
+                }
+                if let Some(im_alive) = &self.im_alive {
+                    im_alive.handle_letter(Rank(*rank), letter.bytes.0.clone());
+                }
+            } else if !self.cut.has(Peer(*rank)) {
+                self.courier.send(Peer(*rank), &letter);
+            }
+        }
+    }
+
+    /// By decision of this node, which is the manager, a life of another is to be reset.
+    pub(super) fn reset_node(&mut self, node: u16, boot: u32) {
+        let outcome = self.reset.reset(Rank(node), Incarnation(boot));
+        let possible = outcome == ResetOutcome::Ordered;
+        self.note(node, What::ResetOrdered { boot, possible });
+    }
+
+    /// A partition cuts every way out of the node, letters too, and outlives the component.
+    pub(super) fn note_fault(&mut self, fault: &Fault) {
+        match fault {
+            Fault::Partition { from } => {
+                for peer in from {
+                    self.cut_off.insert(Peer(*peer));
+                }
+            }
+            Fault::Heal => self.cut_off = PeerSet::EMPTY,
+            Fault::Hang | Fault::Stall { .. } | Fault::Silence => {}
+        }
+        self.cut.set(self.cut_off);
+    }
+
+    /// A component that was just started is cut off from whom its predecessor was.
+    pub(super) fn tell_cut(&self) {
+        if self.cut_off.is_empty() {
+            return;
+        }
+        let from = self.cut_off.iter().map(|peer| peer.0).collect();
+        let what = Want::Inject(Fault::Partition { from });
+        // No client has this number, so nobody waits for the answer.
+        let ticket = Ticket { client: 0, id: 0 };
+        self.tell(&ToComponent::Request { ticket, what }, &[]);
+    }
+
+    /// Notes something about `node` in the chronicle.
+    pub(super) fn note(&mut self, node: u16, what: What) {
+        let entry = Entry { at_ns: now_ns(), observer: self.rank, node, what };
+        self.chronicle.note(entry);
+    }
+}

@@ -1,0 +1,81 @@
+//! The flag of a component: what it has done, in words that its node's I'm-Alive Task reads.
+//!
+//! ```text
+//!   word 0   generation << 32 | how often its timers went off
+//!   word 1   how many messages it has handled
+//! ```
+//!
+//! One segment of the supervisor, written by the component alone. Each word is stored whole, and
+//! nothing is made of the two together. A component that hangs leaves them as they are.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use weft_core::dirnet::Progress;
+
+use super::{Mapping, Segment, SegmentError};
+
+/// A component's flag, as one process maps it.
+#[derive(Debug)]
+pub struct Flag {
+    words: Mapping,
+}
+
+impl Flag {
+    /// Length of the segment in bytes.
+    pub const SEGMENT_LEN: usize = 4096;
+
+    /// Creates the segment of a flag, to be mapped by [`Flag::open`] wherever it is passed.
+    ///
+    /// # Errors
+    /// As [`Segment::create`].
+    pub fn segment(name: &str) -> Result<Segment, SegmentError> {
+        Segment::create(name, Self::SEGMENT_LEN)
+    }
+
+    /// Maps the flag behind the writable descriptor of its segment.
+    ///
+    /// # Errors
+    /// [`SegmentError`] if the descriptor is of anything else.
+    pub fn open(fd: BorrowedFd<'_>) -> Result<Self, SegmentError> {
+        Ok(Self { words: Mapping::writable(fd, Self::SEGMENT_LEN)? })
+    }
+
+    /// Says what was done so far.
+    pub fn store(&self, progress: Progress) {
+        let [timers, messages, ..] = self.words.words() else { return };
+        let word = u64::from(progress.generation) << 32 | u64::from(progress.timers);
+        timers.store(word, Ordering::Relaxed);
+        messages.store(u64::from(progress.messages), Ordering::Relaxed);
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn load(&self) -> Progress {
+        let [timers, messages, ..] = self.words.words() else { return Progress::default() };
+        let (word, messages) = (timers.load(Ordering::Relaxed), messages.load(Ordering::Relaxed));
+        #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
+        let progress = Progress {
+            generation: (word >> 32) as u32,
+            timers: word as u32,
+            messages: messages as u32,
+        };
+        progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_seen_through_another_mapping() {
+        let segment = Flag::segment("weft-test-flag").unwrap();
+        let component = Flag::open(segment.writable_fd()).unwrap();
+        let task = Flag::open(segment.writable_fd()).unwrap();
+        assert_eq!(task.load(), Progress::default());
+        let progress = Progress { generation: 3, timers: u32::MAX, messages: 7 };
+        component.store(progress);
+        assert_eq!(task.load(), progress);
+    }
+}
