@@ -190,11 +190,20 @@ impl ImAliveTask {
             return Err(Reject::OldTerm);
         }
         self.term = term;
-        // Late or repeated: that component is alive or on its way (G-8).
-        if generation <= self.generation && !super::SPAN_IS_REPEATED.is_planted() {
-            return Err(Reject::OldLife);
+        if generation > self.generation || super::SPAN_IS_REPEATED.is_planted() {
+            self.recover(generation);
+            return Ok(());
         }
-        self.recover(generation);
+        match self.state {
+            // A manager that took over has not heard of the component that this alarm is about.
+            State::Alarm { alarm: Alarm::NoProgress | Alarm::Ended, .. } => {
+                self.recover(self.generation.saturating_add(1));
+            }
+            // Late or repeated: that component is alive or on its way (G-8).
+            State::Sleep | State::Watch { .. } | State::Recover { .. } | State::Alarm { .. } => {
+                return Err(Reject::OldLife);
+            }
+        }
         Ok(())
     }
 
@@ -225,7 +234,10 @@ impl ImAliveTask {
     pub fn handle_ended(&mut self, now: Instant) {
         assert!(self.outputs.is_empty(), "drain poll_output before the next input");
         match self.state {
-            State::Sleep | State::Watch { .. } => self.alarm(now, Alarm::Ended),
+            // One that hung and is dead now is new evidence: no need to wait for the next alarm.
+            State::Sleep | State::Watch { .. } | State::Alarm { alarm: Alarm::NoProgress, .. } => {
+                self.alarm(now, Alarm::Ended);
+            }
             State::Alarm { .. } | State::Recover { .. } => {}
         }
     }

@@ -99,7 +99,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 // What the original did: masks the manager's silence (G-17).
                 self.hear(now, self.term.claimant);
             }
-            // The manager's affair, or its successor's (G-8).
+            // The manager's affair, or its successor's (G-8). Should this one be that soon, it need
+            // not wait for the alarm to be repeated (G-5).
+            if let Some(fellow) = self.fellow_mut(from)
+                && !crate::dirnet::EARLY_ALARM_IS_FORGOTTEN.is_planted()
+            {
+                fellow.raised = Some(raised);
+            }
             return Err(Reject::NotForMe);
         }
         let is_joining = matches!(self.watch(from), Watch::Joining { .. });

@@ -110,6 +110,32 @@ pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
     assert_eq!((task.poll_timeout(), task.generation()), (None, 1));
 }
 
+/// A new manager asked for the component that had ended since: the task waited for its help.
+#[test]
+fn a_span_that_names_the_component_of_the_alarm_spawns_the_one_after_it() {
+    let mut task = watching();
+    hear(&mut task, 0, 0, Message::Span { generation: 1 }).unwrap();
+    outputs(&mut task);
+    task.handle_spawned(Instant(1), Spawned::Runs);
+    task.handle_ended(Instant(2));
+    assert_eq!(alarms(&mut task), 1);
+    assert_eq!(hear(&mut task, 3, 2, Message::Span { generation: 1 }), Ok(()));
+    assert_eq!(outputs(&mut task), [Output::Spawn { generation: 2 }]);
+    let again = hear(&mut task, 4, 2, Message::Span { generation: 1 });
+    assert_eq!((again, task.poll_output()), (Err(Reject::OldLife), None));
+}
+
+/// A component that hung was reported, and is killed before anybody has answered.
+#[test]
+fn the_end_of_a_component_that_hung_is_reported_at_once() {
+    let mut task = watching();
+    task.handle_timeout(Instant(PERIOD), ticks(0));
+    assert_eq!(alarms(&mut task), 1);
+    task.handle_ended(Instant(PERIOD + 1));
+    assert_eq!(alarms(&mut task), 1);
+    assert_eq!(task.poll_timeout(), Some(Instant(2 * PERIOD + 1)));
+}
+
 /// G-6: a spawn that fails asks for a reset; if nobody answers, it is tried again.
 #[test]
 pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_an_alarm() {
