@@ -220,6 +220,21 @@ pub(in crate::dirnet) fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
     assert_eq!(net.resets().len(), 1);
 }
 
+/// Found by a storm of kills: a clone that ended before the manager had heard of it was awaited for
+/// the whole of the time that a clone may take, and its node then removed.
+#[test]
+fn g18_a_clone_that_is_reported_before_it_joins_is_cloned_at_once() {
+    let mut net = Net::settled(3);
+    net.lost.push("WITM");
+    net.hang(2);
+    net.run_while(1_000, |net| net.component(2).life().generation == 1);
+    assert_eq!(net.component(2).life().generation, 1);
+    net.hang(2);
+    net.run_while(1_500, |net| net.component(2).life().generation == 2);
+    assert_eq!(net.component(2).life().generation, 2);
+    assert!(net.rules(2, Verdict::NodeDown).is_empty());
+}
+
 /// G-6: the original had no agent recovery that could fail.
 #[test]
 pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
