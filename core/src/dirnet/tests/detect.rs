@@ -225,13 +225,13 @@ pub(in crate::dirnet) fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
 #[test]
 fn g18_a_clone_that_is_reported_before_it_joins_is_cloned_at_once() {
     let mut net = Net::settled(3);
-    net.lost.push("WITM");
+    net.lost.push("SPAN");
+    let ended = Message::Teif { generation: 1, alarm: Alarm::Ended };
+    let ended = Frame { seat: Seat::ImAliveTask, ..net.frame(2, ended) };
     net.hang(2);
-    net.run_while(1_000, |net| net.component(2).life().generation == 1);
-    assert_eq!(net.component(2).life().generation, 1);
-    net.hang(2);
-    net.run_while(1_500, |net| net.component(2).life().generation == 2);
-    assert_eq!(net.component(2).life().generation, 2);
+    net.run_while(1_000, |net| !net.rules(2, Verdict::AgentDown).is_empty());
+    net.deliver(0, ended).unwrap();
+    assert_eq!(net.rules(2, Verdict::AgentDown).len(), 2);
     assert!(net.rules(2, Verdict::NodeDown).is_empty());
 }
 

@@ -98,16 +98,17 @@ pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> 
 
 /// The restart intensity of the cluster file, in the numbers that core remembers.
 fn restart_limit(cluster: &Cluster) -> RestartLimit {
-    let within_ns = cluster.restart.within_s.saturating_mul(1_000_000_000);
+    let within_ns = u128::from(cluster.restart.within_s) * 1_000_000_000;
     let most = usize::from(RestartLimit::MAX);
     let max = cluster.restart.max.min(most);
     // As many in the same proportion of the time.
     let within_ns = match cluster.restart.max {
-        wanted if wanted > most => within_ns / wanted as u64 * most as u64,
+        wanted if wanted > most => within_ns * most as u128 / wanted as u128,
         _ => within_ns,
     };
     let max = u8::try_from(max).unwrap_or(RestartLimit::MAX);
-    RestartLimit { max, within: time::Duration(within_ns.max(1)) }
+    let within_ns = u64::try_from(within_ns.max(1)).unwrap_or(u64::MAX);
+    RestartLimit { max, within: time::Duration(within_ns) }
 }
 
 impl DirNet {
