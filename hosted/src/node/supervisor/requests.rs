@@ -1,0 +1,139 @@
+//! What clients ask of a node, and what it tells of itself.
+//!
+//! What concerns the node is answered here; what concerns messages goes to the component, and waits
+//! for the next one when there is none.
+
+use rustix::process::{Signal, getpid, kill_process};
+use weft_core::ids::{Incarnation, Peer};
+
+use super::clients::Awaited;
+use super::{Flow, PARKED_MAX, Supervisor};
+use crate::clock::now_ns;
+use crate::node::control::{
+    CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
+};
+use crate::node::link::{Ticket, ToComponent};
+use crate::packet::PacketError;
+
+impl Supervisor {
+    pub(super) fn handle_request(&mut self, client: u64, request: Request) -> Flow {
+        let Request { id, what } = request;
+        let ticket = Ticket { client, id };
+        match what {
+            Want::Stop => {
+                self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                return Flow::End;
+            }
+            _ if self.clients.are_busy() => {
+                let what = Outcome::Refused(Refused::Busy);
+                self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Chronicle { about, after_ns } => {
+                let entries = self.chronicle.about(about, after_ns, CHRONICLE_MAX);
+                self.clients.reply(client, &Reply { id, what: Outcome::Chronicle(entries) });
+            }
+            Want::KillNode => {
+                self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                tracing::warn!(rank = self.rank, "killed by order, with all below");
+                // A process may always signal itself.
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+            Want::Kill => {
+                let killed =
+                    self.component.as_ref().map(|component| component.spawned.pidfd.kill());
+                let what = match killed {
+                    Some(Ok(_)) => Outcome::Done,
+                    None if self.given_up => Outcome::Refused(Refused::GivenUp),
+                    Some(Err(_)) | None => Outcome::Refused(Refused::ComponentLost),
+                };
+                self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Report { .. } | Want::Beat { .. } | Want::Task { .. } => {
+                let what = self.handle_task_request(&what);
+                self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Await { incarnation, peers, timeout_ms } => {
+                let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
+                let wanted = Awaited { incarnation: Incarnation(incarnation), peers, deadline_ns };
+                self.clients.begin_await(ticket, wanted);
+            }
+            Want::Status if !self.component.as_ref().is_some_and(|component| component.ready) => {
+                let what = Outcome::Status(Box::new(self.status()));
+                self.clients.reply(client, &Reply { id, what });
+            }
+            Want::Put { .. }
+            | Want::Take { .. }
+            | Want::Release { .. }
+            | Want::Broadcast { .. }
+            | Want::Deliver { .. }
+            | Want::Inject(_)
+            | Want::Status => {
+                if let Want::Inject(fault) = &what {
+                    self.note_fault(fault);
+                }
+                self.forward(ticket, ToComponent::Request { ticket, what });
+            }
+        }
+        Flow::On
+    }
+
+    /// Hands a request to the component, or parks it until there is one.
+    pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent) {
+        let is_ready = self.component.as_ref().is_some_and(|component| component.ready);
+        let refused = match is_ready.then(|| self.send(&word, &[])) {
+            _ if self.given_up => Refused::GivenUp,
+            Some(Ok(())) => {
+                if matches!(word, ToComponent::Request { what: Want::Status, .. }) {
+                    self.clients.begin_status(ticket, self.status(), now_ns());
+                } else {
+                    self.clients.begin(ticket);
+                }
+                return;
+            }
+            Some(Err(error @ PacketError::TooLong { .. })) => Refused::Malformed(error.to_string()),
+            // Not sent, so nothing of it was begun.
+            Some(Err(_)) | None if self.parked.len() < PARKED_MAX => {
+                self.clients.park(ticket);
+                self.parked.push_back((ticket, word));
+                return;
+            }
+            Some(Err(_)) | None => Refused::Busy,
+        };
+        let what = Outcome::Refused(refused);
+        self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
+    }
+
+    pub(super) fn state(&self) -> NodeState {
+        match &self.component {
+            _ if self.given_up => NodeState::GivenUp,
+            Some(component) if component.ready => {
+                if self.lives.all_joined() {
+                    NodeState::Running
+                } else {
+                    NodeState::Joining
+                }
+            }
+            Some(_) | None => NodeState::Starting,
+        }
+    }
+
+    /// The node as the supervisor sees it; the component adds its counters.
+    pub(super) fn status(&self) -> NodeStatus {
+        let component = self.component.as_ref();
+        let child = component.map(|component| component.spawned.child.id());
+        NodeStatus {
+            rank: self.rank,
+            state: self.state(),
+            incarnation: component.map_or(0, |component| component.incarnation.0),
+            restarts: self.restarts,
+            supervisor_pid: getpid().as_raw_nonzero().get(),
+            component_pid: child.and_then(|pid| i32::try_from(pid).ok()),
+            last_recovery_us: self.last_recovery_us,
+            peers: self.lives.status(Peer(self.rank)),
+            tasks: self.tasks.status(now_ns()),
+            dirnet: None,
+            counters: None,
+            broadcasts: Vec::new(),
+        }
+    }
+}
