@@ -52,7 +52,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 fn render(report: &Report) -> String {
     let status = &report.survey;
     let mut text = format!(
-        "cluster {}\n{:>4}  {:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  peers\n",
+        "cluster {}\n{:>4}  {:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  \
+         peers\n",
         status.name,
         "node",
         "state",

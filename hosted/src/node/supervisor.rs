@@ -501,7 +501,7 @@ impl Supervisor {
         component.ready_at_ns = now_ns();
         match component.spawned.pidfd.try_clone() {
             Ok(process) => {
-                self.bootstrap.announce(Life { incarnation, boot, process: Some(process) })
+                self.bootstrap.announce(Life { incarnation, boot, process: Some(process) });
             }
             Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
         }

@@ -1,4 +1,4 @@
-//! Components are killed, hang and fall silent under traffic, and no message of a survivor is lost.
+//! Components are killed, hang and fall silent under traffic; no message of a survivor is lost.
 //!
 //! ```text
 //!   putter (from, to) ──▶ node `from` ══▶ mailbox of `to` ──▶ collector ──reply──▶ node `to` ══▶ …
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! What is struck is found by the DIR net and cloned; at the end there is one manager, and no
-//! process or file is left. `WEFT_STORM_STRIKES` sets how many strikes, `WEFT_STORM_SEED` which; the
-//! seed of a run is printed.
+//! process or file is left. `WEFT_STORM_STRIKES` sets how many strikes, `WEFT_STORM_SEED` which;
+//! the seed of a run is printed.
 
 use std::collections::BTreeSet;
 use std::fs;

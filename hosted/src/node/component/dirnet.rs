@@ -154,7 +154,7 @@ impl DirNet {
         if now_ns >= self.fence_at_ns {
             self.fence_at_ns = u64::MAX;
             for (node, boot) in std::mem::take(&mut self.unfenced) {
-                self.fence(now_ns, node, boot, ground)?;
+                self.fence(now_ns, node, boot, ground);
             }
         }
         let is_due = self.machine.poll_timeout().is_some_and(|due| due.0 <= now_ns);
@@ -287,7 +287,7 @@ impl DirNet {
                 return Ok(());
             }
             for (node, boot) in fences {
-                self.fence(now_ns, node, boot, ground)?;
+                self.fence(now_ns, node, boot, ground);
             }
         }
     }
@@ -353,13 +353,7 @@ impl DirNet {
     }
 
     /// Shuts the lives of `node` up to `boot` out: here, and with the supervisor, which lets in.
-    fn fence(
-        &mut self,
-        now_ns: u64,
-        node: Rank,
-        boot: Incarnation,
-        ground: &mut Ground<'_>,
-    ) -> Result<(), NodeError> {
+    fn fence(&mut self, now_ns: u64, node: Rank, boot: Incarnation, ground: &mut Ground<'_>) {
         let peer = Peer(node.0);
         let lives = ground.boots.get(peer.index()).copied().unwrap_or_default();
         let is_let_in = ground.endpoint.admitted().contains(peer);
@@ -368,13 +362,12 @@ impl DirNet {
             if ground.endpoint.fence(peer).is_err() {
                 self.unfenced.push((node, boot));
                 self.fence_at_ns = self.fence_at_ns.min(now_ns + FENCE_EVERY_NS);
-                return Ok(());
+                return;
             }
         }
         self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0 });
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
         self.machine.handle_fenced(Instant(now_ns), node, boot);
-        Ok(())
     }
 }
 
