@@ -195,7 +195,7 @@ impl Supervisor {
                 }
             }
             Fault::Heal => self.cut_off = PeerSet::EMPTY,
-            Fault::Hang | Fault::Stall { .. } | Fault::Silence => {}
+            Fault::Hang | Fault::Stall { .. } | Fault::Silence | Fault::Equivocate => {}
         }
         self.cut.set(self.cut_off);
     }
