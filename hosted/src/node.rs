@@ -13,8 +13,8 @@
 //! (it fences that life) and of the new life (it admits it). Whatever `kill -9` hits, nothing
 //! stays behind: the component dies with its supervisor, and memory without a holder is gone.
 //!
-//! What this does not do yet: a supervisor that dies is a node that is gone until it is started
-//! again; nobody does that by itself.
+//! A supervisor that dies is a node that is down: the DIR net has it fenced, and below `weft up`
+//! the launcher starts it again as a later life. `weft node` leaves that to the operator.
 
 mod casts;
 pub mod chronicle;
