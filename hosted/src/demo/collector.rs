@@ -1,5 +1,10 @@
 //! The receiving side: counts, checks every number and hash, and keeps a digest per stream.
+//!
+//! A component that is killed while it copies a batch may have written later slots of it and not
+//! the earlier ones. What arrives beyond such a gap is put aside: nobody was told that it was put,
+//! and it is put again behind the gap. A gap that nobody closes leaves everything behind it lost.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -22,16 +27,29 @@ pub(super) struct Received {
     pub(super) lines: u64,
     /// Frames whose number had been before.
     pub(super) duplicated: u64,
-    /// Frames whose number was skipped.
-    pub(super) missing: u64,
+    /// Frames beyond a gap: they do not count as received.
+    pub(super) put_aside: u64,
     digest: Sha256,
     ended: bool,
 }
 
 impl Received {
-    /// Frames that are missing, those behind the last one included.
+    /// Frames that are missing at the end of the stream.
     pub(super) fn lost(&self, total: usize) -> u64 {
-        self.missing + total.saturating_sub(self.next) as u64
+        total.saturating_sub(self.next) as u64
+    }
+
+    fn note(&mut self, frame: &Frame) {
+        match (frame.number as usize).cmp(&self.next) {
+            Less => self.duplicated += 1,
+            Greater => self.put_aside += 1,
+            Equal => {
+                self.next += 1;
+                self.frames += 1;
+                self.lines += u64::from(frame.what == What::LineEnd);
+                absorb(&mut self.digest, frame);
+            }
+        }
     }
 
     pub(super) fn digest(&self) -> String {
@@ -103,18 +121,7 @@ impl Collector {
                 let _ = self.resumes[sender].try_send(stream.next);
             }
             What::End => stream.ended = true,
-            What::Part | What::LineEnd => {
-                let number = frame.number as usize;
-                if number < stream.next {
-                    stream.duplicated += 1;
-                    return;
-                }
-                stream.missing += (number - stream.next) as u64;
-                stream.next = number + 1;
-                stream.frames += 1;
-                stream.lines += u64::from(frame.what == What::LineEnd);
-                absorb(&mut stream.digest, &frame);
-            }
+            What::Part | What::LineEnd => stream.note(&frame),
         }
     }
 
@@ -138,4 +145,36 @@ fn absorb(digest: &mut Sha256, frame: &Frame) {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(number: u32) -> Frame {
+        Frame { number, what: What::LineEnd, text: format!("line {number}").into_bytes() }
+    }
+
+    #[test]
+    fn what_lands_beyond_a_gap_is_put_aside_and_taken_when_it_comes_again() {
+        let (mut torn, mut whole) = (Received::default(), Received::default());
+        // 2 and 3 landed, 1 died with its writer, and the next life goes on behind 0.
+        for number in [0, 2, 3, 1, 2, 3] {
+            torn.note(&frame(number));
+        }
+        for number in [0, 1, 2, 3] {
+            whole.note(&frame(number));
+        }
+        assert_eq!((torn.frames, torn.put_aside, torn.duplicated), (4, 2, 0));
+        assert_eq!((torn.lost(4), torn.digest()), (0, whole.digest()));
+    }
+
+    #[test]
+    fn a_gap_that_stays_open_is_a_loss_and_a_number_that_was_taken_a_duplicate() {
+        let mut stream = Received::default();
+        for number in [0, 2, 0] {
+            stream.note(&frame(number));
+        }
+        assert_eq!((stream.lost(3), stream.duplicated), (2, 1));
+    }
 }

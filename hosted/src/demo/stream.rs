@@ -75,8 +75,10 @@ impl Stream {
                 }
                 None => {
                     let resumed_at = self.resume()?;
-                    self.end.acknowledged += resumed_at - next;
-                    self.end.put_again = handed - (resumed_at - next);
+                    let unknown = resumed_at.checked_sub(next);
+                    let landed = unknown.ok_or_else(|| stopped("what was put has not arrived"))?;
+                    self.end.acknowledged += landed;
+                    self.end.put_again = handed.saturating_sub(landed);
                     self.end.resumed_at = Some(resumed_at);
                     next = resumed_at;
                 }

@@ -143,8 +143,10 @@ impl Summary {
         );
         self.step("stream", complete, detail);
         let once = self.duplicated == 0 && self.lost == 0;
+        let put_aside: u64 = collector.streams.iter().map(|stream| stream.put_aside).sum();
         let detail = format!(
-            "{} duplicated, {} lost, {redelivered} redelivered and recognised",
+            "{} duplicated, {} lost, {redelivered} redelivered and recognised, {put_aside} that \
+             landed behind a gap put again",
             self.duplicated, self.lost
         );
         self.step("exactly once", once, detail);
