@@ -64,7 +64,7 @@ use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, Sen
 use crate::mailbox::{
     Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
-use crate::neb::{NEB_WORK, Neb};
+use crate::neb::{self, NEB_WORK, Neb};
 use crate::time::{Duration, Instant};
 use crate::wheel::{Key, NoSuchKey, Wheel};
 
@@ -128,9 +128,37 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// under way, and goes on with what it left in the mailbox. Admits itself and nobody else.
     ///
     /// # Panics
-    /// When the plan is larger than `SLOTS`, `PEERS` or [`BROADCAST_DEPTH`].
+    /// When the plan is larger than `SLOTS`, `PEERS` or [`BROADCAST_DEPTH`], or its broadcast is
+    /// signed, for which there is `Endpoint::signing`.
     #[must_use]
     pub fn new(fabric: F, plan: &Plan, incarnation: Incarnation) -> Self {
+        Self::assemble(fabric, plan, incarnation, Neb::attach)
+    }
+
+    /// As [`Self::new`], with a signed broadcast and the keys for it.
+    ///
+    /// # Panics
+    /// When the plan is larger than `SLOTS`, `PEERS` or [`BROADCAST_DEPTH`], or its broadcast is
+    /// not signed.
+    #[cfg(feature = "signed")]
+    #[must_use]
+    pub fn signing(
+        fabric: F,
+        plan: &Plan,
+        incarnation: Incarnation,
+        keys: neb::Keys<PEERS>,
+    ) -> Self {
+        Self::assemble(fabric, plan, incarnation, |fabric, sizes, at| {
+            Neb::attach_signed(fabric, sizes, at, keys)
+        })
+    }
+
+    fn assemble(
+        fabric: F,
+        plan: &Plan,
+        incarnation: Incarnation,
+        attach: impl FnOnce(&F, neb::Config, neb::Regions) -> Neb<PEERS, BROADCAST_DEPTH>,
+    ) -> Self {
         let me = fabric.me();
         let mut mailbox = Mailbox::attach(&fabric, plan.mailbox(), plan.mailbox_regions());
         mailbox.handle_admitted(me);
@@ -145,7 +173,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             }
             outbox
         });
-        let broadcast = plan.broadcast().map(|(sizes, at)| Neb::attach(&fabric, sizes, at));
+        let broadcast = plan.broadcast().map(|(sizes, at)| attach(&fabric, sizes, at));
         Self {
             fabric,
             plan: plan.clone(),

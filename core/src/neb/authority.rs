@@ -8,12 +8,14 @@
 //! and checksum follow from the rest and are not covered. Ed25519 (RFC 8032), verified strictly:
 //! neither small-order keys nor malleable signatures pass.
 
+use core::fmt;
+
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 use super::config::MESSAGE_LEN_MAX;
 use super::mutants::UNBOUND_SIGNATURE;
 use crate::ids::Peer;
-use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN};
+use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN, SlotError};
 
 const DOMAIN: &[u8; 10] = b"weft neb 1";
 const HEAD_LEN: usize = DOMAIN.len() + 8 + 2 + 8 + 8 + 2;
@@ -21,7 +23,33 @@ const HEAD_LEN: usize = DOMAIN.len() + 8 + 2 + 8 + 8 + 2;
 /// An origin's public key.
 pub type PublicKey = [u8; 32];
 
-/// The keys that one member holds.
+/// Why a key is not remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyError {
+    /// There is no such peer.
+    UnknownPeer,
+    /// The bytes are no key.
+    Invalid,
+    /// The peer has another key already.
+    Changed,
+    /// The form is unsigned: there is nothing to remember it for.
+    Unsigned,
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownPeer => "there is no such peer",
+            Self::Invalid => "the bytes are no public key",
+            Self::Changed => "the peer has another key already",
+            Self::Unsigned => "the broadcast is not signed",
+        })
+    }
+}
+
+impl core::error::Error for KeyError {}
+
+/// The keys that one member holds. The own secret one is overwritten when they are dropped.
 #[derive(Clone)]
 pub struct Keys<const PEERS: usize> {
     /// Names the run of the cluster.
@@ -38,6 +66,45 @@ impl<const PEERS: usize> Keys<PEERS> {
     #[must_use]
     pub const fn new(session: u64, own: SigningKey) -> Self {
         Self { session, own, public: [None; PEERS] }
+    }
+
+    /// Remembers that `public` is the key of `peer`. The first one heard stays: were an origin
+    /// believed under two keys, two members could each hold what the other takes for forged.
+    ///
+    /// # Errors
+    /// [`KeyError`]; nothing changed.
+    pub fn learn(&mut self, peer: Peer, public: &PublicKey) -> Result<(), KeyError> {
+        let key = VerifyingKey::from_bytes(public).map_err(|_| KeyError::Invalid)?;
+        let known = self.public.get_mut(peer.index()).ok_or(KeyError::UnknownPeer)?;
+        match known {
+            Some(known) if *known != key => Err(KeyError::Changed),
+            Some(_) => Ok(()),
+            None => {
+                *known = Some(key);
+                Ok(())
+            }
+        }
+    }
+
+    /// Signs a whole slot anew, whatever it held for a signature: for those who make an origin
+    /// lie to see what becomes of it. The checksum is
+    /// left to [`seal`](crate::wire::broadcast::seal).
+    ///
+    /// # Errors
+    /// [`SlotError::Form`], [`SlotError::Length`]: it has no room for a signature.
+    pub fn sign_slot(&self, slot: &mut [u8]) -> Result<(), SlotError> {
+        if slot.len() < HEADER_LEN {
+            return Err(SlotError::Length);
+        }
+        let header = Header::peek(slot)?;
+        if header.form != Form::Signed {
+            return Err(SlotError::Form);
+        }
+        if header.len > MESSAGE_LEN_MAX || header.used() > slot.len() {
+            return Err(SlotError::Length);
+        }
+        self.sign(&header, slot);
+        Ok(())
     }
 
     /// Signs the slot of which `header` is the header: fills in the signature.

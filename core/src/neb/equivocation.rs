@@ -33,16 +33,28 @@ pub enum ProofError {
     Same,
     /// One of the two is not signed by that key for that session.
     Signature,
+    /// The bytes do not begin as a proof does.
+    Magic,
+    /// The proof has a form that this build does not read.
+    Version(u32),
+    /// The proof is cut off, or longer than what it says is in it.
+    Length,
+    /// The proof is by another key than the one that is known to be the origin's.
+    OtherKey,
 }
 
 impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Version(version) => return write!(f, "a proof of version {version}, not 1"),
             Self::Key => "the public key is none",
             Self::Slot => "one of the two is no slot",
             Self::Unrelated => "the slots have different origins or numbers",
             Self::Same => "the slots say the same",
             Self::Signature => "a slot is not signed by that key for that session",
+            Self::Magic => "the bytes are no proof of equivocation",
+            Self::Length => "the proof is cut off or has something behind it",
+            Self::OtherKey => "the proof is by another key than the one given",
         })
     }
 }

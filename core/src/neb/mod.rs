@@ -50,12 +50,14 @@ mod membership;
 pub mod mutants;
 mod origin;
 mod outcome;
+#[cfg(feature = "signed")]
+mod proof;
 mod stream;
 mod window;
 mod work;
 
 #[cfg(feature = "signed")]
-pub use authority::{Keys, PublicKey};
+pub use authority::{KeyError, Keys, PublicKey};
 pub use config::{
     Config, ConfigError, DEPTH_MAX, MESSAGE_LEN_MAX, Retry, SIGNAL_EVERY, SLOTS_MAX, Sizes,
 };
@@ -65,6 +67,12 @@ pub use machine::{Neb, SLOT_LEN_MAX};
 pub use map::Regions;
 pub use membership::{Decision, Membership, RemoveError};
 pub use outcome::{BroadcastError, Conflict, Counters, Message, Outcome, Standing};
+#[cfg(feature = "signed")]
+pub use proof::{PROOF_LEN_MAX, Proof};
+
+/// The keys of the signed form.
+#[cfg(feature = "signed")]
+pub use ed25519_dalek::{SigningKey, VerifyingKey};
 
 /// The machine number in the names of a [`Neb`]'s works.
 pub const NEB_WORK: u8 = 4;

@@ -20,7 +20,7 @@ fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     u16::from_le_bytes(value)
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[offset..offset + 4]);
     u32::from_le_bytes(value)

@@ -1,10 +1,11 @@
 //! The signed form: keys, and proofs of equivocation.
 
-use super::super::authority::Keys;
+use super::super::authority::{KeyError, Keys, PublicKey};
 use super::super::equivocation::Equivocation;
 use super::super::outcome::Conflict;
 use super::{Config, Neb, Regions, SLOT_LEN_MAX};
 use crate::fabric::{Fabric, Memory};
+use crate::ids::Peer;
 use crate::wire::broadcast::{Form, Header};
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
@@ -23,6 +24,23 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let mut neb = Self::resume(fabric, config, regions);
         neb.keys.0 = Some(keys);
         neb
+    }
+
+    /// The keys of the signed form.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&Keys<PEERS>> {
+        self.keys.0.as_ref()
+    }
+
+    /// Remembers that `public` is the key of `peer`: see [`Keys::learn`].
+    ///
+    /// # Errors
+    /// [`KeyError`]; nothing changed.
+    pub fn learn_key(&mut self, peer: Peer, public: &PublicKey) -> Result<(), KeyError> {
+        if peer.0 >= self.map.config.peers() {
+            return Err(KeyError::UnknownPeer);
+        }
+        self.keys.0.as_mut().ok_or(KeyError::Unsigned)?.learn(peer, public)
     }
 
     /// The proof that the origin of `conflict` equivocated, copied into `slots`. Nothing when the
