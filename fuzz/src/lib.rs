@@ -11,6 +11,7 @@
 //! | `wire_slot` `wire_cell` | what a peer left in memory |
 //! | `endpoint_ops` | operations of two endpoints and a liar |
 //! | `wheel_ops` | operations of a wheel, beside a sorted map |
+//! | `neb_proof` | what somebody says is a proof of equivocation |
 //! | `bootstrap_words` | what a stranger says before it is known |
 //! | `control_request` | what a client says on a control socket |
 //! | `cluster_file` | what an operator wrote |
@@ -19,6 +20,7 @@ pub mod bootstrap_words;
 pub mod cluster_file;
 pub mod control_request;
 pub mod endpoint_ops;
+pub mod neb_proof;
 pub mod wheel_ops;
 pub mod wire_cell;
 pub mod wire_slot;
@@ -32,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("cluster_file", cluster_file::run),
     ("control_request", control_request::run),
     ("endpoint_ops", endpoint_ops::run),
+    ("neb_proof", neb_proof::run),
     ("wheel_ops", wheel_ops::run),
     ("wire_cell", wire_cell::run),
     ("wire_slot", wire_slot::run),
