@@ -4,7 +4,7 @@
 //!   node A                                   node B
 //!   Hello {version, cluster, layout, rank} ─▶ checked; refused with a reason, or
 //!        ◀─ Hello, and what A may reach of B
-//!   Alive {incarnation} + its process ──────▶ B's component admits that life of A
+//!   Alive {incarnation, key} + its process ─▶ B's component admits that life of A
 //!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
 //!   ShutOut {incarnation} ──────────────────▶ B ends that life of its own: A has fenced it
@@ -39,6 +39,7 @@ use weft_core::ids::{Incarnation, Peer};
 
 use crate::process::Pidfd;
 use crate::shm::Grant;
+use crate::signing::PublicKey;
 
 /// One life of a node's component.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub struct Life {
     pub boot: Incarnation,
     /// Its process, to be fenced with; none when it runs on another host.
     pub process: Option<Pidfd>,
+    /// What its broadcasts are signed with, if they are.
+    pub key: Option<PublicKey>,
 }
 
 /// What a node learns.

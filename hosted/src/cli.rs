@@ -17,6 +17,7 @@ mod failure;
 mod get;
 mod inject;
 mod key;
+mod neb;
 mod node;
 mod output;
 mod put;
@@ -69,6 +70,8 @@ enum Command {
     Get(get::Arguments),
     /// Broadcast a file to every node, or receive one.
     Bcast(bcast::Arguments),
+    /// Proofs that a node told different nodes different things.
+    Neb(neb::Arguments),
     /// Break something in a running cluster.
     Inject(inject::Arguments),
     /// Tell a node of an error, or of the progress, of one of its tasks.
@@ -113,6 +116,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Bcast(arguments) => bcast::run(&arguments, output),
+        Command::Neb(arguments) => neb::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),
         Command::Report(arguments) => report::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),

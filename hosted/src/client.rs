@@ -22,8 +22,8 @@ use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
-    BroadcastOutcome, Deliveries, Equivocation, Fault, NodeStatus, Outcome, Payload, PutOutcome,
-    Refused, Reply, Request, TakenMessage, TaskOrder, Want,
+    BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeStatus, Outcome, Payload,
+    PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder, Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -194,6 +194,18 @@ impl Client {
     pub fn equivocate(&mut self) -> Result<Equivocation, ClientError> {
         match self.ask(Want::Inject(Fault::Equivocate), Duration::ZERO)? {
             Outcome::Equivocated(equivocation) => Ok(equivocation),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
+    /// A proof that a node told different nodes different things: against `origin` or, without
+    /// one, against the first that the node holds one against. Nothing when it holds none.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn proof(&mut self, origin: Option<u16>) -> Result<Option<HeldProof>, ClientError> {
+        match self.ask(Want::Proof { origin }, Duration::ZERO)? {
+            Outcome::Proof(proof) => Ok(proof),
             other => Err(self.out_of_place(&other)),
         }
     }

@@ -21,6 +21,7 @@
 mod dirnet;
 mod error;
 mod fabric_kind;
+mod form;
 mod key;
 mod limit;
 mod name;
@@ -36,6 +37,7 @@ use std::time::Duration;
 pub use dirnet::{DirNet, DirNetWordError, Part, Profile};
 pub use error::{ClusterError, Place};
 pub use fabric_kind::{FabricKind, FabricKindError};
+pub use form::{Form, FormError};
 pub use limit::{Limit, LimitError};
 pub use name::{ClusterName, ClusterNameError};
 pub use task::{Task, TaskName, TaskNameError};
@@ -126,11 +128,13 @@ pub struct Neb {
     pub slots: usize,
     /// `message_len`: the longest message in bytes, 64 to 4096.
     pub message_len: usize,
+    /// `form`: whether messages carry their origin's signature.
+    pub form: Form,
 }
 
 impl Default for Neb {
     fn default() -> Self {
-        Self { slots: 256, message_len: 512 }
+        Self { slots: 256, message_len: 512, form: Form::default() }
     }
 }
 
@@ -278,6 +282,7 @@ impl Cluster {
         set(&mut cluster.lane.slots, lane.number(&key::LANE_SLOTS)?);
         set(&mut cluster.neb.slots, neb.number(&key::NEB_SLOTS)?);
         set(&mut cluster.neb.message_len, neb.number(&key::NEB_MESSAGE_LEN)?);
+        cluster.neb.form = neb.word::<Form>(key::NEB_FORM)?.unwrap_or_default();
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
             cluster.mailbox.stall_after_us = value;

@@ -74,6 +74,8 @@ pub enum Code {
     Protocol,
     /// Members show different messages for one slot of a broadcast: somebody lies.
     Conflict,
+    /// What is said to be a proof of equivocation proves nothing.
+    ProofInvalid,
     /// The directory of control sockets cannot be used.
     RuntimeDir,
     /// Memory segments could not be made.
@@ -92,7 +94,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -112,6 +114,7 @@ impl Code {
         Self::NodeUnreachable,
         Self::Protocol,
         Self::Conflict,
+        Self::ProofInvalid,
         Self::RuntimeDir,
         Self::Memory,
         Self::Permission,
@@ -155,6 +158,7 @@ impl Code {
             Self::NodeUnreachable => ("node_unreachable", 32),
             Self::Protocol => ("protocol", 33),
             Self::Conflict => ("conflict", 34),
+            Self::ProofInvalid => ("proof_invalid", 35),
             Self::RuntimeDir => ("runtime_dir", 40),
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
@@ -208,6 +212,7 @@ mod tests {
 32 node_unreachable
 33 protocol
 34 conflict
+35 proof_invalid
 40 runtime_dir
 41 memory
 42 permission

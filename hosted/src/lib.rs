@@ -29,6 +29,7 @@ pub mod process;
 mod readiness;
 pub mod runtime_dir;
 pub mod shm;
+pub mod signing;
 pub mod sim;
 pub mod task;
 pub mod transfer;

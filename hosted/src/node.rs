@@ -48,7 +48,7 @@ use weft_core::time::Duration;
 use weft_core::wire::broadcast::Form;
 use weft_core::{lane, mailbox, neb};
 
-use crate::cluster::Cluster;
+use crate::cluster::{self, Cluster};
 use crate::shm::ShmFabric;
 
 /// The largest mailbox that a cluster file may ask for.
@@ -88,7 +88,10 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
         slots: number(cluster.neb.slots),
         depth: BROADCAST_DEPTH as u16,
         message_len: short(cluster.neb.message_len),
-        form: Form::Unsigned,
+        form: match cluster.neb.form {
+            cluster::Form::Unsigned => Form::Unsigned,
+            cluster::Form::Signed => Form::Signed,
+        },
         membership: neb::Membership::Fixed,
         retry: NEB_RETRY,
     };

@@ -5,6 +5,7 @@ use weft_core::ids::Incarnation;
 
 use super::{Letter, Life, News, Offer, PairEnd};
 use crate::process::Pidfd;
+use crate::signing::PublicKey;
 
 /// Bytes of a frame of the DIR net.
 const FRAME_LEN: usize = 64;
@@ -13,7 +14,7 @@ const FRAME_LEN: usize = 64;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Word {
     /// A life of the speaker has begun; on one host with its process as descriptor.
-    Alive { incarnation: u32, boot: u32 },
+    Alive { incarnation: u32, boot: u32, key: Option<PublicKey> },
     /// A life of the speaker has ended.
     Dead { incarnation: u32 },
     /// The speaker's end of the pair of life `from` of itself and life `to` of the listener.
@@ -26,7 +27,7 @@ pub(super) enum Word {
 
 impl Word {
     pub(super) const fn alive(life: &Life) -> Self {
-        Self::Alive { incarnation: life.incarnation.0, boot: life.boot.0 }
+        Self::Alive { incarnation: life.incarnation.0, boot: life.boot.0, key: life.key }
     }
 
     pub(super) const fn dead(incarnation: Incarnation) -> Self {
@@ -46,10 +47,10 @@ impl Word {
     pub(super) fn into_news(self, process: Option<Pidfd>) -> Option<News> {
         match self {
             Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX } => None,
-            Self::Alive { incarnation, boot } if boot > incarnation => None,
-            Self::Alive { incarnation, boot } => {
+            Self::Alive { incarnation, boot, .. } if boot > incarnation => None,
+            Self::Alive { incarnation, boot, key } => {
                 let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
-                Some(News::Alive(Life { incarnation, boot, process }))
+                Some(News::Alive(Life { incarnation, boot, process, key }))
             }
             Self::Dead { incarnation } => Some(News::Dead(Incarnation(incarnation))),
             Self::Offer { from, to, end } => {
@@ -71,8 +72,8 @@ mod tests {
 
     #[test]
     fn lives_that_cannot_be_are_no_news() {
-        assert!(Word::Alive { incarnation: 0, boot: 0 }.into_news(None).is_none());
-        assert!(Word::Alive { incarnation: 1, boot: 2 }.into_news(None).is_none());
+        assert!(Word::Alive { incarnation: 0, boot: 0, key: None }.into_news(None).is_none());
+        assert!(Word::Alive { incarnation: 1, boot: 2, key: None }.into_news(None).is_none());
         let short = Letter { to: Desk::Component, bytes: Payload(vec![0; FRAME_LEN - 1]) };
         assert!(Word::Letter(short).into_news(None).is_none());
         assert!(Word::ShutOut { incarnation: 0 }.into_news(None).is_none());

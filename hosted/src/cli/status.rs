@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::survey::{Answer, Survey};
 use crate::node::chronicle::Entry;
-use crate::node::control::{DirNetStatus, NodeStatus, OriginStatus, TaskStatus};
+use crate::node::control::{DirNetStatus, NodeStatus, OriginStatus, ProofStatus, TaskStatus};
 use why::Why;
 
 /// Arguments of `weft status`.
@@ -101,14 +101,26 @@ fn broadcasts(status: &Survey) -> String {
         return rows;
     }
     let (node, origin, broadcast, delivered) = ("node", "origin", "broadcast", "delivered");
+    let form = status.answered().next().map(|node| node.form).unwrap_or_default();
+    let proofs = status.answered().flat_map(|node| {
+        node.proofs.iter().map(|proof| {
+            let (rank, ProofStatus { origin, seq }) = (node.rank, proof);
+            format!(
+                "node {rank} holds a proof that node {origin} told different nodes different \
+                 things as number {seq}: `weft neb proof --node {rank} --origin {origin}`\n"
+            )
+        })
+    });
+    let proofs: String = proofs.collect();
     format!(
-        "\n{node:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {:>11} {:>9}\n{rows}",
+        "\n{node:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {:>11} {:>9}  \
+         {form}\n{rows}{proofs}",
         "by all", "conflicts"
     )
 }
 
 fn broadcast_row(rank: u16, row: &OriginStatus) -> String {
-    let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict } = row;
+    let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, .. } = row;
     let conflict = first_conflict.map_or_else(String::new, |first| {
         format!(", the first at {} with node {}", first.seq, first.replayer)
     });

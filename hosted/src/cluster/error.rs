@@ -9,6 +9,7 @@ use std::{fmt, io};
 
 use super::dirnet::DirNetWordError;
 use super::fabric_kind::FabricKindError;
+use super::form::FormError;
 use super::limit::LimitError;
 use super::name::ClusterNameError;
 use super::task::TaskNameError;
@@ -57,6 +58,8 @@ pub enum Choice {
     DirNet(DirNetWordError),
     /// `fabric`.
     Fabric(FabricKindError),
+    /// `neb.form`.
+    Form(FormError),
 }
 
 impl Choice {
@@ -67,6 +70,7 @@ impl Choice {
             Self::Task(source) => source,
             Self::DirNet(source) => source,
             Self::Fabric(source) => source,
+            Self::Form(source) => source,
         }
     }
 }
@@ -92,6 +96,12 @@ impl From<DirNetWordError> for Choice {
 impl From<TaskNameError> for Choice {
     fn from(source: TaskNameError) -> Self {
         Self::Task(source)
+    }
+}
+
+impl From<FormError> for Choice {
+    fn from(source: FormError) -> Self {
+        Self::Form(source)
     }
 }
 
@@ -237,6 +247,7 @@ impl std::error::Error for ClusterError {
                 Choice::Task(source) => Some(source),
                 Choice::DirNet(source) => Some(source),
                 Choice::Fabric(source) => Some(source),
+                Choice::Form(source) => Some(source),
             },
             Self::NoFile { .. }
             | Self::Binary { .. }

@@ -30,6 +30,7 @@ pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const NEB: &str = "neb";
+pub(super) const NEB_FORM: &str = "neb.form";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
@@ -75,7 +76,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 34] = [
+pub(super) const PATHS: [&str; 35] = [
     NAME,
     NODES.path,
     WAIT,
@@ -88,6 +89,7 @@ pub(super) const PATHS: [&str; 34] = [
     NEB,
     NEB_SLOTS.path,
     NEB_MESSAGE_LEN.path,
+    NEB_FORM,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

@@ -67,6 +67,11 @@ slots = {neb_slots}
 # length for every node.
 message_len = {neb_message_len}
 
+# Whether each message carries its node's Ed25519 signature. "unsigned": one node that lies can hold
+# up the others' broadcasts. "signed": it cannot, and who tells different nodes different things is
+# proven to have done so; `weft neb proof` has the proof.
+form = "{neb_form}"
+
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
 # within `within_s` seconds ({within_limit}); at the next end the node gives up.
@@ -116,6 +121,7 @@ addresses = {addresses}
         neb_slots = neb.slots,
         neb_message_len_limit = key::NEB_MESSAGE_LEN.limit,
         neb_message_len = neb.message_len,
+        neb_form = neb.form,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

@@ -266,8 +266,12 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
     let reach = (any_texts(), any_texts(), prop::option::of(any::<String>()));
     let fabric = prop::sample::select(FabricKind::ALL.to_vec());
-    let neb = (6_u32..=12, 64_usize..=4096)
-        .prop_map(|(slots_log2, message_len)| Neb { slots: 1 << slots_log2, message_len });
+    let form = prop::sample::select(Form::ALL.to_vec());
+    let neb = (6_u32..=12, 64_usize..=4096, form).prop_map(|(slots_log2, message_len, form)| Neb {
+        slots: 1 << slots_log2,
+        message_len,
+        form,
+    });
     let parts = (any_tasks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
         |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {

@@ -75,6 +75,11 @@ pub enum What {
         /// Whether something can do it; else it is up to the operator.
         possible: bool,
     },
+    /// It told different nodes different things, and that is proven.
+    Proven {
+        /// Under which number of its broadcasts.
+        seq: u64,
+    },
     /// It was removed, and begins anew.
     Reborn,
 }
@@ -119,6 +124,9 @@ impl std::fmt::Display for What {
             Self::ResetOrdered { boot, possible: true } => write!(f, "reset ordered, life {boot}"),
             Self::ResetOrdered { boot, possible: false } => {
                 write!(f, "life {boot} is to be reset by the operator")
+            }
+            Self::Proven { seq } => {
+                write!(f, "told different nodes different things as number {seq}: proven")
             }
             Self::Reborn => f.write_str("was removed, and begins anew"),
         }

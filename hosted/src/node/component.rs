@@ -7,6 +7,7 @@
 mod dirnet;
 mod equivocate;
 mod pairs;
+mod signing;
 
 pub(super) use dirnet::{config as dirnet_config, profile as dirnet_profile};
 
@@ -131,6 +132,7 @@ impl Component {
     ) -> Result<Self, NodeError> {
         let Born { me, incarnation, .. } = born;
         let plan = super::plan(&cluster)?;
+        let signing = signing::adopt(&cluster, plan.layout(), &mut fds)?;
         let (term, flag) = fds.pop().zip(fds.pop()).ok_or(NodeError::Link("a start too short"))?;
         let (kept, term) = KeptTerm::adopt(term).map_err(NodeError::Kept)?;
         let flag = Flag::open(flag.as_fd())?;
@@ -140,7 +142,10 @@ impl Component {
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
         let fabric = NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?;
         let fabric = CutFabric::new(fabric);
-        let mut endpoint = Box::new(NodeEndpoint::new(fabric, &plan, incarnation));
+        let mut endpoint = Box::new(match signing {
+            Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
+            None => NodeEndpoint::new(fabric, &plan, incarnation),
+        });
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
         thread::spawn(move || read_link(&reading, &sender, &reader_bell));
@@ -232,6 +237,9 @@ impl Component {
             self.answer(ticket, what)?;
             progress = true;
         }
+        for proof in self.deliveries.take_proofs() {
+            self.tell(&FromComponent::Proven(proof))?;
+        }
         Ok(if progress { Flow::Progress } else { Flow::Idle })
     }
 
@@ -291,6 +299,7 @@ impl Component {
                 self.fence(Peer(peer))?;
                 self.with_dirnet(|dirnet, ground| dirnet.handle_gone(now_ns, Peer(peer), ground))?;
             }
+            ToComponent::Key { peer, key } => self.learn_key(Peer(peer), key),
             ToComponent::Enter => self.enter(now_ns)?,
             ToComponent::Letter { from, bytes } => {
                 let from = Rank(from);
@@ -386,6 +395,7 @@ impl Component {
             Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
             Want::Await { .. }
             | Want::Chronicle { .. }
+            | Want::Proof { .. }
             | Want::Report { .. }
             | Want::Beat { .. }
             | Want::Task { .. }
@@ -433,7 +443,9 @@ impl Component {
                 longest_stall_us: counters.mailbox.longest_stall.as_micros(),
                 lane_failures: counters.lane_failures,
             }),
+            form: self.cluster.neb.form,
             broadcasts: self.deliveries.status(&mut self.endpoint),
+            proofs: Vec::new(),
         }
     }
 

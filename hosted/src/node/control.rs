@@ -12,10 +12,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use broadcast::{
     BroadcastOutcome, BroadcastStopped, ConflictStatus, DeliveredMessage, Deliveries, Equivocation,
-    OriginStatus,
+    HeldProof, OriginStatus, ProofStatus,
 };
 
 use super::chronicle::Entry;
+use crate::cluster::Form;
 use crate::packet::Packet;
 
 /// The bytes of a message.
@@ -96,6 +97,11 @@ pub enum Want {
         max: usize,
         /// How long to wait for the first.
         timeout_ms: u64,
+    },
+    /// A proof that a node told different nodes different things.
+    Proof {
+        /// Only against this node.
+        origin: Option<u16>,
     },
     /// How is the node?
     Status,
@@ -204,6 +210,8 @@ pub enum Outcome {
     Delivered(Deliveries),
     /// A lie was told.
     Equivocated(Equivocation),
+    /// A proof, if the node holds one.
+    Proof(Option<HeldProof>),
     /// The node's status.
     Status(Box<NodeStatus>),
     /// What happened, oldest first; at most [`CHRONICLE_MAX`] entries.
@@ -364,8 +372,12 @@ pub struct NodeStatus {
     pub dirnet: Option<DirNetStatus>,
     /// What the component counted, when it could be asked.
     pub counters: Option<CounterStatus>,
+    /// Whether broadcasts are signed.
+    pub form: Form,
     /// How it stands with what each member broadcasts; nothing when it could not be asked.
     pub broadcasts: Vec<OriginStatus>,
+    /// The proofs that it holds.
+    pub proofs: Vec<ProofStatus>,
 }
 
 /// A peer as a node sees it.

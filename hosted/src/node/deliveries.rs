@@ -11,15 +11,16 @@
 //! component dies under it: it says after which message, and gets each of them once.
 
 use weft_core::ids::Peer;
-use weft_core::neb::Standing;
+use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing};
 
 use super::NodeEndpoint;
 use super::control::{
-    ConflictStatus, DeliveredMessage, Deliveries, MESSAGES_MAX, OriginStatus, Outcome, Payload,
-    Refused, TakenMessage,
+    ConflictStatus, DeliveredMessage, Deliveries, HeldProof, MESSAGES_MAX, OriginStatus, Outcome,
+    Payload, Refused, TakenMessage,
 };
 use super::link::Ticket;
 use super::puts::Answer;
+use crate::signing::PublicKey;
 
 /// Messages of one origin in one reply, so that all of them still stand when they are asked for
 /// again: fewer than the smallest ring has beyond the depth.
@@ -46,13 +47,16 @@ pub(super) struct DeliveryLine {
     after: Vec<u64>,
     /// For each origin, its first conflict.
     conflicts: Vec<Option<ConflictStatus>>,
+    /// Proofs on their way to the supervisor.
+    proofs: Vec<HeldProof>,
 }
 
 impl DeliveryLine {
     /// Goes on after what an earlier life had delivered.
     pub(super) fn new(endpoint: &mut NodeEndpoint, nodes: usize) -> Self {
         let after = ranks(nodes).map(|origin| standing(endpoint, origin).delivered).collect();
-        Self { receiver: None, waiting: None, after, conflicts: vec![None; nodes] }
+        let (conflicts, proofs) = (vec![None; nodes], Vec::new());
+        Self { receiver: None, waiting: None, after, conflicts, proofs }
     }
 
     /// Takes on what a client asks for: one client, one question at a time.
@@ -84,19 +88,10 @@ impl DeliveryLine {
 
     /// Hands out what there is, and notes conflicts whether anybody asks or not.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Option<Answer> {
-        if let Some((broadcast, _)) = endpoint.broadcast() {
-            while let Some(conflict) = broadcast.take_conflict() {
-                let status = ConflictStatus {
-                    origin: conflict.origin.0,
-                    seq: conflict.seq,
-                    replayer: conflict.replayer.0,
-                };
-                tracing::warn!(?status, "an origin or a replayer lies");
-                let first = &mut self.conflicts[conflict.origin.index()];
-                if first.is_none_or(|first| status.seq < first.seq) {
-                    *first = Some(status);
-                }
-            }
+        while let Some(conflict) =
+            endpoint.broadcast().and_then(|(broadcast, _)| broadcast.take_conflict())
+        {
+            self.note_conflict(endpoint, conflict);
         }
         let job = self.waiting.take()?;
         for (origin, (after, told)) in (0..).map(Peer).zip(self.after.iter_mut().zip(&job.after)) {
@@ -118,6 +113,26 @@ impl DeliveryLine {
         }
     }
 
+    fn note_conflict(&mut self, endpoint: &mut NodeEndpoint, conflict: Conflict) {
+        let Conflict { origin, seq, replayer } = conflict;
+        let status = ConflictStatus { origin: origin.0, seq, replayer: replayer.0 };
+        if let Some(proof) = prove(endpoint, conflict) {
+            tracing::warn!(origin = origin.0, seq, "an origin lies, and it is proven");
+            self.proofs.push(proof);
+        } else {
+            tracing::warn!(?status, "an origin or a replayer lies");
+        }
+        let first = &mut self.conflicts[origin.index()];
+        if first.is_none_or(|first| status.seq < first.seq) {
+            *first = Some(status);
+        }
+    }
+
+    /// The proofs that are new.
+    pub(super) fn take_proofs(&mut self) -> Vec<HeldProof> {
+        std::mem::take(&mut self.proofs)
+    }
+
     /// When the client that waits gives up.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.waiting.as_ref().map(|job| job.deadline_ns)
@@ -128,9 +143,9 @@ impl DeliveryLine {
         let row = |origin: Peer| {
             let Standing { seen, delivered, settled, conflicts } = standing(endpoint, origin);
             let first_conflict = self.conflicts[origin.index()];
-            let broadcast = seen;
-            let origin = origin.0;
-            OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict }
+            let key = key_of(endpoint, origin);
+            let (broadcast, origin) = (seen, origin.0);
+            OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, key }
         };
         ranks(self.after.len()).map(row).collect()
     }
@@ -186,6 +201,28 @@ fn next(
         tag: message.tag,
         payload: Payload(message.payload.to_vec()),
     }))
+}
+
+/// The proof that the origin of `conflict` lies, if it can be proven.
+fn prove(endpoint: &mut NodeEndpoint, conflict: Conflict) -> Option<HeldProof> {
+    let PublicKey(public) = key_of(endpoint, conflict.origin)?;
+    let (broadcast, fabric) = endpoint.broadcast()?;
+    let mut slots = [[0; SLOT_LEN_MAX]; 2];
+    let equivocation = broadcast.equivocation(fabric, conflict, &mut slots)?;
+    let mut bytes = vec![0; PROOF_LEN_MAX];
+    let len = Proof { public, equivocation }.encode(&mut bytes).ok()?;
+    bytes.truncate(len);
+    Some(HeldProof { origin: conflict.origin.0, seq: conflict.seq, bytes: Payload(bytes) })
+}
+
+/// What `origin` signs with, as far as this node knows.
+fn key_of(endpoint: &mut NodeEndpoint, origin: Peer) -> Option<PublicKey> {
+    let me = endpoint.me();
+    let (broadcast, _) = endpoint.broadcast()?;
+    let keys = broadcast.keys()?;
+    let own = (origin == me).then(|| keys.own.verifying_key());
+    let key = own.or(*keys.public.get(origin.index())?)?;
+    Some(PublicKey(key.to_bytes()))
 }
 
 fn standing(endpoint: &mut NodeEndpoint, origin: Peer) -> Standing {

@@ -53,6 +53,8 @@ pub enum NodeError {
     Incarnation(io::Error),
     /// The note of the last term.
     Kept(io::Error),
+    /// The key to sign broadcasts with.
+    Signing(io::Error),
     /// Signals could not be listened for.
     Signals(io::Error),
     /// The other end of the link said something out of place.
@@ -79,6 +81,7 @@ impl fmt::Display for NodeError {
             Self::Directory(error) => error.fmt(f),
             Self::Incarnation(error) => write!(f, "note of the incarnation: {error}"),
             Self::Kept(error) => write!(f, "note of the last term: {error}"),
+            Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
             Self::Link(what) => write!(f, "supervisor and component disagree: {what}"),
         }
@@ -102,7 +105,10 @@ impl std::error::Error for NodeError {
             Self::Verbs(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Directory(error) => Some(error),
-            Self::Incarnation(error) | Self::Kept(error) | Self::Signals(error) => Some(error),
+            Self::Incarnation(error)
+            | Self::Kept(error)
+            | Self::Signing(error)
+            | Self::Signals(error) => Some(error),
         }
     }
 }
@@ -120,6 +126,7 @@ impl Explain for NodeError {
             Self::Directory(error) => error.code(),
             Self::Incarnation(_) | Self::Kept(_) | Self::Bootstrap(_) => Code::RuntimeDir,
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
+            Self::Signing(_) => Code::Memory,
             Self::Link(_) => Code::Protocol,
         }
     }
@@ -148,6 +155,9 @@ impl Explain for NodeError {
             }
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => {
                 "`weft doctor` shows which kernel feature is missing".to_owned()
+            }
+            Self::Signing(_) => {
+                "see that there is memory left, and that /proc is mounted".to_owned()
             }
             Self::Link(_) => "run one build of weft".to_owned(),
         }

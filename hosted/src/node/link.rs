@@ -1,16 +1,18 @@
 //! What a supervisor and its component say to each other.
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
-//! `Start` (the node's own memory, the flag, and the note of the last term) and, over shared
-//! memory, `Connect` (what may be reached of a peer, and the peer's process last).
+//! `Start` (the node's own memory, the flag, the note of the last term, and the key to sign with
+//! where broadcasts are signed) and, over shared memory, `Connect` (what may be reached of a
+//! peer, and the peer's process last).
 
 use std::os::fd::RawFd;
 
 use serde::{Deserialize, Serialize};
 
 use super::chronicle::Entry;
-use super::control::{Outcome, Payload, Want};
+use super::control::{HeldProof, Outcome, Payload, Want};
 use crate::bootstrap::PairEnd;
+use crate::signing::PublicKey;
 
 /// Where a component finds the link.
 pub(super) const LINK_FD: RawFd = 3;
@@ -46,6 +48,8 @@ pub(super) enum ToComponent {
     /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
     /// when both ends of a pair are made over verbs.
     Connect { peer: u16, incarnation: u32, boot: u32 },
+    /// That node signs what it broadcasts with this key; said before its life is to be let in.
+    Key { peer: u16, key: PublicKey },
     /// Take part in the DIR net: every peer that lives can be reached.
     Enter,
     /// A frame of the DIR net, from the I'm-Alive Task of node `from`.
@@ -91,6 +95,8 @@ pub(super) enum FromComponent {
     Excluded,
     /// For the chronicle.
     Note(Entry),
+    /// A node has told different nodes different things: the proof.
+    Proven(HeldProof),
     /// A peer could not be fenced: its process does not die.
     StillReaching { peer: u16 },
 }

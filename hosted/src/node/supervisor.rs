@@ -13,7 +13,7 @@ mod meet;
 mod recovery;
 mod requests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use lives::{Due, Lives};
 
 use super::NodeError;
 use super::chronicle::{Chronicle, What};
-use super::control::{NodeState, Outcome, Refused, Reply};
+use super::control::{HeldProof, NodeState, Outcome, Refused, Reply};
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
 use super::incarnation::Incarnations;
@@ -42,12 +42,13 @@ use super::reset::ResetNode;
 use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, Courier, Life, Meeting, News, Offer, Tidings};
 use crate::clock::now_ns;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Form};
 use crate::explain::Explain;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Spawn, Spawned};
 use crate::runtime_dir::ClusterDir;
 use crate::shm::{Flag, NodeMemory, Segment};
+use crate::signing::SecretKey;
 
 /// Events that wait for the main thread.
 const EVENTS: usize = 1024;
@@ -120,6 +121,10 @@ struct Supervisor {
     reset: Box<dyn ResetNode>,
     /// The first life of this supervisor's component; those that follow are clones of it.
     boot: Option<Incarnation>,
+    /// What the components sign broadcasts with, where they are signed.
+    signing: Option<SecretKey>,
+    /// The proofs that components of this node have found, the first against each node.
+    proofs: BTreeMap<u16, HeldProof>,
     /// Which component of that life is the present one; one that ends before it has taken part in
     /// the DIR net does not count.
     generation: u32,
@@ -178,6 +183,8 @@ impl Supervisor {
         let bootstrap = me.begin(&memory, meeting, sink)?;
         let courier = bootstrap.courier();
         let flag = Flag::segment(&format!("{name}-flag"))?;
+        let signing = (cluster.neb.form == Form::Signed).then(SecretKey::draw).transpose();
+        let signing = signing.map_err(NodeError::Signing)?;
         Ok(Self {
             rank,
             memory,
@@ -191,6 +198,8 @@ impl Supervisor {
             tasks,
             reset,
             boot: None,
+            signing,
+            proofs: BTreeMap::new(),
             generation: 0,
             im_alive: None,
             courier,
@@ -309,6 +318,8 @@ impl Supervisor {
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
         let term = kept::open(&self.term_file).map_err(NodeError::Kept)?;
         grant.0.extend([flag, OwnedFd::from(term)]);
+        let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
+        grant.0.extend(signing.map_err(NodeError::Signing)?);
         event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
@@ -418,10 +429,18 @@ impl Supervisor {
     fn connect(&mut self, peer: Peer) {
         let Some((life, grant)) = self.lives.reach(peer) else { return };
         let (incarnation, boot) = (life.incarnation.0, life.boot.0);
+        self.tell_keys();
         let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
         let mut fds = grant.borrow();
         fds.extend(life.process.as_ref().map(AsFd::as_fd));
         self.tell(&word, &fds);
+    }
+
+    /// Tells the component what the peers sign with; what it knows already changes nothing.
+    fn tell_keys(&self) {
+        for (peer, key) in self.lives.keys() {
+            self.tell(&ToComponent::Key { peer: peer.0, key }, &[]);
+        }
     }
 
     /// A peer's end of a pair: for the component, if both lives of the pair are the present ones.
@@ -475,6 +494,7 @@ impl Supervisor {
             }
             FromComponent::Excluded => self.be_reborn()?,
             FromComponent::Note(entry) => self.chronicle.note(entry),
+            FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");
             }
@@ -501,10 +521,14 @@ impl Supervisor {
         component.ready_at_ns = now_ns();
         match component.spawned.pidfd.try_clone() {
             Ok(process) => {
-                self.bootstrap.announce(Life { incarnation, boot, process: Some(process) });
+                let key = self.signing.as_ref().map(SecretKey::public);
+                let process = Some(process);
+                self.bootstrap.announce(Life { incarnation, boot, process, key });
             }
             Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
         }
+        // Those who are dead may have signed something before.
+        self.tell_keys();
         for peer in self.lives.alive() {
             self.connect(peer);
         }

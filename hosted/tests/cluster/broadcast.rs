@@ -65,6 +65,7 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
     let (_up, nodes) = place.up("--nodes 3");
     let file = place.file("long.bin", FILE.repeat(10));
     let listener = listen(&place, 0, &[1]);
+    eventually("it listens", || weft::client::Listener::begin(nodes.client(1)).is_err());
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
     let refused = place.weft(&line).refused(25, "window_full");
     assert!(refused.contains("node 2 has not taken message"), "{refused}");
@@ -96,7 +97,8 @@ fn components_killed_in_mid_broadcast_cost_nothing() {
     let status = nodes.client(3).status().expect("a status");
     assert_eq!(status.broadcasts[0].conflicts, 0);
     for victim in [0, 1, 2] {
-        assert_eq!(nodes.client(victim).status().expect("a status").restarts, 1);
+        // More than once where the machine is so slow that a clone is taken for hung.
+        assert!(nodes.client(victim).status().expect("a status").restarts >= 1);
     }
 }
 

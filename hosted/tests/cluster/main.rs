@@ -9,6 +9,7 @@
 //!   control    clients of a node that lie, stay silent or leave
 //!   faults     what is broken by order
 //!   peers      strangers at the socket where nodes meet
+//!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
 //!   tasks      programs under guard
 //!      │
@@ -30,6 +31,7 @@ mod place;
 mod program;
 mod refusals;
 mod said;
+mod signed;
 mod storm;
 mod tasks;
 

@@ -11,6 +11,7 @@ use weft::bootstrap::{
 };
 use weft::cluster::FabricKind;
 use weft::core::ids::Incarnation;
+use weft::signing::PublicKey;
 
 use crate::PATIENCE;
 
@@ -90,7 +91,13 @@ impl Node {
             incarnation: Incarnation(incarnation),
             boot: Incarnation(incarnation),
             process: None,
+            key: Some(Self::key_of(incarnation)),
         });
+    }
+
+    /// What a node of these tests signs with in that life.
+    pub(crate) fn key_of(incarnation: u32) -> PublicKey {
+        PublicKey([u8::try_from(incarnation).expect("a small number"); 32])
     }
 
     /// Waits until a peer was met that lives in this life.
@@ -99,7 +106,9 @@ impl Node {
         let met = self.news();
         assert!(matches!(met, News::Met(_)), "{met:?}");
         let alive = self.news();
-        let is_it = matches!(&alive, News::Alive(life) if life.incarnation.0 == incarnation);
+        let key = Some(Self::key_of(incarnation));
+        let is_it = matches!(&alive, News::Alive(life)
+            if life.incarnation.0 == incarnation && life.key == key);
         assert!(is_it, "{alive:?}");
     }
 }

@@ -156,7 +156,9 @@ mod tests {
                 refused: std::collections::BTreeMap::new(),
             }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),
+            form: crate::cluster::Form::Unsigned,
             broadcasts: Vec::new(),
+            proofs: Vec::new(),
         }))
     }
 

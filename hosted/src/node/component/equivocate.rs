@@ -26,7 +26,13 @@ impl Component {
         broadcast.flush(fabric);
         let next = broadcast.standing(me).map_or(0, |standing| standing.seen) + 1;
         let slot = sizes.written_at(&regions, me, next);
-        let mut lying = Lying::new(fabric, slot, victims);
+        let keys = broadcast.keys().cloned();
+        let mut lying = Lying::new(fabric, (slot, victims), |lie| {
+            if let Some(keys) = &keys {
+                // One that has no room for a signature needs none.
+                let _ = keys.sign_slot(lie);
+            }
+        });
         let Ok(seq) = broadcast.broadcast(&mut lying, TAG, STORY) else {
             return Outcome::Refused(Refused::Busy);
         };

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Payload;
+use crate::signing::PublicKey;
 
 /// How far a broadcast came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,4 +94,34 @@ pub struct OriginStatus {
     pub conflicts: u32,
     /// The first of them.
     pub first_conflict: Option<ConflictStatus>,
+    /// What it signs with, as this node was told, if broadcasts are signed.
+    pub key: Option<PublicKey>,
+}
+
+/// A proof that a node told different nodes different things.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldProof {
+    /// Who did.
+    pub origin: u16,
+    /// Under which number.
+    pub seq: u64,
+    /// What a third party checks: see [`weft_core::neb::Proof`].
+    pub bytes: Payload,
+}
+
+impl HeldProof {
+    /// That it is held.
+    #[must_use]
+    pub const fn status(&self) -> ProofStatus {
+        ProofStatus { origin: self.origin, seq: self.seq }
+    }
+}
+
+/// That a proof is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofStatus {
+    /// Against whom.
+    pub origin: u16,
+    /// About which number.
+    pub seq: u64,
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   broadcast "…" ──▶ Lying ──┬── to most peers    the slot as the origin sealed it
 //!                             └── to the misled    another payload under the same number,
-//!                                                  with a checksum that holds
+//!                                                  with a signature and a checksum that hold
 //! ```
 //!
 //! It exists for one call, around the fabric of a component that was ordered to equivocate
@@ -20,17 +20,23 @@ const SLOT_LEN_MAX: usize = 256;
 
 /// `F`, but for one slot and those who are to be misled.
 #[derive(Debug)]
-pub(in crate::node) struct Lying<'a, F> {
+pub(in crate::node) struct Lying<'a, F, S> {
     honest: &'a mut F,
+    /// Signs the lie, where slots are signed.
+    sign: S,
     slot: At,
     victims: PeerSet,
     misled: PeerSet,
 }
 
-impl<'a, F: Fabric> Lying<'a, F> {
-    /// Lies to `victims` about what is written from and to `slot`.
-    pub(in crate::node) const fn new(honest: &'a mut F, slot: At, victims: PeerSet) -> Self {
-        Self { honest, slot, victims, misled: PeerSet::EMPTY }
+impl<'a, F: Fabric, S: Fn(&mut [u8])> Lying<'a, F, S> {
+    /// Lies to `victims` about what is written from and to `slot`, and has the lie signed.
+    pub(in crate::node) const fn new(
+        honest: &'a mut F,
+        (slot, victims): (At, PeerSet),
+        sign: S,
+    ) -> Self {
+        Self { honest, sign, slot, victims, misled: PeerSet::EMPTY }
     }
 
     /// Who was told something else.
@@ -46,12 +52,14 @@ impl<'a, F: Fabric> Lying<'a, F> {
         let header = Header::peek(copy).ok()?;
         let first = copy.get_mut(HEADER_LEN)?;
         *first = !*first;
-        seal(copy.get_mut(..header.used())?, |bytes| self.honest.crc32c(bytes));
+        let lie = copy.get_mut(..header.used())?;
+        (self.sign)(lie);
+        seal(lie, |bytes| self.honest.crc32c(bytes));
         Some(slot)
     }
 }
 
-impl<F: Fabric> Fabric for Lying<'_, F> {
+impl<F: Fabric, S: Fn(&mut [u8])> Fabric for Lying<'_, F, S> {
     type Memory = F::Memory;
 
     fn me(&self) -> Peer {

@@ -7,6 +7,7 @@ use weft_core::ids::{Incarnation, Peer};
 use crate::bootstrap::Life;
 use crate::node::control::PeerStatus;
 use crate::shm::Grant;
+use crate::signing::PublicKey;
 
 /// What the component must be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ struct Known {
     grant: Option<Grant>,
     life: Option<Life>,
     joined: bool,
+    /// What its broadcasts are signed with: the first that was heard.
+    key: Option<PublicKey>,
     /// When the life counts as cut off: work for it was lost, and nothing was heard of its end.
     cut_off_at_ns: Option<u64>,
     /// The last life that the own component has fenced, or is about to.
@@ -70,6 +73,7 @@ impl Lives {
     pub(super) fn handle_alive(&mut self, peer: Peer, session: u64, life: Life) -> Option<Due> {
         let known = self.known(peer, session)?;
         known.fence();
+        known.key = known.key.or(life.key);
         if life.boot <= known.removed {
             return Some(Due::ShutOut(peer, life.incarnation));
         }
@@ -173,6 +177,12 @@ impl Lives {
         living.filter(|(_, known)| known.life.is_some()).map(|(peer, _)| peer).collect()
     }
 
+    /// What the broadcasts of peers are signed with, as far as that was heard.
+    pub(super) fn keys(&self) -> Vec<(Peer, PublicKey)> {
+        let keys = (0..).map(Peer).zip(&self.peers);
+        keys.filter_map(|(peer, known)| Some((peer, known.key?))).collect()
+    }
+
     /// How a living peer is reached.
     pub(super) fn reach(&self, peer: Peer) -> Option<(&Life, &Grant)> {
         let known = self.peers.get(peer.index())?;
@@ -205,7 +215,8 @@ mod tests {
 
     fn life(incarnation: u32) -> Life {
         let boot = Incarnation(1);
-        Life { incarnation: Incarnation(incarnation), boot, process: Pidfd::of_self().ok() }
+        let process = Pidfd::of_self().ok();
+        Life { incarnation: Incarnation(incarnation), boot, process, key: None }
     }
 
     /// A peer that was met in session 1 and lives in incarnation 1.
@@ -225,6 +236,19 @@ mod tests {
         assert!(lives.all_joined());
         lives.handle_own_end();
         assert!(!lives.all_joined());
+    }
+
+    #[test]
+    fn the_first_key_of_a_peer_stays() {
+        let mut lives = living();
+        assert_eq!(lives.keys(), []);
+        let key = |byte| Some(PublicKey([byte; 32]));
+        for (incarnation, heard) in [(2, key(1)), (3, key(2)), (4, None)] {
+            lives.handle_alive(PEER, 1, Life { key: heard, ..life(incarnation) });
+            assert_eq!(lives.keys(), [(PEER, PublicKey([1; 32]))], "{incarnation}");
+        }
+        assert_eq!(lives.handle_parted(PEER, 1), Some(Due::Fence(PEER)));
+        assert_eq!(lives.keys().len(), 1, "what it has signed stands");
     }
 
     #[test]

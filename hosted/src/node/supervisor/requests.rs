@@ -3,14 +3,17 @@
 //! What concerns the node is answered here; what concerns messages goes to the component, and waits
 //! for the next one when there is none.
 
+use std::collections::btree_map::Entry;
+
 use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::clients::Awaited;
 use super::{Flow, PARKED_MAX, Supervisor};
 use crate::clock::now_ns;
+use crate::node::chronicle::What;
 use crate::node::control::{
-    CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
+    CHRONICLE_MAX, HeldProof, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
 };
 use crate::node::link::{Ticket, ToComponent};
 use crate::packet::PacketError;
@@ -31,6 +34,12 @@ impl Supervisor {
             Want::Chronicle { about, after_ns } => {
                 let entries = self.chronicle.about(about, after_ns, CHRONICLE_MAX);
                 self.clients.reply(client, &Reply { id, what: Outcome::Chronicle(entries) });
+            }
+            Want::Proof { origin } => {
+                let mut proofs = self.proofs.values();
+                let proof = proofs.find(|proof| origin.is_none_or(|rank| rank == proof.origin));
+                let what = Outcome::Proof(proof.cloned());
+                self.clients.reply(client, &Reply { id, what });
             }
             Want::KillNode => {
                 self.clients.reply(client, &Reply { id, what: Outcome::Done });
@@ -75,6 +84,16 @@ impl Supervisor {
             }
         }
         Flow::On
+    }
+
+    /// A component has a proof; it outlives the component.
+    pub(super) fn note_proof(&mut self, proof: HeldProof) {
+        let (origin, seq) = (proof.origin, proof.seq);
+        if let Entry::Vacant(first) = self.proofs.entry(origin) {
+            first.insert(proof);
+            tracing::error!(origin, seq, "told different nodes different things: proven");
+            self.note(origin, What::Proven { seq });
+        }
     }
 
     /// Hands a request to the component, or parks it until there is one.
@@ -133,7 +152,9 @@ impl Supervisor {
             tasks: self.tasks.status(now_ns()),
             dirnet: None,
             counters: None,
+            form: self.cluster.neb.form,
             broadcasts: Vec::new(),
+            proofs: self.proofs.values().map(HeldProof::status).collect(),
         }
     }
 }

@@ -1,0 +1,97 @@
+//! `weft neb verify`: what a third party does with a proof. It needs no cluster.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use weft_core::neb::{PROOF_LEN_MAX, Proof, ProofError};
+use weft_core::wire::broadcast::Header;
+
+use super::Verify;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::explain::Code;
+use crate::signing::PublicKey;
+
+pub(super) fn run(arguments: &Verify, output: Output) -> Result<(), Failure> {
+    let path = &arguments.proof;
+    let bytes = read(path)?;
+    let refuse =
+        |error: ProofError| Failure::of(Code::ProofInvalid, cause(path, error), cure(error));
+    let proof = Proof::decode(&bytes).map_err(refuse)?;
+    let (origin, seq) = match arguments.key {
+        Some(PublicKey(key)) => proof.verify_by(&key),
+        None => proof.verify(),
+    }
+    .map_err(refuse)?;
+    let slots = [proof.equivocation.one, proof.equivocation.other];
+    let statements: Vec<_> = slots.into_iter().filter_map(statement).collect();
+    let key = PublicKey(proof.public);
+    let object = json!({
+        "ok": true,
+        "equivocated": true,
+        "origin": origin.0,
+        "seq": seq,
+        "key": key,
+        "session": format!("{:016x}", proof.equivocation.session),
+        "statements": statements,
+    });
+    let whose = match arguments.key {
+        Some(_) => "the key that you gave",
+        None => "compare it with the one that `weft status --json` of a node you trust shows",
+    };
+    let mut text = format!(
+        "node {} has signed two different messages as its number {seq}\nkey {key}: {whose}\n",
+        origin.0
+    );
+    for statement in &statements {
+        let (tag, len) = (&statement["tag"], &statement["bytes"]);
+        let digest = statement["sha256"].as_str().unwrap_or_default();
+        text.push_str(&format!("  {len} bytes, tag {tag}, sha256 {digest}\n"));
+    }
+    output.finish(&object, &text);
+    Ok(())
+}
+
+/// What one of the two slots says.
+fn statement(slot: &[u8]) -> Option<serde_json::Value> {
+    let header = Header::peek(slot).ok()?;
+    let payload = slot.get(header.payload())?;
+    let digest: String = Sha256::digest(payload).iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(json!({ "tag": header.tag, "bytes": payload.len(), "sha256": digest }))
+}
+
+/// No more than a proof can have, and one byte, so that more is noticed.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: io::Error| {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => Code::InputMissing,
+            _ => Code::InputUnreadable,
+        };
+        let cause = format!("{} cannot be read: {error}", path.display());
+        Failure::of(code, cause, "name a file that `weft neb proof` wrote")
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(PROOF_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn cause(path: &Path, error: ProofError) -> String {
+    format!("{} proves nothing: {error}", path.display())
+}
+
+fn cure(error: ProofError) -> &'static str {
+    match error {
+        ProofError::Magic | ProofError::Length | ProofError::Slot => {
+            "name a file as `weft neb proof` wrote it, unchanged"
+        }
+        ProofError::Version(_) => "check it with the build of weft that wrote it",
+        ProofError::OtherKey => "see that key and proof are of the same node and the same run",
+        ProofError::Key | ProofError::Unrelated | ProofError::Same | ProofError::Signature => {
+            "believe nothing that rests on it"
+        }
+    }
+}

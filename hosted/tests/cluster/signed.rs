@@ -1,0 +1,147 @@
+//! Signed broadcasts across real processes: whoever lies is proven to, and the proof holds
+//! wherever it is taken.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::place::{Nodes, Place, Running, eventually};
+
+const CLUSTER: &str = "name = \"t\"\nnodes = 4\n[neb]\nform = \"signed\"\n";
+
+fn up(place: &Place) -> (Running, Nodes) {
+    let file = place.file("signed.toml", CLUSTER);
+    place.up(&file)
+}
+
+/// The key that node `rank` has been told for `origin`.
+fn key_at(nodes: &Nodes, rank: u16, origin: usize) -> Option<String> {
+    let status = nodes.client(rank).status().expect("a status");
+    let key = status.broadcasts.get(origin)?.key?;
+    Some(key.to_string())
+}
+
+/// Has node 1 lie; a node that can prove it.
+fn lie(place: &Place, nodes: &Nodes) -> (u16, Value) {
+    let told = place.weft("inject equivocate 1 --name t --json").object();
+    let mut holder = None;
+    eventually("somebody holds a proof", || {
+        let holds = |rank: &u16| {
+            let status = nodes.client(*rank).status().expect("a status");
+            status.proofs.iter().any(|proof| proof.origin == 1)
+        };
+        holder = [0, 2, 3].into_iter().find(holds);
+        holder.is_some()
+    });
+    (holder.expect("it was found"), told)
+}
+
+#[test]
+fn an_equivocation_is_proven_to_a_third_party() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place);
+    place.weft_with("bcast --neb --from 1 --name t", "the truth").done();
+    let (holder, told) = lie(&place, &nodes);
+    let status = place.weft("status --name t").done();
+    assert!(status.contains("signed") && status.contains("weft neb proof --node"), "{status}");
+    // The proof is the supervisor's: it outlives the component that found it.
+    nodes.client(holder).kill().expect("it runs");
+    nodes.await_joined();
+    let file = place.file("proof", "");
+    let held = place.weft(&format!("neb proof --node {holder} --output {file} --name t --json"));
+    assert_eq!(
+        (&held.object()["seq"], place.weft("neb proof --node 1 --name t").status),
+        (&told["seq"], Some(22))
+    );
+    let key = key_at(&nodes, holder, 1).expect("a signed cluster has keys");
+    for rank in [0, 1, 2, 3] {
+        assert_eq!(key_at(&nodes, rank, 1), Some(key.clone()), "at node {rank}");
+    }
+    let verdict = place.weft(&format!("neb verify {file} --key {key} --json")).object();
+    assert_eq!((&verdict["origin"], &verdict["seq"]), (&1.into(), &told["seq"]), "{verdict}");
+    assert_eq!((&verdict["equivocated"], &verdict["key"]), (&true.into(), &key.clone().into()));
+    let said = |at: usize| verdict["statements"][at]["sha256"].clone();
+    assert_ne!(said(0), said(1));
+    let text = place.weft(&format!("neb verify {file}")).done();
+    assert!(text.contains("node 1 has signed two different messages"), "{text}");
+    assert!(place.weft("status --why 1 --name t").done().contains("proven"));
+
+    let verify = |name: &str, bytes: &[u8], more: &str| {
+        let file = place.file(name, bytes);
+        place.weft(&format!("neb verify {file} {more} --json")).refused(35, "proof_invalid")
+    };
+    let proof = fs::read(&file).expect("it was written");
+    assert!(verify("cut", &proof[..proof.len() - 1], "").contains("cut off"));
+    let mut newer = proof.clone();
+    newer[8] = 9;
+    assert!(verify("newer", &newer, "").contains("version 9"));
+    let mut forged = proof.clone();
+    let last = forged.len() - 1;
+    forged[last] ^= 1;
+    assert!(verify("forged", &forged, "").contains("not signed"));
+    let len = usize::from(u16::from_le_bytes([proof[56], proof[57]]));
+    let mut same = proof[..60 + len].to_vec();
+    same[58..60].copy_from_slice(&proof[56..58]);
+    same.extend(&proof[60..60 + len]);
+    assert!(verify("same", &same, "").contains("say the same"));
+    let other = key_at(&nodes, 0, 2).expect("everybody has one");
+    assert!(verify("other", &proof, &format!("--key {other}")).contains("another key"));
+    assert!(verify("noise", b"no proof at all", "").contains("no proof"));
+    place.weft(&format!("neb verify {file} --key 00 --json")).refused(2, "usage");
+    place.weft("neb verify /no/such/file --json").refused(22, "input_missing");
+}
+
+#[test]
+fn signed_messages_outlive_the_components_of_their_origin() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place);
+    let keys: Vec<_> = (0..4).map(|origin| key_at(&nodes, 3, origin)).collect();
+    assert!(keys.iter().all(Option::is_some), "{keys:?}");
+    let text = "a line of some length\n".repeat(20_000);
+    let file = place.file("long", &text);
+    let listen = |rank: &u16| {
+        place.start(&format!("bcast --neb --receive --node {rank} --name t --json"), "")
+    };
+    let listeners: Vec<_> = [1, 2, 3].iter().map(listen).collect();
+    let sender = place.start(&format!("bcast --neb {file} --from 0 --name t --json"), "");
+    eventually("the broadcast goes on", || {
+        let status = nodes.client(3).status().expect("a status");
+        status.broadcasts[0].delivered > 200
+    });
+    nodes.client(0).kill().expect("it runs");
+    nodes.client(2).kill().expect("it runs");
+    let sent = sender.wait().object();
+    for listener in listeners {
+        let heard = listener.wait().object();
+        assert_eq!(heard["sha256"], sent["sha256"], "{heard}");
+    }
+    nodes.await_joined();
+    let after: Vec<_> = (0..4).map(|origin| key_at(&nodes, 3, origin)).collect();
+    assert_eq!(after, keys, "a key lives as long as the memory that holds what it signed");
+    let status = nodes.client(3).status().expect("a status");
+    assert!(status.proofs.is_empty() && status.broadcasts[0].conflicts == 0);
+}
+
+#[test]
+fn an_unsigned_cluster_has_neither_keys_nor_proofs() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    place.weft("inject equivocate 1 --name t").done();
+    assert_eq!(key_at(&nodes, 0, 1), None);
+    place.weft("neb proof --node 0 --name t --json").refused(22, "input_missing");
+    let status = place.weft("status --name t").done();
+    assert!(status.contains("unsigned") && !status.contains("weft neb proof"), "{status}");
+}
+
+#[test]
+fn nodes_of_different_forms_do_not_meet() {
+    let place = Place::new();
+    let unsigned = place.file("t.toml", CLUSTER.replace("\"signed\"", "\"unsigned\""));
+    let signed = place.file("other.toml", CLUSTER);
+    let plan = |text: &str| {
+        let text = fs::read_to_string(text).expect("it was written");
+        let cluster = weft::cluster::Cluster::parse(&text, "t".as_ref()).expect("it parses");
+        weft::node::plan(&cluster).expect("it can be laid out").layout().digest()
+    };
+    assert_ne!(plan(&unsigned), plan(&signed), "each other's layout is refused at the first word");
+}
