@@ -64,7 +64,7 @@ pub use config::{Config, ConfigError};
 pub use error::Error;
 pub use exchange::{End, EndError, Grant, LocalEnd, RemoteEnd};
 pub use gid::{Gid, GidEntry, GidKind, LinkLayer};
-pub use memory::HostMemory;
+pub use memory::{Heap, HostMemory};
 pub use status::{STATUSES, Status, failure_of};
 pub use verb::{Errno, Verb};
 

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use weft_core::fabric::{Memory, Region};
+use weft_core::fabric::{Layout, Memory, Region, Words};
 
 /// An endpoint's own regions, addressable as words.
 pub trait HostMemory: Memory + Send + Sync + 'static {
@@ -23,4 +23,47 @@ pub trait HostMemory: Memory + Send + Sync + 'static {
     /// # Panics
     /// When there is no such region.
     fn words(&self, region: Region) -> &[AtomicU64];
+}
+
+/// Zeroed regions on the heap, for an endpoint whose memory need not outlive its process.
+#[derive(Debug)]
+pub struct Heap {
+    regions: Vec<Box<[AtomicU64]>>,
+}
+
+impl Heap {
+    /// The regions of `layout`.
+    #[must_use]
+    pub fn new(layout: &Layout) -> Self {
+        let zeros = |len| (0..len / 8).map(|_| AtomicU64::new(0)).collect();
+        Self { regions: layout.regions().iter().map(|spec| zeros(spec.len)).collect() }
+    }
+
+    fn region(&self, region: Region) -> Words<'_> {
+        Words(HostMemory::words(self, region))
+    }
+}
+
+impl HostMemory for Heap {
+    fn words(&self, region: Region) -> &[AtomicU64] {
+        &self.regions[usize::from(region.0)]
+    }
+}
+
+impl Memory for Heap {
+    fn load(&self, region: Region, offset: u32) -> u64 {
+        self.region(region).load(offset as usize)
+    }
+
+    fn store(&self, region: Region, offset: u32, value: u64) {
+        self.region(region).store(offset as usize, value);
+    }
+
+    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
+        self.region(region).copy_out(offset as usize, into);
+    }
+
+    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
+        self.region(region).copy_in(offset as usize, bytes);
+    }
 }

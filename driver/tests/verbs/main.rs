@@ -11,7 +11,6 @@ mod keys;
 mod loss;
 mod mailbox;
 mod member;
-mod memory;
 mod queue;
 mod resources;
 mod rig;

@@ -9,9 +9,8 @@ use weft_core::fabric::{
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
 use weft_core::{lane, mailbox};
-use weft_driver::Config;
+use weft_driver::{Config, Heap};
 
-use crate::memory::Heap;
 use crate::rig::{self, End};
 
 /// The most members of a party.

@@ -147,7 +147,7 @@ fn a_long_transfer_is_cut_into_messages_and_ends_once() {
 fn a_transfer_of_more_parts_than_the_queue_holds_is_no_surprise_later() {
     let Some(device) = rig::device(ONE) else { return };
     let config = Config { message_len_max: 1024, ..Config::default() };
-    let memory = std::sync::Arc::new(crate::memory::Heap::new(&layout()));
+    let memory = std::sync::Arc::new(weft_driver::Heap::new(&layout()));
     let refused = weft_driver::VerbsFabric::new(ONE, layout(), device, config, memory).map(drop);
     assert_eq!(refused, Err(weft_driver::Error::RegionTooLong(REGION)));
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use weft_core::fabric::conformance::layout;
 use weft_core::fabric::{Fabric, Op, Region};
 use weft_core::ids::{Incarnation, Peer};
-use weft_driver::{Config, VerbsFabric};
+use weft_driver::{Config, Heap, VerbsFabric};
 
-use crate::memory::Heap;
 use crate::rig::{self, FIRST, at};
 use crate::wire::Wires;
 

@@ -9,9 +9,7 @@ use weft_core::fabric::{
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
-use weft_driver::{Config, Device, DeviceChoice, RemoteEnd, VerbsFabric};
-
-use crate::memory::Heap;
+use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 pub(crate) type End = VerbsFabric<Heap>;
 

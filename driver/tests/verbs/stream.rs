@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use weft_core::ids::Incarnation;
+use weft_driver::Heap;
 
 use crate::child::{self, PARENT, PEER, PeerProcess};
 use crate::member::{Member, plan};
-use crate::memory::Heap;
 use crate::rig::{self, FIRST};
 
 const LIVES: u32 = 4;

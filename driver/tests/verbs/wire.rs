@@ -11,9 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_core::fabric::Layout;
 use weft_core::ids::Peer;
-use weft_driver::{Config, Device, DeviceChoice, VerbsFabric};
+use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
 
-use crate::memory::Heap;
 use crate::rig::End;
 
 static CABLES: Mutex<()> = Mutex::new(());

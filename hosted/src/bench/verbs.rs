@@ -35,8 +35,6 @@ mod fence;
 #[cfg(feature = "verbs")]
 mod mail;
 #[cfg(feature = "verbs")]
-mod pages;
-#[cfg(feature = "verbs")]
 mod peer;
 #[cfg(any(feature = "verbs", test))]
 mod perftest;

@@ -335,10 +335,7 @@ impl Supervisor {
     fn stop_component(&mut self) {
         self.tell(&ToComponent::Stop, &[]);
         let Some(mut component) = self.component.take() else { return };
-        // One that does not end in time is killed; the kernel would do so anyway.
-        let _ = component.spawned.pidfd.wait_dead(STOP_TIMEOUT);
-        let _ = component.spawned.pidfd.kill();
-        let _ = component.spawned.child.wait();
+        component.spawned.end(STOP_TIMEOUT);
     }
 
     /// The component's process has ended: its memory stays, its peers are told, and its I'm-Alive

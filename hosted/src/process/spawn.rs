@@ -19,12 +19,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal,
 };
 
-use super::{Pidfd, ProcessError};
+use super::{Liveness, Pidfd, ProcessError};
 
 /// A child process to be.
 #[derive(Debug)]
@@ -52,6 +53,15 @@ impl Spawned {
     pub fn signal_group(&self, signal: Signal) -> Result<(), ProcessError> {
         let group = Pid::from_child(&self.child);
         kill_process_group(group, signal).map_err(ProcessError::os("killpg"))
+    }
+
+    /// Gives the child `patience` to end by itself, kills it otherwise, and reaps it.
+    pub fn end(&mut self, patience: Duration) {
+        if !matches!(self.pidfd.wait_dead(patience), Ok(Liveness::Dead)) {
+            // One that is dead by now takes no harm, one that cannot be killed is init's.
+            let _ = self.pidfd.kill();
+        }
+        let _ = self.child.wait();
     }
 }
 

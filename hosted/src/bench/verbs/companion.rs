@@ -122,11 +122,6 @@ impl Companions {
 impl Drop for Companions {
     fn drop(&mut self) {
         self.socket = None;
-        let pidfd = &self.spawned.pidfd;
-        if !matches!(pidfd.wait_dead(END_TIMEOUT), Ok(Liveness::Dead)) {
-            // One that is dead by now takes no harm, one that cannot be killed is init's.
-            let _ = pidfd.kill();
-        }
-        let _ = self.spawned.child.wait();
+        self.spawned.end(END_TIMEOUT);
     }
 }

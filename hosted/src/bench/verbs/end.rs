@@ -10,10 +10,9 @@ use weft_core::fabric::{
 };
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
-use weft_driver::{Config, Device, DeviceChoice, RemoteEnd, VerbsFabric};
+use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 use super::error::VerbsBenchError;
-use super::pages::Pages;
 use super::subject::Subject;
 use crate::clock::now_ns;
 
@@ -107,7 +106,7 @@ impl Vigil {
 /// An endpoint without any machine.
 #[derive(Debug)]
 pub(super) struct End {
-    fabric: VerbsFabric<Pages>,
+    fabric: VerbsFabric<Heap>,
     other: Peer,
     pub(super) vigil: Vigil,
     /// Additions that the other endpoint's word has seen from here.
@@ -122,7 +121,7 @@ impl End {
         vigil: Vigil,
     ) -> Result<Self, VerbsBenchError> {
         let layout = layout().map_err(|_| VerbsBenchError::OutOfStep("no layout"))?;
-        let memory = Arc::new(Pages::new(&layout));
+        let memory = Arc::new(Heap::new(&layout));
         for offset in (0..Subject::BYTES_MAX).step_by(8) {
             memory.store(PATTERN, offset, pattern(offset));
         }

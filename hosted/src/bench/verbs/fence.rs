@@ -6,11 +6,10 @@ use weft_core::fabric::{Access, CompletionFlags, Fabric, Layout, Op, RegionSpec,
 use weft_core::fabric::{At, Completion, Failure, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
-use weft_driver::{Config, Device, DeviceChoice, RemoteEnd, Revocation, VerbsFabric, Way};
+use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, Revocation, VerbsFabric, Way};
 
 use super::end::Vigil;
 use super::error::VerbsBenchError;
-use super::pages::Pages;
 use super::report::{Fence, median, thousandths};
 use super::word::PATIENCE;
 use crate::clock::now_ns;
@@ -84,8 +83,8 @@ pub(super) fn measure(choice: &DeviceChoice) -> Result<Vec<Fence>, VerbsBenchErr
 
 /// An owner of memory, and a peer of many lives.
 struct Peers {
-    owner: VerbsFabric<Pages>,
-    peer: VerbsFabric<Pages>,
+    owner: VerbsFabric<Heap>,
+    peer: VerbsFabric<Heap>,
 }
 
 impl Peers {
@@ -94,7 +93,7 @@ impl Peers {
         let spec = RegionSpec { len: bytes, access: Access::all(), peers: PeerSet::first(2) };
         layout.add(spec).map_err(|_| VerbsBenchError::OutOfStep("no layout"))?;
         let fabric = |me| {
-            let memory = Arc::new(Pages::new(&layout));
+            let memory = Arc::new(Heap::new(&layout));
             let device = Device::open(choice)?;
             VerbsFabric::new(me, layout.clone(), device, Config::default(), memory)
         };

@@ -6,17 +6,16 @@ use weft_core::endpoint::{Endpoint, Event, Plan, PlanError};
 use weft_core::ids::Peer;
 use weft_core::time::Duration;
 use weft_core::{lane, mailbox};
-use weft_driver::{Config, Device, DeviceChoice, RemoteEnd, VerbsFabric};
+use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 use super::end::{FOLLOWER, LEADER, LIFE, Vigil};
 use super::error::VerbsBenchError;
-use super::pages::Pages;
 use crate::bench::parcel;
 
 const SLOTS: usize = 64;
 const MESSAGE_LEN: u16 = 64;
 
-type MailEndpoint = Endpoint<VerbsFabric<Pages>, SLOTS, 2>;
+type MailEndpoint = Endpoint<VerbsFabric<Heap>, SLOTS, 2>;
 
 /// The endpoint.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(super) fn stride() -> u32 {
 impl Mail {
     pub(super) fn new(me: Peer, device: &DeviceChoice) -> Result<Self, VerbsBenchError> {
         let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
-        let memory = Arc::new(Pages::new(plan.layout()));
+        let memory = Arc::new(Heap::new(plan.layout()));
         let device = Device::open(device)?;
         let fabric =
             VerbsFabric::new(me, plan.layout().clone(), device, Config::default(), memory)?;
