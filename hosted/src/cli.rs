@@ -98,7 +98,7 @@ pub fn main() -> ExitCode {
         Err(error) => return failure::report_usage(&error),
     };
     let output = Output::new(arguments.json);
-    match dispatch(arguments.command, output) {
+    match dispatch(arguments.command, output).and_then(|()| output.check()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(output),
     }

@@ -12,7 +12,7 @@
 //! | 10–16 | the cluster: its file, its name, whether it runs, what it has |
 //! | 20–25 | what was to be sent |
 //! | 30–34 | what happened on the way |
-//! | 40–43 | the machine |
+//! | 40–44 | the machine |
 //! | 50 | `verification`: the program ran and its own check failed |
 //! | 130 | `interrupted`, as shells number an end by SIGINT |
 //!
@@ -84,6 +84,8 @@ pub enum Code {
     Permission,
     /// No RDMA device that could be used, or no driver in this build.
     Rdma,
+    /// A result cannot be written where it was to go.
+    Output,
     /// A demo or a benchmark found its own result wrong.
     Verification,
     /// Ctrl-C or SIGTERM.
@@ -94,7 +96,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -119,6 +121,7 @@ impl Code {
         Self::Memory,
         Self::Permission,
         Self::Rdma,
+        Self::Output,
         Self::Verification,
         Self::Interrupted,
         Self::Internal,
@@ -163,6 +166,7 @@ impl Code {
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
             Self::Rdma => ("rdma", 43),
+            Self::Output => ("output", 44),
             Self::Verification => ("verification", 50),
             Self::Interrupted => ("interrupted", 130),
         }
@@ -217,6 +221,7 @@ mod tests {
 41 memory
 42 permission
 43 rdma
+44 output
 50 verification
 130 interrupted
 ";

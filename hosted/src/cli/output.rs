@@ -1,20 +1,30 @@
 //! Text for people or JSON for scripts.
+//!
+//! A reader that has gone away, as `head` does, ends nothing. Any other failure to write is noted
+//! and ends the program with an error once the command has done what it was to do.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{self, ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use super::failure::Failure;
+use crate::explain::Code;
+
 /// Where results go, and in which form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     json: bool,
+    /// Why standard output did not take everything.
+    lost: &'static OnceLock<io::Error>,
 }
 
 impl Output {
-    pub(super) const fn new(json: bool) -> Self {
-        Self { json }
+    /// Made once; what it notes lives as long as the program.
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, lost: Box::leak(Box::default()) }
     }
 
     pub(super) const fn is_json(self) -> bool {
@@ -25,19 +35,38 @@ impl Output {
     pub(super) fn finish(self, object: &impl Serialize, text: &str) {
         if self.json {
             match serde_json::to_string(object) {
-                Ok(line) => write_out(&format!("{line}\n")),
+                Ok(line) => self.write(&format!("{line}\n")),
                 Err(error) => tracing::error!(%error, "the result cannot be written as JSON"),
             }
         } else {
-            write_out(text);
+            self.write(text);
         }
     }
 
     /// A line on the way to the result; people only.
     pub(super) fn say(self, line: &str) {
         if !self.json {
-            write_out(&format!("{line}\n"));
+            self.write(&format!("{line}\n"));
         }
+    }
+
+    /// Text as it is.
+    pub(super) fn write(self, text: &str) {
+        let mut out = stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                // The first reason is told.
+                let _ = self.lost.set(error);
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Whether everything was written that somebody could still read.
+    pub(super) fn check(self) -> Result<(), Failure> {
+        let Some(error) = self.lost.get() else { return Ok(()) };
+        let cause = format!("the result cannot be written to standard output: {error}");
+        Err(Failure::of(Code::Output, cause, "make room for it, or send it elsewhere"))
     }
 
     /// A progress bar over `len` steps, on a terminal only.
@@ -54,10 +83,4 @@ impl Output {
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
     }
-}
-
-/// Writes to standard output. A reader that has gone away, as `head` does, ends nothing.
-pub(super) fn write_out(text: &str) {
-    let mut out = stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::failure::Failure;
-use super::output::{Output, write_out};
+use super::output::Output;
 use crate::clock;
 use crate::explain::Code;
 use crate::sim::fault::Keep;
@@ -185,7 +185,7 @@ fn replay(
     let began = clock::now_ns();
     let outcome = (subject.run)(&plan);
     if !output.is_json() {
-        write_out(&outcome.trace);
+        output.write(&outcome.trace);
     }
     let failures = u32::from(outcome.violation.is_some());
     let object = json!({

@@ -1,6 +1,6 @@
 //! What commands refuse: exit status, code, cause and cure, and nothing else that happens.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::pipe;
 
 use crate::place::{Nodes, Place};
@@ -225,6 +225,19 @@ fn a_reader_that_went_away_costs_nothing_but_its_output() {
     place.weft_with("put --name t --from 0 --to 1", "kept\n").done();
     assert_eq!(deaf("get --name t --node 1 --count 1").status, Some(1));
     assert_eq!(place.weft("get --name t --node 1 --count 1").done(), "kept\n");
+}
+
+#[test]
+fn a_full_standard_output_is_no_success() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    let into_full = |arguments: &str| {
+        let full = File::create("/dev/full").expect("every Linux has it");
+        place.start_changed(arguments, "", |command| command.stdout(full)).wait()
+    };
+    into_full("status --name t --json").refused(44, "output");
+    into_full("up --template --json").refused(44, "output");
+    assert_eq!(into_full("status --name t").status, Some(44));
 }
 
 #[test]
