@@ -12,6 +12,7 @@ mod component;
 mod demo;
 mod doctor;
 mod down;
+mod draft;
 mod fabric_choice;
 mod failure;
 mod get;
@@ -50,7 +51,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// A cluster of four works, loses a member and gets it back; everything is verified.
+    /// A cluster of four works, loses members in every way and gets them back; all is verified.
     Demo(demo::Arguments),
     /// Start a cluster on this machine and stay with it until it ends.
     Up(up::Arguments),

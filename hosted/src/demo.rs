@@ -1,53 +1,68 @@
-//! The demonstration: a cluster works, loses a member in mid-stream, gets it back, and proves
-//! that nothing of the survivors was lost.
+//! The demonstration: a cluster works, loses members in mid-stream in every way there is, gets them
+//! back, and proves that nothing was lost, repeated or altered.
 //!
 //! ```text
-//!   node 0 ─┐ every line of the input, numbered and hashed
+//!   node 0 ─┐ every line of the input, numbered and hashed, round after round
 //!   node 1 ─┼──────────────▶ mailbox of node 3 ──▶ collector: numbers, hashes, digests
 //!   node 2 ─┘      ▲
-//!                  └─ node 1's component is killed (kill -9) at two fifths of its lines; the
-//!                     next one asks how far the first came, and goes on behind that
+//!                  └─ director: kills a component, has one hang, kills the manager's node; each
+//!                     comes back, asks how far its stream came, and goes on behind that
 //! ```
 //!
-//! Then every node broadcasts to all others at once, and one of them lies: `demo/broadcast.rs`.
+//! Before that every node broadcasts to all others at once, and one of them lies:
+//! `demo/broadcast.rs`. What is done to the nodes, and what must come of it: `demo/act.rs`.
 //!
-//! The nodes are real processes, started by [`Launched`]; the streams
-//! and the collector are clients of theirs. Every figure in the [`Summary`] is counted, none is
-//! assumed: a digest that differs, a number twice or a number missing makes it fail.
+//! The nodes are real processes, started by [`Launched`]; the streams, the director and the
+//! collector are clients of theirs. Every figure in the [`Summary`] is counted, none is assumed: a
+//! digest that differs, a number twice or missing, or a step of a recovery that no node has noted
+//! makes it fail.
 
+mod act;
 mod broadcast;
 mod collector;
+mod director;
+mod drawing;
 mod frame;
 mod input;
+mod nodes;
 mod stream;
 mod summary;
+mod timeline;
+mod traffic;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use act::{Milestone, Survivor};
 pub use input::{Input, InputError};
 pub use summary::{Step, StreamSummary, Summary};
+pub use timeline::{Kind, Moment, Recovery};
 
-use crate::client::{Client, ClientError, Inbox};
+use crate::client::{ClientError, Inbox};
 use crate::clock::now_ns;
-use crate::cluster::{Cluster, ClusterName};
+use crate::cluster::{Cluster, ClusterName, Part};
 use crate::explain::{Code, Explain};
 use crate::launch::{LaunchError, Launched};
 use crate::runtime_dir::{Liveness, RuntimeDir};
+use act::{Act, Strike};
 use collector::Collector;
+use director::Director;
 use frame::Frame;
-use stream::{Stream, StreamEnd};
+use nodes::Nodes;
+use stream::{ANSWERS_MAX, Stream, StreamEnd};
+use traffic::{Flow, Traffic};
 
 /// Nodes of the demonstration; the last one collects.
 pub const NODES: usize = 4;
-/// The node that is killed.
-const VICTIM: u16 = 1;
 const COLLECTOR: u16 = 3;
 /// How long anything may take that does not depend on the length of the input.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What is told of the progress: how many strikes have been survived of how many, and how many
+/// messages have arrived.
+pub const STRIKES: u64 = Strike::ALL.len() as u64;
 
 /// Why the demonstration could not be given. A demonstration that was given and failed its own
 /// checks is no error but a [`Summary`] that says so.
@@ -116,8 +131,18 @@ impl From<ClientError> for DemoError {
     }
 }
 
+/// What the demonstration showed.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The figures.
+    pub summary: Summary,
+    /// The story as a drawing: a document in SVG.
+    pub svg: String,
+}
+
 /// Gives the demonstration on a new `cluster` of [`NODES`] nodes with `input`; `progress` hears
-/// how many messages have arrived of how many, `interrupted` ends it early.
+/// how many of [`STRIKES`] have been survived and how many messages have arrived, `interrupted`
+/// ends it early.
 ///
 /// # Errors
 /// [`DemoError`]. No process is left behind.
@@ -126,32 +151,38 @@ pub fn run(
     input: &Input,
     interrupted: &Arc<AtomicBool>,
     progress: impl FnMut(u64, u64),
-) -> Result<Summary, DemoError> {
+) -> Result<Shown, DemoError> {
     let began_ns = now_ns();
     let mut summary = Summary::new(input);
     clear_dead_demos();
     let mut launched = Launched::start(cluster)?;
     launched.await_running(PATIENCE)?;
     summary.note_started(cluster, now_ns() - began_ns);
-
-    let limit = cluster.mailbox.message_len;
-    let frames: Arc<[Frame]> = frame::split(input, limit).into();
-    let story = Story { launched: &launched, frames: &frames, interrupted };
-    story.tell(&mut summary, progress)?;
     summary.note_broadcasts(&broadcast::show(&launched, input)?);
+
+    let frames: Arc<[Frame]> = frame::split(input, cluster.mailbox.message_len).into();
+    let traffic = Arc::new(Traffic::new(interrupted));
+    let story = Story { nodes: Nodes::of(&launched), frames, traffic };
+    let flow = story.tell(&mut summary, began_ns, progress)?;
 
     let stopped = launched.stop();
     summary.note_stopped(stopped.map_err(|error| error.to_string()));
     summary.finish((now_ns() - began_ns) / 1_000_000);
-    Ok(summary)
+    let svg = drawing::draw(&summary, &flow, began_ns);
+    Ok(Shown { summary, svg })
 }
 
-/// The default sizes under a name of its own, so that demos do not meet.
+/// The default sizes under a name of its own, so that demos do not meet. The node that collects
+/// never becomes the manager, whose node is going to die.
 #[must_use]
 pub fn cluster() -> Cluster {
     let name = format!("demo-{}", std::process::id());
     let name = name.parse::<ClusterName>().unwrap_or_default();
-    Cluster { name, nodes: NODES, ..Cluster::default() }
+    let mut cluster = Cluster { name, nodes: NODES, ..Cluster::default() };
+    let mut parts = cluster.dirnet.parts(NODES);
+    parts[usize::from(COLLECTOR)] = Part::Agent;
+    cluster.dirnet.roles = Some(parts);
+    cluster
 }
 
 /// Clears away what demos left behind that were killed: nobody starts one of that name again.
@@ -167,85 +198,56 @@ fn clear_dead_demos() {
 }
 
 /// The part between start and stop.
-struct Story<'a> {
-    launched: &'a Launched,
-    frames: &'a Arc<[Frame]>,
-    interrupted: &'a Arc<AtomicBool>,
+struct Story {
+    nodes: Nodes,
+    frames: Arc<[Frame]>,
+    traffic: Arc<Traffic>,
 }
 
-impl Story<'_> {
-    fn tell(&self, summary: &mut Summary, progress: impl FnMut(u64, u64)) -> Result<(), DemoError> {
-        let senders = self.launched.ranks().filter(|rank| *rank != COLLECTOR);
-        let (kill, kills) = sync_channel(1);
-        let mut inbox = Inbox::new(self.connect(COLLECTOR)?);
+impl Story {
+    fn tell(
+        &self,
+        summary: &mut Summary,
+        began_ns: u64,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<Flow, DemoError> {
+        let mut inbox = Inbox::new(self.nodes.connect(COLLECTOR)?);
         let mut resumes = Vec::new();
         let mut streams = Vec::new();
-        for rank in senders {
-            let (resume, resumed_at) = sync_channel(1);
-            let kill_at = (rank == VICTIM).then(|| (self.frames.len() * 2 / 5, kill.clone()));
-            streams.push(self.start_stream(rank, kill_at, resumed_at)?);
+        for rank in self.nodes.ranks().filter(|rank| *rank != COLLECTOR) {
+            let (resume, resumed_at) = sync_channel(ANSWERS_MAX);
+            let (nodes, client) = (self.nodes.clone(), self.nodes.connect(rank)?);
+            let (frames, traffic) = (Arc::clone(&self.frames), Arc::clone(&self.traffic));
+            let stream = Stream::new(nodes, client, frames, traffic, resumed_at);
+            streams.push(self.start(move || stream.run()));
             resumes.push(resume);
         }
-        let mut victim = self.connect(VICTIM)?;
-        let alive = victim.status()?.incarnation;
-        let killer = thread::spawn(move || {
-            kills.recv().map_err(|_| DemoError::Interrupted)?;
-            kill_and_await(&mut victim, alive)
-        });
-        // The stream holds the other end: without it the killer waits for nobody.
-        drop(kill);
-        let mut collector = Collector::new(self.frames, resumes);
-        collector.collect(&mut inbox, self.interrupted, progress)?;
-        let ends = streams.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
-        let recovery = join(killer)?;
+        let director = Director { nodes: self.nodes.clone(), traffic: Arc::clone(&self.traffic) };
+        let director = self.start(move || director.direct());
+        let mut collector = Collector::new(resumes, Arc::clone(&self.traffic));
+        collector.collect(&mut inbox, |traffic| {
+            progress(traffic.survived() as u64, traffic.arrived());
+        })?;
+        let ends = streams.into_iter().map(join).collect::<Result<Vec<StreamEnd>, _>>()?;
+        let acts: Vec<Act> = join(director)?;
+        for act in &acts {
+            summary.note_recovery(act, Recovery::new(act, &collector.flow, began_ns));
+        }
+        summary.note_survivors(&acts);
         summary.note_streams(&collector, &ends, inbox.redelivered());
-        summary.note_recovery(VICTIM, &recovery);
-        Ok(())
+        Ok(collector.flow)
     }
 
-    fn connect(&self, rank: u16) -> Result<Client, DemoError> {
-        Ok(self.launched.connect(rank, PATIENCE)?)
-    }
-
-    fn start_stream(
+    /// Starts a thread; the others do not wait for one that cannot go on.
+    fn start<T: Send + 'static>(
         &self,
-        rank: u16,
-        kill_at: Option<(usize, SyncSender<()>)>,
-        resumed_at: std::sync::mpsc::Receiver<usize>,
-    ) -> Result<thread::JoinHandle<Result<StreamEnd, DemoError>>, DemoError> {
-        let client = self.connect(rank)?;
-        let frames = Arc::clone(self.frames);
-        let interrupted = Arc::clone(self.interrupted);
-        Ok(thread::spawn(move || {
-            let ended =
-                Stream::new(client, COLLECTOR, frames, kill_at, resumed_at).run(&interrupted);
-            if ended.is_err() {
-                // The collector waits for a stream that will not end.
-                interrupted.store(true, Ordering::Relaxed);
-            }
-            ended
-        }))
+        work: impl FnOnce() -> Result<T, DemoError> + Send + 'static,
+    ) -> JoinHandle<Result<T, DemoError>> {
+        let traffic = Arc::clone(&self.traffic);
+        thread::spawn(move || traffic.note_end(work()))
     }
 }
 
-/// The victim's way back.
-pub(crate) struct Recovery {
-    /// The life that was killed.
-    pub(crate) killed: u32,
-    /// The life that runs.
-    pub(crate) incarnation: u32,
-    /// From the kill until the node had exchanged greetings with every peer.
-    pub(crate) took_us: u64,
-}
-
-fn kill_and_await(victim: &mut Client, killed: u32) -> Result<Recovery, DemoError> {
-    let killed_at = now_ns();
-    victim.kill()?;
-    let status = victim.await_running(killed + 1, PATIENCE)?;
-    let took_us = (now_ns() - killed_at) / 1_000;
-    Ok(Recovery { killed, incarnation: status.incarnation, took_us })
-}
-
-fn join<T>(handle: thread::JoinHandle<Result<T, DemoError>>) -> Result<T, DemoError> {
+fn join<T>(handle: JoinHandle<Result<T, DemoError>>) -> Result<T, DemoError> {
     handle.join().unwrap_or_else(|_| Err(DemoError::Stopped("a thread panicked".to_owned())))
 }

@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::draft::Draft;
 use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use super::output::Output;
-use crate::demo::{self, Input};
+use crate::demo::{self, Input, Shown};
 use crate::explain::Code;
 
 /// Arguments of `weft demo`.
@@ -19,6 +20,10 @@ pub(super) struct Arguments {
     /// Text files to stream, instead of files of Weft's own repository.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     input: Vec<PathBuf>,
+
+    /// Draw the timeline into this file, as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 
     #[command(flatten)]
     fabric: FabricChoice,
@@ -30,6 +35,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     } else {
         Input::read(&arguments.input).map_err(Failure::new)?
     };
+    // A file that cannot be written is refused before anything is started.
+    let draft = arguments.svg.as_deref().map(Draft::begin).transpose()?;
     let mut cluster = demo::cluster();
     arguments.fabric.apply_to_all(&mut cluster)?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -40,13 +47,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Failure::of(Code::Internal, cause, "see what the machine lacks with `weft doctor`")
         })?;
     }
-    let bar = output.progress(0, "messages");
-    let summary = demo::run(&cluster, &input, &interrupted, |arrived, all| {
-        bar.set_length(all);
-        bar.set_position(arrived);
+    let bar = output.progress(demo::STRIKES, "strikes survived");
+    let shown = demo::run(&cluster, &input, &interrupted, |survived, arrived| {
+        bar.set_position(survived);
+        bar.set_message(format!("strikes survived, {arrived} messages"));
     });
     bar.finish_and_clear();
-    let summary = summary.map_err(Failure::new)?;
+    let Shown { summary, svg } = shown.map_err(Failure::new)?;
+    draft.map_or(Ok(()), |draft| draft.finish(&svg))?;
     output.finish(&summary, &summary.to_string());
     if summary.ok {
         return Ok(());

@@ -6,21 +6,27 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
 use super::frame::{Frame, What};
+use super::stream::Resumed;
+use super::traffic::{Flow, Traffic};
 use super::{DemoError, PATIENCE};
 use crate::client::Inbox;
+use crate::clock::{Deadline, now_ns};
 use crate::node::control::{MESSAGES_MAX, TakenMessage};
+
+/// How often is asked whether to go on.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What arrived of one stream.
 #[derive(Clone, Default)]
 pub(super) struct Received {
     /// The next frame number that is expected.
-    pub(super) next: usize,
+    next: usize,
     /// Frames.
     pub(super) frames: u64,
     /// Lines.
@@ -34,7 +40,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Frames that are missing at the end of the stream.
+    /// Of so many frames, those that are missing at the end of the stream.
     pub(super) fn lost(&self, total: usize) -> u64 {
         total.saturating_sub(self.next) as u64
     }
@@ -47,7 +53,7 @@ impl Received {
                 self.next += 1;
                 self.frames += 1;
                 self.lines += u64::from(frame.what == What::LineEnd);
-                absorb(&mut self.digest, frame);
+                frame.absorb(&mut self.digest);
             }
         }
     }
@@ -59,55 +65,52 @@ impl Received {
 
 /// Collects the streams of all senders.
 pub(super) struct Collector {
-    total: usize,
-    digest: String,
     /// By rank of the sender.
     pub(super) streams: Vec<Received>,
+    /// When what arrived.
+    pub(super) flow: Flow,
     /// Messages that are no frame, or from nobody who streams.
     pub(super) altered: u64,
     /// To whom to answer how far it came.
-    resumes: Vec<SyncSender<usize>>,
+    resumes: Vec<SyncSender<Resumed>>,
+    traffic: Arc<Traffic>,
 }
 
 impl Collector {
-    pub(super) fn new(frames: &Arc<[Frame]>, resumes: Vec<SyncSender<usize>>) -> Self {
-        let mut digest = Sha256::new();
-        frames.iter().for_each(|frame| absorb(&mut digest, frame));
-        Self {
-            total: frames.len(),
-            digest: hex(&digest.finalize()),
-            streams: vec![Received::default(); resumes.len()],
-            altered: 0,
-            resumes,
-        }
+    pub(super) fn new(resumes: Vec<SyncSender<Resumed>>, traffic: Arc<Traffic>) -> Self {
+        let streams = vec![Received::default(); resumes.len()];
+        Self { streams, flow: Flow::new(now_ns()), altered: 0, resumes, traffic }
     }
 
-    /// Takes messages until every stream has ended.
+    /// Takes messages until every stream has ended, or some thread cannot go on.
     pub(super) fn collect(
         &mut self,
         inbox: &mut Inbox,
-        interrupted: &AtomicBool,
-        mut progress: impl FnMut(u64, u64),
+        mut progress: impl FnMut(&Traffic),
     ) -> Result<(), DemoError> {
-        let all = (self.total * self.streams.len()) as u64;
-        let mut arrived = 0;
+        let mut silent = Deadline::after(PATIENCE);
         while self.streams.iter().any(|stream| !stream.ended) {
-            if interrupted.load(Ordering::Relaxed) {
+            if self.traffic.is_interrupted() {
                 return Err(DemoError::Interrupted);
             }
-            let messages = inbox.receive(MESSAGES_MAX, PATIENCE)?;
-            if messages.is_empty() {
+            if self.traffic.is_over() {
+                return Ok(());
+            }
+            let messages = inbox.receive(MESSAGES_MAX, LOOK_EVERY)?;
+            let at_ns = now_ns();
+            messages.iter().for_each(|message| self.note(at_ns, message));
+            if !messages.is_empty() {
+                silent = Deadline::after(PATIENCE);
+            } else if silent.has_passed() {
                 let why = format!("nothing arrived for {} s", PATIENCE.as_secs());
                 return Err(DemoError::Stopped(why));
             }
-            arrived += messages.len() as u64;
-            messages.iter().for_each(|message| self.note(message));
-            progress(arrived.min(all), all);
+            progress(&self.traffic);
         }
         Ok(inbox.release()?)
     }
 
-    fn note(&mut self, message: &TakenMessage) {
+    fn note(&mut self, at_ns: u64, message: &TakenMessage) {
         let sender = usize::from(message.from);
         let (Ok(frame), Some(stream)) =
             (Frame::decode(&message.payload.0), self.streams.get_mut(sender))
@@ -117,33 +120,21 @@ impl Collector {
         };
         match frame.what {
             What::Resume => {
-                // The channel holds one answer; a question asked twice has the same one.
-                let _ = self.resumes[sender].try_send(stream.next);
+                let answer = Resumed { question: frame.number, next: stream.next };
+                // There is room for every time that a question may be put.
+                let _ = self.resumes[sender].try_send(answer);
             }
             What::End => stream.ended = true,
-            What::Part | What::LineEnd => stream.note(&frame),
+            What::Part | What::LineEnd => {
+                stream.note(&frame);
+                self.flow.note(at_ns, sender);
+                self.traffic.note_arrived(sender);
+            }
         }
     }
-
-    /// Frames of each stream.
-    pub(super) const fn total(&self) -> usize {
-        self.total
-    }
-
-    /// The digest that every stream must have.
-    pub(super) fn digest(&self) -> &str {
-        &self.digest
-    }
 }
 
-fn absorb(digest: &mut Sha256, frame: &Frame) {
-    digest.update(&frame.text);
-    if frame.what == What::LineEnd {
-        digest.update(b"\n");
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

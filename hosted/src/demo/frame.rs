@@ -5,9 +5,10 @@
 //!       │ number │ what │ 0… │ SHA-256, 8 bytes │ text …
 //! ```
 //!
-//! Numbers count the frames of one stream from 0. `what` tells a part of a line from its last
-//! part, and both from the two marks that carry no text: `Resume`, by which a sender that lost
-//! its component asks how far it came, and `End`.
+//! Numbers count the frames of one stream from 0, over all rounds of the input. `what` tells a part
+//! of a line from its last part, and both from the two marks that carry no text: `Resume`, by which
+//! a sender that lost its component asks how far it came (its number names the question), and
+//! `End`, whose number is how many frames there were.
 
 use sha2::{Digest as _, Sha256};
 
@@ -45,6 +46,19 @@ impl Frame {
     /// A frame without text.
     pub(super) const fn mark(number: u32, what: What) -> Self {
         Self { number, what, text: Vec::new() }
+    }
+
+    /// The same text as the how-manieth frame of a stream.
+    pub(super) fn numbered(&self, number: usize) -> Self {
+        Self { number: u32::try_from(number).unwrap_or(u32::MAX), ..self.clone() }
+    }
+
+    /// Goes on with the digest of a stream.
+    pub(super) fn absorb(&self, digest: &mut Sha256) {
+        digest.update(&self.text);
+        if self.what == What::LineEnd {
+            digest.update(b"\n");
+        }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {

@@ -21,15 +21,11 @@ const OWN: [(&str, &str); 8] = [
     ("core/src/endpoint/mod.rs", include_str!("../../../core/src/endpoint/mod.rs")),
     ("hosted/src/node/supervisor.rs", include_str!("../node/supervisor.rs")),
 ];
-/// Fewer lines than this are streamed again and again, so that there is a middle to be killed in.
-const LINES_MIN: usize = 10_000;
-
 /// Text, as lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     names: Vec<String>,
     lines: Vec<String>,
-    rounds: usize,
 }
 
 /// Why a file cannot be streamed.
@@ -115,7 +111,7 @@ impl Input {
     pub fn own() -> Self {
         let names = OWN.iter().map(|(name, _)| (*name).to_owned()).collect();
         let texts = OWN.iter().map(|(_, text)| *text);
-        Self::repeated(names, texts.flat_map(str::lines).map(str::to_owned).collect())
+        Self { names, lines: texts.flat_map(str::lines).map(str::to_owned).collect() }
     }
 
     /// The lines of `paths`, in order.
@@ -129,23 +125,10 @@ impl Input {
             names.push(path.display().to_string());
             lines.extend(text.lines().map(str::to_owned));
         }
-        if lines.is_empty() { Err(InputError::Empty) } else { Ok(Self::repeated(names, lines)) }
+        if lines.is_empty() { Err(InputError::Empty) } else { Ok(Self { names, lines }) }
     }
 
-    fn repeated(names: Vec<String>, lines: Vec<String>) -> Self {
-        let rounds = LINES_MIN.div_ceil(lines.len().max(1));
-        let len = lines.len() * rounds;
-        let lines = lines.into_iter().cycle().take(len).collect();
-        Self { names, lines, rounds }
-    }
-
-    /// How often the files are streamed over.
-    #[must_use]
-    pub const fn rounds(&self) -> usize {
-        self.rounds
-    }
-
-    /// The lines of all rounds, without their ends.
+    /// The lines, without their ends. The streams go over them again and again.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.lines
@@ -194,8 +177,7 @@ mod tests {
     fn lines_come_in_order_with_or_without_a_last_end() {
         let (_scratch, paths) = file(b"one\n\nthree");
         let input = Input::read(&paths).unwrap();
-        assert_eq!(input.lines()[..4], ["one", "", "three", "one"]);
-        assert_eq!(input.lines().len(), 3 * input.rounds());
+        assert_eq!(input.lines(), ["one", "", "three"]);
     }
 
     #[test]
@@ -216,13 +198,5 @@ mod tests {
         assert!(matches!(Input::read(&missing), Err(InputError::Missing { .. })));
         let directory = vec![scratch.path().to_owned()];
         assert!(matches!(Input::read(&directory), Err(InputError::Unreadable { .. })));
-    }
-
-    #[test]
-    fn every_input_is_long_enough_to_be_killed_in() {
-        let (_scratch, paths) = file(b"one line");
-        for input in [Input::own(), Input::read(&paths).unwrap()] {
-            assert!(input.lines().len() >= LINES_MIN);
-        }
     }
 }

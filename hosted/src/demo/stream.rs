@@ -1,99 +1,118 @@
-//! One sender: puts its frames in order, and goes on where it stopped when its component dies.
+//! One sender: puts its frames in order, round after round of the input, and goes on where it
+//! stopped when its component, or its whole node, dies.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
+
+use super::collector::hex;
 use super::frame::{Frame, What};
-use super::{DemoError, PATIENCE};
+use super::nodes::Nodes;
+use super::traffic::Traffic;
+use super::{COLLECTOR, DemoError, PATIENCE};
 use crate::client::{Client, ClientError};
+use crate::clock::Deadline;
 use crate::node::control::{PutOutcome, Refused, Stopped};
 
 /// Frames of one request.
 const BATCH: usize = 64;
 /// How long a full mailbox may hold up one request.
 const PUT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often a mark is put that goes down with its component.
+const MARKS_MAX: usize = 8;
+/// How often a stream may be cut off, by order or not.
+const LOSSES_MAX: usize = 32;
+/// Answers that fit into a channel: more than there are questions.
+pub(super) const ANSWERS_MAX: usize = MARKS_MAX * LOSSES_MAX;
+
+/// The answer to "how far did I come?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Resumed {
+    /// Which question.
+    pub(super) question: u32,
+    /// The next frame that is expected.
+    pub(super) next: usize,
+}
 
 /// A stream under way.
 pub(super) struct Stream {
+    nodes: Nodes,
     client: Client,
-    to: u16,
+    /// One round of the input.
     frames: Arc<[Frame]>,
-    /// At which frame to have the own component killed, and whom to tell.
-    kill_at: Option<(usize, SyncSender<()>)>,
-    resumed_at: Receiver<usize>,
+    traffic: Arc<Traffic>,
+    resumed_at: Receiver<Resumed>,
+    digest: Sha256,
     end: StreamEnd,
 }
 
 /// What a stream counted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StreamEnd {
     pub(super) rank: u16,
-    /// Frames that a node said it had put, marks not counted.
+    /// Frames that a node said it had put, or the collector that it had; marks not counted.
     pub(super) acknowledged: usize,
+    /// Whole rounds of the input.
+    pub(super) rounds: usize,
     /// Times the mailbox was found full and the put was tried again.
     pub(super) full: u64,
-    /// How far the stream had come when the component was lost, as the collector tells.
-    pub(super) resumed_at: Option<usize>,
-    /// Frames that were handed to the component that died and had not been put.
+    /// How often the component was lost with a request under way.
+    pub(super) resumed: usize,
+    /// Frames that were handed to components that died and had not been put.
     pub(super) put_again: usize,
+    /// SHA-256 of the lines that were put.
+    pub(super) digest: String,
 }
 
 impl Stream {
     pub(super) fn new(
+        nodes: Nodes,
         client: Client,
-        to: u16,
         frames: Arc<[Frame]>,
-        kill_at: Option<(usize, SyncSender<()>)>,
-        resumed_at: Receiver<usize>,
+        traffic: Arc<Traffic>,
+        resumed_at: Receiver<Resumed>,
     ) -> Self {
         let end = StreamEnd { rank: client.rank(), ..StreamEnd::default() };
-        Self { client, to, frames, kill_at, resumed_at, end }
+        Self { nodes, client, frames, traffic, resumed_at, digest: Sha256::new(), end }
     }
 
-    /// Puts every frame and the end mark.
-    pub(super) fn run(mut self, interrupted: &AtomicBool) -> Result<StreamEnd, DemoError> {
+    /// Puts the input again and again until it is enough, once at least, and the end mark.
+    pub(super) fn run(mut self) -> Result<StreamEnd, DemoError> {
+        let round = self.frames.len();
         let mut next = 0;
-        while next < self.frames.len() {
-            if interrupted.load(Ordering::Relaxed) {
-                return Err(DemoError::Interrupted);
+        while next < round || !self.traffic.is_enough() {
+            if self.traffic.is_over() {
+                return Ok(self.end);
             }
-            if let Some((_, kill)) = self.kill_at.take_if(|(at, _)| next >= *at) {
-                // The killer waits for nothing else, so there is room.
-                kill.try_send(()).map_err(|_| stopped("the killer is gone"))?;
-            }
-            // Up to the frame at which the kill is due, so that none is passed unseen.
-            let due = self.kill_at.as_ref().map_or(usize::MAX, |(at, _)| *at);
-            let batch = next..self.frames.len().min(next + BATCH).min(due);
-            let handed = batch.len();
-            let messages: Vec<_> = self.frames[batch].iter().map(Frame::encode).collect();
-            match self.put(&messages)? {
-                Some(outcome) => {
-                    self.end.acknowledged += outcome.put;
-                    next += outcome.put;
-                }
-                None => {
-                    let resumed_at = self.resume()?;
-                    let unknown = resumed_at.checked_sub(next);
-                    let landed = unknown.ok_or_else(|| stopped("what was put has not arrived"))?;
-                    self.end.acknowledged += landed;
-                    self.end.put_again = handed.saturating_sub(landed);
-                    self.end.resumed_at = Some(resumed_at);
-                    next = resumed_at;
-                }
-            }
+            let frames = self.frames.iter().cycle().skip(next % round).zip(next..next + BATCH);
+            let batch: Vec<Frame> = frames.map(|(frame, number)| frame.numbered(number)).collect();
+            let messages: Vec<_> = batch.iter().map(Frame::encode).collect();
+            let landed = match self.put(&messages)? {
+                Some(outcome) => outcome.put,
+                None => self.resume(next, batch.len())?,
+            };
+            batch[..landed].iter().for_each(|frame| frame.absorb(&mut self.digest));
+            next += landed;
         }
-        self.mark(What::End)?;
+        self.mark(&Frame::mark(u32::try_from(next).unwrap_or(u32::MAX), What::End))?;
+        self.end.acknowledged = next;
+        self.end.rounds = next / round;
+        self.end.digest = hex(&self.digest.finalize());
         Ok(self.end)
     }
 
-    /// Puts a batch; nothing when the component was lost while it had it.
+    /// Puts a batch; nothing when the component was lost while it had it, or the whole node.
     fn put(&mut self, messages: &[Vec<u8>]) -> Result<Option<PutOutcome>, DemoError> {
         let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-        let outcome = match self.client.put(self.to, &messages, PUT_TIMEOUT) {
+        let outcome = match self.client.put(COLLECTOR, &messages, PUT_TIMEOUT) {
             Ok(outcome) => outcome,
             Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => return Ok(None),
+            Err(ClientError::Unreachable { .. }) => {
+                self.client = self.nodes.connect(self.end.rank)?;
+                return Ok(None);
+            }
             Err(error) => return Err(error.into()),
         };
         self.end.full += outcome.full;
@@ -105,23 +124,40 @@ impl Stream {
         }
     }
 
-    /// Asks the collector how far it came. Its answer is certain: messages of one sender are
-    /// delivered in order, so everything of the dead component is in before the question is.
-    fn resume(&mut self) -> Result<usize, DemoError> {
-        self.mark(What::Resume)?;
-        self.resumed_at.recv_timeout(PATIENCE).map_err(|_| stopped("the collector does not answer"))
+    /// How many of a batch from `next` on have landed. The collector knows for certain: messages of
+    /// one sender are delivered in order, so everything of the dead component is in, or never will
+    /// be, before the question is.
+    fn resume(&mut self, next: usize, handed: usize) -> Result<usize, DemoError> {
+        self.end.resumed += 1;
+        if self.end.resumed > LOSSES_MAX {
+            return Err(stopped("a component was lost again and again"));
+        }
+        let question = u32::try_from(self.end.resumed).unwrap_or(u32::MAX);
+        self.mark(&Frame::mark(question, What::Resume))?;
+        let deadline = Deadline::after(PATIENCE);
+        let answer = loop {
+            let answer = self.resumed_at.recv_timeout(deadline.remaining());
+            let answer = answer.map_err(|_| stopped("the collector does not answer"))?;
+            // Another's is the answer to a mark that was put twice.
+            if answer.question == question {
+                break answer;
+            }
+        };
+        let landed = answer.next.checked_sub(next).filter(|landed| *landed <= handed);
+        let landed = landed.ok_or_else(|| stopped("what was put has not arrived"))?;
+        self.end.put_again += handed - landed;
+        Ok(landed)
     }
 
-    fn mark(&mut self, what: What) -> Result<(), DemoError> {
-        let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-        let mark = Frame::mark(number, what).encode();
-        // Once more if the component is lost; a mark that arrives twice does no harm.
-        for _ in 0..2 {
+    /// Puts a mark; one that arrives twice does no harm.
+    fn mark(&mut self, mark: &Frame) -> Result<(), DemoError> {
+        let mark = mark.encode();
+        for _ in 0..MARKS_MAX {
             if self.put(std::slice::from_ref(&mark))?.is_some() {
                 return Ok(());
             }
         }
-        Err(stopped("the component was lost again and again"))
+        Err(stopped("a component was lost again and again"))
     }
 }
 

@@ -1,13 +1,18 @@
 //! What the demonstration showed, for people and for scripts.
+//!
+//! [`Summary`] is what `weft demo --json` prints on its last line; keys are added to it, never
+//! renamed. Durations end in their unit.
 
 use std::fmt;
 
 use serde::Serialize;
 
+use super::Input;
+use super::act::Act;
 use super::broadcast::Broadcasts;
 use super::collector::{Collector, Received};
 use super::stream::StreamEnd;
-use super::{Input, Recovery, VICTIM};
+use super::timeline::{Ms, Recovery};
 use crate::cluster::Cluster;
 
 /// The demonstration as a whole.
@@ -21,9 +26,9 @@ pub struct Summary {
     pub steps: Vec<Step>,
     /// Where the lines were from.
     pub inputs: Vec<String>,
-    /// Lines of the input, all rounds.
+    /// Lines of the input.
     pub lines: u64,
-    /// How often the input was streamed over.
+    /// How often every stream has gone over the whole input, at least.
     pub rounds: usize,
     /// Messages that senders were told were put.
     pub sent: u64,
@@ -37,14 +42,14 @@ pub struct Summary {
     pub duplicated: u64,
     /// Messages that did not arrive.
     pub lost: u64,
-    /// From the kill to the return of the killed node, greeted by all.
-    pub readmission_us: u64,
     /// Texts that one node broadcast and another received whole.
     pub broadcasts: usize,
     /// Of those, with the digest of what was sent.
     pub broadcasts_equal: usize,
     /// Nodes that reported the lie which one of them told by order.
     pub conflicts: usize,
+    /// What was done to the nodes while the streams flowed, and how each came back.
+    pub recoveries: Vec<Recovery>,
     /// Each sender's stream.
     pub streams: Vec<StreamSummary>,
 }
@@ -75,11 +80,13 @@ pub struct StreamSummary {
     pub duplicated: u64,
     /// Messages that did not arrive.
     pub lost: u64,
-    /// Messages that its component had not yet put when it was killed.
-    pub not_yet_put_at_kill: Option<u64>,
+    /// How often its component was lost while it had a request of the stream.
+    pub resumed: usize,
+    /// Messages that such a component had not put, and that were put again.
+    pub put_again: usize,
     /// SHA-256 of the lines as they arrived.
     pub digest: String,
-    /// Whether that is the input's.
+    /// Whether that is the one of the lines as they were put.
     pub digest_equal: bool,
 }
 
@@ -91,17 +98,17 @@ impl Summary {
             steps: Vec::new(),
             inputs: input.names().to_vec(),
             lines: input.lines().len() as u64,
-            rounds: input.rounds(),
+            rounds: 0,
             sent: 0,
             received: 0,
             refused_full: 0,
             retried: 0,
             duplicated: 0,
             lost: 0,
-            readmission_us: 0,
             broadcasts: 0,
             broadcasts_equal: 0,
             conflicts: 0,
+            recoveries: Vec::new(),
             streams: Vec::new(),
         }
     }
@@ -126,13 +133,13 @@ impl Summary {
         redelivered: u64,
     ) {
         for (end, received) in ends.iter().zip(&collector.streams) {
-            self.note_stream(collector, end, received);
+            self.note_stream(end, received);
         }
-        let total = collector.total() as u64 * self.streams.len() as u64;
-        let complete = self.sent == total && self.received == total && collector.altered == 0;
+        self.rounds = ends.iter().map(|end| end.rounds).min().unwrap_or(0);
+        let complete = self.sent == self.received && collector.altered == 0 && self.rounds > 0;
         let detail = format!(
-            "{} lines ({} rounds of the input) from each of {} nodes: {} messages sent, {} \
-             received, {} altered, {} refused as full and retried",
+            "{} lines, {} rounds at least, from each of {} nodes: {} messages sent, {} received, \
+             {} altered, {} refused as full and retried",
             self.lines,
             self.rounds,
             self.streams.len(),
@@ -150,14 +157,13 @@ impl Summary {
             self.duplicated, self.lost
         );
         self.step("exactly once", once, detail);
-        let equal = self.streams.iter().all(|stream| stream.digest_equal);
-        let digest = &collector.digest()[..16];
-        let detail = format!("SHA-256 {digest}… from every node: {equal}");
-        self.step("digests", equal, detail);
+        let equal = self.streams.iter().filter(|stream| stream.digest_equal).count();
+        let all = self.streams.len();
+        let detail = format!("SHA-256 of the lines as they arrived: {equal} of {all} equal");
+        self.step("digests", equal == all, detail);
     }
 
-    fn note_stream(&mut self, collector: &Collector, end: &StreamEnd, received: &Received) {
-        let total = collector.total();
+    fn note_stream(&mut self, end: &StreamEnd, received: &Received) {
         let digest = received.digest();
         let stream = StreamSummary {
             rank: end.rank,
@@ -165,9 +171,10 @@ impl Summary {
             sent: end.acknowledged as u64,
             received: received.frames,
             duplicated: received.duplicated,
-            lost: received.lost(total),
-            not_yet_put_at_kill: end.resumed_at.map(|at| (total - at) as u64),
-            digest_equal: digest == collector.digest(),
+            lost: received.lost(end.acknowledged),
+            resumed: end.resumed,
+            put_again: end.put_again,
+            digest_equal: digest == end.digest,
             digest,
         };
         self.sent += stream.sent;
@@ -179,23 +186,39 @@ impl Summary {
         self.streams.push(stream);
     }
 
-    pub(super) fn note_recovery(&mut self, victim: u16, recovery: &Recovery) {
-        let Recovery { killed, incarnation, took_us } = *recovery;
-        self.readmission_us = took_us;
-        let stream = self.streams.iter().find(|stream| stream.rank == victim);
-        let whole = stream.is_some_and(|stream| stream.lost == 0 && stream.duplicated == 0);
-        let unput = stream.and_then(|stream| stream.not_yet_put_at_kill);
-        let fate = unput.map_or_else(
-            || "it had no put under way".to_owned(),
-            |count| format!("the {count} messages it had not yet put were all that went with it"),
-        );
-        let detail = format!(
-            "component of node {victim}, incarnation {killed}, killed in mid-stream; {fate}"
-        );
-        self.step("kill -9", whole, detail);
-        let ms = took_us / 1_000;
-        let detail = format!("incarnation {incarnation} greeted by all after {ms} ms, and went on");
-        self.step("return", incarnation > killed, detail);
+    pub(super) fn note_recovery(&mut self, act: &Act, recovery: Recovery) {
+        let Recovery { node, incarnations: (before, after), terms, .. } = &recovery;
+        let ok = recovery.is_complete() && act.has_returned();
+        let mut detail = format!("node {node}, incarnation {before}, then {after}");
+        let [(epoch, manager), (next_epoch, next_manager)] = terms;
+        if epoch != next_epoch {
+            detail += &format!("; term {epoch}.{manager}, then {next_epoch}.{next_manager}");
+        }
+        detail += &format!("; {}", recovery.steps());
+        self.step(recovery.name, ok, detail);
+        self.recoveries.push(recovery);
+    }
+
+    /// Whether the streams of the others went on in every act.
+    pub(super) fn note_survivors(&mut self, acts: &[Act]) {
+        let acts = acts.iter().zip(&self.recoveries);
+        let all = acts.flat_map(|(act, recovery)| {
+            recovery.survivors.iter().map(move |survivor| (act, recovery, survivor))
+        });
+        let ok = all.clone().all(|(act, _, survivor)| act.has_gone_on(survivor));
+        let arrived: u64 = all.clone().map(|(_, _, survivor)| survivor.arrived).sum();
+        let longest = all.max_by_key(|(_, _, survivor)| survivor.longest_silence_ms);
+        let longest = longest.map_or_else(String::new, |(_, recovery, survivor)| {
+            format!(
+                ", the longest silence {} ms, of node {}, while node {} was away for {}",
+                survivor.longest_silence_ms,
+                survivor.rank,
+                recovery.node,
+                Ms(recovery.away_us)
+            )
+        });
+        let detail = format!("{arrived} messages of the others while a node was away{longest}");
+        self.step("survivors", ok, detail);
     }
 
     pub(super) fn note_broadcasts(&mut self, shown: &Broadcasts) {
@@ -238,27 +261,27 @@ impl fmt::Display for Summary {
             let mark = if step.ok { "ok  " } else { "FAIL" };
             writeln!(f, "{mark}  {:<13} {}", step.name, step.detail)?;
         }
-        writeln!(f)?;
+        writeln!(f, "\ntimeline: how long after each blow, who noted it, and what")?;
+        for recovery in &self.recoveries {
+            write!(f, "\n{recovery}")?;
+        }
         writeln!(
             f,
-            "node {:>8} {:>9} {:>9} {:>10} {:>5} {:>16}  digest",
-            "lines", "sent", "received", "duplicated", "lost", "unput at kill"
+            "\nnode {:>8} {:>9} {:>9} {:>10} {:>5} {:>8} {:>9}  digest",
+            "lines", "sent", "received", "duplicated", "lost", "resumed", "put again"
         )?;
         for stream in &self.streams {
-            let unput = match stream.not_yet_put_at_kill {
-                Some(count) => count.to_string(),
-                None if stream.rank == VICTIM => "0".to_owned(),
-                None => "-".to_owned(),
-            };
             writeln!(
                 f,
-                "{:>4} {:>8} {:>9} {:>9} {:>10} {:>5} {unput:>16}  {}… {}",
+                "{:>4} {:>8} {:>9} {:>9} {:>10} {:>5} {:>8} {:>9}  {}… {}",
                 stream.rank,
                 stream.lines,
                 stream.sent,
                 stream.received,
                 stream.duplicated,
                 stream.lost,
+                stream.resumed,
+                stream.put_again,
                 &stream.digest[..16],
                 if stream.digest_equal { "equal" } else { "DIFFERENT" },
             )?;

@@ -52,10 +52,17 @@ pub enum What {
         /// Why.
         why: String,
     },
-    /// It has been silent for too long.
+    /// Its life has ended, or the link to its node has: so its supervisor or the kernel says.
+    Gone,
+    /// It is not heard of: it is gone, or was silent for too long.
     Suspected,
     /// A suspect was heard of again.
     Restored,
+    /// The observer's own loop was late, and gave others that much longer.
+    Late {
+        /// By how much.
+        ms: u64,
+    },
     /// Something that an operator should know.
     Told {
         /// In words.
@@ -116,8 +123,10 @@ impl std::fmt::Display for What {
             }
             Self::Running { incarnation } => write!(f, "component {incarnation} greeted by all"),
             Self::Alarm { why } => write!(f, "I'm-Alive Task raises the alarm: {why}"),
-            Self::Suspected => f.write_str("suspected: silent for too long"),
+            Self::Gone => f.write_str("gone: its process has ended, or the link to its node"),
+            Self::Suspected => f.write_str("suspected: nothing is heard of it"),
             Self::Restored => f.write_str("heard of again"),
+            Self::Late { ms } => write!(f, "own loop was {ms} ms late"),
             Self::Told { words } => f.write_str(words),
             Self::Verdict(note) => note.fmt(f),
             Self::Fenced { boot } => write!(f, "fenced, life {boot}"),
@@ -163,19 +172,34 @@ pub(super) const fn alarm_words(alarm: Alarm) -> &'static str {
     }
 }
 
+const fn verdict_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::AgentDown => "component down",
+        Verdict::NodeDown => "node down",
+        Verdict::Isolated => "isolated",
+        Verdict::Admitted => "admitted",
+        Verdict::TookOver => "takes over as manager",
+    }
+}
+
 impl What {
+    /// Whether it is this verdict.
+    #[must_use]
+    pub fn is_verdict(&self, verdict: Verdict) -> bool {
+        matches!(self, Self::Verdict(note) if note.verdict == verdict_words(verdict))
+    }
+
+    /// Whether it is this alarm.
+    #[must_use]
+    pub fn is_alarm(&self, alarm: Alarm) -> bool {
+        matches!(self, Self::Alarm { why } if why == alarm_words(alarm))
+    }
+
     /// What the explanation of a verdict says.
     pub(super) fn verdict(of: &Explanation) -> Self {
-        let verdict = match of.verdict {
-            Verdict::AgentDown => "component down",
-            Verdict::NodeDown => "node down",
-            Verdict::Isolated => "isolated",
-            Verdict::Admitted => "admitted",
-            Verdict::TookOver => "takes over as manager",
-        };
         let heard = (of.heard.0 > 0).then(|| of.decided.since(of.heard).as_micros());
         Self::Verdict(VerdictNote {
-            verdict: verdict.to_owned(),
+            verdict: verdict_words(of.verdict).to_owned(),
             rule: of.rule.name().to_owned(),
             life: of.life.to_string(),
             term: of.term.to_string(),
@@ -202,10 +226,7 @@ impl What {
             News::NoDatabase => told(me, "no member could send the database"),
             News::NoMoreTerms => told(me, "the last term has been used"),
             News::Follows(node) => told(node, "is the manager now"),
-            News::Lagged(by) => {
-                let words = format!("own loop was {} ms late", by.as_micros() / 1_000);
-                (me, Self::Told { words })
-            }
+            News::Lagged(by) => (me, Self::Late { ms: by.as_micros() / 1_000 }),
             News::TaskIsolated { node, task } => {
                 let words = format!("task {task} fails too often and is isolated");
                 (node, Self::Told { words })

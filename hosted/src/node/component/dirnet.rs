@@ -200,6 +200,7 @@ impl DirNet {
         peer: Peer,
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
+        self.note(now_ns, Rank(peer.0), What::Gone);
         self.machine.handle_gone(Instant(now_ns), Rank(peer.0));
         self.drain(now_ns, ground)
     }
