@@ -33,13 +33,15 @@ struct Pair {
     orders: u64,
     timers: [Option<Timer>; KEYS],
     running: BTreeMap<(u64, u64), usize>,
+    /// Until then a timer that was stopped may still stand in its slot.
+    struck_until: u64,
 }
 
 impl Pair {
     fn new(tick: u64) -> Self {
         let (timers, running) = ([None; KEYS], BTreeMap::new());
         let wheel = Wheel::new(Duration(tick));
-        Self { wheel, tick, now: 0, orders: 0, timers, running }
+        Self { wheel, tick, now: 0, orders: 0, timers, running, struck_until: 0 }
     }
 
     fn step(&mut self, [what, key, bits, amount]: [u8; 4]) {
@@ -92,7 +94,9 @@ impl Pair {
         let Some(handle) = self.timers[key].and_then(|timer| timer.handle) else { return };
         assert_eq!(self.wheel.stop(handle), Ok(()));
         assert!(self.wheel.stop(handle).is_err());
-        self.take(key);
+        if let Some(stopped) = self.take(key) {
+            self.struck_until = self.struck_until.max(stopped.due);
+        }
     }
 
     fn renew(&mut self, key: usize) {
@@ -150,7 +154,11 @@ impl Pair {
             (Some(deadline), Some(due)) => {
                 assert!(deadline.0 <= due.next_multiple_of(self.tick));
             }
-            (deadline, earliest) => assert_eq!(deadline, earliest.map(Instant)),
+            (Some(deadline), None) => {
+                let until = self.struck_until.max(self.now).next_multiple_of(self.tick);
+                assert!(deadline.0 <= until);
+            }
+            (None, earliest) => assert_eq!(earliest, None),
         }
     }
 }

@@ -75,7 +75,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
 
     /// When to advance next: at the latest when the earliest running timer can be reported, that
     /// is, at its deadline rounded up to the tick. It may be earlier, while timers wait in a slot
-    /// wider than a tick or were renewed since. `None` when no timer runs.
+    /// wider than a tick or were renewed or stopped since. `None` when no slot holds a timer.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         if let Some(index) = self.timers.first(List::READY) {
@@ -112,9 +112,11 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
 
     /// Decides about a timer of the opened list.
     fn look_at(&mut self, index: u32) {
-        let entry = self.timers.entry(index);
-        let is_silent = entry.is_silent;
-        if self.tick_of(entry.due) > self.cursor {
+        let entry = self.timers.entry_mut(index);
+        let (is_silent, due) = (entry.is_silent, entry.due);
+        if entry.state == State::Struck {
+            entry.state = State::Vacant;
+        } else if self.tick_of(due) > self.cursor {
             self.file(index);
         } else if is_silent {
             self.conclude(index);
@@ -128,7 +130,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     /// cycles were missed.
     pub(super) fn conclude(&mut self, index: u32) -> u64 {
         let Some(Cycle { due, missed }) = self.next_cycle(index) else {
-            self.timers.entry_mut(index).vacate();
+            self.timers.entry_mut(index).end_life(State::Vacant);
             return 0;
         };
         self.timers.entry_mut(index).due = due;
@@ -155,7 +157,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         let entry = self.timers.entry(index);
         match entry.state {
             State::Filed | State::Collected => self.has_come(self.tick_of(entry.due)),
-            State::Vacant | State::Paused => false,
+            State::Vacant | State::Struck | State::Paused => false,
         }
     }
 

@@ -24,7 +24,8 @@
 //! **Work.** Start, stop, renew, suspend, resume and poll touch a constant number of timers (W-1).
 //! An advance does at most `budget` steps (W-6); a step touches at most two timers. Between being
 //! started and reported, a timer costs at most one step for each level or overflow bit it comes
-//! down, one for each slot it was renewed from, and its share of the sort. An advance at which
+//! down, one for each slot it was renewed from, and its share of the sort; one that is stopped is
+//! struck out where it stands, which costs a step when that slot comes up. An advance at which
 //! nothing can be due is a comparison, so a loop may call it at every turn.
 //!
 //! Links are `u32` where the specification has `u16`: a wheel of 10^6 timers is to be measured,
@@ -124,19 +125,16 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         }
         self.settle(key.0);
         let due = deadline.max(now);
-        if self.timers.entry(key.0).state != State::Vacant {
+        let entry = self.timers.entry_mut(key.0);
+        if entry.is_live() {
             return Err(StartError::Live);
         }
-        let order = self.next_order();
-        let entry = self.timers.entry_mut(key.0);
         (entry.period, entry.is_cyclic) = match repeat {
             Repeat::Once => (due.since(now), false),
             Repeat::Every(period) => (period, true),
         };
-        entry.due = due;
-        entry.order = order;
         let generation = entry.generation;
-        self.file(key.0);
+        self.set_due(key.0, due);
         Ok(Handle { key, generation })
     }
 
@@ -156,36 +154,39 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         match due {
             Some(due) if stands && due == entry.due => return Ok(()),
             Some(due) if stands && due > entry.due => {
-                let order = self.next_order();
-                let entry = self.timers.entry_mut(key.0);
-                (entry.due, entry.order) = (due, order);
+                self.set_due(key.0, due);
                 return Ok(());
             }
             Some(_) | None => {}
         }
-        self.take_off(key.0);
-        if self.timers.entry(key.0).state != State::Vacant {
-            self.timers.entry_mut(key.0).vacate();
+        if entry.state != State::Vacant {
+            self.take_off(key.0);
         }
         if let Some(due) = due {
-            let order = self.next_order();
             let period = due.since(self.now);
             let entry = self.timers.entry_mut(key.0);
-            (entry.due, entry.order) = (due, order);
             (entry.period, entry.is_cyclic) = (period, false);
-            self.file(key.0);
+            self.set_due(key.0, due);
         }
         Ok(())
     }
 
     /// Stops a timer, suspended or not; an expiry that was not polled yet is withdrawn.
     ///
+    /// One that waits in a slot is struck out there and no more, so that its neighbours, which a
+    /// large wheel has far apart in memory, are left alone. Its key is free at once.
+    ///
     /// # Errors
     /// [`Stale`]; nothing changed.
     pub fn stop(&mut self, handle: Handle) -> Result<(), Stale> {
         let index = self.find(handle)?;
-        self.take_off(index);
-        self.timers.entry_mut(index).vacate();
+        let entry = self.timers.entry_mut(index);
+        match entry.state {
+            State::Filed => entry.end_life(State::Struck),
+            State::Vacant | State::Struck | State::Collected | State::Paused => {
+                self.take_off(index);
+            }
+        }
         Ok(())
     }
 
@@ -197,19 +198,12 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     pub fn renew(&mut self, now: Instant, handle: Handle) -> Result<(), RenewError> {
         self.refuse_going_back(now)?;
         let index = self.find(handle)?;
-        let order = self.next_order();
         let entry = self.timers.entry_mut(index);
-        let due = now.after(entry.period);
-        entry.order = order;
         if entry.state == State::Paused {
             entry.due = Instant(entry.period.0);
-        } else if entry.state == State::Filed && due >= entry.due {
-            // Its slot comes up no later than before; that is when it is filed anew (W-8).
-            entry.due = due;
         } else {
-            entry.due = due;
-            self.timers.unlink(index);
-            self.file(index);
+            let due = now.after(entry.period);
+            self.set_due(index, due);
         }
         Ok(())
     }
@@ -269,10 +263,8 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         let index = self.find(handle)?;
         let entry = self.timers.entry_mut(index);
         if entry.state == State::Paused {
-            entry.due = now.after(Duration(entry.due.0));
-            let order = self.next_order();
-            self.timers.entry_mut(index).order = order;
-            self.file(index);
+            let due = now.after(Duration(entry.due.0));
+            self.set_due(index, due);
         } else if entry.is_silent {
             entry.is_silent = false;
         } else {
@@ -295,7 +287,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         }
         let entry = self.timers.entry(key.0);
         let state = match entry.state {
-            State::Vacant => return None,
+            State::Vacant | State::Struck => return None,
             State::Paused => TimerState::Paused { left: Duration(entry.due.0) },
             State::Filed | State::Collected if !entry.is_silent => {
                 TimerState::Running { due: entry.due }
@@ -331,8 +323,8 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         }
         self.settle(index);
         let entry = self.timers.entry(index);
-        let is_live = entry.state != State::Vacant && entry.generation == handle.generation;
-        if is_live { Ok(index) } else { Err(Stale) }
+        let is_meant = entry.is_live() && entry.generation == handle.generation;
+        if is_meant { Ok(index) } else { Err(Stale) }
     }
 
     /// Does for a silent timer what a later step would do, so that what a caller sees does not
@@ -344,10 +336,29 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         }
     }
 
+    /// Ends the life of a timer and takes it off its list.
     fn take_off(&mut self, index: u32) {
         match self.timers.entry(index).state {
-            State::Filed | State::Collected => self.timers.unlink(index),
+            State::Filed | State::Struck | State::Collected => self.timers.unlink(index),
             State::Vacant | State::Paused => {}
+        }
+        self.timers.entry_mut(index).end_life(State::Vacant);
+    }
+
+    /// Gives a timer the deadline `due`. One that moves away from where it is filed stays there:
+    /// that slot comes up no later than before, and then it is filed anew (W-8).
+    fn set_due(&mut self, index: u32, due: Instant) {
+        let order = self.next_order();
+        let entry = self.timers.entry_mut(index);
+        let filed_for = core::mem::replace(&mut entry.due, due);
+        entry.order = order;
+        match entry.state {
+            State::Filed | State::Struck if due >= filed_for => entry.state = State::Filed,
+            State::Filed | State::Struck | State::Collected => {
+                self.timers.unlink(index);
+                self.file(index);
+            }
+            State::Vacant | State::Paused => self.file(index),
         }
     }
 

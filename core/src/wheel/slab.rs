@@ -18,6 +18,8 @@ struct Links {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum State {
     Vacant,
+    /// Stopped, and still where it was filed: until that slot comes up, or the key is started.
+    Struck,
     /// On a list of the levels, or drained from one and not looked at yet.
     Filed,
     /// Found to be due: in a run or ready, where order depends on what the entry says.
@@ -59,10 +61,15 @@ impl Entry {
         (self.due.0, self.order)
     }
 
-    /// Ends this life of the key.
-    pub(super) const fn vacate(&mut self) {
+    /// Whether it was started and is neither stopped nor over.
+    pub(super) const fn is_live(&self) -> bool {
+        !matches!(self.state, State::Vacant | State::Struck)
+    }
+
+    /// Ends this life of the key, and leaves the entry in `state`.
+    pub(super) const fn end_life(&mut self, state: State) {
         self.generation = self.generation.wrapping_add(1);
-        self.state = State::Vacant;
+        self.state = state;
         self.is_silent = false;
     }
 }

@@ -257,6 +257,29 @@ fn w8_a_renewal_stores_the_deadline_and_files_when_the_old_slot_comes_up() {
 }
 
 #[test]
+fn a_stopped_timer_stands_in_its_slot_until_that_comes_up() {
+    let mut wheel = wheel();
+    let handle = wheel.start_once(1, 100);
+    wheel.stop(handle).unwrap();
+    assert_eq!((wheel.timer(Key(1)), wheel.stop(handle)), (None, Err(Stale)));
+    assert_eq!(wheel.next_deadline(), Some(Instant(100)), "nobody has looked");
+    assert_eq!(wheel.expired_by(100), []);
+    assert_eq!(wheel.next_deadline(), None);
+}
+
+#[test]
+fn a_stopped_timer_is_started_again_where_it_stands_or_earlier() {
+    let mut wheel = wheel();
+    for (due, expected) in [(300, [(1, 300, 0)]), (320, [(1, 320, 0)])] {
+        let handle = wheel.start_once(1, 310);
+        wheel.stop(handle).unwrap();
+        wheel.start_once(1, due);
+        assert_eq!(wheel.expired_by(due - 10), []);
+        assert_eq!(wheel.expired_by(due), expected);
+    }
+}
+
+#[test]
 fn w8_a_renewal_to_an_earlier_time_files_at_once() {
     let mut wheel = wheel();
     let handle = wheel.start_once(1, 1_000);
