@@ -1,6 +1,8 @@
 //! The simulator on its first subject: seeds pass, and a seed means the same twice.
 
 mod conformance;
+mod explorer;
+mod toy;
 
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;

@@ -1,0 +1,139 @@
+//! Two peers and a counter: a protocol whose states can be counted, and whose bugs are known.
+
+use weft_core::fabric::{Access, At, Completion, CompletionFlags, Fabric, Layout, Memory, Op};
+use weft_core::fabric::{Region, RegionSpec, Work, WorkId};
+use weft_core::ids::{Peer, PeerSet};
+
+use crate::sim::draws::Draws;
+use crate::sim::{Entry, Membership, Protocol, Seat, Small, Violation, What};
+
+/// Nobody touches the counter: as many rounds of the loop as there are orders, and no work.
+pub(super) const IDLE: u8 = 0;
+/// Each reads the counter and writes one more: the textbook's lost update.
+pub(super) const READ_THEN_WRITE: u8 = 1;
+/// Each adds one, as one operation.
+pub(super) const FETCH_ADD: u8 = 2;
+/// The same, by a node that does not hear of it.
+pub(super) const DEAF: u8 = 3;
+
+/// Orders of the two peers where nobody touches the counter.
+pub(super) const ORDERS: [u32; 2] = [3, 2];
+
+/// The counter lies with this peer.
+const OWNER: Peer = Peer(0);
+const COUNTER: At = At { region: Region(0), offset: 0 };
+const LANDING: At = At { region: Region(1), offset: 0 };
+
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Counter<const HOW: u8> {
+    layout: Layout,
+    /// What the counter was when somebody raised it.
+    found: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Node {
+    Ready,
+    Reading,
+    Raising,
+    Done,
+}
+
+impl<const HOW: u8> Counter<HOW> {
+    fn raise(node: &mut Node, seat: &mut Seat<'_, u64>, op: Op<'_>, then: Node) {
+        let work = Work { id: WorkId(0), op, flags: CompletionFlags::empty() };
+        if seat.fabric.post(OWNER, work).is_ok() {
+            *node = then;
+        }
+    }
+
+    fn begin(node: &mut Node, seat: &mut Seat<'_, u64>) {
+        let (op, then) = match HOW {
+            READ_THEN_WRITE => (Op::Read { from: COUNTER, into: LANDING, len: 8 }, Node::Reading),
+            _ => (Op::FetchAdd { at: COUNTER, add: 1 }, Node::Raising),
+        };
+        Self::raise(node, seat, op, then);
+    }
+}
+
+impl<const HOW: u8> Protocol for Counter<HOW> {
+    const NAME: &'static str = "counter";
+
+    type Node = Node;
+    /// What the counter was when the node raised it.
+    type Event = u64;
+
+    fn draw(_draws: &mut Draws) -> Self {
+        let (len, peers) = (8, PeerSet::first(2));
+        let mut layout = Layout::new(2);
+        for access in [Access::all(), Access::empty()] {
+            layout.add(RegionSpec { len, access, peers }).expect("two regions fit");
+        }
+        Self { layout, found: Vec::new() }
+    }
+
+    fn small() -> Option<Small<Self>> {
+        let protocol = Self::draw(&mut Draws::new(0, crate::sim::draws::Purpose::Setup));
+        Some(Small { protocol, orders: ORDERS.to_vec(), steps: vec![3, 3] })
+    }
+
+    fn talk(&self, _one: Peer, _other: Peer) -> bool {
+        HOW != IDLE
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn born(&self, _seat: &mut Seat<'_, u64>) -> Node {
+        Node::Ready
+    }
+
+    fn step(&self, node: &mut Node, seat: &mut Seat<'_, u64>) {
+        if HOW == IDLE {
+            seat.is_ordered();
+            return;
+        }
+        let mut done = [Completion::NONE];
+        let heard = seat.fabric.poll(seat.now, &mut done) > 0 && HOW != DEAF;
+        match *node {
+            Node::Ready => Self::begin(node, seat),
+            Node::Reading if heard => {
+                let found = seat.fabric.memory().load(LANDING.region, LANDING.offset);
+                let bytes = (found + 1).to_le_bytes();
+                Self::raise(node, seat, Op::Write { to: COUNTER, bytes: &bytes }, Node::Raising);
+                seat.record(found);
+            }
+            Node::Raising if heard => {
+                if let (FETCH_ADD, Ok(found)) = (HOW, done[0].outcome) {
+                    seat.record(found);
+                }
+                *node = Node::Done;
+            }
+            Node::Reading | Node::Raising | Node::Done => {}
+        }
+    }
+
+    fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, u64>, change: Membership) {
+        if let Membership::Began(peer, life) = change {
+            seat.fabric.admit(peer, life).expect("a simulated peer is admitted at once");
+        }
+    }
+
+    fn judge(&mut self, entry: &Entry<u64>) -> Result<(), Violation> {
+        let What::Recorded(found) = entry.what else { return Ok(()) };
+        if self.found.contains(&found) {
+            return Err(Violation::new("lost-update", format!("{found} was raised twice")));
+        }
+        self.found.push(found);
+        Ok(())
+    }
+
+    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+        let is_done = |node: &Option<&Node>| HOW == IDLE || *node == Some(&Node::Done);
+        if nodes.iter().all(is_done) {
+            return Ok(());
+        }
+        Err(Violation::new("progress", "somebody has not raised the counter"))
+    }
+}
