@@ -29,6 +29,7 @@ pub mod mutants;
 pub mod neb;
 mod panics;
 mod protocol;
+mod replay;
 mod run;
 mod seeds;
 mod shrink;
@@ -42,6 +43,7 @@ pub use fabric::SimFabric;
 pub use protocol::{
     Entry, Forgery, Membership, Protocol, Seat, Small, Supervision, Violation, What,
 };
+pub use replay::Replay;
 pub use run::{Outcome, Plan, run};
 pub use seeds::{Failed, Tally, run_seeds};
 pub use shrink::{Shrunk, shrink};
@@ -50,4 +52,4 @@ pub use trace::Trace;
 pub use world::{Choice, World};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

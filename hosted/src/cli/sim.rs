@@ -4,8 +4,6 @@ mod explore;
 #[cfg(feature = "mutants")]
 mod mutants;
 
-use std::fmt::Write;
-
 use clap::Args;
 use serde_json::json;
 
@@ -14,7 +12,7 @@ use super::output::Output;
 use crate::clock;
 use crate::explain::Code;
 use crate::sim::fault::Keep;
-use crate::sim::{Bounds, Outcome, Plan, SUBJECTS, Shrunk, Subject, Trace, run_seeds, shrink};
+use crate::sim::{Bounds, Outcome, Plan, Replay, SUBJECTS, Subject, Trace, run_seeds};
 
 /// Failing seeds after which no more are begun.
 const FAILURES_MAX: usize = 10;
@@ -96,6 +94,17 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// The run of `seed`, written down.
+    fn plan(&self, seed: u64) -> Result<Plan, Failure> {
+        let keep = match &self.faults {
+            None => Keep::All,
+            Some(numbers) => Keep::Only(numbers_of(numbers)?),
+        };
+        Ok(Plan { seed, keep, orders_max: self.orders, trace: Trace::on() })
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let Some(subject) = Subject::named(&arguments.protocol) else {
         let cause = format!("no protocol is called {}", arguments.protocol);
@@ -137,38 +146,16 @@ fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<
     match tally.failed.first() {
         None => Ok(()),
         Some(failed) => {
-            let least = shrunk(subject, failed.seed, &failed.outcome);
-            Err(broken(subject, &failed.outcome, &command(subject, failed.seed, Some(&least))))
+            let least = Replay::of(subject, failed, SHRINKING_RUNS_MAX);
+            Err(broken(subject, &failed.outcome, &format!("replay it: {least}")))
         }
     }
 }
 
-/// The failing run with as few faults and orders as break the same promise.
-fn shrunk(subject: &Subject, seed: u64, outcome: &Outcome) -> Shrunk {
-    let checker = |outcome: &Outcome| outcome.violation.as_ref().map(|broken| broken.checker);
-    let broken = checker(outcome);
-    let from = Shrunk { faults: outcome.faults.clone(), orders: outcome.orders };
-    shrink(from, SHRINKING_RUNS_MAX, |less| {
-        let keep = Keep::Only(less.faults.clone());
-        let plan = Plan { seed, keep, orders_max: less.orders, trace: Trace::off() };
-        checker(&(subject.run)(&plan)) == broken
-    })
-}
-
-fn command(subject: &Subject, seed: u64, least: Option<&Shrunk>) -> String {
-    let mut command = format!("weft sim --protocol {} --seed {seed}", subject.name);
-    if let Some(Shrunk { faults, orders }) = least {
-        let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        let numbers = if numbers.is_empty() { "none".into() } else { numbers.join(",") };
-        let _ = write!(command, " --orders {orders} --faults {numbers}");
-    }
-    command
-}
-
-fn broken(subject: &Subject, outcome: &Outcome, command: &str) -> Failure {
+fn broken(subject: &Subject, outcome: &Outcome, cure: &str) -> Failure {
     let what = outcome.violation.as_ref().map(ToString::to_string).unwrap_or_default();
     let cause = format!("{} broke a promise: {what}", subject.name);
-    Failure::of(Code::Verification, cause, format!("replay it: {command}"))
+    Failure::of(Code::Verification, cause, cure)
 }
 
 fn replay(
@@ -177,11 +164,7 @@ fn replay(
     arguments: &Arguments,
     output: Output,
 ) -> Result<(), Failure> {
-    let keep = match &arguments.faults {
-        None => Keep::All,
-        Some(numbers) => Keep::Only(numbers_of(numbers)?),
-    };
-    let plan = Plan { seed, keep, orders_max: arguments.orders, trace: Trace::on() };
+    let plan = arguments.plan(seed)?;
     let began = clock::now_ns();
     let outcome = (subject.run)(&plan);
     if !output.is_json() {
@@ -207,7 +190,12 @@ fn replay(
     );
     match failures {
         0 => Ok(()),
-        _ => Err(broken(subject, &outcome, &command(subject, seed, None))),
+        _ => {
+            let name = subject.name;
+            let cure =
+                format!("make it smaller: weft sim --protocol {name} --first {seed} --seeds 1");
+            Err(broken(subject, &outcome, &cure))
+        }
     }
 }
 
@@ -222,4 +210,41 @@ fn numbers_of(text: &str) -> Result<Vec<u32>, Failure> {
     })?;
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::sim::tests::toy::hasty_counter;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        sim: Arguments,
+    }
+
+    /// The plan of a command line that was printed.
+    fn plan_of(command: &str) -> Plan {
+        let words = command.strip_prefix("weft ").expect("it is a command of this program");
+        let sim = Command::try_parse_from(words.split(' ')).expect("it is a command").sim;
+        sim.plan(sim.seed.expect("it names a seed")).expect("it names faults")
+    }
+
+    #[test]
+    fn a_failing_seed_is_shown_with_less_and_fails_alike_whenever_it_is_replayed() {
+        let subject = hasty_counter();
+        let tally = run_seeds(&subject, (0, 2000), usize::MAX, || ());
+        let failed = tally.failed.iter().max_by_key(|failed| failed.outcome.faults.len());
+        let failed = failed.expect("a bug that a full queue brings out");
+        let command = Replay::of(&subject, failed, SHRINKING_RUNS_MAX).to_string();
+
+        let whole = (subject.run)(&Plan { trace: Trace::on(), ..Plan::of(failed.seed) });
+        let [one, other] = [(); 2].map(|()| (subject.run)(&plan_of(&command)));
+        assert_eq!(one.violation.map(|broken| broken.checker), Some("lost-update"));
+        assert!((1..=2).contains(&one.faults.len()), "a queue that was full: {command}");
+        assert!(one.orders < whole.orders && one.trace.len() < whole.trace.len(), "{command}");
+        assert_eq!(one.trace, other.trace);
+    }
 }

@@ -24,10 +24,12 @@ pub fn shrink(from: Shrunk, mut runs_max: u32, mut fails: impl FnMut(&Shrunk) ->
         }
         shrinks
     };
-    while least.orders > 0 {
-        let less = Shrunk { orders: least.orders / 2, ..least.clone() };
-        if !try_less(&mut least, less) {
-            break;
+    for shorten in [|orders| orders / 2, |orders: u32| orders - 1] {
+        while least.orders > 0 {
+            let less = Shrunk { orders: shorten(least.orders), ..least.clone() };
+            if !try_less(&mut least, less) {
+                break;
+            }
         }
     }
     let mut chunk = least.faults.len();

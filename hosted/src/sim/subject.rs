@@ -24,7 +24,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
+    pub(super) const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
         Self { name: P::NAME, run: run::<P>, explore: explore::<P>, mutants }
     }
 

@@ -2,7 +2,7 @@
 
 mod conformance;
 mod explorer;
-mod toy;
+pub(crate) mod toy;
 
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;

@@ -1,7 +1,7 @@
 //! The explorer on protocols whose answer is known.
 
 use super::toy::{Counter, DEAF, FETCH_ADD, IDLE, ORDERS, READ_THEN_WRITE};
-use crate::sim::{Bounds, Found, Move, Protocol, explore};
+use crate::sim::{Bounds, Found, Protocol, explore};
 
 const CALM: Bounds =
     Bounds { steps: None, crashes: 0, births: 0, faults: 0, waits: 0, states_max: 10_000 };
@@ -26,7 +26,7 @@ fn it_finds_the_order_in_which_an_update_is_lost() {
     let found = explored::<Counter<READ_THEN_WRITE>>(&CALM);
     let (violation, path) = found.violation.expect("both can read before one writes");
     assert_eq!(violation.checker, "lost-update");
-    assert!(matches!(path.last(), Some(Move::Step(_))), "{path:?}");
+    assert!(path.len() > 4, "two joined, two read and one wrote: {path:?}");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Two peers and a counter: a protocol whose states can be counted, and whose bugs are known.
 
 use weft_core::fabric::{Access, At, Completion, CompletionFlags, Fabric, Layout, Memory, Op};
-use weft_core::fabric::{Region, RegionSpec, Work, WorkId};
+use weft_core::fabric::{PostError, Region, RegionSpec, Work, WorkId};
 use weft_core::ids::{Peer, PeerSet};
 
 use crate::sim::draws::Draws;
-use crate::sim::{Entry, Membership, Protocol, Seat, Small, Violation, What};
+use crate::sim::{Entry, Membership, Protocol, Seat, Small, Subject, Violation, What};
 
 /// Nobody touches the counter: as many rounds of the loop as there are orders, and no work.
 pub(super) const IDLE: u8 = 0;
@@ -15,9 +15,16 @@ pub(super) const READ_THEN_WRITE: u8 = 1;
 pub(super) const FETCH_ADD: u8 = 2;
 /// The same, by a node that does not hear of it.
 pub(super) const DEAF: u8 = 3;
+/// The same, by a node that takes a work that was refused for done.
+const HASTY: u8 = 4;
 
-/// Orders of the two peers where nobody touches the counter.
+/// Orders of the two peers where nobody touches the counter; where they do, each has one.
 pub(super) const ORDERS: [u32; 2] = [3, 2];
+
+/// A protocol with a bug that only a full queue brings out, for runs of seeds.
+pub(crate) fn hasty_counter() -> Subject {
+    Subject::of::<Counter<HASTY>>(&[])
+}
 
 /// The counter lies with this peer.
 const OWNER: Peer = Peer(0);
@@ -36,14 +43,19 @@ pub(super) enum Node {
     Ready,
     Reading,
     Raising,
-    Done,
 }
 
 impl<const HOW: u8> Counter<HOW> {
     fn raise(node: &mut Node, seat: &mut Seat<'_, u64>, op: Op<'_>, then: Node) {
         let work = Work { id: WorkId(0), op, flags: CompletionFlags::empty() };
-        if seat.fabric.post(OWNER, work).is_ok() {
-            *node = then;
+        match seat.fabric.post(OWNER, work) {
+            Ok(()) => *node = then,
+            Err(PostError::Full) if HOW == HASTY => {
+                seat.record(0);
+                *node = Node::Ready;
+            }
+            // The next round tries again.
+            Err(_) => {}
         }
     }
 
@@ -74,7 +86,8 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
 
     fn small() -> Option<Small<Self>> {
         let protocol = Self::draw(&mut Draws::new(0, crate::sim::draws::Purpose::Setup));
-        Some(Small { protocol, orders: ORDERS.to_vec(), steps: vec![3, 3] })
+        let orders = if HOW == IDLE { ORDERS } else { [1, 1] };
+        Some(Small { protocol, orders: orders.to_vec(), steps: vec![3, 3] })
     }
 
     fn talk(&self, _one: Peer, _other: Peer) -> bool {
@@ -97,7 +110,7 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
         let mut done = [Completion::NONE];
         let heard = seat.fabric.poll(seat.now, &mut done) > 0 && HOW != DEAF;
         match *node {
-            Node::Ready => Self::begin(node, seat),
+            Node::Ready if seat.is_ordered() => Self::begin(node, seat),
             Node::Reading if heard => {
                 let found = seat.fabric.memory().load(LANDING.region, LANDING.offset);
                 let bytes = (found + 1).to_le_bytes();
@@ -105,19 +118,21 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
                 seat.record(found);
             }
             Node::Raising if heard => {
-                if let (FETCH_ADD, Ok(found)) = (HOW, done[0].outcome) {
+                if let (FETCH_ADD | HASTY, Ok(found)) = (HOW, done[0].outcome) {
                     seat.record(found);
                 }
-                *node = Node::Done;
+                *node = Node::Ready;
             }
-            Node::Reading | Node::Raising | Node::Done => {}
+            Node::Ready | Node::Reading | Node::Raising => {}
         }
     }
 
     fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, u64>, change: Membership) {
-        if let Membership::Began(peer, life) = change {
-            seat.fabric.admit(peer, life).expect("a simulated peer is admitted at once");
-        }
+        let changed = match change {
+            Membership::Ended(peer, _) => seat.fabric.fence(peer),
+            Membership::Began(peer, life) => seat.fabric.admit(peer, life),
+        };
+        changed.expect("a simulated peer is fenced and admitted at once");
     }
 
     fn judge(&mut self, entry: &Entry<u64>) -> Result<(), Violation> {
@@ -130,10 +145,9 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
     }
 
     fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        let is_done = |node: &Option<&Node>| HOW == IDLE || *node == Some(&Node::Done);
-        if nodes.iter().all(is_done) {
+        if nodes.iter().all(|node| *node == Some(&Node::Ready)) {
             return Ok(());
         }
-        Err(Violation::new("progress", "somebody has not raised the counter"))
+        Err(Violation::new("progress", "somebody has not done with the counter"))
     }
 }
