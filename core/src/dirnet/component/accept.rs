@@ -22,6 +22,8 @@ use crate::time::Instant;
 enum Age {
     Current,
     Later,
+    /// An I'm-Alive Task speaks of a component that was never heard of here.
+    Unmet,
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
@@ -31,9 +33,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let is_witm = frame.message == Message::Witm;
         self.check_claimant(from, frame.term, is_witm)?;
-        let age = self.age(from, frame.seat, frame.life)?;
-        if matches!(age, Age::Later) && !is_witm {
-            self.meet(now, from, frame.life, frame.term)?;
+        match self.age(from, frame.seat, frame.life)? {
+            Age::Later if !is_witm => self.meet(now, from, frame.life, frame.term)?,
+            Age::Current | Age::Later => {}
+            Age::Unmet => {
+                self.introduce(from, frame.life);
+                self.watch_anew(now, from);
+            }
         }
         let sequence = frame.sequence;
         let seat = frame.seat as usize;
@@ -64,7 +70,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         beat: &Beat,
     ) -> Result<(), Reject> {
         self.check_claimant(from, beat.term, false)?;
-        if matches!(self.age(from, Seat::Component, beat.life)?, Age::Later) {
+        if !matches!(self.age(from, Seat::Component, beat.life)?, Age::Current) {
             self.meet(now, from, beat.life, beat.term)?;
         }
         let Some(fellow) = self.fellow_mut(from) else { return Err(Reject::UnknownSender) };
@@ -119,6 +125,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Seat::Component if life < known => Err(Reject::OldLife),
             Seat::Component => Ok(Age::Later),
             Seat::ImAliveTask if life.boot == known.boot => Ok(Age::Current),
+            // Nobody else may know of it either, if the manager that did is gone.
+            Seat::ImAliveTask if !standing.is_known() => Ok(Age::Unmet),
+            Seat::ImAliveTask if self.expects(from) => Ok(Age::Current),
             Seat::ImAliveTask => Err(Reject::UnknownLife),
         }
     }

@@ -246,6 +246,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if standing.level == Level::Up {
             let moved = self.db.standing(node).is_before(standing);
             self.introduce(node, standing.life);
+            if moved {
+                self.watch_anew(now, node);
+            }
             return moved;
         }
         if node == self.me() && standing.life.boot == self.life.boot {

@@ -123,14 +123,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         if let Watch::Joining { life: clone, .. } = self.watch(from)
             && self.role() == Role::Manager
-            && clone.boot == raised.life.boot
+            && clone.boot <= raised.life.boot
         {
             if raised.life < clone {
                 // The SPAN was lost, or is on its way: it spawns once, however often it is sent.
                 let generation = clone.generation;
                 self.send(Members::only(from), Seat::ImAliveTask, Message::Span { generation });
             } else {
-                // The clone is down before it was heard of.
+                // The clone, or the node's next life, is down before it was heard of.
                 self.conclude_agent(now, from, raised.life, why);
             }
             return Ok(());

@@ -8,7 +8,7 @@
 //!    └───────────────────────── the later life is heard of ──────────┘
 //! ```
 
-use super::{Component, News, Rule, State};
+use super::{Component, News, Role, Rule, State};
 use crate::dirnet::{Life, Members, Seen};
 use crate::ids::Rank;
 use crate::time::Instant;
@@ -118,6 +118,25 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let State::Backup(succession) = &mut self.state {
             succession.reset();
         }
+    }
+
+    /// A manager watches every member from when it learns of it, be it by hearsay or by the alarm
+    /// of its task.
+    pub(super) fn watch_anew(&mut self, now: Instant, node: Rank) {
+        let is_unwatched = match self.watch(node) {
+            Watch::Off => true,
+            Watch::Joining { life, .. } => life == Life::default(),
+            Watch::Up { .. } | Watch::Suspect(_) | Watch::Fencing { .. } => false,
+        };
+        if is_unwatched && self.role() == Role::Manager && self.watches(node) {
+            let due = now.after(self.timing().receive);
+            self.set_watch(node, Watch::Up { due });
+        }
+    }
+
+    /// Whether this manager waits for a later life of `node`.
+    pub(super) fn expects(&self, node: Rank) -> bool {
+        self.role() == Role::Manager && matches!(self.watch(node), Watch::Joining { .. })
     }
 
     /// What the original did: the one timer of all suspects is deleted (G-2).

@@ -198,3 +198,21 @@ pub(in crate::dirnet) fn a_manager_that_restarts_before_it_is_missed_goes_on_in_
     assert!(net.is_whole());
     assert!(net.component(1).term() > before);
 }
+
+/// A node is reset, its component dies before it has joined, and its task reports that: the
+/// manager need not wait until the reboot is over.
+#[test]
+pub(in crate::dirnet) fn a_component_that_dies_before_its_node_is_admitted_is_cloned() {
+    let mut net = Net::settled(4);
+    net.crash(3);
+    net.run_while(5_000, |net| !net.resets().is_empty());
+    net.lost.push("WITM");
+    net.run_while(2_000, |net| net.nodes[3].component.is_some());
+    net.run(5);
+    net.hang(3);
+    net.lost.clear();
+    let took = net.run_while(3_000, |net| !net.rules(3, Verdict::AgentDown).is_empty());
+    assert!(!net.rules(3, Verdict::AgentDown).is_empty(), "not after {took} ms");
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+}

@@ -60,7 +60,9 @@ scenarios! {
         g28_an_agent_never_succeeds
         a_managers_component_is_cloned_and_comes_back_as_a_backup
         the_last_one_is_manager
-        the_last_component_is_cloned_by_its_own_task;
+        the_last_component_is_cloned_by_its_own_task
+        a_component_that_the_new_manager_never_met_is_cloned
+        a_node_that_the_new_manager_knows_by_hearsay_is_watched;
     join:
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term
@@ -73,7 +75,8 @@ scenarios! {
         all_but_one_join_at_once
         a_joiner_that_dies_while_joining_is_noticed
         a_joiner_in_mid_succession_finds_the_new_manager
-        a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term;
+        a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term
+        a_component_that_dies_before_its_node_is_admitted_is_cloned;
     refuse:
         words_of_strangers_and_of_old_are_refused
         a_frame_in_another_name_is_refused

@@ -212,3 +212,54 @@ pub(in crate::dirnet) fn the_last_component_is_cloned_by_its_own_task() {
     assert_eq!(net.component(0).role(), Role::Manager);
     assert!(net.component(0).life().generation >= 1);
 }
+
+/// A backup's clone that has heard of nobody but the manager, which then dies; nodes 2 and 3 are
+/// members that it has not met.
+fn ignorant_successor() -> Net {
+    let mut net = Net::settled(4);
+    net.lost.extend(["REPLY_DB", "NIUA"]);
+    for other in [2, 3] {
+        net.cuts.extend([(1, other), (other, 1)]);
+    }
+    net.hang(1);
+    let is_backup = |net: &Net| {
+        let clone = net.nodes[1].component.as_ref().filter(|clone| clone.life().generation == 1);
+        clone.is_some_and(|clone| clone.role() == Role::Backup)
+    };
+    net.run_while(2_000, is_backup);
+    assert!(is_backup(&net));
+    assert!(!net.component(1).database().standing(Rank(2)).is_known());
+    net.crash(0);
+    net
+}
+
+/// Found by a storm of kills: a component died with the manager that knew of it, and the next one
+/// refused the alarms of a node that it had never met.
+#[test]
+pub(in crate::dirnet) fn a_component_that_the_new_manager_never_met_is_cloned() {
+    let mut net = ignorant_successor();
+    net.hang(2);
+    net.cuts.remove(&(2, 1));
+    net.cuts.remove(&(1, 2));
+    let is_cloned = |net: &Net| !net.rules(2, Verdict::AgentDown).is_empty();
+    let took = net.run_while(5_000, is_cloned);
+    assert!(took <= accepted_within(0) + timing().receive.0 / MS, "{took} ms");
+    net.cuts.clear();
+    net.lost.clear();
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
+/// The same for a whole node that died with the manager: it is known by hearsay alone, and is
+/// watched nevertheless.
+#[test]
+pub(in crate::dirnet) fn a_node_that_the_new_manager_knows_by_hearsay_is_watched() {
+    let mut net = ignorant_successor();
+    net.crash(2);
+    net.cuts.clear();
+    net.lost.clear();
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence]);
+    net.run_while(30_000, Net::is_whole);
+    assert!(net.is_whole());
+}
