@@ -34,6 +34,9 @@ pub struct Config {
     pub retry_count: u8,
     /// How often a peer may answer "not ready", 0 to 6. One-sided work has no such answers.
     pub rnr_retry_count: u8,
+    /// The code of the pause that this end asks for with "not ready", 0 to 31, as the InfiniBand
+    /// specification counts them: 1 is 0.01 ms, 12 is 0.64 ms, 31 is 492 ms, 0 is 655 ms.
+    pub rnr_timer: u8,
     /// How many works may be outstanding to one peer, 32 to 8192. Each costs 4 KiB of pinned
     /// memory for its bytes and its result.
     pub depth: u16,
@@ -66,6 +69,8 @@ pub enum ConfigError {
     RetryCount(u8),
     /// Not 0 to 6; 7 repeats for ever.
     RnrRetryCount(u8),
+    /// Not 0 to 31.
+    RnrTimer(u8),
     /// Not 32 to 8192.
     Depth(u16),
     /// No read could ever be on its way.
@@ -83,6 +88,9 @@ impl fmt::Display for ConfigError {
             Self::RetryCount(found) => write!(f, "retry count is {found}, but must be 0 to 6"),
             Self::RnrRetryCount(found) => {
                 write!(f, "receiver-not-ready retry count is {found}, but must be 0 to 6")
+            }
+            Self::RnrTimer(found) => {
+                write!(f, "receiver-not-ready timer is {found}, but must be 0 to 31")
             }
             Self::Depth(found) => write!(f, "depth is {found}, but must be 32 to 8192"),
             Self::NoReadsInFlight => f.write_str("at least one read must be allowed in flight"),
@@ -102,6 +110,7 @@ impl Config {
         timeout: 14,
         retry_count: 3,
         rnr_retry_count: 6,
+        rnr_timer: 12,
         depth: 64,
         inline_len_max: 512,
         reads_in_flight_max: 16,
@@ -120,6 +129,7 @@ impl Config {
             Self { rnr_retry_count: 7.., .. } => {
                 Err(ConfigError::RnrRetryCount(self.rnr_retry_count))
             }
+            Self { rnr_timer: 32.., .. } => Err(ConfigError::RnrTimer(self.rnr_timer)),
             Self { depth: ..32 | 8193.., .. } => Err(ConfigError::Depth(self.depth)),
             Self { reads_in_flight_max: 0, .. } => Err(ConfigError::NoReadsInFlight),
             Self { deadline: Duration(0), .. } => Err(ConfigError::NoDeadline),
@@ -177,6 +187,7 @@ mod tests {
     fn what_cannot_work_is_refused() {
         assert_eq!(with(|config| config.depth = 31), Err(ConfigError::Depth(31)));
         assert_eq!(with(|config| config.depth = 8193), Err(ConfigError::Depth(8193)));
+        assert_eq!(with(|config| config.rnr_timer = 32), Err(ConfigError::RnrTimer(32)));
         assert_eq!(with(|config| config.message_len_max = 12), Err(ConfigError::MessageLen(12)));
         let none = with(|config| config.reads_in_flight_max = 0);
         assert_eq!(none, Err(ConfigError::NoReadsInFlight));

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weft_core::fabric::{Completion, Fabric, Failure, FenceError, Layout, PostError, Region, Work};
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::{Duration, Instant};
 
 use crate::event::{self, Event};
@@ -163,6 +163,23 @@ impl<M: HostMemory> VerbsFabric<M> {
         link.earliest = life;
         link.pair = Some(next);
         Ok(())
+    }
+
+    /// The peers that were let in and whose pair is of no use any more, and this endpoint itself
+    /// when it cannot reach its own memory, until they are fenced. No completion tells of a pair
+    /// that was lost with nothing of the poster's in it: by the driver's own marker, or idle.
+    #[must_use]
+    pub fn lost(&self) -> PeerSet {
+        let mut lost = PeerSet::EMPTY;
+        for (peer, link) in (0..).map(Peer).zip(&self.links) {
+            if link.pair.as_ref().is_some_and(|pair| !pair.is_open()) {
+                lost.insert(peer);
+            }
+        }
+        if !self.mirror.is_open() {
+            lost.insert(self.me);
+        }
+        lost
     }
 
     /// Whether the port was up when it was last heard of.

@@ -142,7 +142,7 @@ impl<M: HostMemory> Pair<M> {
         let remote = self.remote.as_ref().ok_or(Error::NotPrepared(self.peer))?;
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Prepared(pair) => {
-                let pair = pair.ready_to_receive(device, &self.local, remote)?;
+                let pair = pair.ready_to_receive(device, &self.local, remote, &self.config)?;
                 let pair = pair.ready_to_send(device, &self.local, remote, &self.config)?;
                 self.state = State::Open(pair);
                 Ok(())

@@ -198,6 +198,7 @@ impl QueuePair<Init> {
         device: &Device,
         local: &End,
         remote: &End,
+        config: &Config,
     ) -> Result<QueuePair<ReadyToReceive>, Error> {
         let mut attributes = ffi::ibv_qp_attr::zeroed();
         attributes.qp_state = ffi::ibv_qp_state::IBV_QPS_RTR;
@@ -205,7 +206,7 @@ impl QueuePair<Init> {
         attributes.dest_qp_num = remote.queue_pair;
         attributes.rq_psn = remote.first_packet;
         attributes.max_dest_rd_atomic = local.reads_answered;
-        attributes.min_rnr_timer = RNR_TIMER;
+        attributes.min_rnr_timer = config.rnr_timer;
         let route = &mut attributes.ah_attr;
         route.dlid = remote.local_id;
         route.port_num = device.port();
@@ -225,8 +226,6 @@ impl QueuePair<Init> {
     }
 }
 
-/// 0.64 ms; one-sided work never waits for a receiver.
-const RNR_TIMER: u8 = 12;
 /// Across as many routers as there may be.
 const HOPS_MAX: u8 = 64;
 

@@ -145,8 +145,8 @@ impl Bench {
             Ok::<_, Error>((completions, pair, end))
         };
         let ((owners, owner, of_owner), (peers, peer, of_peer)) = (prepare()?, prepare()?);
-        let owner = owner.ready_to_receive(device, &of_owner, &of_peer)?;
-        let peer = peer.ready_to_receive(device, &of_peer, &of_owner)?;
+        let owner = owner.ready_to_receive(device, &of_owner, &of_peer, &config)?;
+        let peer = peer.ready_to_receive(device, &of_peer, &of_owner, &config)?;
         let owner = owner.ready_to_send(device, &of_owner, &of_peer, &config)?;
         let peer = peer.ready_to_send(device, &of_peer, &of_owner, &config)?;
         Ok(Self { domain, owner, peer, owners, peers })

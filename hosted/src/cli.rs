@@ -110,7 +110,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Up(arguments) => up::run(&arguments, output),
         Command::Down(arguments) => down::run(&arguments, output),
-        Command::Node(arguments) => node::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments, output),
         Command::Key(arguments) => key::run(&arguments, output),
         Command::Status(arguments) => status::run(&arguments, output),
         Command::Top(arguments) => top::run(&arguments, output),

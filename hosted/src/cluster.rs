@@ -28,6 +28,7 @@ mod name;
 mod section;
 mod task;
 mod template;
+mod verbs;
 
 use std::fs::File;
 use std::io::Read;
@@ -41,6 +42,7 @@ pub use form::{Form, FormError};
 pub use limit::{Limit, LimitError};
 pub use name::{ClusterName, ClusterNameError};
 pub use task::{Task, TaskName, TaskNameError};
+pub use verbs::{Detection, Verbs};
 
 use crate::shm::Wait;
 use section::Section;
@@ -159,23 +161,6 @@ impl Restart {
 impl Default for Restart {
     fn default() -> Self {
         Self { max: 200, within_s: 10 }
-    }
-}
-
-/// The RDMA devices of a cluster over verbs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verbs {
-    /// `devices`: the device of each node, in the order of ranks, taken in turn when there are
-    /// fewer; the host's first one when there are none.
-    pub devices: Vec<String>,
-}
-
-impl Verbs {
-    /// The device of node `rank`; none means the host's first.
-    #[must_use]
-    pub fn device(&self, rank: u16) -> Option<&str> {
-        let turn = usize::from(rank).checked_rem(self.devices.len())?;
-        self.devices.get(turn).map(String::as_str)
     }
 }
 
@@ -300,7 +285,7 @@ impl Cluster {
         if let Some(fabric) = top.word::<FabricKind>(key::FABRIC)? {
             cluster.fabric = fabric;
         }
-        cluster.verbs.devices = verbs.texts(key::VERBS_DEVICES.path)?.unwrap_or_default();
+        cluster.verbs = Verbs::read(&verbs)?;
         let addresses = network.texts(key::NETWORK_ADDRESSES.path)?;
         cluster.network.addresses = addresses.unwrap_or_default();
         cluster.network.key = network.text(key::NETWORK_KEY)?.map(PathBuf::from);
@@ -334,10 +319,10 @@ impl Cluster {
             (key::NEB_MESSAGE_LEN, self.neb.message_len as u64),
             (key::RESTART_MAX, self.restart.max as u64),
             (key::RESTART_WITHIN_S, self.restart.within_s),
-            (key::VERBS_DEVICES, self.verbs.devices.len() as u64),
             (key::NETWORK_ADDRESSES, self.network.addresses.len() as u64),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
+        self.verbs.check()?;
         self.dirnet.check(self.nodes)?;
         self.check_tasks()
     }

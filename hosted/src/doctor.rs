@@ -113,6 +113,12 @@ impl Report {
     }
 }
 
+/// What makes an RDMA device, or what stands in for one, on a machine that has none.
+#[must_use]
+pub fn cure_of_no_rdma() -> String {
+    rdma::cure_of_no_device()
+}
+
 /// Looks at this machine with the needs of a cluster that nobody configured: four nodes, all
 /// defaults.
 #[must_use]
@@ -130,7 +136,7 @@ pub fn examine_for(cluster: &Cluster) -> Report {
     findings.extend(processor::advise(&processor::Processors::probe(&group), &demand));
     findings.push(memory::advise(&memory::Memory::probe(&group), &demand));
     findings.push(place::advise(&place::probe()));
-    findings.extend(rdma::examine());
+    findings.extend(rdma::examine(cluster));
     Report::new(findings)
 }
 

@@ -1,7 +1,8 @@
 //! What a network does to packets, and what a path that is cut does to a pair.
 
 use weft_core::fabric::{
-    Access, Completion, Fabric, Failure, Layout, Memory, Op, PostError, Region, RegionSpec,
+    Access, Completion, CompletionFlags, Fabric, Failure, Layout, Memory, Op, PostError, Region,
+    RegionSpec, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Duration;
@@ -138,6 +139,26 @@ fn cut_path(wires: &Wires, config: Config, hook: Hook) -> Failure {
 fn a_path_without_answers_is_given_up() {
     let Some(wires) = Wires::take() else { return };
     assert_eq!(cut_path(&wires, Config::default(), Hook::Input), Failure::Gone);
+}
+
+/// Nothing is left in the pair but, sooner or later, the driver's own marker, whose end no poster
+/// is told of: that the pair is lost can be seen all the same, until the peer is fenced.
+#[test]
+fn a_pair_whose_loss_no_work_tells_of_is_seen_to_be_lost() {
+    let Some(wires) = Wires::take() else { return };
+    let (mut one, other) = two(&wires, Config::default());
+    let op = Op::Write { to: at(BYTES, 0), bytes: b"arrives!" };
+    one.post(OTHER, Work { id: WorkId(1), op, flags: CompletionFlags::QUIET }).unwrap();
+    rig::until("the write", || (other.memory().load(BYTES, 0) != 0).then_some(()));
+    assert_eq!(one.lost(), PeerSet::EMPTY);
+    wires.cut(&one, Hook::Input);
+    rig::until("the loss", || {
+        one.poll(rig::now(), &mut [Completion::NONE; 4]);
+        (!one.lost().is_empty()).then_some(())
+    });
+    assert_eq!(one.lost(), PeerSet::only(OTHER));
+    one.fence(OTHER).unwrap();
+    assert_eq!((one.lost(), other.lost()), (PeerSet::EMPTY, PeerSet::EMPTY));
 }
 
 /// Packets vanish before they leave, and this device never tells: the deadline does (F-12).

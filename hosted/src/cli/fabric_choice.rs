@@ -4,8 +4,17 @@ use clap::Args;
 
 use super::failure::Failure;
 use crate::cluster::{Cluster, FabricKind};
-use crate::explain::Code;
-use crate::node::VerbsPort;
+use crate::doctor;
+use crate::explain::{Code, Explain};
+use crate::node::{VerbsError, VerbsPort};
+
+/// What the driver cannot know of this machine, `weft doctor` does.
+pub(super) fn explained(error: VerbsError) -> Failure {
+    if error != VerbsError::Driver(weft_driver::Error::NoRdma) {
+        return Failure::new(error);
+    }
+    Failure::of(error.code(), error.to_string(), doctor::cure_of_no_rdma())
+}
 
 /// The choice of a fabric.
 #[derive(Debug, Args)]
@@ -38,6 +47,12 @@ impl FabricChoice {
             let cause = format!("--devices is of no use over {}", cluster.fabric);
             return Err(Failure::of(Code::Usage, cause, "add `--fabric verbs`, or leave it out"));
         }
+        if self.devices.iter().any(|device| device.trim().is_empty()) {
+            let cause = "--devices has an empty name in it";
+            let cure = "give names between commas, such as `--devices rxe0,rxe1`, or leave it out \
+                        for the first device";
+            return Err(Failure::of(Code::Usage, cause, cure));
+        }
         cluster.verbs.devices.clone_from(&self.devices);
         Ok(())
     }
@@ -53,6 +68,6 @@ impl FabricChoice {
         let named: Vec<_> = cluster.verbs.devices.iter().cloned().map(Some).collect();
         let devices = if named.is_empty() { first } else { &named };
         let check = |device: &Option<String>| VerbsPort::check_device(device.as_deref());
-        devices.iter().try_for_each(check).map_err(Failure::new)
+        devices.iter().try_for_each(check).map_err(explained)
     }
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::fabric_choice::FabricChoice;
+use super::fabric_choice::{FabricChoice, explained};
 use super::failure::Failure;
+use super::output::Output;
 use crate::bootstrap::{Key, KeyError, Meeting, Timing};
-use crate::cluster::{Cluster, Network};
+use crate::cluster::{Cluster, FabricKind, Network};
 use crate::explain::Code;
 use crate::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
 use crate::packet::Socket;
@@ -45,7 +46,7 @@ pub(super) struct Arguments {
     launch_fd: Option<RawFd>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let mut cluster = Cluster::load(&arguments.cluster).map_err(Failure::new)?;
     arguments.fabric.apply_fabric(&mut cluster)?;
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
@@ -56,11 +57,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claimed.publish(&cluster).map_err(Failure::new)?;
         // This node's own: on another host the same device may have another name.
         arguments.fabric.apply_devices(&mut cluster)?;
+        cluster.check().map_err(Failure::new)?;
+        if cluster.fabric == FabricKind::Verbs {
+            output.say(&format!("over verbs, {}", cluster.verbs.detection()));
+        }
         let alarm = Box::new(OperatorAlarm);
         let (dir, rank) = (claimed.dir(), arguments.rank);
         let ended = node::run_supervisor(&cluster, dir, rank, meeting, alarm);
         claimed.remove().map_err(Failure::new)?;
-        return ended.map_err(Failure::new);
+        return ended.map_err(|error| match error {
+            NodeError::Verbs(error) => explained(error),
+            error => Failure::new(error),
+        });
     };
     // Held until the process ends, so that the cluster counts as alive as long as this node.
     let _lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;

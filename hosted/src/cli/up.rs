@@ -15,7 +15,7 @@ use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use super::output::Output;
 use crate::clock::Deadline;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, FabricKind};
 use crate::explain::Code;
 use crate::launch::{LaunchError, Launched, Notice};
 
@@ -69,6 +69,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let mut launched = Launched::start(&cluster).map_err(Failure::new)?;
     let (name, nodes) = (cluster.name.as_str(), cluster.nodes);
     if await_running(&mut launched, &wakes)? == Start::Running {
+        if cluster.fabric == FabricKind::Verbs {
+            output.say(&format!("over verbs, {}", cluster.verbs.detection()));
+        }
         output.say(&format!(
             "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
              `weft down --name {name}` or Ctrl-C ends them"
@@ -107,6 +110,13 @@ fn choose(arguments: &Arguments) -> Result<Cluster, Failure> {
     }
     if let Some(nodes) = arguments.nodes {
         cluster.nodes = nodes;
+    }
+    if !cluster.network.addresses.is_empty() {
+        let cause =
+            "network.addresses is for nodes on several hosts, and `weft up` runs all on one";
+        let cure =
+            "start each with `weft node FILE --rank N` on its host, or take the addresses out";
+        return Err(Failure::of(Code::Usage, cause, cure));
     }
     arguments.fabric.apply_to_all(&mut cluster)?;
     cluster.check().map_err(Failure::new)?;

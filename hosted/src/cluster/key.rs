@@ -58,6 +58,17 @@ pub(super) const DIRNET_MIN_ALIVE: Key =
     Key::new("dirnet.min_alive", Limit::Range { min: 1, max: Cluster::NODES_MAX as u64 });
 pub(super) const VERBS_DEVICES: Key =
     Key::new("verbs.devices", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
+/// Each of `verbs.devices`.
+pub(super) const VERBS_DEVICE: Key = Key::new("verbs.devices", Limit::Text { min: 1, max: 63 });
+pub(super) const VERBS_TIMEOUT: Key = Key::new("verbs.timeout", Limit::Range { min: 1, max: 31 });
+pub(super) const VERBS_RETRY_COUNT: Key =
+    Key::new("verbs.retry_count", Limit::Range { min: 0, max: 6 });
+pub(super) const VERBS_RNR_RETRY_COUNT: Key =
+    Key::new("verbs.rnr_retry_count", Limit::Range { min: 0, max: 6 });
+pub(super) const VERBS_RNR_TIMER: Key =
+    Key::new("verbs.rnr_timer", Limit::Range { min: 0, max: 31 });
+pub(super) const VERBS_DEADLINE_MS: Key =
+    Key::new("verbs.deadline_ms", Limit::Range { min: 10, max: 600_000 });
 pub(super) const NETWORK_ADDRESSES: Key =
     Key::new("network.addresses", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
 /// How many `[[task]]` there may be.
@@ -76,7 +87,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 35] = [
+pub(super) const PATHS: [&str; 40] = [
     NAME,
     NODES.path,
     WAIT,
@@ -105,6 +116,11 @@ pub(super) const PATHS: [&str; 35] = [
     FABRIC,
     VERBS,
     VERBS_DEVICES.path,
+    VERBS_TIMEOUT.path,
+    VERBS_RETRY_COUNT.path,
+    VERBS_RNR_RETRY_COUNT.path,
+    VERBS_RNR_TIMER.path,
+    VERBS_DEADLINE_MS.path,
     NETWORK,
     NETWORK_ADDRESSES.path,
     NETWORK_KEY,

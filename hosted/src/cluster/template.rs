@@ -96,6 +96,20 @@ min_alive = {min_alive}
 # each host's first. `weft node --devices` chooses for one host.
 devices = {devices}
 
+# How long a pair whose other end does not answer goes unnoticed. The device repeats a packet
+# `retry_count` times, {retry_limit}, each after 4.096 us times 2 to the power of `timeout`,
+# {timeout_limit}, or up to four times that; a work that is still open after `deadline_ms`,
+# {deadline_limit}, is given up by Weft. With these numbers
+# {detection}.
+timeout = {timeout}
+retry_count = {retry_count}
+deadline_ms = {deadline_ms}
+
+# How often a peer may answer that it is not ready, {rnr_retry_limit}, and the code of the pause
+# that a node asks for then, {rnr_timer_limit} (12 is 0.64 ms). One-sided work has no such answers.
+rnr_retry_count = {rnr_retry_count}
+rnr_timer = {rnr_timer}
+
 [network]
 # For `weft node` on several hosts: where each node is met, as "HOST:PORT", in the order of ranks.
 # None: all nodes run on one host, and meet there.
@@ -127,6 +141,17 @@ addresses = {addresses}
         within_limit = key::RESTART_WITHIN_S.limit,
         within_s = restart.within_s,
         devices = list(&verbs.devices),
+        retry_limit = key::VERBS_RETRY_COUNT.limit,
+        retry_count = verbs.retry_count,
+        timeout_limit = key::VERBS_TIMEOUT.limit,
+        timeout = verbs.timeout,
+        deadline_limit = key::VERBS_DEADLINE_MS.limit,
+        deadline_ms = verbs.deadline_ms,
+        detection = verbs.detection(),
+        rnr_retry_limit = key::VERBS_RNR_RETRY_COUNT.limit,
+        rnr_retry_count = verbs.rnr_retry_count,
+        rnr_timer_limit = key::VERBS_RNR_TIMER.limit,
+        rnr_timer = verbs.rnr_timer,
         addresses = list(&network.addresses),
         task_help = task_help(),
     );

@@ -264,7 +264,8 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     let lane = (3_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
     let restart =
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
-    let reach = (any_texts(), any_texts(), prop::option::of(any::<String>()));
+    let devices = prop::collection::vec("[a-z0-9_]{1,63}", 0..4);
+    let reach = (devices, any_texts(), prop::option::of(any::<String>()));
     let fabric = prop::sample::select(FabricKind::ALL.to_vec());
     let form = prop::sample::select(Form::ALL.to_vec());
     let neb = (6_u32..=12, 64_usize..=4096, form).prop_map(|(slots_log2, message_len, form)| Neb {
@@ -288,7 +289,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 neb,
                 restart,
                 tasks,
-                verbs: Verbs { devices },
+                verbs: Verbs { devices, ..Verbs::default() },
                 network: Network { addresses, key: key.map(PathBuf::from) },
             }
         },

@@ -17,7 +17,8 @@
 //! Having none of it is no fault: on one host everything works over shared memory. So nothing
 //! here is ever worse than a warning.
 
-use super::Finding;
+use super::{Finding, Verdict};
+use crate::cluster::{Cluster, Verbs};
 
 mod driver;
 mod host;
@@ -27,13 +28,25 @@ use host::Host;
 use trouble::Trouble;
 
 /// The findings about the host whose files lie below `/`.
-pub(super) fn examine() -> Vec<Finding> {
+pub(super) fn examine(cluster: &Cluster) -> Vec<Finding> {
     let host = Host::probe("/".as_ref());
     let mut findings = advise(&host);
     if !host.devices.is_empty() {
         findings.extend(driver::examine());
+        findings.push(detection(&cluster.verbs));
     }
     findings
+}
+
+/// What makes a device of a host that has none; the same that the report says.
+pub(super) fn cure_of_no_device() -> String {
+    cure(&Host::probe("/".as_ref()))
+}
+
+fn cure(host: &Host) -> String {
+    let found = advise(host).into_iter().find(|finding| finding.verdict > Verdict::Good);
+    // With everything as it should be a device has come meanwhile.
+    found.map_or_else(|| "`rdma link` lists devices".to_owned(), |finding| finding.cure)
 }
 
 fn advise(host: &Host) -> Vec<Finding> {
@@ -90,6 +103,11 @@ fn addresses(host: &Host) -> Finding {
         None if told.is_empty() => warn(SUBJECT, found, &Trouble::NoPort),
         None => Finding::good(SUBJECT, found),
     }
+}
+
+/// What the numbers of the cluster file come to.
+fn detection(verbs: &Verbs) -> Finding {
+    Finding::good("rdma detection", verbs.detection().to_string())
 }
 
 fn access(host: &Host) -> Finding {

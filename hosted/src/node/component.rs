@@ -6,6 +6,7 @@
 
 mod dirnet;
 mod equivocate;
+mod nap;
 mod pairs;
 mod signing;
 
@@ -18,8 +19,8 @@ use std::thread;
 use std::time::Duration;
 
 use weft_core::dirnet::{Life, Term};
-use weft_core::endpoint::{Event, Plan};
-use weft_core::ids::{Incarnation, Peer, Rank};
+use weft_core::endpoint::Plan;
+use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
 use super::casts::{CastJob, Casts};
@@ -34,20 +35,17 @@ use super::puts::{PutJob, Puts};
 use super::takes::{TakeJob, Takes};
 use super::{NodeEndpoint, NodeError};
 use crate::clock::now_ns;
-use crate::cluster::{Cluster, FabricKind};
+use crate::cluster::Cluster;
 use crate::packet::{PacketError, Socket};
 use crate::process::adopt_inherited;
 use crate::shm::{Bell, Flag, Grant, OwnMemory, Waiter};
 use dirnet::{DirNet, Ground};
+use nap::Nap;
 
 /// How long the supervisor may take to say `Start`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the supervisor may leave the link full before the component gives up.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the loop sleeps at most: the bound on noticing what rings no bell.
-const SLEEP_MAX: Duration = Duration::from_millis(10);
-/// The same where peers ring no bell at all: the longest that their words lie unread.
-const SLEEP_MAX_UNRUNG: Duration = Duration::from_micros(500);
 /// Words from the link that wait for the loop.
 const INBOX: usize = 1024;
 /// The loop's own deadlines in the endpoint's wheel.
@@ -107,12 +105,14 @@ struct Component {
     membership: Membership,
     /// The lives that are let in as soon as their end of the pair arrives; over verbs only.
     expected: Vec<Option<Incarnation>>,
+    /// Whose pair is lost, as the supervisor was told.
+    told_lost: PeerSet,
     puts: Puts,
     takes: Takes,
     casts: Casts,
     deliveries: DeliveryLine,
     faults: FaultPlan,
-    sleep_max: Duration,
+    nap: Nap,
 }
 
 /// Whether the loop goes on.
@@ -163,14 +163,12 @@ impl Component {
             membership: Membership::new(cluster.nodes, incarnation),
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
+            told_lost: PeerSet::EMPTY,
             takes: Takes::default(),
             casts: Casts::default(),
             deliveries,
             faults: FaultPlan::default(),
-            sleep_max: match cluster.fabric {
-                FabricKind::Shm => SLEEP_MAX,
-                FabricKind::Verbs => SLEEP_MAX_UNRUNG,
-            },
+            nap: Nap::new(cluster.fabric, now_ns()),
             cluster,
         })
     }
@@ -209,6 +207,7 @@ impl Component {
         }
         let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
         progress |= self.drain_events(now_ns)?;
+        self.note_losses()?;
         match self.inbox.try_recv() {
             Ok((word, fds)) => {
                 progress = true;
@@ -240,7 +239,11 @@ impl Component {
         for proof in self.deliveries.take_proofs() {
             self.tell(&FromComponent::Proven(proof))?;
         }
-        Ok(if progress { Flow::Progress } else { Flow::Idle })
+        if !progress {
+            return Ok(Flow::Idle);
+        }
+        self.nap.note_progress(now_ns);
+        Ok(Flow::Progress)
     }
 
     /// Takes in what became of puts; whether there was anything.
@@ -248,9 +251,6 @@ impl Component {
         let mut drained = false;
         while let Some(event) = self.endpoint.poll_event() {
             drained = true;
-            if let Event::Lost { peer, .. } | Event::LaneLost { peer, .. } = event {
-                self.note_lost(peer)?;
-            }
             let ended = self.puts.handle_event(&mut self.endpoint, event, now_ns);
             if let Some((ticket, what)) = ended {
                 self.answer(ticket, what)?;
@@ -274,8 +274,10 @@ impl Component {
             debug_assert!(kept.is_ok(), "the endpoint has timers for its owner");
         }
         let next = self.endpoint.poll_timeout();
-        let left = next.map(|at| Duration::from_nanos(at.0.saturating_sub(now_ns())));
-        left.unwrap_or(self.sleep_max).min(self.sleep_max)
+        let now_ns = now_ns();
+        let left = next.map(|at| Duration::from_nanos(at.0.saturating_sub(now_ns)));
+        let longest = self.nap.longest(now_ns);
+        left.unwrap_or(longest).min(longest)
     }
 
     fn handle(

@@ -58,7 +58,7 @@ impl NodeFabric {
                 Ok(Self::Shm(Box::new(fabric)))
             }
             FabricKind::Verbs => {
-                let port = VerbsPort::open(me, layout, cluster.verbs.device(me.0), own)?;
+                let port = VerbsPort::open(me, layout, &cluster.verbs, own)?;
                 Ok(Self::Verbs(Box::new(port)))
             }
         }
@@ -85,7 +85,7 @@ pub(super) fn rehearse(
         return Ok(());
     }
     let own = OwnMemory::map(plan.layout(), &memory.grant_owner()?)?;
-    let mut port = VerbsPort::open(Peer(rank), plan.layout(), cluster.verbs.device(rank), own)?;
+    let mut port = VerbsPort::open(Peer(rank), plan.layout(), &cluster.verbs, own)?;
     for peer in (0..plan.layout().peers()).filter(|peer| *peer != rank) {
         port.offer(Peer(peer), Incarnation(1))?;
     }

@@ -52,6 +52,26 @@ fn devices_without_verbs_and_fabrics_nobody_knows_are_refused() {
     place.assert_nothing_left();
 }
 
+#[test]
+fn devices_without_names_are_refused() {
+    let place = Place::new();
+    for devices in ["--devices=", "--devices rxe0,,rxe1", "--devices rxe0,"] {
+        let told = place.weft(&format!("up --fabric verbs {devices} --json")).refused(2, "usage");
+        assert!(told.contains("empty name"), "{told}");
+    }
+    place.assert_nothing_left();
+}
+
+#[test]
+fn addresses_of_other_hosts_are_nothing_for_a_cluster_on_one() {
+    let place = Place::new();
+    let text = "name = \"t\"\nnodes = 2\nnetwork.addresses = [\"a:1\", \"b:1\"]\n";
+    let file = place.file("hosts.toml", text);
+    let told = place.weft(&format!("up {file} --json")).refused(2, "usage");
+    assert!(told.contains("network.addresses") && told.contains("weft node FILE"), "{told}");
+    place.assert_nothing_left();
+}
+
 /// Where there is no such device, or no driver in this build, both are told before a process
 /// is started.
 #[test]

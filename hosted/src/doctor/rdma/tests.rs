@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::doctor::Verdict;
 use crate::scratch::Scratch;
 
 const PORT: &str = "sys/class/infiniband/rxe0/ports/1";
@@ -89,6 +88,8 @@ fn a_host_without_devices_is_told_how_to_make_one_if_it_can() {
     let found = trouble(&host);
     assert!(!found.cure.contains("rdma link add"), "{found:?}");
     assert!(found.cure.contains("ci/rxe"), "{found:?}");
+    // Whoever needs a device is told the same.
+    assert_eq!(cure(&Host::probe(host.path())), found.cure);
 }
 
 #[test]

@@ -87,18 +87,23 @@ impl Component {
         self.fence_for(peer).map(drop)
     }
 
-    /// Work for `peer` was lost. Over shared memory its process has ended, and its supervisor will
-    /// say so. Over verbs a pair may be lost while both lives go on.
-    pub(super) fn note_lost(&mut self, peer: Peer) -> Result<(), NodeError> {
-        if matches!(self.endpoint.fabric().whole(), NodeFabric::Shm(_)) {
-            return Ok(());
-        }
-        if peer == self.endpoint.me() {
+    /// Tells of every pair that was lost since the last look, once for each life. Over shared
+    /// memory a peer is lost with its process, and its supervisor says so. Over verbs a pair may
+    /// be lost while both lives go on, and with no work in it that would tell.
+    pub(super) fn note_losses(&mut self) -> Result<(), NodeError> {
+        let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() else { return Ok(()) };
+        let lost = port.lost();
+        if lost.contains(self.endpoint.me()) {
             // Without it the own mailbox stands still, and nobody can make it anew.
             return Err(NodeError::OwnPair);
         }
-        let Some(life) = self.membership.life_of(peer) else { return Ok(()) };
-        self.tell(&FromComponent::Lost { peer: peer.0, incarnation: life.0 })
+        for peer in lost.iter().filter(|peer| !self.told_lost.contains(*peer)) {
+            if let Some(life) = self.membership.life_of(peer) {
+                self.tell(&FromComponent::Lost { peer: peer.0, incarnation: life.0 })?;
+            }
+        }
+        self.told_lost = lost;
+        Ok(())
     }
 
     fn fence_for(&mut self, peer: Peer) -> Result<Fenced, NodeError> {

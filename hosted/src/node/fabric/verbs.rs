@@ -16,10 +16,11 @@ use std::sync::Arc;
 use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
-use weft_driver::{Config, Device, DeviceChoice, EndError, RemoteEnd, VerbsFabric};
+use weft_driver::{Device, DeviceChoice, EndError, RemoteEnd, VerbsFabric};
 
 use super::VerbsError;
 use crate::bootstrap::PairEnd;
+use crate::cluster::Verbs;
 use crate::shm::OwnMemory;
 
 /// A node's endpoint over verbs.
@@ -36,19 +37,19 @@ fn open_device(name: Option<&str>) -> Result<Device, VerbsError> {
 }
 
 impl VerbsPort {
-    /// The endpoint `me` on `device`, or on the first one, over its own memory.
+    /// The endpoint `me` over its own memory, on its device of `verbs` or on the first one.
     ///
     /// # Errors
     /// [`VerbsError`].
     pub fn open(
         me: Peer,
         layout: &Layout,
-        device: Option<&str>,
+        verbs: &Verbs,
         own: OwnMemory,
     ) -> Result<Self, VerbsError> {
-        let device = open_device(device)?;
+        let device = open_device(verbs.device(me.0))?;
         let own = Arc::new(own);
-        let fabric = VerbsFabric::new(me, layout.clone(), device, Config::default(), own)?;
+        let fabric = VerbsFabric::new(me, layout.clone(), device, verbs.config(), own)?;
         Ok(Self { fabric, unheard: PeerSet::EMPTY })
     }
 
@@ -79,6 +80,11 @@ impl VerbsPort {
     /// Holds work for `peer` back until it has been heard.
     pub(in crate::node) fn await_word(&mut self, peer: Peer) {
         self.unheard.insert(peer);
+    }
+
+    /// Who cannot be reached any more, until fenced; this node itself among them if need be.
+    pub(in crate::node) fn lost(&self) -> PeerSet {
+        self.fabric.lost()
     }
 
     pub(in crate::node) fn note_heard(&mut self, peer: Peer) {
