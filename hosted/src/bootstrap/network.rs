@@ -9,10 +9,11 @@
 //!   greeting   the handshake
 //!   channel    the session: words, and signs of life
 //!   calling    the threads: who calls, who listens, who is welcome
+//!   reported   what was refused lately
 //! ```
 //!
 //! The node of the higher rank calls, again every fifth of a second until it is answered; the node
-//! of the lower rank listens. What is refused is reported once for each reason and peer.
+//! of the lower rank listens. What is refused is reported for each reason and peer once a minute.
 //!
 //! What this does not do: it carries no data, which goes over verbs; it does not hide that nodes
 //! meet, nor how often; and members are not protected from each other.
@@ -25,6 +26,7 @@ mod greeting;
 mod half_open;
 mod key;
 mod noise;
+mod reported;
 
 pub use error::NetworkError;
 pub use key::{Key, KeyError};
@@ -110,13 +112,15 @@ impl NetworkBootstrap {
             .map_err(|errno| NetworkError::Random(errno.into()))?;
         let run = u64::from_le_bytes(run);
         let shared = Arc::new(Shared::new(hello, nodes, meeting, run, Box::new(sink)));
-        let listening = Arc::clone(&shared);
-        thread::spawn(move || listening.listen(&listener));
+        // Should a thread not start, those that did end with this.
+        let begun = Self { shared, address };
+        let listening = Arc::clone(&begun.shared);
+        begin("weft-listen", move || listening.listen(&listener))?;
         for peer in 0..rank {
-            let calling = Arc::clone(&shared);
-            thread::spawn(move || calling.call(Peer(peer)));
+            let calling = Arc::clone(&begun.shared);
+            begin("weft-call", move || calling.call(Peer(peer)))?;
         }
-        Ok(Self { shared, address })
+        Ok(begun)
     }
 
     /// Where this node is met.
@@ -124,6 +128,11 @@ impl NetworkBootstrap {
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+fn begin(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), NetworkError> {
+    let begun = thread::Builder::new().name(name.to_owned()).spawn(run);
+    begun.map(drop).map_err(NetworkError::Thread)
 }
 
 impl Bootstrap for NetworkBootstrap {

@@ -23,10 +23,11 @@ use weft_core::ids::Peer;
 use super::channel::Channel;
 use super::greeting::{Greeting, Met, Side};
 use super::half_open::HalfOpen;
+use super::reported::Reported;
 use super::{LinkError, Meeting};
 use crate::bootstrap::audience::{Audience, Sink};
 use crate::bootstrap::{Hello, News, Refusal, Tidings};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, now_ns};
 use crate::readiness::{Readiness, await_events};
 use crate::shm::Grant;
 
@@ -38,8 +39,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a former session of a node that calls anew may take to end.
 const DISPLACE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Of how many callers the last refusal is remembered, so that it is reported once.
-const REPORTED_MAX: usize = 64;
 
 /// What all threads share.
 pub(super) struct Shared {
@@ -51,7 +50,7 @@ pub(super) struct Shared {
     calls: Mutex<u64>,
     /// The last greeting of each rank that was met: its run, and which call of it.
     greeted: Mutex<BTreeMap<u16, (u64, u64)>>,
-    reported: Mutex<BTreeMap<IpAddr, Refusal>>,
+    reported: Mutex<Reported>,
     half_open: HalfOpen,
     audience: Audience<Channel>,
 }
@@ -92,7 +91,14 @@ impl Shared {
             match accepted {
                 Ok((stream, address)) => {
                     let shared = Arc::clone(self);
-                    thread::spawn(move || shared.receive(stream, address.ip()));
+                    let heard = thread::Builder::new()
+                        .name("weft-caller".to_owned())
+                        .spawn(move || shared.receive(stream, address.ip()));
+                    // It hears that nobody is there, and calls again.
+                    if let Err(error) = heard {
+                        tracing::debug!(%error, "no thread for a caller");
+                        thread::park_timeout(Duration::from_millis(20));
+                    }
                 }
                 // Another thread's descriptors may be free in a moment; a caller may have left.
                 Err(error) => {
@@ -111,29 +117,28 @@ impl Shared {
         });
         match answered.unwrap_or_else(|error| Err(error.into())) {
             Ok(met) => {
-                lock(&self.reported).remove(&from);
+                lock(&self.reported).forget(&caller(from));
                 self.welcome(met);
             }
-            Err(error) => self.report_caller(from, error),
+            Err(error) => {
+                tracing::debug!(%error, %from, "a caller is let go");
+                self.report(caller(from), error.reason());
+            }
         }
     }
 
     /// Calls `peer` until everything is over.
     pub(super) fn call(&self, peer: Peer) {
-        let mut reported = None;
+        let name = || format!("node {}", peer.0);
         while !self.audience.is_over() {
             match self.call_once(peer) {
                 Ok(met) => {
-                    reported = None;
+                    lock(&self.reported).forget(&name());
                     self.attend(met);
                 }
                 Err(error) => {
                     tracing::debug!(%error, peer = peer.0, "a call comes to nothing");
-                    let reason = error.reason();
-                    if reason.is_some() && reason != reported {
-                        self.report(format!("node {}", peer.0), reason.clone());
-                        reported = reason;
-                    }
+                    self.report(name(), error.reason());
                 }
             }
             thread::park_timeout(self.meeting.timing.call_again);
@@ -206,25 +211,15 @@ impl Shared {
         self.audience.attend(peer, channel, granted, || hearing.hear(LOOK_EVERY));
     }
 
-    fn report_caller(&self, from: IpAddr, error: LinkError) {
-        tracing::debug!(%error, %from, "a caller is let go");
-        let Some(reason) = error.reason() else { return };
-        {
-            let mut reported = lock(&self.reported);
-            if reported.get(&from) == Some(&reason) {
-                return;
-            }
-            if reported.len() >= REPORTED_MAX {
-                reported.clear();
-            }
-            reported.insert(from, reason.clone());
-        }
-        self.report(format!("a caller from {from}"), Some(reason));
-    }
-
+    /// Tells of a refusal, unless it was told lately.
     fn report(&self, who: String, reason: Option<Refusal>) {
-        if let Some(reason) = reason {
+        let Some(reason) = reason else { return };
+        if lock(&self.reported).is_news(&who, &reason, now_ns()) {
             self.audience.publish(Tidings::Refused { who, reason });
         }
     }
+}
+
+fn caller(from: IpAddr) -> String {
+    format!("a caller from {from}")
 }

@@ -25,6 +25,8 @@ pub enum NetworkError {
     },
     /// No random number could be drawn.
     Random(io::Error),
+    /// A thread could not be started.
+    Thread(io::Error),
 }
 
 impl fmt::Display for NetworkError {
@@ -37,6 +39,7 @@ impl fmt::Display for NetworkError {
                 write!(f, "this node cannot be met at {address:?}: {source}")
             }
             Self::Random(source) => write!(f, "no random number can be drawn: {source}"),
+            Self::Thread(source) => write!(f, "no thread can be started: {source}"),
         }
     }
 }
@@ -45,7 +48,9 @@ impl std::error::Error for NetworkError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Addresses { .. } => None,
-            Self::Listen { source, .. } | Self::Random(source) => Some(source),
+            Self::Listen { source, .. } | Self::Random(source) | Self::Thread(source) => {
+                Some(source)
+            }
         }
     }
 }
@@ -55,7 +60,7 @@ impl Explain for NetworkError {
         match self {
             Self::Addresses { .. } => Code::ClusterFile,
             Self::Listen { .. } => Code::NodeUnreachable,
-            Self::Random(_) => Code::Internal,
+            Self::Random(_) | Self::Thread(_) => Code::Internal,
         }
     }
 
@@ -67,6 +72,7 @@ impl Explain for NetworkError {
             Self::Listen { .. } => "see that the address is HOST:PORT with an address of this \
                                     host, that --rank is this host's, and that the port is free"
                 .to_owned(),
+            Self::Thread(_) => "raise the limit of this user's processes (`ulimit -u`)".to_owned(),
             Self::Random(_) => "see what the machine lacks with `weft doctor`".to_owned(),
         }
     }
