@@ -25,7 +25,8 @@ pub(super) struct Arguments {
 enum Subject {
     /// One-way latency and rate of the mailbox, beside a bare cache line and a memcpy.
     Mailbox(Mailbox),
-    /// The driver for RDMA beside perftest, on the same device and in the same run.
+    /// The driver for RDMA beside perftest, on the same device and in the same run. The exit status
+    /// is 0 once all is measured: whether an aim was reached says the table, and `reached` in JSON.
     Verbs(Verbs),
     /// Put and take messages within one process, to count instructions below valgrind.
     Count(Count),

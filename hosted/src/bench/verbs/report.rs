@@ -146,7 +146,22 @@ impl fmt::Display for Report {
                 "{way:20} {bytes:8} {rounds:8} {grant:10.1} {revoke_best:9.1} {revoke:12.1}"
             )?;
         }
-        Ok(())
+        writeln!(f, "\n{}", self.summary())
+    }
+}
+
+impl Report {
+    /// What became of the aims, in one line.
+    fn summary(&self) -> String {
+        let missed: Vec<_> = self.rows.iter().filter(|row| !row.reached).collect();
+        let count = self.rows.len() - missed.len();
+        let mut text = format!("aims: {count} of {} reached", self.rows.len());
+        for (index, row) in missed.iter().enumerate() {
+            let lead = if index == 0 { "; missed by" } else { "," };
+            let Row { what, bytes, ratio, aim, .. } = row;
+            text += &format!("{lead} {what} of {bytes} bytes ({ratio:.3}, aim {aim:.2})");
+        }
+        text
     }
 }
 
@@ -211,6 +226,8 @@ mod tests {
             assert!(text.contains(subject.rival()), "{text}");
         }
         assert!(text.contains(" NO") && text.contains(" yes") && text.contains("deregister"));
+        let (line, rest) = text.trim_end().rsplit_once('\n').map(|(a, b)| (b, a)).unwrap();
+        assert!(line.starts_with("aims: ") && line.contains("; missed by "), "{rest}");
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rows"].as_array().map(Vec::len), Some(Subject::ALL.len()));
         assert_eq!(json["rows"][0]["what"], "write");
