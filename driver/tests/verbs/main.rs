@@ -8,6 +8,7 @@
 mod child;
 mod faults;
 mod keys;
+mod lacks;
 mod loss;
 mod mailbox;
 mod member;
