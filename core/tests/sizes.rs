@@ -2,6 +2,7 @@
 //! and a machine that grows is a change of that table.
 #![cfg(target_pointer_width = "64")]
 
+use weft_core::dirnet::{Component, ImAliveTask, LargestComponent};
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
 use weft_core::fabric::Layout;
 use weft_core::fabric::loopback::Loopback;
@@ -22,12 +23,18 @@ const DOCUMENTATION: &str = include_str!("../src/lib.rs");
 fn table() -> Vec<String> {
     let rows = rows! {
         Wheel<64>,
+        Wheel<1024>,
         Layout,
         Mailbox<1024, 4>,
         Outbox,
         LaneWriter,
         LaneReader,
+        Neb<4, 1>,
         Neb<4, BROADCAST_DEPTH>,
+        Neb<7, BROADCAST_DEPTH>,
+        Component<4, 2>,
+        LargestComponent,
+        ImAliveTask,
         Plan,
         Endpoint<Loopback<'static, 4, 1024>, 1024, 4>,
     };

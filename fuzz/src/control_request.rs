@@ -1,13 +1,19 @@
-//! A request on a control socket: any bytes, no panic, and what is understood is said again in the
-//! same words.
+//! A request or a reply on a control socket: any bytes, no panic, and what is understood is said
+//! again in the same words.
 
-use weft::node::control::Request;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use weft::node::control::{Reply, Request};
 
-/// Hears `bytes` as a request.
-pub fn run(bytes: &[u8]) {
-    let Ok(request) = serde_json::from_slice::<Request>(bytes) else { return };
-    let said = serde_json::to_vec(&request).expect("it was understood");
-    let heard: Request = serde_json::from_slice(&said).expect("it was said");
-    assert_eq!(heard.id, request.id);
+fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
+    let Ok(word) = serde_json::from_slice::<T>(bytes) else { return };
+    let said = serde_json::to_vec(&word).expect("it was understood");
+    let heard: T = serde_json::from_slice(&said).expect("it was said");
     assert_eq!(serde_json::to_vec(&heard).expect("it was understood"), said);
+}
+
+/// Hears `bytes` as a node hears a client, and as a client hears a node.
+pub fn run(bytes: &[u8]) {
+    again::<Request>(bytes);
+    again::<Reply>(bytes);
 }

@@ -8,20 +8,25 @@
 //!
 //! | target | bytes are |
 //! |---|---|
-//! | `wire_slot` `wire_cell` | what a peer left in memory |
+//! | `wire_slot` `wire_cell` `wire_broadcast` | what a peer left in memory |
 //! | `endpoint_ops` | operations of two endpoints and a liar |
+//! | `dirnet_ops` | what others say to a component and an I'm-Alive Task |
 //! | `wheel_ops` | operations of a wheel, beside a sorted map |
 //! | `neb_proof` | what somebody says is a proof of equivocation |
 //! | `bootstrap_words` | what a stranger says before it is known |
-//! | `control_request` | what a client says on a control socket |
+//! | `network_words` | what comes over a connection between hosts |
+//! | `control_request` | what a client says on a control socket, or a node |
 //! | `cluster_file` | what an operator wrote |
 
 pub mod bootstrap_words;
 pub mod cluster_file;
 pub mod control_request;
+pub mod dirnet_ops;
 pub mod endpoint_ops;
 pub mod neb_proof;
+pub mod network_words;
 pub mod wheel_ops;
+pub mod wire_broadcast;
 pub mod wire_cell;
 pub mod wire_slot;
 
@@ -33,9 +38,12 @@ pub const TARGETS: &[Target] = &[
     ("bootstrap_words", bootstrap_words::run),
     ("cluster_file", cluster_file::run),
     ("control_request", control_request::run),
+    ("dirnet_ops", dirnet_ops::run),
     ("endpoint_ops", endpoint_ops::run),
     ("neb_proof", neb_proof::run),
+    ("network_words", network_words::run),
     ("wheel_ops", wheel_ops::run),
+    ("wire_broadcast", wire_broadcast::run),
     ("wire_cell", wire_cell::run),
     ("wire_slot", wire_slot::run),
 ];

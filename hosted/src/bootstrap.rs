@@ -32,8 +32,11 @@ mod word;
 pub use hello::{Hello, Refusal, VERSION};
 pub use letter::{Courier, Desk, Letter};
 pub use local::{LocalBootstrap, LocalError};
-pub use network::{Key, KeyError, Meeting, NetworkBootstrap, NetworkError, Timing};
+pub use network::{
+    Frame, Frames, Key, KeyError, Kind, LinkError, Meeting, NetworkBootstrap, NetworkError, Timing,
+};
 pub use offer::{Offer, PairEnd};
+pub use word::Word;
 
 use weft_core::ids::{Incarnation, Peer};
 

@@ -28,7 +28,8 @@ mod key;
 mod noise;
 mod reported;
 
-pub use error::NetworkError;
+pub use error::{LinkError, NetworkError};
+pub use frame::{Frame, Frames, Kind};
 pub use key::{Key, KeyError};
 
 use std::net::{SocketAddr, TcpListener};
@@ -41,7 +42,6 @@ use weft_core::ids::{Incarnation, Peer};
 
 use super::{Bootstrap, Courier, Hello, Letter, Life, Offer, Tidings};
 use calling::Shared;
-use error::LinkError;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,15 +12,35 @@ const FRAME_LEN: usize = 64;
 
 /// One word of a session, in either direction.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Word {
+pub enum Word {
     /// A life of the speaker has begun; on one host with its process as descriptor.
-    Alive { incarnation: u32, boot: u32, key: Option<PublicKey> },
+    Alive {
+        /// Which life.
+        incarnation: u32,
+        /// The first one since its node was started.
+        boot: u32,
+        /// What it signs broadcasts with.
+        key: Option<PublicKey>,
+    },
     /// A life of the speaker has ended.
-    Dead { incarnation: u32 },
-    /// The speaker's end of the pair of life `from` of itself and life `to` of the listener.
-    Offer { from: u32, to: u32, end: PairEnd },
-    /// The speaker has fenced this life of the listener.
-    ShutOut { incarnation: u32 },
+    Dead {
+        /// Which life.
+        incarnation: u32,
+    },
+    /// The speaker's end of the pair of a life of itself and one of the listener.
+    Offer {
+        /// Which life of the speaker.
+        from: u32,
+        /// Which life of the listener.
+        to: u32,
+        /// What the listener needs to know.
+        end: PairEnd,
+    },
+    /// The speaker has fenced a life of the listener.
+    ShutOut {
+        /// Which life.
+        incarnation: u32,
+    },
     /// A frame of the DIR net.
     Letter(Letter),
 }
@@ -44,7 +64,8 @@ impl Word {
 
     /// What it means to the listener; nothing when no node says such a thing. `process` is the
     /// one that came with it.
-    pub(super) fn into_news(self, process: Option<Pidfd>) -> Option<News> {
+    #[must_use]
+    pub fn into_news(self, process: Option<Pidfd>) -> Option<News> {
         match self {
             Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX } => None,
             Self::Alive { incarnation, boot, .. } if boot > incarnation => None,

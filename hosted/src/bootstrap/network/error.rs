@@ -80,7 +80,8 @@ impl Explain for NetworkError {
 
 /// Why a connection comes to nothing, or to its end.
 #[derive(Debug)]
-pub(super) enum LinkError {
+pub enum LinkError {
+    /// The system refuses to carry on.
     Io(io::Error),
     /// The other side has closed it.
     Closed,
@@ -90,12 +91,14 @@ pub(super) enum LinkError {
     NotWeft,
     /// A frame that is longer than any.
     TooLong {
+        /// How long it claims to be.
         len: usize,
     },
     /// What was said, though by a holder of the key, is nothing that a node says.
     Nonsense,
     /// The cryptography could not be set up: a bug.
     Noise(snow::Error),
+    /// One of the two did not want the other.
     Refused(Refusal),
 }
 

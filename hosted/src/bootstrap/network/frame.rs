@@ -25,7 +25,7 @@ pub(super) const BODY_LEN_MAX: usize = 8192;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A Noise message.
     Noise = 1,
     /// A refusal in clear.
@@ -34,9 +34,11 @@ pub(super) enum Kind {
 
 /// A frame as it arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
-    pub(super) body: Vec<u8>,
+pub struct Frame {
+    /// What it holds.
+    pub kind: Kind,
+    /// At most 8192 bytes.
+    pub body: Vec<u8>,
 }
 
 pub(super) fn write_preface(
@@ -92,13 +94,21 @@ pub(super) fn read_frame(stream: &TcpStream, deadline: Deadline) -> Result<Frame
 
 /// What has arrived of frames so far.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub struct Frames {
     bytes: Vec<u8>,
 }
 
 impl Frames {
+    /// More bytes have arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+    }
+
     /// The first frame, once it is whole.
-    pub(super) fn next(&mut self) -> Result<Option<Frame>, LinkError> {
+    ///
+    /// # Errors
+    /// [`LinkError::NotWeft`], [`LinkError::TooLong`]: nothing that follows can be read.
+    pub fn next(&mut self) -> Result<Option<Frame>, LinkError> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD_LEN>() else {
             return Ok(None);
         };
@@ -139,7 +149,7 @@ impl Frames {
         let Some(count) = read_some(stream, &mut chunk[..room], deadline)? else {
             return Ok(false);
         };
-        self.bytes.extend(&chunk[..count]);
+        self.push(&chunk[..count]);
         Ok(true)
     }
 }

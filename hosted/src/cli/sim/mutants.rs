@@ -21,7 +21,7 @@ pub(super) fn run(subject: &Subject, seeds_max: u64, output: Output) -> Result<(
     let sound = verdicts.iter().filter(|verdict| verdict.is_sound()).count();
     let explored = verdicts.iter().filter(|verdict| verdict.explored.is_some()).count();
     let text = format!(
-        "{}: {sound} of {count} planted bugs caught and replayed, {explored} by the explorer, too\n",
+        "{}: {sound} of {count} planted bugs caught and replayed, {explored} explored\n",
         subject.name
     );
     let rows: Vec<_> = verdicts.iter().map(row).collect();
