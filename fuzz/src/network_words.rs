@@ -17,7 +17,7 @@ fn frames<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Frame>, bool) {
     for piece in pieces {
         frames.push(piece);
         loop {
-            match frames.next() {
+            match frames.take() {
                 Ok(Some(frame)) => heard.push(frame),
                 Ok(None) => break,
                 Err(error) => {

@@ -109,7 +109,7 @@ impl Hearing {
     /// The next word, or that there is none, or nothing by the deadline.
     pub(super) fn listen(&mut self, deadline: Deadline) -> Result<Option<Option<Word>>, LinkError> {
         loop {
-            if let Some(frame) = self.frames.next()? {
+            if let Some(frame) = self.frames.take()? {
                 if frame.kind != Kind::Noise {
                     return Err(LinkError::Nonsense);
                 }

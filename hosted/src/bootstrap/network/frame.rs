@@ -82,7 +82,7 @@ pub(super) fn write_frame(
 pub(super) fn read_frame(stream: &TcpStream, deadline: Deadline) -> Result<Frame, LinkError> {
     let mut frames = Frames::default();
     loop {
-        if let Some(frame) = frames.next()? {
+        if let Some(frame) = frames.take()? {
             return Ok(frame);
         }
         // Not past the frame: what follows is for the next reader.
@@ -108,7 +108,7 @@ impl Frames {
     ///
     /// # Errors
     /// [`LinkError::NotWeft`], [`LinkError::TooLong`]: nothing that follows can be read.
-    pub fn next(&mut self) -> Result<Option<Frame>, LinkError> {
+    pub fn take(&mut self) -> Result<Option<Frame>, LinkError> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD_LEN>() else {
             return Ok(None);
         };
@@ -219,19 +219,19 @@ mod tests {
     fn a_frame_is_taken_when_it_is_whole() {
         let bytes = [1, 2, 0, 7, 8, 2, 0, 0];
         for cut in 0..5 {
-            assert_eq!(frames(&bytes[..cut]).next().unwrap(), None);
+            assert_eq!(frames(&bytes[..cut]).take().unwrap(), None);
         }
         let mut both = frames(&bytes);
-        let first = both.next().unwrap().unwrap();
+        let first = both.take().unwrap().unwrap();
         assert_eq!(first, Frame { kind: Kind::Noise, body: vec![7, 8] });
-        assert_eq!(both.next().unwrap(), Some(Frame { kind: Kind::Refused, body: vec![] }));
-        assert_eq!(both.next().unwrap(), None);
+        assert_eq!(both.take().unwrap(), Some(Frame { kind: Kind::Refused, body: vec![] }));
+        assert_eq!(both.take().unwrap(), None);
     }
 
     #[test]
     fn other_kinds_and_lengths_are_refused_by_their_head() {
-        assert!(matches!(frames(&[9, 0, 0]).next(), Err(LinkError::NotWeft)));
-        assert!(matches!(frames(&[1, 1, 0x20]).next(), Err(LinkError::TooLong { len: 8193 })));
+        assert!(matches!(frames(&[9, 0, 0]).take(), Err(LinkError::NotWeft)));
+        assert!(matches!(frames(&[1, 1, 0x20]).take(), Err(LinkError::TooLong { len: 8193 })));
     }
 
     proptest! {
@@ -239,7 +239,7 @@ mod tests {
         fn no_bytes_are_taken_for_more_than_they_are(bytes: Vec<u8>) {
             let mut all = frames(&bytes);
             let mut taken = 0;
-            while let Ok(Some(frame)) = all.next() {
+            while let Ok(Some(frame)) = all.take() {
                 taken += HEAD_LEN + frame.body.len();
             }
             prop_assert_eq!(taken + all.bytes.len(), bytes.len());
