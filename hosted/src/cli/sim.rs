@@ -39,17 +39,17 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", requires = "explore")]
     steps: Option<u32>,
 
-    /// With --explore: crashes.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 1)]
-    crashes: u32,
+    /// With --explore: crashes; as many as the protocol's promises allow for if not given.
+    #[arg(long, value_name = "COUNT", requires = "explore")]
+    crashes: Option<u32>,
 
     /// With --explore: later lives that begin while others go on.
     #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
     births: u32,
 
-    /// With --explore: torn works, lost pairs, lost or repeated messages.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
-    mishaps: u32,
+    /// With --explore: torn works, lost pairs, lost or repeated messages; as above.
+    #[arg(long, value_name = "COUNT", requires = "explore")]
+    mishaps: Option<u32>,
 
     /// With --explore: how often time passes to the next deadline.
     #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
@@ -82,12 +82,12 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    const fn bounds(&self) -> Bounds {
+    fn bounds(&self, subject: &Subject) -> Bounds {
         Bounds {
             steps: self.steps,
-            crashes: self.crashes,
+            crashes: self.crashes.unwrap_or(subject.crashes),
             births: self.births,
-            faults: self.mishaps,
+            faults: self.mishaps.unwrap_or(subject.mishaps),
             waits: self.waits,
             states_max: STATES_MAX,
         }
@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return mutants::run(subject, arguments.seeds, output);
     }
     if arguments.explore {
-        return explore::run(subject, &arguments.bounds(), output);
+        return explore::run(subject, &arguments.bounds(subject), output);
     }
     match arguments.seed {
         Some(seed) => replay(subject, seed, arguments, output),

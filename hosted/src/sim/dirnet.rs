@@ -15,6 +15,7 @@
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
+mod explore;
 mod ledger;
 mod net;
 mod strike;
@@ -23,6 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::time::Instant;
 
+pub(super) use self::explore::explore;
 use self::net::Net;
 use super::panics;
 use super::protocol::Violation;

@@ -22,7 +22,7 @@
 //! What is not tried: work that lands in the middle of a round, which is one move and ends early
 //! only by a crash. Runs of seeds do that.
 
-mod shared;
+pub(super) mod shared;
 mod state;
 
 use std::collections::HashSet;
@@ -97,8 +97,8 @@ pub struct Found {
     pub states: u64,
     /// Whether there was nothing left to see within the bounds.
     pub finished: bool,
-    /// The broken promise, and the path to it.
-    pub violation: Option<(Violation, Vec<Move>)>,
+    /// The broken promise, and the path to it, a line for each move.
+    pub violation: Option<(Violation, Vec<String>)>,
 }
 
 /// Fingerprints.
@@ -112,10 +112,10 @@ struct Way {
     before: Path,
 }
 
-fn moves_of(mut path: &Path) -> Vec<Move> {
+fn moves_of(mut path: &Path) -> Vec<String> {
     let mut moves = Vec::new();
     while let Some(way) = path {
-        moves.push(way.last);
+        moves.push(way.last.to_string());
         path = &way.before;
     }
     moves.reverse();

@@ -19,13 +19,18 @@ pub struct Subject {
     pub run: fn(&Plan) -> Outcome,
     /// Explores its small configuration; nothing where there is none.
     pub explore: fn(&Bounds, &dyn Fn(u64)) -> Option<Found>,
+    /// Crashes that its explorer tries unless it is told otherwise.
+    pub crashes: u32,
+    /// And mishaps of the fabric.
+    pub mishaps: u32,
     /// Its planted bugs.
     pub mutants: &'static [&'static [Mutant]],
 }
 
 impl Subject {
     pub(super) const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
-        Self { name: P::NAME, run: run::<P>, explore: explore::<P>, mutants }
+        let (crashes, mishaps) = (1, 0);
+        Self { name: P::NAME, run: run::<P>, explore: explore::<P>, crashes, mishaps, mutants }
     }
 
     /// The protocol of that name.
@@ -39,7 +44,13 @@ impl Subject {
 pub const SUBJECTS: &[Subject] = &[
     Subject::of::<Mailboxes>(&[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS]),
     Subject::of::<Broadcasts>(&[neb::mutants::MUTANTS]),
-    // Its planted bugs are judged by its scenarios (ci/mutants dirnet), and its interleavings are
-    // explored without a clock, by a test beside it.
-    Subject { name: dirnet::NAME, run: dirnet::run, explore: |_, _| None, mutants: &[] },
+    // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
+    Subject {
+        name: dirnet::NAME,
+        run: dirnet::run,
+        explore: dirnet::explore,
+        crashes: 2,
+        mishaps: 1,
+        mutants: &[],
+    },
 ];

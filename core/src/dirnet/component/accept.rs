@@ -33,7 +33,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let is_witm = frame.message == Message::Witm;
         self.check_claimant(from, frame.term, is_witm)?;
-        match self.age(from, frame.seat, frame.life)? {
+        let age = self.age(from, frame.seat, frame.life).inspect_err(|reason| {
+            // Who thinks the same of this node is not answered: that would go on for ever.
+            if *reason == Reject::Fenced && !matches!(frame.message, Message::Anid { .. }) {
+                self.tell_removed(from, frame.life);
+            }
+        })?;
+        match age {
             Age::Later if !is_witm => self.meet(now, from, frame.life, frame.term)?,
             Age::Current | Age::Later => {}
             Age::Unmet => {
@@ -70,7 +76,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         beat: &Beat,
     ) -> Result<(), Reject> {
         self.check_claimant(from, beat.term, false)?;
-        if !matches!(self.age(from, Seat::Component, beat.life)?, Age::Current) {
+        let age = self.age(from, Seat::Component, beat.life).inspect_err(|reason| {
+            if *reason == Reject::Fenced {
+                self.tell_removed(from, beat.life);
+            }
+        })?;
+        if !matches!(age, Age::Current) {
             self.meet(now, from, beat.life, beat.term)?;
         }
         let Some(fellow) = self.fellow_mut(from) else { return Err(Reject::UnknownSender) };
@@ -103,18 +114,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    fn age(&mut self, from: Rank, seat: Seat, life: Life) -> Result<Age, Reject> {
+    /// It may not know yet that it is out.
+    fn tell_removed(&mut self, node: Rank, life: Life) {
+        if let State::Manager = self.state {
+            let level = self.db.standing(node).level.max(Level::Down);
+            self.send(Members::only(node), Seat::Component, Message::Anid { node, life, level });
+        }
+    }
+
+    fn age(&self, from: Rank, seat: Seat, life: Life) -> Result<Age, Reject> {
         let standing = self.db.standing(from);
         let known = standing.life;
         let is_removed =
             standing.level != Level::Up && !crate::dirnet::FENCED_ARE_HEARD.is_planted();
         if life.boot < known.boot || (life.boot == known.boot && is_removed) {
-            if let State::Manager = self.state {
-                // It may not know yet that it is out.
-                let level = standing.level.max(Level::Down);
-                let told = Message::Anid { node: from, life, level };
-                self.send(Members::only(from), Seat::Component, told);
-            }
             return Err(Reject::Fenced);
         }
         if standing.level == Level::Isolated {

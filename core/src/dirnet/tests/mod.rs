@@ -1,7 +1,6 @@
 //! The DIR net as a whole, one test or more for each resolution, by its number.
 
 mod detect;
-mod explore;
 mod join;
 #[cfg(feature = "mutants")]
 mod mutants;

@@ -3,8 +3,9 @@
 //! A planted bug is one for the whole process, so this test runs alone: `ci/mutants dirnet`.
 
 use std::panic::catch_unwind;
+use std::string::String;
 use std::vec::Vec;
-use std::{eprintln, println};
+use std::{eprintln, format, println};
 
 use super::{detect, join, refuse, succeed};
 use crate::dirnet::MUTANTS;
@@ -84,6 +85,7 @@ scenarios! {
         only_the_manager_decides
         what_is_about_nobody_is_refused
         x5_a_removed_life_is_not_heard
+        x5_a_removal_is_not_answered_with_a_removal
         g29_an_answer_carries_the_answerers_name
         a_removed_component_is_silent;
     im_alive:
@@ -110,35 +112,46 @@ scenarios! {
         only_the_last_errors_are_kept;
 }
 
-/// The first scenario that notices `mutant`.
-fn judge(mutant: &Mutant) -> Option<&'static str> {
+/// How many scenarios were played until one noticed `mutant`, or all, and that one.
+fn judge(mutant: &Mutant) -> (usize, Option<&'static str>) {
     plant(Some(mutant));
-    let caught = SCENARIOS.iter().find(|(_, scenario)| catch_unwind(scenario).is_err());
+    let caught = SCENARIOS.iter().position(|(_, scenario)| catch_unwind(scenario).is_err());
     plant(None);
-    caught.map(|(name, _)| *name)
+    match caught {
+        Some(index) => (index + 1, Some(SCENARIOS[index].0)),
+        None => (SCENARIOS.len(), None),
+    }
 }
 
-/// Plants bugs for the whole process, so only ci/mutants asks for it, and runs it alone.
+/// A row of the table, as `weft sim --mutants --json` has it; `seeds` are the scenarios played.
+fn row(mutant: &Mutant, (played, checker): (usize, Option<&str>)) -> String {
+    let name = format!("{}/{}", mutant.protocol, mutant.name);
+    let caught = checker.is_some();
+    let checker = checker.map_or("null".into(), |name| format!("\"{name}\""));
+    format!(r#"{{"name":"{name}","caught":{caught},"seeds":{played},"checker":{checker}}}"#)
+}
+
+/// Plants bugs for the whole process, so only ci/mutants asks for it, and runs it alone: with
+/// WEFT_PLANT_DIRNET=table, or =json for one object.
 #[test]
 fn every_planted_bug_is_caught() {
-    if std::env::var_os("WEFT_PLANT_DIRNET").is_none() {
-        return;
-    }
+    let Ok(form) = std::env::var("WEFT_PLANT_DIRNET") else { return };
     std::panic::set_hook(std::boxed::Box::new(|_| {}));
     for (name, scenario) in SCENARIOS {
         assert!(catch_unwind(scenario).is_ok(), "{name} fails without a bug");
     }
-    let mut unnoticed = Vec::new();
+    let (mut rows, mut unnoticed) = (Vec::new(), Vec::new());
     for mutant in MUTANTS {
-        match judge(mutant) {
-            Some(name) => println!("{:28} {:45} {name}", mutant.name, mutant.breaks),
-            None => unnoticed.push(mutant.name),
-        }
+        let (played, caught) = judge(mutant);
+        let by = caught.unwrap_or("NOBODY");
+        eprintln!("{:28} {played:>3} {by:<52} {}", mutant.name, mutant.breaks);
+        rows.push(row(mutant, (played, caught)));
+        unnoticed.extend(caught.is_none().then_some(mutant.name));
     }
     drop(std::panic::take_hook());
-    for name in &unnoticed {
-        eprintln!("{name} was not noticed");
+    eprintln!("dirnet: {} of {} caught", rows.len() - unnoticed.len(), rows.len());
+    if form == "json" {
+        println!("\n{{\"mutants\":[{}]}}", rows.join(","));
     }
-    println!("{} bugs, {} not noticed", MUTANTS.len(), unnoticed.len());
-    assert!(unnoticed.is_empty());
+    assert!(unnoticed.is_empty(), "{unnoticed:?}");
 }

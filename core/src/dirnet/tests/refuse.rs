@@ -85,6 +85,24 @@ pub(in crate::dirnet) fn x5_a_removed_life_is_not_heard() {
     assert_eq!(net.deliver(2, word), Err(Reject::Fenced));
 }
 
+/// Two halves that have removed each other tell each other once, and not for ever.
+#[test]
+pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
+    let mut net = Net::settled(3);
+    net.resets_work = false;
+    let life = net.component(0).life();
+    let word = net.frame(1, Message::Nmi);
+    let removal = net.frame(1, Message::Anid { node: Rank(0), life, level: Level::Down });
+    net.crash(1);
+    net.run(1_000);
+    let said = |net: &Net| net.sent.get("ANID").copied();
+    let before = said(&net);
+    assert_eq!(net.deliver(0, removal), Err(Reject::Fenced));
+    assert_eq!(said(&net), before);
+    assert_eq!(net.deliver(0, word), Err(Reject::Fenced));
+    assert_eq!(said(&net), before.map(|count| count + 1));
+}
+
 /// G-29: a reply is the replier's own frame.
 #[test]
 pub(in crate::dirnet) fn g29_an_answer_carries_the_answerers_name() {

@@ -9,18 +9,18 @@ use crate::sim::fold::Folded;
 
 /// Shared until written to; hashed once.
 #[derive(Clone, Debug)]
-pub(super) struct Shared<T> {
+pub(in crate::sim) struct Shared<T> {
     value: Rc<T>,
     digest: Cell<Option<u64>>,
 }
 
 impl<T: Clone> Shared<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(in crate::sim) fn new(value: T) -> Self {
         Self { value: Rc::new(value), digest: Cell::new(None) }
     }
 
     /// The value alone, to be changed.
-    pub(super) fn change(&mut self) -> &mut T {
+    pub(in crate::sim) fn change(&mut self) -> &mut T {
         self.digest.set(None);
         Rc::make_mut(&mut self.value)
     }
