@@ -22,7 +22,8 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
-//! Broadcasts are measured in [`neb`], timers in [`wheel`]; over RDMA other things are rivals:
+//! Broadcasts are measured in [`neb`], timers in [`wheel`], the DIR net in
+//! [`detect`]; over RDMA other things are rivals:
 //! [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
@@ -32,6 +33,7 @@
 mod cell;
 mod count;
 mod crew;
+pub mod detect;
 mod error;
 mod exchange;
 mod figure;

@@ -149,3 +149,38 @@ fn broadcasts_are_timed_beside_a_hop_and_their_operations_counted() {
         assert!(row["operations_batched"].as_f64().is_some_and(|count| count > 0.0), "{row}");
     }
 }
+
+/// Every time is one of an event: it is there, it comes after the one that it follows from, and no
+/// verdict is sooner than the profile's patience lets it be.
+#[test]
+fn detection_is_timed_in_the_order_of_its_events() {
+    let arguments =
+        ["bench", "detect", "--json", "--runs", "4", "--heartbeats", "2000", "--rounds", "0"];
+    let output = weft(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["detections"].as_array().expect("detections");
+    assert_eq!(rows.len(), 3 * 5 * 2);
+    for row in rows {
+        let p50 = |what: &str| row[what]["p50_us"].as_u64();
+        assert_eq!((row["runs"].as_u64(), row["admitted"].as_u64()), (Some(4), Some(4)), "{row}");
+        assert!(p50("suspicion") <= p50("verdict") && p50("verdict") < p50("admission"), "{row}");
+        assert_eq!(p50("takeover").is_some(), row["target"] == "manager", "{row}");
+        let patience = match row["profile"].as_str() {
+            Some("lan") => 400_000 - 40_000,
+            Some("rdma") => 550 - 100,
+            _ => 1_200_000 - 100_000,
+        };
+        let is_crash = row["fault"] == "node";
+        assert!(!is_crash || p50("verdict").is_some_and(|us| us >= patience), "{row}");
+    }
+    let detectors = if report["with_rivals"] == true { 2 } else { 1 };
+    let accuracy = report["accuracy"].as_array().expect("accuracy");
+    assert_eq!(accuracy.len(), 4 * detectors);
+    for row in accuracy {
+        assert!(row["heartbeats"].as_u64().is_some_and(|count| count >= 2_000), "{row}");
+    }
+    let few = accuracy.iter().find(|row| row["trouble"] == "few_losses").expect("few losses");
+    assert_eq!(few["false_verdicts"], 0);
+    assert_eq!(report["traffic"].as_array().map(Vec::len), Some(3));
+}

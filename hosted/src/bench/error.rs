@@ -8,9 +8,12 @@ use weft_core::endpoint::{Event, PutError};
 use weft_core::ids::Peer;
 
 use super::wheel;
+use crate::client::ClientError;
 use crate::explain::{Code, Explain};
+use crate::launch::LaunchError;
 use crate::packet::PacketError;
 use crate::process::ProcessError;
+use crate::runtime_dir::RuntimeDirError;
 use crate::shm::{BellError, SegmentError};
 
 /// Why a benchmark has no result.
@@ -24,6 +27,12 @@ pub enum BenchError {
     Process(ProcessError),
     /// The socket between owner and writer failed.
     Packet(PacketError),
+    /// The cluster that is measured did not start.
+    Launch(LaunchError),
+    /// One of its nodes did not do what it was asked.
+    Client(ClientError),
+    /// What it leaves behind could not be removed.
+    Directory(RuntimeDirError),
     /// Waiting failed.
     Bell(BellError),
     /// A thread, or what it stands on, could not be made.
@@ -66,6 +75,9 @@ impl fmt::Display for BenchError {
             Self::Memory(error) => write!(f, "memory of the benchmark: {error}"),
             Self::Process(error) => write!(f, "writer's process: {error}"),
             Self::Packet(error) => write!(f, "socket between owner and writer: {error}"),
+            Self::Launch(error) => error.fmt(f),
+            Self::Client(error) => error.fmt(f),
+            Self::Directory(error) => error.fmt(f),
             Self::Bell(error) => write!(f, "waiting: {error}"),
             Self::Thread(error) => write!(f, "thread of the benchmark: {error}"),
             Self::Timer(keeper) => write!(f, "{keeper} lost a timer, or let it expire too soon"),
@@ -93,6 +105,9 @@ impl std::error::Error for BenchError {
             Self::Memory(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Packet(error) => Some(error),
+            Self::Launch(error) => Some(error),
+            Self::Client(error) => Some(error),
+            Self::Directory(error) => Some(error),
             Self::Bell(error) => Some(error),
             Self::Thread(error) => Some(error),
             Self::Refused(error) => Some(error),
@@ -111,6 +126,9 @@ impl Explain for BenchError {
     fn code(&self) -> Code {
         match self {
             Self::Memory(_) => Code::Memory,
+            Self::Launch(error) => error.code(),
+            Self::Client(error) => error.code(),
+            Self::Directory(error) => error.code(),
             Self::WriterLost { .. } => Code::ComponentLost,
             Self::Stuck { .. } => Code::Timeout,
             Self::WrongMessage { .. } | Self::Timer(_) => Code::Verification,
@@ -127,6 +145,9 @@ impl Explain for BenchError {
 
     fn cure(&self) -> String {
         match self {
+            Self::Launch(error) => return error.cure(),
+            Self::Client(error) => return error.cure(),
+            Self::Directory(error) => return error.cure(),
             Self::Memory(_) | Self::Thread(_) => "free memory; `weft doctor` shows the limits",
             Self::Process(_) | Self::Packet(_) | Self::Bell(_) => {
                 "`weft doctor` shows which kernel feature is missing"
@@ -161,4 +182,5 @@ from! {
     PacketError => Packet,
     BellError => Bell,
     PutError => Refused,
+    ClientError => Client,
 }

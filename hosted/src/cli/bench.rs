@@ -1,5 +1,6 @@
 //! `weft bench`: measurements.
 
+mod detect;
 mod neb;
 mod wheel;
 
@@ -34,6 +35,8 @@ enum Subject {
     Neb(neb::Arguments),
     /// Timers: start, stop, renew and pass time, beside what others wrote for it.
     Wheel(wheel::Arguments),
+    /// From a fault to suspicion, verdict, takeover and return; and verdicts that were wrong.
+    Detect(detect::Arguments),
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
     #[command(hide = true)]
     Writer,
@@ -105,6 +108,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Count(count) => run_count(count, output),
         Subject::Neb(arguments) => neb::run(arguments, output),
         Subject::Wheel(arguments) => wheel::run(arguments, output),
+        Subject::Detect(arguments) => detect::run(arguments, output),
         Subject::Writer => bench::run_writer().map_err(Failure::new),
     }
 }

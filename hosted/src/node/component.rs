@@ -10,6 +10,7 @@ mod nap;
 mod pairs;
 mod signing;
 
+pub(crate) use dirnet::timing;
 pub(super) use dirnet::{config as dirnet_config, profile as dirnet_profile};
 
 use std::os::fd::{AsFd, OwnedFd};

@@ -16,6 +16,7 @@
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
 mod explore;
+mod lab;
 mod ledger;
 mod net;
 mod strike;
@@ -25,7 +26,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use weft_core::time::Instant;
 
 pub(super) use self::explore::explore;
+pub(crate) use self::lab::{Event, Lab};
 use self::net::Net;
+pub(crate) use self::net::Setting;
+pub(crate) use self::strike::Strike;
 use super::panics;
 use super::protocol::Violation;
 use super::run::{Outcome, Plan};

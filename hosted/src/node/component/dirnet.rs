@@ -90,12 +90,16 @@ pub(in crate::node) fn config(cluster: &Cluster, me: Rank) -> Result<Config<PEER
 
 /// The timing of the cluster's profile.
 pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> {
-    let timing = match cluster.dirnet.profile {
+    Profile::new(timing(cluster.dirnet.profile)).map_err(|rule| NodeError::Plan(rule.to_string()))
+}
+
+/// What a profile's name stands for.
+pub(crate) const fn timing(profile: cluster::Profile) -> Timing {
+    match profile {
         cluster::Profile::Host => HOST,
         cluster::Profile::Lan => Timing::LAN,
         cluster::Profile::Rdma => Timing::RDMA,
-    };
-    Profile::new(timing).map_err(|rule| NodeError::Plan(rule.to_string()))
+    }
 }
 
 /// The restart intensity of the cluster file, in the numbers that core remembers.

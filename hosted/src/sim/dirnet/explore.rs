@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Lanes keep their order, as they do under the shipped transport. No heartbeat is ever
-//! delivered, the worst there is, and a fence keeps nothing out. How many deadlines come is bounded,
-//! and with it the depth, as long as no two nodes answer each other for ever.
+//! delivered, the worst there is, and a fence keeps nothing out. How many deadlines come is
+//! bounded, and with it the depth, as long as no two nodes answer each other for ever.
 //!
 //! Held at every state: no term has two reigns, none is reigned by another than its claimant, no
 //! node's term goes down, and a claim is above all terms its claimant knew.
@@ -87,9 +87,8 @@ fn in_words(mut path: &Path) -> Vec<String> {
     moves
 }
 
-/// Explores clusters of two to four nodes: `crashes` of them, `faults` lost and as many repeated
-/// messages where lanes are [`Lanes::Faulty`], `waits` deadlines more than [`CLUSTERS`] has. Nobody is born again here, and
-/// nobody is stepped.
+/// Explores [`CLUSTERS`]: `crashes` nodes crash, `faults` messages are lost and as many repeated,
+/// and `waits` deadlines more come. Nobody is born again here, and nobody is stepped.
 pub(crate) fn explore(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<Found> {
     if bounds.births > 0 || bounds.steps.is_some() {
         return None;

@@ -1,20 +1,27 @@
 //! The network and the processes of a run, in virtual time.
+//!
+//! A [`Setting`] says how large, how patient and how rough it is; `new` draws one and the strikes
+//! that happen in it.
+
+mod calm;
+mod setting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, ImAliveTask, Level, Life, News, Output, Part, Post, Profile,
-    Progress, RestartLimit, Role, Seat, Spawned, Term, Timing,
+    Beat, Component, Config, Frame, ImAliveTask, Life, News, Output, Post, Profile, Progress,
+    RestartLimit, Seat, Spawned, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
 use super::ledger::Ledger;
-use super::strike::{self, MS, STORM_MS, Strike, Weather};
+use super::strike::{self, MS, Strike};
 use crate::sim::draws::{Draws, Purpose};
 use crate::sim::fault::Keep;
 use crate::sim::run::Plan;
 use crate::sim::trace::Trace;
+pub(crate) use setting::Setting;
 
 /// Everybody is a member again within so long after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
@@ -62,51 +69,35 @@ pub(super) struct Net {
     pub(super) happened: Vec<u32>,
     pub(super) trace: Trace,
     pub(super) ledger: Ledger,
+    pub(super) said: Said,
+    setting: Setting,
     nodes: Vec<Node>,
-    parts: Vec<Part>,
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
     cuts: BTreeSet<(u16, u16)>,
     draws: Draws,
-    /// Out of a thousand messages.
-    lost: u64,
-    repeated: u64,
-    delay_max: u64,
-    resets_work: bool,
+    /// Heartbeats in a row that each link has lost.
+    lost_in_a_row: BTreeMap<(u16, u16), u32>,
+}
+
+/// What the machines have said.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Heartbeats, each by its receivers.
+    pub(super) beats: u64,
+    /// Everything but heartbeats with the time and the node, if anybody listens.
+    pub(super) log: Option<Vec<(u64, Rank, Output)>>,
 }
 
 impl Net {
+    /// The run of `plan`.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut draws = Draws::new(plan.seed, Purpose::Setup);
-        let count = draws.between(2, 7) as u16;
-        let weather = if draws.chance(1, 4) { Weather::Stalls } else { Weather::Storm };
-        let is_rough = weather == Weather::Storm && plan.keep == Keep::All;
-        let mut parts = vec![Part::Backup; usize::from(count)];
-        let manager = draws.index(parts.len());
-        parts[manager] = Part::Manager;
-        let agent = draws.index(parts.len());
-        if draws.chance(1, 4) && count > 2 && agent != manager {
-            parts[agent] = Part::Agent;
-        }
-        let delay_max = draws.magnitude(MS / 10, 20 * MS);
-        let mut net = Self {
-            now: 0,
-            events: 0,
-            happened: Vec::new(),
-            trace: plan.trace.clone(),
-            ledger: Ledger::new(parts.len(), weather),
-            nodes: (0..count).map(|_| Node::new()).collect(),
-            parts,
-            flights: BTreeMap::new(),
-            posted: 0,
-            cuts: BTreeSet::new(),
-            lost: if is_rough { draws.pick(&[0, 0, 10, 100]) } else { 0 },
-            repeated: if is_rough { draws.pick(&[0, 10, 100]) } else { 0 },
-            delay_max,
-            resets_work: draws.chance(3, 4),
-            draws: Draws::new(plan.seed, Purpose::Work),
-        };
+        let setting = Setting::draw(&mut draws, &plan.keep);
+        let (count, weather) = (setting.parts.len() as u16, setting.weather);
         let spread = draws.pick(&[0, 0, 50, 800]);
+        let mut net = Self::set_up(setting, plan.seed);
+        net.trace = plan.trace.clone();
         for node in 0..count {
             let at = draws.below(spread + 1) * MS;
             net.post_at(at, Flight::Boot { node, life: 0 });
@@ -116,6 +107,26 @@ impl Net {
                 net.post_at(*at, Flight::Strike { number, strike: *strike });
             }
         }
+        net
+    }
+
+    /// Nodes that have not been started yet, and nothing that goes wrong by itself.
+    pub(super) fn set_up(setting: Setting, seed: u64) -> Self {
+        let mut net = Self {
+            now: 0,
+            events: 0,
+            happened: Vec::new(),
+            trace: Trace::off(),
+            ledger: Ledger::new(setting.parts.len(), setting.weather),
+            said: Said::default(),
+            nodes: setting.parts.iter().map(|_| Node::new()).collect(),
+            setting,
+            flights: BTreeMap::new(),
+            posted: 0,
+            cuts: BTreeSet::new(),
+            draws: Draws::new(seed, Purpose::Work),
+            lost_in_a_row: BTreeMap::new(),
+        };
         net.post_at(LOOK_MS * MS, Flight::Look);
         net
     }
@@ -124,16 +135,34 @@ impl Net {
         self.trace.note(self.now, line);
     }
 
+    /// Starts every node now.
+    pub(super) fn boot_all(&mut self) {
+        (0..self.nodes.len() as u16).for_each(|node| self.boot(node));
+    }
+
+    /// Runs until `at`, and no further.
+    pub(super) fn run_until(&mut self, at: u64) {
+        let next = |net: &Self| {
+            let flight = net.flights.first_key_value().map(|((at, _), _)| *at);
+            let deadline = net.next_deadline().map(|(at, _, _)| at);
+            flight.into_iter().chain(deadline).min()
+        };
+        while next(self).is_some_and(|next| next <= at) {
+            self.step();
+        }
+        self.now = self.now.max(at);
+    }
+
     /// Runs until everything is well again, or something is broken.
     pub(super) fn go(&mut self) {
         while self.ledger.violation.is_none() {
-            let is_calm = self.now > STORM_MS * MS;
+            let is_calm = self.now > self.setting.calm_from;
             if is_calm && self.events.is_multiple_of(64) {
                 let missing = self.missing();
                 if missing.is_none() {
                     return;
                 }
-                let is_late = self.now > (STORM_MS + CALM_MS_MAX) * MS;
+                let is_late = self.now > self.setting.calm_from + CALM_MS_MAX * MS;
                 if let Some(what) = missing.filter(|_| is_late || self.events > EVENTS_MAX) {
                     return self.ledger.broken("progress", what);
                 }
@@ -174,14 +203,19 @@ impl Net {
             .min_by_key(|due| due.0)
     }
 
+    /// Those that run.
+    pub(super) fn components(&self) -> impl Iterator<Item = &Machine> {
+        self.nodes.iter().filter_map(|it| it.component.as_ref())
+    }
+
     fn node(&mut self, node: u16) -> &mut Node {
         &mut self.nodes[usize::from(node)]
     }
 
     fn config(&self, node: u16) -> Config<8> {
-        let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
+        let profile = Profile::new(self.setting.timing).expect("the profile keeps its rules");
         let restarts = RestartLimit { max: 5, within: Duration(20_000 * MS) };
-        Config::new(Rank(node), &self.parts, profile, 1, restarts).expect("one manager")
+        Config::new(Rank(node), &self.setting.parts, profile, 1, restarts).expect("one manager")
     }
 
     fn boot(&mut self, node: u16) {
@@ -323,7 +357,7 @@ impl Net {
         }
     }
 
-    fn strike(&mut self, number: u32, strike: Strike) {
+    pub(super) fn strike(&mut self, number: u32, strike: Strike) {
         self.happened.push(number);
         self.note(|| format!("fault {number}: {strike:?}"));
         let now = self.now;
@@ -373,16 +407,25 @@ impl Net {
     /// Sends over a network that loses, repeats and reorders.
     fn post(&mut self, from: u16, to: u16, flight: Flight) {
         // Within a node nothing is lost.
-        let is_calm = self.now > STORM_MS * MS || from == to;
-        let is_lost = !is_calm && self.draws.chance(self.lost, 1000);
-        if self.cuts.contains(&(from, to)) || is_lost {
+        let is_calm = self.now > self.setting.calm_from || from == to;
+        let is_lost = !is_calm && self.draws.chance(self.setting.lost, 1000);
+        if self.cuts.contains(&(from, to)) || (is_lost && self.may_lose(from, to, &flight)) {
             return;
         }
-        let copies = 1 + u32::from(!is_calm && self.draws.chance(self.repeated, 1000));
+        self.lost_in_a_row.remove(&(from, to));
+        let copies = 1 + u32::from(!is_calm && self.draws.chance(self.setting.repeated, 1000));
         for _ in 0..copies {
-            let at = self.now + 1 + self.draws.below(self.delay_max);
+            let at = self.now + 1 + self.draws.below(self.setting.delay_max);
             self.post_at(at, flight);
         }
+    }
+
+    /// Whether one more message may get lost on this link.
+    fn may_lose(&mut self, from: u16, to: u16, flight: &Flight) -> bool {
+        let is_beat = matches!(flight, Flight::Beat { .. });
+        let in_a_row = self.lost_in_a_row.entry((from, to)).or_default();
+        *in_a_row += u32::from(is_beat);
+        *in_a_row <= self.setting.lost_in_a_row_max
     }
 
     fn drain(&mut self, node: u16) {
@@ -403,6 +446,10 @@ impl Net {
 
     fn perform(&mut self, node: u16, output: Output) {
         let (now, life) = (self.now, self.node(node).boot);
+        match (&mut self.said.log, &output) {
+            (None, _) | (_, Output::Beat { .. }) => {}
+            (Some(log), output) => log.push((now, Rank(node), *output)),
+        }
         match output {
             Output::Send { to, seat, frame } => {
                 for to in to.iter() {
@@ -410,6 +457,7 @@ impl Net {
                 }
             }
             Output::Beat { to, beat } => {
+                self.said.beats += u64::from(to.count());
                 for to in to.iter() {
                     self.node(to.0).cells.insert(node, beat);
                     self.post(node, to.0, Flight::Beat { from: node, to: to.0 });
@@ -417,13 +465,16 @@ impl Net {
             }
             Output::Keep(term) => self.node(node).kept = Some(term),
             Output::Fence { node: other, boot } => {
-                let after = self.draws.between(1, 5 * MS);
+                let after = self.draws.between(1, self.setting.fence_max);
                 self.post_at(now + after, Flight::Fenced { at: node, life, node: other, boot });
             }
             Output::Reset { node: other, boot } => self.reset(node, other, boot),
             Output::Spawn { generation } => {
                 self.node(node).component = None;
-                self.post_at(now + 30 * MS, Flight::Spawned { at: node, life, generation });
+                self.post_at(
+                    now + self.setting.spawn,
+                    Flight::Spawned { at: node, life, generation },
+                );
             }
             Output::Verdict(why) => {
                 let name = why.rule.name();
@@ -443,9 +494,9 @@ impl Net {
         self.note(|| format!("{by} resets {node} in life {boot}"));
         self.check_fences(by, node, boot);
         let life = self.node(node.0).boot;
-        if self.resets_work && life == boot.0 {
+        if self.setting.resets_work && life == boot.0 {
             self.crash(node.0);
-            self.post_at(self.now + 400 * MS, Flight::Boot { node: node.0, life });
+            self.post_at(self.now + self.setting.reboot, Flight::Boot { node: node.0, life });
         }
     }
 
@@ -464,94 +515,6 @@ impl Net {
         if let Some((_, at)) = missing {
             self.ledger.broken("fence", format!("{node} is reset and {at} has not fenced it"));
         }
-    }
-
-    /// What transports and operators do every now and then: a life that was fenced learns it, a
-    /// node that nobody resets is started, an isolated one is released.
-    fn look_after(&mut self) {
-        self.post_at(self.now + LOOK_MS * MS, Flight::Look);
-        for at in 0..self.nodes.len() as u16 {
-            self.knock(at);
-        }
-        let is_time = self.now > (STORM_MS + 1_000) * MS;
-        for node in 0..self.nodes.len() as u16 {
-            let it = self.node(node);
-            let is_dead = it.task.is_none();
-            let life = it.boot;
-            let is_old = (it.born + 5_000 * MS) < self.now;
-            if is_dead && is_time && is_old && !self.is_booting(node) {
-                self.post_at(self.now + MS, Flight::Boot { node, life });
-            }
-        }
-        if is_time {
-            self.release_isolated();
-        }
-    }
-
-    fn is_booting(&self, node: u16) -> bool {
-        self.flights
-            .values()
-            .any(|flight| matches!(flight, Flight::Boot { node: n, .. } if *n == node))
-    }
-
-    fn knock(&mut self, at: u16) {
-        let (boot, soon) = (self.node(at).boot, self.now + MS);
-        for by in 0..self.nodes.len() as u16 {
-            let is_cut = self.cuts.contains(&(at, by)) || self.cuts.contains(&(by, at));
-            let other = self.node(by);
-            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| boot <= *up_to);
-            let term = other.component.as_ref().map(Component::term);
-            if let Some(term) = term.filter(|_| is_fenced && !is_cut) {
-                self.post_at(soon, Flight::Refused { at, by, life: boot, term });
-            }
-        }
-    }
-
-    fn release_isolated(&mut self) {
-        let now = Instant(self.now);
-        for by in 0..self.nodes.len() as u16 {
-            for node in (0..self.nodes.len() as u16).map(Rank) {
-                let Some(component) = &mut self.node(by).component else { break };
-                let standing = component.database().standing(node);
-                if component.role() == Role::Manager && standing.level == Level::Isolated {
-                    let _ = component.release(now, node);
-                    self.drain(by);
-                }
-            }
-        }
-    }
-
-    /// What is not well, if anything.
-    fn missing(&self) -> Option<String> {
-        let mut components = Vec::new();
-        for (it, node) in self.nodes.iter().zip(0..) {
-            match &it.component {
-                Some(component) => components.push(component),
-                None => return Some(format!("node {node} has no component")),
-            }
-        }
-        let managers = components.iter().filter(|c| c.role() == Role::Manager).count();
-        if managers != 1 {
-            return Some(format!("{managers} managers"));
-        }
-        let first = components[0];
-        for component in &components {
-            let me = component.me();
-            if component.term() != first.term() {
-                return Some(format!("node {me} is in term {}", component.term()));
-            }
-            if component.database().digest() != first.database().digest() {
-                return Some(format!("node {me} has another database"));
-            }
-            let removed = components.iter().find(|c| {
-                let standing = component.database().standing(c.me());
-                !standing.is_up() || standing.life != c.life()
-            });
-            if let Some(removed) = removed {
-                return Some(format!("node {} is no member at {me}", removed.me()));
-            }
-        }
-        None
     }
 }
 

@@ -12,7 +12,7 @@ const STALLS_APART_MS: u64 = 700;
 
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strike {
+pub(crate) enum Strike {
     /// The node is gone.
     Crash(u16),
     /// The node is gone, and started again at once.
@@ -37,7 +37,7 @@ pub(super) enum Strike {
 
 /// What kind of run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weather {
+pub(crate) enum Weather {
     /// Stalls, and nothing else.
     Stalls,
     /// Everything.

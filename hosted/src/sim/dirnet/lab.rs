@@ -1,0 +1,55 @@
+//! A cluster under observation: one fault at a chosen time, and everything that follows from it.
+
+use weft_core::dirnet::{Output, Role};
+use weft_core::ids::Rank;
+use weft_core::time::Instant;
+
+use super::net::{Net, Setting};
+use super::strike::Strike;
+
+/// A cluster in virtual time.
+pub(crate) struct Lab {
+    net: Net,
+}
+
+/// What was done or said by whom, and when.
+pub(crate) type Event = (u64, Rank, Output);
+
+impl Lab {
+    /// A cluster that has been started and let run for so long.
+    pub(crate) fn settled(setting: Setting, seed: u64, for_ns: u64) -> Self {
+        let mut net = Net::set_up(setting, seed);
+        net.boot_all();
+        net.run_until(for_ns);
+        net.said.log = Some(Vec::new());
+        Self { net }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant(self.net.now)
+    }
+
+    pub(crate) fn run_for(&mut self, ns: u64) {
+        self.net.run_until(self.net.now + ns);
+    }
+
+    pub(crate) fn strike(&mut self, strike: Strike) {
+        self.net.strike(0, strike);
+    }
+
+    /// What happened since it was last asked.
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        self.net.said.log.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Heartbeats so far, each by its receivers.
+    pub(crate) fn heartbeats(&self) -> u64 {
+        self.net.said.beats
+    }
+
+    /// Who manages; nobody while it is not agreed, or somebody is no member.
+    pub(crate) fn manager(&self) -> Option<Rank> {
+        let manager = || self.net.components().find(|it| it.role() == Role::Manager);
+        if self.net.missing().is_some() { None } else { manager().map(|it| it.me()) }
+    }
+}

@@ -1,0 +1,97 @@
+//! What makes a run well again, and when it is.
+
+use weft_core::dirnet::{Component, Level, Role};
+use weft_core::ids::Rank;
+use weft_core::time::Instant;
+
+use super::{Flight, LOOK_MS, MS, Net};
+
+impl Net {
+    /// What transports and operators do every now and then: a life that was fenced learns it, a
+    /// node that nobody resets is started, an isolated one is released.
+    pub(super) fn look_after(&mut self) {
+        self.post_at(self.now + LOOK_MS * MS, Flight::Look);
+        for at in 0..self.nodes.len() as u16 {
+            self.knock(at);
+        }
+        let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * MS);
+        for node in 0..self.nodes.len() as u16 {
+            let it = self.node(node);
+            let is_dead = it.task.is_none();
+            let life = it.boot;
+            let is_old = (it.born + 5_000 * MS) < self.now;
+            if is_dead && is_time && is_old && !self.is_booting(node) {
+                self.post_at(self.now + MS, Flight::Boot { node, life });
+            }
+        }
+        if is_time {
+            self.release_isolated();
+        }
+    }
+
+    fn is_booting(&self, node: u16) -> bool {
+        self.flights
+            .values()
+            .any(|flight| matches!(flight, Flight::Boot { node: n, .. } if *n == node))
+    }
+
+    fn knock(&mut self, at: u16) {
+        let (boot, soon) = (self.node(at).boot, self.now + MS);
+        for by in 0..self.nodes.len() as u16 {
+            let is_cut = self.cuts.contains(&(at, by)) || self.cuts.contains(&(by, at));
+            let other = self.node(by);
+            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| boot <= *up_to);
+            let term = other.component.as_ref().map(Component::term);
+            if let Some(term) = term.filter(|_| is_fenced && !is_cut) {
+                self.post_at(soon, Flight::Refused { at, by, life: boot, term });
+            }
+        }
+    }
+
+    fn release_isolated(&mut self) {
+        let now = Instant(self.now);
+        for by in 0..self.nodes.len() as u16 {
+            for node in (0..self.nodes.len() as u16).map(Rank) {
+                let Some(component) = &mut self.node(by).component else { break };
+                let standing = component.database().standing(node);
+                if component.role() == Role::Manager && standing.level == Level::Isolated {
+                    let _ = component.release(now, node);
+                    self.drain(by);
+                }
+            }
+        }
+    }
+
+    /// What is not well, if anything.
+    pub(in crate::sim::dirnet) fn missing(&self) -> Option<String> {
+        let mut components = Vec::new();
+        for (it, node) in self.nodes.iter().zip(0..) {
+            match &it.component {
+                Some(component) => components.push(component),
+                None => return Some(format!("node {node} has no component")),
+            }
+        }
+        let managers = components.iter().filter(|c| c.role() == Role::Manager).count();
+        if managers != 1 {
+            return Some(format!("{managers} managers"));
+        }
+        let first = components[0];
+        for component in &components {
+            let me = component.me();
+            if component.term() != first.term() {
+                return Some(format!("node {me} is in term {}", component.term()));
+            }
+            if component.database().digest() != first.database().digest() {
+                return Some(format!("node {me} has another database"));
+            }
+            let removed = components.iter().find(|c| {
+                let standing = component.database().standing(c.me());
+                !standing.is_up() || standing.life != c.life()
+            });
+            if let Some(removed) = removed {
+                return Some(format!("node {} is no member at {me}", removed.me()));
+            }
+        }
+        None
+    }
+}
