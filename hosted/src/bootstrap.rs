@@ -8,6 +8,7 @@
 //!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
 //!   ShutOut {incarnation} ──────────────────▶ B ends that life of its own: A has fenced it
+//!   Isolated, Released ─────────────────────▶ B keeps quiet until it is released
 //!   Letter {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
 //! ```
 //!
@@ -94,6 +95,10 @@ pub enum News {
     Letter(Letter),
     /// It has fenced this life of this node, and will not let it in again.
     ShutOut(Incarnation),
+    /// By decision it lets no life of this node in.
+    Isolated,
+    /// By decision it lets later lives of this node in again.
+    Released,
     /// The node itself cannot be heard any more.
     Parted,
 }
@@ -114,6 +119,12 @@ pub trait Bootstrap {
 
     /// Tells `peer` that this life of it is shut out here for good.
     fn shut_out(&mut self, peer: Peer, incarnation: Incarnation);
+
+    /// Tells `peer` that it is isolated.
+    fn isolate(&mut self, peer: Peer);
+
+    /// Tells `peer` that it is isolated no longer.
+    fn release(&mut self, peer: Peer);
 
     /// Whoever hands over letters to the peers that are met.
     fn courier(&self) -> Box<dyn Courier>;

@@ -17,6 +17,7 @@ mod fabric_choice;
 mod failure;
 mod get;
 mod inject;
+mod isolate;
 mod key;
 mod neb;
 mod node;
@@ -75,6 +76,10 @@ enum Command {
     Neb(neb::Arguments),
     /// Break something in a running cluster.
     Inject(inject::Arguments),
+    /// Shut a node out of the cluster until it is released.
+    Isolate(isolate::Arguments),
+    /// Let a node that is isolated come back.
+    Release(isolate::Arguments),
     /// Tell a node of an error, or of the progress, of one of its tasks.
     Report(report::Arguments),
     /// Start, stop, restart or isolate a task of a node.
@@ -119,6 +124,8 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Bcast(arguments) => bcast::run(&arguments, output),
         Command::Neb(arguments) => neb::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),
+        Command::Isolate(arguments) => isolate::isolate(&arguments, output),
+        Command::Release(arguments) => isolate::release(&arguments, output),
         Command::Report(arguments) => report::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),
         Command::Bench(arguments) => bench::run(&arguments, output),

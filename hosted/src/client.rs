@@ -22,8 +22,8 @@ use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
-    BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeStatus, Outcome, Payload,
-    PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder, Want,
+    BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome,
+    Payload, PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder, Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -324,6 +324,14 @@ impl Client {
     /// [`ClientError`].
     pub fn order(&mut self, task: &str, order: TaskOrder) -> Result<(), ClientError> {
         self.ask_for_done(Want::Task { task: task.to_owned(), order })
+    }
+
+    /// Has the node, which is the manager, isolate or release another.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn order_node(&mut self, node: u16, order: NodeOrder) -> Result<(), ClientError> {
+        self.ask_for_done(Want::Node { node, order })
     }
 
     fn ask_for_done(&mut self, what: Want) -> Result<(), ClientError> {

@@ -59,7 +59,7 @@ use traffic::{Flow, Traffic};
 pub const NODES: usize = 4;
 const COLLECTOR: u16 = 3;
 /// How long anything may take that does not depend on the length of the input.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What is told of the progress: how many strikes have been survived of how many, and how many
 /// messages have arrived.
 pub const STRIKES: u64 = Strike::ALL.len() as u64;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 1 | `internal` |
 //! | 2 | `usage`, the number that command lines everywhere reserve for it |
-//! | 10–16 | the cluster: its file, its name, whether it runs, what it has |
+//! | 10–18 | the cluster: its file, its name, whether it runs, what it has |
 //! | 20–25 | what was to be sent |
 //! | 30–34 | what happened on the way |
 //! | 40–44 | the machine |
@@ -52,6 +52,10 @@ pub enum Code {
     NodeOutOfRange,
     /// The node has no task of this name.
     TaskUnknown,
+    /// The order does not fit how a node stands in the DIR net.
+    Standing,
+    /// The node is isolated until an operator releases it.
+    Isolated,
     /// The message does not fit into a slot.
     MessageTooLong,
     /// The mailbox stayed full past the deadline.
@@ -96,7 +100,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -105,6 +109,8 @@ impl Code {
         Self::ClusterDead,
         Self::NodeOutOfRange,
         Self::TaskUnknown,
+        Self::Standing,
+        Self::Isolated,
         Self::MessageTooLong,
         Self::MailboxFull,
         Self::WindowFull,
@@ -150,6 +156,8 @@ impl Code {
             Self::ClusterDead => ("cluster_dead", 14),
             Self::NodeOutOfRange => ("node_out_of_range", 15),
             Self::TaskUnknown => ("task_unknown", 16),
+            Self::Standing => ("standing", 17),
+            Self::Isolated => ("isolated", 18),
             Self::MessageTooLong => ("message_too_long", 20),
             Self::MailboxFull => ("mailbox_full", 21),
             Self::WindowFull => ("window_full", 25),
@@ -205,6 +213,8 @@ mod tests {
 14 cluster_dead
 15 node_out_of_range
 16 task_unknown
+17 standing
+18 isolated
 20 message_too_long
 21 mailbox_full
 22 input_missing

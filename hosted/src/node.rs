@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The supervisor owns the node's memory segments, so they outlive a component that crashes: the
-//! next one finds the mailbox as it was left. A component that ends is started again with the
-//! next incarnation, at most as often as the cluster file allows; every peer is told of the end
-//! (it fences that life) and of the new life (it admits it). Whatever `kill -9` hits, nothing
+//! next one finds the mailbox as it was left. A component that has ended, or makes no progress, is
+//! reported by the supervisor's I'm-Alive Task; the DIR net's manager decides (SPAN), and the next
+//! incarnation is started, at most as often as the cluster file allows. Every peer is told of the
+//! end (it fences that life) and of the new life (it admits it). Whatever `kill -9` hits, nothing
 //! stays behind: the component dies with its supervisor, and memory without a holder is gone.
 //!
 //! A supervisor that dies is a node that is down: the DIR net has it fenced, and below `weft up`

@@ -109,6 +109,14 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::shut_out(incarnation));
     }
 
+    pub(super) fn isolate(&self, peer: Peer) {
+        self.tell_one(peer, &Word::Isolated);
+    }
+
+    pub(super) fn release(&self, peer: Peer) {
+        self.tell_one(peer, &Word::Released);
+    }
+
     /// Ends the session with `peer`, if there is one; its thread leaves in a moment.
     pub(super) fn end(&self, peer: Peer) {
         if let Some(session) = self.sessions().peers.get(&peer) {

@@ -115,6 +115,14 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.shut_out(peer, incarnation);
     }
 
+    fn isolate(&mut self, peer: Peer) {
+        self.shared.audience.isolate(peer);
+    }
+
+    fn release(&mut self, peer: Peer) {
+        self.shared.audience.release(peer);
+    }
+
     fn courier(&self) -> Box<dyn Courier> {
         Box::new(LocalCourier(Arc::clone(&self.shared)))
     }

@@ -152,6 +152,14 @@ impl Bootstrap for NetworkBootstrap {
         self.shared.audience().shut_out(peer, incarnation);
     }
 
+    fn isolate(&mut self, peer: Peer) {
+        self.shared.audience().isolate(peer);
+    }
+
+    fn release(&mut self, peer: Peer) {
+        self.shared.audience().release(peer);
+    }
+
     fn courier(&self) -> Box<dyn Courier> {
         Box::new(NetworkCourier(Arc::clone(&self.shared)))
     }

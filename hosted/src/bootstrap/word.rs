@@ -41,6 +41,10 @@ pub enum Word {
         /// Which life.
         incarnation: u32,
     },
+    /// The listener is isolated by decision, and not let in before it is released.
+    Isolated,
+    /// The listener may come back, as another life.
+    Released,
     /// A frame of the DIR net.
     Letter(Letter),
 }
@@ -81,6 +85,8 @@ impl Word {
             Self::Letter(letter) if letter.bytes.0.len() != FRAME_LEN => None,
             Self::Letter(letter) => Some(News::Letter(letter)),
             Self::ShutOut { incarnation } => Some(News::ShutOut(Incarnation(incarnation))),
+            Self::Isolated => Some(News::Isolated),
+            Self::Released => Some(News::Released),
         }
     }
 }

@@ -58,6 +58,11 @@ impl Running {
         Client::connect(&self.dir, &self.cluster, rank, patience).map_err(Failure::new)
     }
 
+    /// Connects to one node that is there.
+    pub(super) fn connect_now(&self, rank: u16) -> Result<Client, ClientError> {
+        Client::connect(&self.dir, &self.cluster, rank, Duration::ZERO)
+    }
+
     /// Waits until node `rank` runs in `incarnation` or a later one, joined with `peers` peers. Its
     /// supervisor may come back as another process meanwhile.
     pub(super) fn await_return(

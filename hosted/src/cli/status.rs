@@ -2,6 +2,8 @@
 
 mod why;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -81,6 +83,7 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
+    text.push_str(&isolated(status));
     if !report.verdicts.is_empty() {
         text.push_str("\nlast verdicts; `weft status --why NODE` tells more\n");
     }
@@ -88,6 +91,16 @@ fn render(report: &Report) -> String {
         text.push_str(&format!("  node {observer} about node {node}: {what}\n"));
     }
     text
+}
+
+/// Who is isolated, as any node knows.
+fn isolated(status: &Survey) -> String {
+    let known = status.answered().filter_map(|node| node.dirnet.as_ref());
+    let isolated: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.isolated.clone()).collect();
+    let line = |node: &u16| {
+        format!("\nnode {node} is isolated; `weft release {node}` lets it come back\n")
+    };
+    isolated.iter().map(line).collect()
 }
 
 /// Who has broadcast, and how every node stands with it.

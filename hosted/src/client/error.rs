@@ -67,6 +67,11 @@ impl fmt::Display for ClientError {
                     write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
                 }
                 Refused::NoTask { name } => write!(f, "node {rank} has no task {name:?}"),
+                Refused::NotManager => write!(f, "node {rank} is not the manager"),
+                Refused::Unfit { node } => {
+                    write!(f, "node {rank} cannot do that with node {node}, as it stands")
+                }
+                Refused::Isolated => write!(f, "node {rank} is isolated"),
                 Refused::OtherReceiver => {
                     write!(f, "another client receives what is broadcast at node {rank}")
                 }
@@ -107,6 +112,8 @@ impl Explain for ClientError {
                 Refused::Forgotten { .. } => Code::ComponentLost,
                 Refused::OutOfRange { .. } => Code::NodeOutOfRange,
                 Refused::NoTask { .. } => Code::TaskUnknown,
+                Refused::NotManager | Refused::Unfit { .. } => Code::Standing,
+                Refused::Isolated => Code::Isolated,
                 Refused::Malformed(_) => Code::Protocol,
             },
         }
@@ -122,7 +129,7 @@ impl Explain for ClientError {
                 "send fewer or shorter messages in one request".to_owned()
             }
             Self::Unreachable { .. } => "see which nodes live with `weft status`".to_owned(),
-            Self::Refused { reason, .. } => match reason {
+            Self::Refused { rank, reason } => match reason {
                 Refused::ComponentLost => {
                     "look at what arrived, then try again: the next component is being started"
                         .to_owned()
@@ -141,6 +148,13 @@ impl Explain for ClientError {
                     "`weft status` lists the tasks of every node; the cluster file names them"
                         .to_owned()
                 }
+                Refused::NotManager | Refused::Unfit { .. } => {
+                    "see with `weft status` who is the manager and who is isolated".to_owned()
+                }
+                Refused::Isolated => format!(
+                    "see why with `weft status --why {rank}`, and let it come back with `weft \
+                     release {rank}`"
+                ),
                 Refused::OtherReceiver => "wait until it has ended, or end it".to_owned(),
                 Refused::Forgotten { .. } => "let it be broadcast again".to_owned(),
                 Refused::Malformed(_) => "run one build of weft".to_owned(),

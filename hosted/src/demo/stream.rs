@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::thread;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -13,13 +14,17 @@ use super::nodes::Nodes;
 use super::traffic::Traffic;
 use super::{COLLECTOR, DemoError, PATIENCE};
 use crate::client::{Client, ClientError};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, now_ns};
 use crate::node::control::{PutOutcome, Refused, Stopped};
 
 /// Frames of one request.
 const BATCH: usize = 64;
 /// How long a full mailbox may hold up one request.
 const PUT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How much longer a stream rests than its last request took, and at most: a stream that never
+/// rests leaves those who recover no processor, on a machine with few and slow ones.
+const REST: u32 = 3;
+const REST_MAX: Duration = Duration::from_millis(40);
 /// How often a mark is put that goes down with its component.
 const MARKS_MAX: usize = 8;
 /// How often a stream may be cut off, by order or not.
@@ -89,12 +94,15 @@ impl Stream {
             let frames = self.frames.iter().cycle().skip(next % round).zip(next..next + BATCH);
             let batch: Vec<Frame> = frames.map(|(frame, number)| frame.numbered(number)).collect();
             let messages: Vec<_> = batch.iter().map(Frame::encode).collect();
+            let began_ns = now_ns();
             let landed = match self.put(&messages)? {
                 Some(outcome) => outcome.put,
                 None => self.resume(next, batch.len())?,
             };
             batch[..landed].iter().for_each(|frame| frame.absorb(&mut self.digest));
             next += landed;
+            let took = Duration::from_nanos(now_ns() - began_ns);
+            thread::park_timeout(took.saturating_mul(REST).min(REST_MAX));
         }
         self.mark(&Frame::mark(u32::try_from(next).unwrap_or(u32::MAX), What::End))?;
         self.end.acknowledged = next;

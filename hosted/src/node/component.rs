@@ -395,6 +395,14 @@ impl Component {
                 self.endpoint.admitted().iter().for_each(|peer| self.broadcast_again(peer));
                 Some((ticket, Outcome::Done))
             }
+            Want::Node { node, order } => {
+                let mut done = Outcome::Refused(super::control::Refused::NotManager);
+                self.with_dirnet(|dirnet, ground| {
+                    done = dirnet.handle_order(now_ns, Rank(node), order, ground)?;
+                    Ok(())
+                })?;
+                Some((ticket, done))
+            }
             Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
             Want::Await { .. }
             | Want::Chronicle { .. }

@@ -5,6 +5,7 @@
 //! release.
 
 mod broadcast;
+mod standing;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +15,8 @@ pub use broadcast::{
     BroadcastOutcome, BroadcastStopped, ConflictStatus, DeliveredMessage, Deliveries, Equivocation,
     HeldProof, OriginStatus, ProofStatus,
 };
+
+pub use standing::NodeOrder;
 
 use super::chronicle::Entry;
 use crate::cluster::Form;
@@ -139,6 +142,13 @@ pub enum Want {
         task: String,
         /// What.
         order: TaskOrder,
+    },
+    /// Do this with a node; for the manager.
+    Node {
+        /// Which node.
+        node: u16,
+        /// What.
+        order: NodeOrder,
     },
     /// Kill the component process with SIGKILL.
     Kill,
@@ -307,6 +317,15 @@ pub enum Refused {
         /// As asked.
         name: String,
     },
+    /// This node is not the manager.
+    NotManager,
+    /// The order does not fit how that node stands.
+    Unfit {
+        /// Which node.
+        node: u16,
+    },
+    /// The node is isolated.
+    Isolated,
     /// Another client receives what is broadcast.
     OtherReceiver,
     /// A message was delivered so long ago that its slot has been used again.
@@ -332,6 +351,8 @@ pub enum NodeState {
     Running,
     /// It failed more often than the cluster file allows.
     GivenUp,
+    /// The cluster has shut the node out until it is released; it has no component.
+    Isolated,
 }
 
 impl NodeState {
@@ -343,6 +364,7 @@ impl NodeState {
             Self::Joining => "joining",
             Self::Running => "running",
             Self::GivenUp => "given up",
+            Self::Isolated => "isolated",
         }
     }
 }
@@ -408,6 +430,8 @@ pub struct DirNetStatus {
     pub suspects: Vec<u16>,
     /// The nodes that were removed and have not come back.
     pub removed: Vec<u16>,
+    /// Of those, the ones that may not come back before they are released.
+    pub isolated: Vec<u16>,
     /// How many words it has refused, by reason.
     pub refused: std::collections::BTreeMap<String, u32>,
 }

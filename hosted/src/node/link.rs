@@ -91,6 +91,10 @@ pub(super) enum FromComponent {
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.
     Guard { task: u8, action: GuardAction },
+    /// `peer` is isolated by decision: no life of it is let in. The last one began with `boot`.
+    Isolated { peer: u16, boot: u32 },
+    /// Lives of `peer` that begin after `boot` are let in again.
+    Released { peer: u16, boot: u32 },
     /// This node was removed: this life of it is over.
     Excluded,
     /// For the chronicle.

@@ -8,6 +8,7 @@ mod clients;
 mod deadlines;
 mod event;
 mod guarded;
+mod isolation;
 mod lives;
 mod meet;
 mod recovery;
@@ -140,6 +141,8 @@ struct Supervisor {
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
     given_up: bool,
+    /// The cluster has shut this node out, until it is released.
+    isolated: bool,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
     /// Peers whose process did not die when it was fenced, and when to try again.
@@ -211,6 +214,7 @@ impl Supervisor {
             parked: VecDeque::new(),
             restarts: 0,
             given_up: false,
+            isolated: false,
             lost_at_ns: None,
             last_recovery_us: None,
             unfenced: PeerSet::EMPTY,
@@ -343,6 +347,7 @@ impl Supervisor {
     fn handle_end(&mut self, incarnation: Incarnation) -> Result<(), NodeError> {
         let Some(roused) = self.bury_component(incarnation) else { return Ok(()) };
         match &self.im_alive {
+            _ if self.isolated => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
             // Nobody has heard of it but its supervisor, which tries again.
             Some(_) | None if !self.given_up => {
@@ -394,6 +399,11 @@ impl Supervisor {
                         return Ok(());
                     }
                     News::ShutOut(incarnation) => return self.handle_shut_out(peer, incarnation),
+                    News::Isolated => {
+                        self.be_isolated();
+                        return Ok(());
+                    }
+                    News::Released => return self.be_released(),
                     News::Met(grant) => self.lives.handle_met(peer, session, grant),
                     News::Alive(life) => self.lives.handle_alive(peer, session, life),
                     News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
@@ -407,14 +417,18 @@ impl Supervisor {
 
     /// Carries out what a change of a peer's life calls for, if there is a component to tell.
     fn act(&mut self, due: Option<Due>) {
-        if let Some(Due::ShutOut(peer, incarnation)) = due {
-            return self.bootstrap.shut_out(peer, incarnation);
+        match due {
+            Some(Due::ShutOut(peer, incarnation)) => {
+                return self.bootstrap.shut_out(peer, incarnation);
+            }
+            Some(Due::Isolate(peer)) => return self.bootstrap.isolate(peer),
+            None | Some(Due::Fence(_) | Due::Connect(_)) => {}
         }
         if !self.component.as_ref().is_some_and(|component| component.ready) {
             return;
         }
         match due {
-            None | Some(Due::ShutOut(..)) => self.note_recovery(),
+            None | Some(Due::ShutOut(..) | Due::Isolate(_)) => self.note_recovery(),
             Some(Due::Fence(peer)) => {
                 self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
                 self.note_recovery();
@@ -484,6 +498,12 @@ impl Supervisor {
             FromComponent::Letters { to, bytes } => self.post_letters(&to, bytes),
             FromComponent::Removed { peer, boot } => {
                 self.lives.handle_removed(Peer(peer), Incarnation(boot));
+            }
+            FromComponent::Isolated { peer, boot } => {
+                self.isolate_peer(Peer(peer), Incarnation(boot));
+            }
+            FromComponent::Released { peer, boot } => {
+                self.release_peer(Peer(peer), Incarnation(boot));
             }
             FromComponent::Reset { node, boot } => self.reset_node(node, boot),
             FromComponent::Guard { task, action } => {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use guard::Guard;
 use record::{Due, Record};
 
-use super::control::{Refused, TaskOrder, TaskStatus};
+use super::control::{Refused, TaskOrder, TaskState, TaskStatus};
 use super::link::{GuardAction, TaskChange};
 use crate::cluster::{Cluster, Task};
 
@@ -149,11 +149,13 @@ impl Tasks {
         u8::try_from(self.guarded.len()).unwrap_or(u8::MAX)
     }
 
-    /// Ends those that run, and starts them again.
-    pub(super) fn restart_all(&mut self, now_ns: u64) {
+    /// Does this with every task that runs here, or, to start it, with every one that was stopped.
+    pub(super) fn order_all(&mut self, order: TaskOrder, now_ns: u64) {
         for index in 0..self.guarded.len() {
-            if self.guarded[index].guard.is_some() {
-                let due = self.guarded[index].record.handle_order(TaskOrder::Restart);
+            let guarded = &self.guarded[index];
+            let is_stopped = guarded.record.state() == TaskState::Killed;
+            if guarded.guard.is_some() || order == TaskOrder::Start && is_stopped {
+                let due = self.guarded[index].record.handle_order(order);
                 self.act(index, due, now_ns);
             }
         }

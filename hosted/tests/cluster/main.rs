@@ -5,9 +5,11 @@
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
+//!   readme     what README.md tells operators to type
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   control    clients of a node that lie, stay silent or leave
 //!   faults     what is broken by order
+//!   isolation  nodes that are shut out by order, and let in again
 //!   peers      strangers at the socket where nodes meet
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
@@ -25,10 +27,12 @@ mod control;
 mod demo;
 mod faults;
 mod hosts;
+mod isolation;
 mod ledger;
 mod peers;
 mod place;
 mod program;
+mod readme;
 mod refusals;
 mod said;
 mod signed;

@@ -81,7 +81,7 @@ fn node_row(node: &NodeStatus, screen: &Screen) -> Row<'static> {
     let colour = match node.state {
         NodeState::Running => Style::new(),
         NodeState::Starting | NodeState::Joining => Style::new().fg(Color::Yellow),
-        NodeState::GivenUp => Style::new().fg(Color::Red),
+        NodeState::GivenUp | NodeState::Isolated => Style::new().fg(Color::Red),
     };
     Row::new(cells.map(Cell::from)).style(colour)
 }
@@ -153,6 +153,7 @@ mod tests {
                 generation: 0,
                 suspects: vec![1],
                 removed: Vec::new(),
+                isolated: Vec::new(),
                 refused: std::collections::BTreeMap::new(),
             }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),

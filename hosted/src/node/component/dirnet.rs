@@ -10,9 +10,11 @@
 //! Heartbeats and frames that cannot be posted are dropped: the net reckons with losses. A fence
 //! that fails is tried again until it holds; until then nobody is told that it does.
 
+use std::collections::BTreeMap;
+
 use weft_core::dirnet::{
-    Beat, Change, Component, Config, FRAME_LEN, Frame, Level, Life, Output, Part, Profile,
-    RestartLimit, Role, Seat, TASKS_MAX, TaskAction, Timing,
+    Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Level, Life, Output, Part,
+    Profile, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Timing,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -20,7 +22,7 @@ use weft_core::time::{self, Instant};
 
 use crate::cluster::{self, Cluster};
 use crate::node::chronicle::{Entry, What};
-use crate::node::control::{DirNetStatus, Payload};
+use crate::node::control::{DirNetStatus, NodeOrder, Outcome, Payload, Refused};
 use crate::node::faults::Timers;
 use crate::node::kept::KeptTerm;
 use crate::node::link::{FromComponent, GuardAction, TaskChange};
@@ -46,7 +48,7 @@ const HOST: Timing = Timing {
     candidate: time::Duration::from_millis(700),
     join: time::Duration::from_millis(250),
     clone: time::Duration::from_millis(20_000),
-    reboot: time::Duration::from_millis(20_000),
+    reboot: time::Duration::from_millis(40_000),
 };
 
 type Machine = Component<PEERS, TASKS_MAX>;
@@ -60,10 +62,14 @@ pub(super) struct DirNet {
     seen: Vec<[u8; PULSE_LEN]>,
     look_every_ns: u64,
     look_at_ns: u64,
+    /// For each node, the standing that the supervisor was told of last.
+    told: Vec<Standing>,
     /// Fences that did not hold, and when they are tried again.
     unfenced: Vec<(Rank, Incarnation)>,
     fence_at_ns: u64,
     words: Vec<FromComponent>,
+    /// How many words were no frames, by reason.
+    no_frames: BTreeMap<&'static str, u32>,
 }
 
 /// What a step works on besides its own.
@@ -139,9 +145,11 @@ impl DirNet {
             seen: vec![[0; PULSE_LEN]; cluster.nodes],
             look_every_ns,
             look_at_ns: now_ns,
+            told: vec![Standing::default(); cluster.nodes],
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
             words: Vec::new(),
+            no_frames: BTreeMap::new(),
         })
     }
 
@@ -156,6 +164,7 @@ impl DirNet {
         if now_ns >= self.look_at_ns {
             self.look_at_ns = now_ns + self.look_every_ns;
             self.look(now_ns, ground)?;
+            self.tell_standings();
         }
         if now_ns >= self.fence_at_ns {
             self.fence_at_ns = u64::MAX;
@@ -190,6 +199,7 @@ impl DirNet {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::debug!(%error, from = from.0, "no frame");
+                *self.no_frames.entry(no_frame(error)).or_default() += 1;
                 return Ok(());
             }
         };
@@ -209,6 +219,47 @@ impl DirNet {
         self.note(now_ns, Rank(peer.0), What::Gone);
         self.machine.handle_gone(Instant(now_ns), Rank(peer.0));
         self.drain(now_ns, ground)
+    }
+
+    /// An operator wants something done with a node.
+    pub(super) fn handle_order(
+        &mut self,
+        now_ns: u64,
+        node: Rank,
+        order: NodeOrder,
+        ground: &mut Ground<'_>,
+    ) -> Result<Outcome, NodeError> {
+        let done = match order {
+            NodeOrder::Isolate => self.machine.isolate(Instant(now_ns), node),
+            NodeOrder::Release => self.machine.release(Instant(now_ns), node),
+        };
+        self.drain(now_ns, ground)?;
+        Ok(match done {
+            Ok(()) => Outcome::Done,
+            Err(Reject::NotManager) => Outcome::Refused(Refused::NotManager),
+            Err(_) => Outcome::Refused(Refused::Unfit { node: node.0 }),
+        })
+    }
+
+    /// Tells the supervisor who is isolated and who is so no longer: it opens the doors.
+    fn tell_standings(&mut self) {
+        for (rank, told) in (0..).map(Rank).zip(&mut self.told) {
+            let standing = self.machine.database().standing(rank);
+            if *told == standing || rank == self.machine.me() {
+                continue;
+            }
+            *told = standing;
+            let (peer, boot) = (rank.0, standing.life.boot.0);
+            match standing.level {
+                Level::Isolated => self.words.push(FromComponent::Isolated { peer, boot }),
+                Level::Released => self.words.push(FromComponent::Released { peer, boot }),
+                // It came back since.
+                Level::Up => {
+                    self.words.push(FromComponent::Released { peer, boot: boot.saturating_sub(1) });
+                }
+                Level::Down => {}
+            }
+        }
     }
 
     /// Something has changed at one of the node's own tasks.
@@ -243,6 +294,8 @@ impl DirNet {
             Role::Backup => "backup",
             Role::Excluded => "excluded",
         };
+        let rejects = machine.rejects().iter().map(|(reason, count)| (reason.name(), count));
+        let no_frames = self.no_frames.iter().map(|(reason, count)| (*reason, *count));
         DirNetStatus {
             role: role.to_owned(),
             epoch: machine.term().epoch,
@@ -250,12 +303,12 @@ impl DirNet {
             boot: machine.life().boot.0,
             generation: machine.life().generation,
             suspects: others.clone().filter(|rank| machine.suspects(*rank)).map(|r| r.0).collect(),
-            removed: others.filter(is_removed).map(|rank| rank.0).collect(),
-            refused: machine
-                .rejects()
-                .iter()
-                .map(|(reason, count)| (reason.name().to_owned(), count))
+            removed: others.clone().filter(is_removed).map(|rank| rank.0).collect(),
+            isolated: others
+                .filter(|rank| machine.database().standing(*rank).level == Level::Isolated)
+                .map(|rank| rank.0)
                 .collect(),
+            refused: rejects.chain(no_frames).map(|(name, n)| (name.to_owned(), n)).collect(),
         }
     }
 
@@ -375,6 +428,16 @@ impl DirNet {
         self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0 });
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
         self.machine.handle_fenced(Instant(now_ns), node, boot);
+    }
+}
+
+/// Why a word is no frame, for people and scripts.
+const fn no_frame(error: FrameError) -> &'static str {
+    match error {
+        FrameError::Length => "frame-length",
+        FrameError::Kind(_) => "frame-kind",
+        FrameError::Field => "frame-field",
+        FrameError::Padding => "frame-padding",
     }
 }
 

@@ -152,6 +152,7 @@ impl Clients {
             let what = match status.state {
                 _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),
                 NodeState::GivenUp => Outcome::Refused(Refused::GivenUp),
+                NodeState::Isolated => Outcome::Refused(Refused::Isolated),
                 _ if now_ns >= wanted.deadline_ns => Outcome::Refused(Refused::TimedOut),
                 NodeState::Starting | NodeState::Joining | NodeState::Running => continue,
             };

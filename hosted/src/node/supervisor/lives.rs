@@ -18,6 +18,8 @@ pub(super) enum Due {
     Fence(Peer),
     /// This peer still lives in a life that was fenced here: it must be told.
     ShutOut(Peer, Incarnation),
+    /// This peer lives and is isolated: it must be told.
+    Isolate(Peer),
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +36,8 @@ struct Known {
     fenced: Incarnation,
     /// Lives that began with this one, or before, were removed by decision.
     removed: Incarnation,
+    /// Isolated by decision, since the life that began with this one.
+    isolated: Option<Incarnation>,
 }
 
 impl Known {
@@ -74,6 +78,9 @@ impl Lives {
         let known = self.known(peer, session)?;
         known.fence();
         known.key = known.key.or(life.key);
+        if known.isolated.is_some() {
+            return Some(Due::Isolate(peer));
+        }
         if life.boot <= known.removed {
             return Some(Due::ShutOut(peer, life.incarnation));
         }
@@ -113,6 +120,24 @@ impl Lives {
         if known.life.as_ref().is_some_and(|life| life.boot <= boot) {
             known.fence();
         }
+    }
+
+    /// By decision no life of `peer` is let in from now on; whether that is new.
+    pub(super) fn handle_isolated(&mut self, peer: Peer, boot: Incarnation) -> bool {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return false };
+        known.fence();
+        known.isolated.replace(boot).is_none()
+    }
+
+    /// By decision lives of `peer` that begin after `boot` are let in; whether that is new.
+    pub(super) fn handle_released(&mut self, peer: Peer, boot: Incarnation) -> bool {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return false };
+        known.isolated.take_if(|isolated| *isolated <= boot).is_some()
+    }
+
+    /// Whether the node of `peer` is met, so that it can be told something.
+    pub(super) fn is_met(&self, peer: Peer) -> bool {
+        self.peers.get(peer.index()).is_some_and(|known| known.grant.is_some())
     }
 
     /// Whether `peer` lives in this life.
@@ -316,6 +341,21 @@ mod tests {
         assert_eq!(lives.handle_alive(PEER, 1, life(7)), shut_out);
         let reborn = Life { boot: Incarnation(8), ..life(8) };
         assert_eq!(lives.handle_alive(PEER, 1, reborn), Some(Due::Connect(PEER)));
+    }
+
+    #[test]
+    fn an_isolated_peer_is_told_so_in_every_life_until_it_is_released() {
+        let mut lives = living();
+        assert!(lives.handle_isolated(PEER, Incarnation(1)));
+        assert!(!lives.handle_isolated(PEER, Incarnation(1)));
+        assert_eq!(lives.alive(), []);
+        let reborn = |number| Life { boot: Incarnation(number), ..life(number) };
+        lives.handle_own_end();
+        assert_eq!(lives.handle_alive(PEER, 1, reborn(8)), Some(Due::Isolate(PEER)));
+        assert!(!lives.handle_released(PEER, Incarnation(0)), "an old word");
+        assert!(lives.handle_released(PEER, Incarnation(1)) && lives.is_met(PEER));
+        assert_eq!(lives.handle_alive(PEER, 1, reborn(9)), Some(Due::Connect(PEER)));
+        assert!(!lives.handle_released(PEER, Incarnation(1)));
     }
 
     #[test]

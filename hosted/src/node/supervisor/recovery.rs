@@ -15,7 +15,7 @@ use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::{Entry, What, alarm_words};
 use crate::node::component::{dirnet_config, dirnet_profile};
-use crate::node::control::{Fault, NodeState, Payload, Want};
+use crate::node::control::{Fault, NodeState, Payload, TaskOrder, Want};
 use crate::node::im_alive::{ImAlive, Order};
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
@@ -103,7 +103,7 @@ impl Supervisor {
         }
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
-        self.tasks.restart_all(now_ns());
+        self.tasks.order_all(TaskOrder::Restart, now_ns());
         match &self.component {
             Some(component) => {
                 // One that is dead by now is what was wanted.

@@ -76,6 +76,7 @@ impl Supervisor {
             | Want::Broadcast { .. }
             | Want::Deliver { .. }
             | Want::Inject(_)
+            | Want::Node { .. }
             | Want::Status => {
                 if let Want::Inject(fault) = &what {
                     self.note_fault(fault);
@@ -100,6 +101,7 @@ impl Supervisor {
     pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent) {
         let is_ready = self.component.as_ref().is_some_and(|component| component.ready);
         let refused = match is_ready.then(|| self.send(&word, &[])) {
+            _ if self.isolated => Refused::Isolated,
             _ if self.given_up => Refused::GivenUp,
             Some(Ok(())) => {
                 if matches!(word, ToComponent::Request { what: Want::Status, .. }) {
@@ -124,6 +126,7 @@ impl Supervisor {
 
     pub(super) fn state(&self) -> NodeState {
         match &self.component {
+            _ if self.isolated => NodeState::Isolated,
             _ if self.given_up => NodeState::GivenUp,
             Some(component) if component.ready => {
                 if self.lives.all_joined() {

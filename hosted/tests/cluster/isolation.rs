@@ -1,0 +1,85 @@
+//! A node that is isolated is shut out, keeps quiet, and comes back as another life.
+
+use serde_json::Value;
+use weft::node::control::{NodeState, NodeStatus, TaskState};
+
+use crate::place::{Nodes, Place, eventually};
+
+const TASK: &str = "name = \"t\"\nnodes = 3\n[[task]]\nname = \"job\"\nnodes = [2]\n\
+                    program = \"sleep\"\nargs = [\"1000\"]\n";
+
+fn look(nodes: &Nodes, rank: u16) -> NodeStatus {
+    nodes.client(rank).status().expect("a status")
+}
+
+/// Waits until there is a manager that all know as such.
+fn await_manager(nodes: &Nodes) {
+    eventually("there is a manager", || {
+        let roles = nodes.ranks().map(|rank| look(nodes, rank).dirnet.map(|dirnet| dirnet.role));
+        let roles: Option<Vec<String>> = roles.collect();
+        roles.is_some_and(|roles| {
+            roles.iter().filter(|role| *role == "manager").count() == 1
+                && roles.iter().all(|role| role != "joining")
+        })
+    });
+}
+
+#[test]
+fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&place.file("t.toml", TASK));
+    await_manager(&nodes);
+    let before = look(&nodes, 2);
+    let told = place.weft("isolate 2 --name t --wait 60 --json").object();
+    assert_eq!((&told["node"], &told["isolated"]), (&2.into(), &true.into()));
+    eventually("it is quiet", || {
+        let status = look(&nodes, 2);
+        status.state == NodeState::Isolated
+            && status.component_pid.is_none()
+            && status.tasks[0].state == TaskState::Killed
+    });
+    assert_eq!(look(&nodes, 2).supervisor_pid, before.supervisor_pid);
+    place.weft_with("put --name t --from 2 --to 0 --json", "a\n").refused(18, "isolated");
+    let put = place.weft_with("put --name t --from 0 --to 2 --timeout 0.1 --json", "a\n");
+    put.refused(32, "node_unreachable");
+    let shown = place.weft("status --name t").done();
+    assert!(shown.contains("node 2 is isolated; `weft release 2`"), "{shown}");
+    let why: Value = place.weft("status --name t --why 2 --json").object();
+    let noted = why["noted"].as_array().expect("a list");
+    let by_order = |it: &Value| {
+        it["text"].as_str().is_some_and(|text| text.contains("isolated by rule operator"))
+    };
+    assert!(noted.iter().any(by_order), "{why}");
+
+    let told = place.weft("release 2 --name t --wait 60 --json").object();
+    assert!(told["incarnation"].as_u64() > Some(u64::from(before.incarnation)), "{told}");
+    nodes.await_joined();
+    eventually("its task runs", || look(&nodes, 2).tasks[0].state == TaskState::Running);
+    place.weft_with("put --name t --from 2 --to 0", "back\n").done();
+    assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "back\n");
+}
+
+#[test]
+fn a_node_that_dies_while_it_is_isolated_is_started_when_it_is_released() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    await_manager(&nodes);
+    place.weft("isolate 1 --name t --wait 60").done();
+    eventually("it is quiet", || look(&nodes, 1).state == NodeState::Isolated);
+    nodes.kill(1);
+    place.weft("release 1 --name t --wait 60").done();
+    nodes.await_joined();
+}
+
+#[test]
+fn orders_that_do_not_fit_are_refused() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    await_manager(&nodes);
+    place.weft("isolate 2 --name t --json").refused(15, "node_out_of_range");
+    place.weft("release 2 --name t --json").refused(15, "node_out_of_range");
+    let told = place.weft("isolate 0 --name t --json").refused(17, "standing");
+    assert!(told.contains("node 0 is the manager"), "{told}");
+    place.weft("release 1 --name t --json").refused(17, "standing");
+    nodes.assert_unharmed();
+}

@@ -1,0 +1,53 @@
+//! What README.md tells operators to type works as it stands there.
+
+use crate::place::Place;
+
+const README: &str = include_str!("../../../README.md");
+
+/// The commands of README.md that begin like this, without what is said about them.
+fn lines(words: &str) -> Vec<&'static str> {
+    let command = |line: &'static str| line.split('#').next().unwrap_or_default().trim();
+    README.lines().map(command).filter(|line| line.starts_with(words)).collect()
+}
+
+#[test]
+fn every_fault_and_every_order_of_the_readme_is_carried_out() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    let mut done = Vec::new();
+    for line in lines("weft ") {
+        let mut words = line.split_whitespace().skip(1);
+        let order = words.next().unwrap_or_default();
+        let fault = words.next().unwrap_or_default();
+        let line = line.strip_prefix("weft ").expect("it begins so");
+        match (order, fault) {
+            ("inject", "kill" | "hang" | "silence" | "node") | ("isolate" | "release", _) => {
+                // A machine that has much else to do takes its time.
+                place.weft(&format!("{line} --wait 60")).done();
+                done.push(fault);
+            }
+            ("inject", _) | ("status", _) => {
+                place.weft(line).done();
+                done.push(fault);
+            }
+            _ => {}
+        }
+    }
+    let named = ["kill", "hang", "silence", "stall", "partition", "heal", "node"];
+    assert!(named.iter().all(|fault| done.contains(fault)), "{done:?}");
+    nodes.await_joined();
+    let why = place.weft("status --name t --why 1").done();
+    for what in ["component down", "node down", "reset ordered", "admitted"] {
+        assert!(why.contains(what), "{what} is not in:\n{why}");
+    }
+}
+
+#[test]
+fn the_live_view_of_the_readme_wants_a_terminal_and_nothing_else() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    let [line] = lines("weft top")[..] else { panic!("one line of README.md shows it") };
+    let line = line.strip_prefix("weft ").expect("it begins so");
+    let told = place.weft(&format!("{line} --json")).refused(2, "usage");
+    assert!(told.contains("terminal"), "{told}");
+}
