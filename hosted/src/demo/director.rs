@@ -9,9 +9,10 @@ use std::sync::Arc;
 use weft_core::dirnet::Verdict;
 
 use super::act::{Act, Standing, Strike};
-use super::nodes::Nodes;
+use super::nodes::{Nodes, takes_part};
 use super::traffic::Traffic;
 use super::{COLLECTOR, DemoError};
+use crate::client::Client;
 use crate::clock::now_ns;
 use crate::node::chronicle::Entry;
 use crate::node::control::Fault;
@@ -42,14 +43,10 @@ impl Director {
     }
 
     fn strike(&self, strike: Strike) -> Result<Act, DemoError> {
-        let net = self.nodes.await_manager()?;
-        let node = match strike {
-            Strike::Kill => KILLED,
-            Strike::Hang => HUNG,
-            Strike::Node => net.manager,
-        };
-        let mut client = self.nodes.connect(node)?;
-        let before = Standing::new(&client.status()?, &net);
+        let aim = || self.aim(strike);
+        let (mut client, before) =
+            self.nodes.await_that("a node that is to be struck does not take part", aim)?;
+        let node = client.rank();
         let at_ns = now_ns();
         match strike {
             Strike::Kill => client.kill(),
@@ -62,6 +59,21 @@ impl Director {
         let after = Standing::new(&status, &net);
         let entries = self.await_admitted(node, at_ns)?;
         Ok(Act { strike, node, at_ns, back_ns, before, after, entries })
+    }
+
+    /// Whom to strike, if all take part, and how it stands: a component that only its supervisor
+    /// has heard of would be missed by nobody else.
+    fn aim(&self, strike: Strike) -> Option<(Client, Standing)> {
+        let net = self.nodes.agreed()?;
+        let node = match strike {
+            Strike::Kill => KILLED,
+            Strike::Hang => HUNG,
+            Strike::Node => net.manager,
+        };
+        let mut client = self.nodes.connect(node).ok()?;
+        let status = client.status().ok()?;
+        let is_member = status.dirnet.as_ref().is_some_and(takes_part);
+        is_member.then(|| (client, Standing::new(&status, &net)))
     }
 
     /// Waits until a manager has noted that `node` is a member again; what was noted by then.

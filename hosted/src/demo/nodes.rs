@@ -15,6 +15,11 @@ use crate::runtime_dir::ClusterDir;
 /// How often is looked for what no event tells.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// Whether it is a member, and no longer on its way.
+pub(super) fn takes_part(standing: &DirNetStatus) -> bool {
+    ["manager", "backup"].contains(&standing.role.as_str())
+}
+
 /// The nodes of the demonstration's cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
@@ -59,17 +64,21 @@ impl Nodes {
 
     /// Waits until all nodes agree on one manager; the standing of one of them.
     pub(super) fn await_manager(&self) -> Result<DirNetStatus, DemoError> {
-        self.await_that("the nodes do not agree on a manager", || {
-            let standing = |rank| self.connect(rank).ok()?.status().ok()?.dirnet;
-            let all: Vec<DirNetStatus> = self.ranks().map(standing).collect::<Option<_>>()?;
-            let first = all.first()?.clone();
-            let is_same = |standing: &DirNetStatus| {
-                (standing.epoch, standing.manager) == (first.epoch, first.manager)
-                    && standing.removed.is_empty()
-            };
-            let managers = all.iter().filter(|standing| standing.role == "manager").count();
-            (managers == 1 && all.iter().all(is_same)).then_some(first)
-        })
+        self.await_that("the nodes do not agree on a manager", || self.agreed())
+    }
+
+    /// The standing of one node, if all take part and agree on one manager.
+    pub(super) fn agreed(&self) -> Option<DirNetStatus> {
+        let standing = |rank| self.connect(rank).ok()?.status().ok()?.dirnet;
+        let all: Vec<DirNetStatus> = self.ranks().map(standing).collect::<Option<_>>()?;
+        let first = all.first()?.clone();
+        let is_same = |standing: &DirNetStatus| {
+            (standing.epoch, standing.manager) == (first.epoch, first.manager)
+                && standing.removed.is_empty()
+                && takes_part(standing)
+        };
+        let managers = all.iter().filter(|standing| standing.role == "manager").count();
+        (managers == 1 && all.iter().all(is_same)).then_some(first)
     }
 
     /// Waits until there is something.
