@@ -100,7 +100,7 @@ fn every_keeper_of_timers_is_timed_and_ours_allocates_nothing() {
     let report = last_line(&output.stdout);
     let keepers = if report["with_rivals"] == true { 4 } else { 2 };
     let rows = report["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 4 * keepers);
+    assert_eq!(rows.len(), 5 * keepers);
     for row in rows {
         assert!(row["p50_ns"].as_f64().is_some_and(|value| value > 0.0), "{row}");
         let is_ours = row["keeper"] == "weft";

@@ -3,13 +3,15 @@
 //! ```text
 //!   one size (10^2 … 10^6 timers)     each turn: A B C D, so that noise hits rivals alike
 //!     weft │ DelayQueue │ hash wheel │ BTreeMap
-//!     stop … start … renew … advance …
+//!     start … stop … restart … renew … advance …
 //! ```
 //!
 //! All keep the same timers with the same delays, stopped, started and renewed in the same
 //! scattered order. A turn times thousands of calls together; figures are medians of turns, and
-//! a ratio is the median of the ratios within turns. `renew` is a cancellation and a start where
-//! a keeper has no other way. `advance` is what a polling loop calls when nothing is due.
+//! a ratio is the median of the ratios within turns. A `start` is of a timer
+//! that is nowhere in the keeper, a `restart` of one that was just stopped; `renew` is a
+//! cancellation and a start where a keeper has no other way; `advance` is what a polling loop
+//! calls when nothing is due.
 //!
 //! What this does not measure: expiries, and keepers that several threads share.
 

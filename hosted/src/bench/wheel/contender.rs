@@ -20,6 +20,10 @@ pub(super) struct Faulty;
 pub(super) trait Contender {
     /// Starts the timer `number`, which does not run, `delay` from now.
     fn start(&mut self, number: u32, delay: Duration) -> Result<(), Faulty>;
+    /// Stops the timer `number` and leaves nothing of it behind, where that is a choice.
+    fn forget(&mut self, number: u32) -> Result<(), Faulty> {
+        self.stop(number)
+    }
     /// Stops the timer `number`.
     fn stop(&mut self, number: u32) -> Result<(), Faulty>;
     /// Has the running timer `number` expire `delay` from now, its delay when it was started.
@@ -49,6 +53,10 @@ impl Contender for Ours {
         let started = self.wheel.start(self.now, key, self.now.after(delay), Repeat::Once);
         self.handles[number as usize] = Some(started.map_err(|_| Faulty)?);
         Ok(())
+    }
+
+    fn forget(&mut self, number: u32) -> Result<(), Faulty> {
+        self.wheel.keep(Key(number), None).map_err(|_| Faulty)
     }
 
     #[inline]

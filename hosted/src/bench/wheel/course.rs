@@ -10,7 +10,7 @@ use crate::clock::now_ns;
 
 /// Calls that are timed together at least, so that two looks at the clock do not count.
 const CALLS_MIN: u64 = 8192;
-/// Timers that are stopped, then started, then renewed at most.
+/// Timers that are started, then stopped, restarted and renewed at most.
 const TIMERS_PER_LEG: usize = 1024;
 /// Timers that are touched before a turn: as many as are said to fit into a cache, and more.
 const WARMED: usize = 16_384;
@@ -100,8 +100,11 @@ impl Course {
         while spans[Action::Start as usize].calls < CALLS_MIN {
             let (leg, next) = track.leg(self.at);
             self.at = next;
-            spans[Action::Stop as usize].time(leg, |(number, _)| contender.stop(number))?;
+            leg.iter().try_for_each(|(number, _)| contender.forget(*number))?;
             spans[Action::Start as usize]
+                .time(leg, |(number, delay)| contender.start(number, delay))?;
+            spans[Action::Stop as usize].time(leg, |(number, _)| contender.stop(number))?;
+            spans[Action::Restart as usize]
                 .time(leg, |(number, delay)| contender.start(number, delay))?;
             spans[Action::Renew as usize]
                 .time(leg, |(number, delay)| contender.renew(number, delay))?;

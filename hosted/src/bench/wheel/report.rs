@@ -15,6 +15,8 @@ pub enum Action {
     Start,
     /// It is stopped.
     Stop,
+    /// It is started again soon after it was stopped, as the deadline of the next request is.
+    Restart,
     /// It gets its full delay again.
     Renew,
     /// Time passes, and nothing is due.
@@ -22,7 +24,8 @@ pub enum Action {
 }
 
 impl Action {
-    pub(super) const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Renew, Self::Advance];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Start, Self::Stop, Self::Restart, Self::Renew, Self::Advance];
 }
 
 impl fmt::Display for Action {
@@ -30,6 +33,7 @@ impl fmt::Display for Action {
         f.pad(match self {
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::Restart => "restart",
             Self::Renew => "renew",
             Self::Advance => "advance",
         })
