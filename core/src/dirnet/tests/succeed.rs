@@ -263,3 +263,26 @@ pub(in crate::dirnet) fn a_node_that_the_new_manager_knows_by_hearsay_is_watched
     net.run_while(30_000, Net::is_whole);
     assert!(net.is_whole());
 }
+
+/// after j dead candidates a manager is accepted within (R+W) + j·MID + δ, whenever in their
+/// periods the manager and its candidates crash.
+#[test]
+pub(in crate::dirnet) fn x7_a_manager_is_accepted_in_time() {
+    let t = timing();
+    for (count, dead) in [(2, 0), (3, 0), (3, 1), (4, 0), (4, 1)] {
+        let candidates = t.candidate.0 * u64::from(dead);
+        let limit = t.receive.0 + t.window.0 + candidates + t.delay.0;
+        for phase in 0..t.send.0 / MS {
+            let mut net = Net::settled(count);
+            net.run(phase);
+            let began = net.now;
+            (0..=dead).for_each(|node| net.crash(node));
+            while net.manager() != Some(dead + 1) {
+                net.run(1);
+                let took = net.now - began;
+                assert!(took <= limit, "{count} nodes, {dead} candidates, {phase} ms: {took} ns");
+            }
+            assert!(net.now - began >= t.window.0, "sooner than any verdict");
+        }
+    }
+}
