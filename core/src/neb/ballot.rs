@@ -9,9 +9,11 @@
 //!
 //! In the signed form a vote is what was seen the same twice, since the first read may have met
 //! the copy half exposed. Who shows nothing, or something that its origin did not sign, is asked
-//! a few times and then votes too, if the own copy is signed (the slow path). Either way two
-//! that deliver agree: who is seen the same twice has exposed the same for good, and of two
-//! signed copies that differ one is seen by the other's owner.
+//! a few times and then votes too, if the own copy is signed (the slow path). So does who shows
+//! no whole slot twice, the second time to a read of all of it: one that is correct was not done
+//! exposing when that read was posted, and sees the own copy later. Either way two that deliver
+//! agree: who is seen the same twice has exposed the same for good, and of two signed copies that
+//! differ one is seen by the other's owner.
 //!
 //! Sets of voters, not counters: a vote of somebody who is removed later, or a second one of the
 //! same voter, weighs nothing.
@@ -61,6 +63,8 @@ pub(super) struct Ballot {
     /// Signed form: who showed nothing, and who showed something that its origin did not sign.
     silent: PeerSet,
     denying: PeerSet,
+    /// Signed form: who showed no whole slot once.
+    broken: PeerSet,
     pub(super) signed: Signed,
     pub(super) dispute: Dispute,
     /// How often somebody had to be read again.
@@ -114,7 +118,13 @@ impl Ballot {
             }
             Reading::Nothing => self.silent.insert(replayer),
             Reading::Forged => self.denying.insert(replayer),
-            Reading::Different | Reading::Newer | Reading::Torn => {
+            // The first time as much was read as the own copy has: what is there may be longer.
+            Reading::Torn if self.broken.contains(replayer) => self.denying.insert(replayer),
+            Reading::Torn => {
+                self.broken.insert(replayer);
+                return Again::Later;
+            }
+            Reading::Different | Reading::Newer | Reading::Failed => {
                 return self.hear(replayer, reading);
             }
         }
@@ -135,7 +145,7 @@ impl Ballot {
                 self.dispute = Dispute::Unreported(replayer);
             }
             Reading::Different => {}
-            Reading::Torn | Reading::Forged => return Again::Later,
+            Reading::Torn | Reading::Failed | Reading::Forged => return Again::Later,
         }
         Again::Never
     }

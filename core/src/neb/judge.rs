@@ -17,12 +17,14 @@ pub(super) enum Reading {
     Same,
     /// Another message under the same number.
     Different,
-    /// In the signed form: another message, without its origin's signature.
+    /// In the signed form: another message, or a later one, without its origin's signature.
     Forged,
     /// A later message under a number that lies in the same slot.
     Newer,
     /// No message: torn, garbage, or longer than what was read of it.
     Torn,
+    /// Nothing was read: the read failed.
+    Failed,
 }
 
 /// Judges `theirs`, at least as long as `own`, which is a whole message.

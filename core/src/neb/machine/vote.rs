@@ -39,14 +39,16 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             }
             // No vote, and no death either (N-7).
             Err(_) if FAILURE_IS_VOTE.is_planted() => Reading::Nothing,
-            Err(_) => Reading::Torn,
+            Err(_) => Reading::Failed,
         };
         if completion.outcome.is_err() && REMOVE_ON_TIMEOUT.is_planted() {
             return self.drop_member(replayer);
         }
         let is_signed = map.config.form() == Form::Signed;
         let reading = match reading {
-            Reading::Different if is_signed && !self.vouches(&self.theirs.0) => Reading::Forged,
+            Reading::Different | Reading::Newer if is_signed && !self.vouches(&self.theirs.0) => {
+                Reading::Forged
+            }
             reading => reading,
         };
         self.note_reading(now, (origin, replayer), which, reading);

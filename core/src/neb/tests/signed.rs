@@ -168,6 +168,45 @@ fn a_replayer_that_lies_or_is_silent_cannot_veto() {
     }
 }
 
+/// A slot of another number in the same place, and one whose bytes do not belong together.
+#[test]
+fn a_replayer_that_shows_what_is_newer_or_torn_for_ever_cannot_veto() {
+    let newer = |world: &World<4>| {
+        let later = 1 + u64::from(world.config.slots());
+        unsigned(world, later, b"newer")
+    };
+    let torn = |world: &World<4>| {
+        let mut slot = world.slot(O, 1, b"a message that is longer");
+        slot[40] ^= 1;
+        slot
+    };
+    for shown in [newer, torn] {
+        let world = World::<4>::with(SIGNED);
+        let shown = shown(&world);
+        let mut cluster = Cluster::new(&world);
+        cluster.liars.insert(Q);
+        cluster.node(Q).stopped = true;
+        let seq = cluster.broadcast(O, b"truth").unwrap();
+        cluster.expose(Q, O, seq, &shown);
+        cluster.settle();
+        assert_eq!(cluster.check(), Ok(()), "{shown:?}");
+        assert_eq!(cluster.node(P).conflicts, []);
+    }
+}
+
+/// What is longer than the own copy is first read in part: that is no denial.
+#[test]
+fn a_longer_message_that_is_signed_is_a_conflict_and_not_a_torn_one() {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &world.slot(O, 1, b"no"));
+    cluster.forge(O, Q, 1, &world.slot(O, 1, b"a message that is longer"));
+    cluster.settle();
+    assert_eq!(cluster.check_safety(), Ok(()));
+    let conflicts = |peer: Peer| cluster.nodes[peer.index()].conflicts.len();
+    assert!(conflicts(P) + conflicts(Q) > 0);
+}
+
 #[test]
 fn an_equivocation_is_proven_to_whoever_has_the_key() {
     let world = World::<3>::with(SIGNED);
