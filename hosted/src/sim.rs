@@ -38,7 +38,7 @@ mod supervisor;
 mod trace;
 mod world;
 
-pub use explore::{Bounds, Found, Move, explore};
+pub use explore::{Bounds, Findings, Found, Move, explore};
 pub use fabric::SimFabric;
 pub use protocol::{
     Entry, Forgery, Membership, Protocol, Seat, Small, Supervision, Violation, What,

@@ -51,9 +51,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", requires = "explore")]
     mishaps: Option<u32>,
 
-    /// With --explore: how often time passes to the next deadline.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
-    waits: u32,
+    /// With --explore: how often time passes to the next deadline; as often as the protocol's work
+    /// takes if not given.
+    #[arg(long, value_name = "COUNT", requires = "explore")]
+    waits: Option<u32>,
+
+    /// With --explore: give a configuration up after so many states.
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = STATES_MAX)]
+    states: u64,
 
     /// Run the one seed, and tell everything that happens.
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
@@ -89,7 +94,7 @@ impl Arguments {
             births: self.births,
             faults: self.mishaps.unwrap_or(subject.mishaps),
             waits: self.waits,
-            states_max: STATES_MAX,
+            states_max: self.states,
         }
     }
 }

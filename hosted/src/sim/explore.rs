@@ -28,16 +28,23 @@ mod state;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::BuildHasherDefault;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use weft_core::ids::Peer;
 
 use super::fold::Folded;
 use super::panics;
-use super::protocol::{Protocol, Violation};
+use super::protocol::{Protocol, Small, Violation};
 use super::world::Choice;
 use state::State;
+
+/// Configurations that are explored at once; what they remember is gigabytes.
+const THREADS: usize = 2;
+/// States between two words about how many there are.
+const TELL_EVERY: u64 = 1024;
 
 /// How much may happen on each path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,15 +52,16 @@ pub struct Bounds {
     /// Rounds of each peer's loop that do something; what the protocol's configuration says
     /// when nothing is given.
     pub steps: Option<u32>,
-    /// Crashes, at any operation.
+    /// Crashes, at any operation; fewer where a configuration says so.
     pub crashes: u32,
     /// Later lives that begin while others go on; without any, the dead stay dead until the end.
     pub births: u32,
     /// Torn work, lost pairs, lost and repeated messages.
     pub faults: u32,
-    /// How often time may pass to the next deadline.
-    pub waits: u32,
-    /// States after which the explorer gives up.
+    /// How often time may pass to the next deadline; what the configuration says when nothing is
+    /// given.
+    pub waits: Option<u32>,
+    /// States of one configuration after which the explorer gives up.
     pub states_max: u64,
 }
 
@@ -101,6 +109,9 @@ pub struct Found {
     pub violation: Option<(Violation, Vec<String>)>,
 }
 
+/// What was seen of each configuration, by name.
+pub type Findings = Vec<(String, Found)>;
+
 /// Fingerprints.
 type Seen = HashSet<u64, BuildHasherDefault<Folded>>;
 
@@ -122,17 +133,44 @@ fn moves_of(mut path: &Path) -> Vec<String> {
     moves
 }
 
-/// Explores the small configuration of `P` within `bounds`, as far as it has one. `on_state` is
-/// called now and then with the number of states so far.
-pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<Found> {
-    let mut first = State::<P>::small(bounds)?;
+/// Explores every small configuration of `P` within `bounds`, on two threads where there are so
+/// many; by name. `on_states` is called now and then with how many more states were seen.
+pub fn explore<P: Protocol>(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
+    let count = P::small().len();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            // States share what they do not change within one thread, so each makes its own.
+            let Some(small) = P::small().into_iter().nth(index) else { return done };
+            let name = small.name.clone();
+            let found = walk(small, bounds, on_states);
+            tracing::info!(name, states = found.states, finished = found.finished, "explored");
+            done.push((index, name, found));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        let threads = THREADS.min(count);
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect::<Vec<_>>()
+    });
+    done.sort_by_key(|(index, ..)| *index);
+    done.into_iter().map(|(_, name, found)| (name, found)).collect()
+}
+
+/// Explores one configuration.
+fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
+    let mut first = State::small(small, bounds);
     let (mut seen, mut idle, mut settled) = (Seen::default(), Seen::default(), Seen::default());
     seen.insert(first.fingerprint());
     let mut found = Found { states: 1, finished: false, violation: None };
     if let Some(violation) = first.violation.take() {
         found.violation = Some((violation, Vec::new()));
-        return Some(found);
+        return found;
     }
+    let mut told = 0;
     let mut open: Vec<(State<P>, Path)> = vec![(first, None)];
     while let Some((state, path)) = open.pop() {
         let next =
@@ -142,7 +180,7 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<F
             Vec::new()
         });
         if found.violation.is_some() {
-            return Some(found);
+            return found;
         }
         let mut is_end = true;
         for (last, mut successor) in next {
@@ -153,22 +191,23 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<F
             let way = Some(Rc::new(Way { last, before: path.clone() }));
             if let Some(violation) = successor.violation.take() {
                 found.violation = Some((violation, moves_of(&way)));
-                return Some(found);
+                return found;
             }
             open.push((successor, way));
         }
         if is_end && let Err(violation) = state.settle(&mut settled) {
             found.violation = Some((violation, moves_of(&path)));
-            return Some(found);
+            return found;
         }
         found.states = seen.len() as u64;
-        if found.states.is_multiple_of(1024) {
-            on_state(found.states);
+        if found.states >= told + TELL_EVERY {
+            on_states(found.states - told);
+            told = found.states;
         }
         if found.states > bounds.states_max {
-            return Some(found);
+            return found;
         }
     }
     found.finished = true;
-    Some(found)
+    found
 }

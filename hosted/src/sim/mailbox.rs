@@ -103,12 +103,14 @@ impl Protocol for Mailboxes {
     }
 
     /// Two writers, one owner, halves of two slots; nothing waits for a clock.
-    fn small() -> Option<Small<Self>> {
+    fn small() -> Vec<Small<Self>> {
         let mut protocol = Self::new(3, 2, Duration(0), 2);
         protocol.traffic = Traffic::Mailbox;
         protocol.owners = PeerSet::only(Peer(0));
         // A put takes three rounds: reserve, write, forget the claim.
-        Some(Small { protocol, orders: vec![0, 1, 1], steps: vec![2, 3, 3] })
+        let (orders, steps) = (vec![0, 1, 1], Some(vec![2, 3, 3]));
+        let name = "two writers, two slots".to_owned();
+        vec![Small { name, protocol, orders, steps, crashes: u32::MAX, waits: 0 }]
     }
 
     /// Writers with an owner; lanes connect everybody.

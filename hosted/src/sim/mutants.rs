@@ -16,7 +16,7 @@ use super::subject::Subject;
 const SHRINKING_RUNS_MAX: u32 = 150;
 
 const fn within(steps: Option<u32>, births: u32) -> Bounds {
-    Bounds { steps, crashes: 1, births, faults: 0, waits: 0, states_max: 200_000 }
+    Bounds { steps, crashes: 1, births, faults: 0, waits: Some(0), states_max: 200_000 }
 }
 
 /// Which planted bugs a small configuration can show, and within which bounds: the explorer has
@@ -150,6 +150,8 @@ fn show_again(subject: &Subject, failed: &Failed) -> Option<Caught> {
 }
 
 fn explore(subject: &Subject, bounds: &Bounds) -> Option<Explored> {
-    let found = (subject.explore)(bounds, &|_| ())?;
-    Some(Explored { states: found.states, found: found.violation.is_some() })
+    let explored = (subject.explore)(bounds, &|_| ());
+    let states = explored.iter().map(|(_, found)| found.states).sum();
+    let found = explored.iter().any(|(_, found)| found.violation.is_some());
+    (!explored.is_empty()).then_some(Explored { states, found })
 }

@@ -6,20 +6,22 @@
 //! | `integrity` | what is delivered under a correct origin's name is what it broadcast |
 //! | `once` | a slot is delivered at most once, after the one before it |
 //! | `blame` | where nobody lies, nobody is in conflict |
-//! | `validity` | where nobody lies, what was broadcast is delivered by everybody in the end |
+//! | `validity` | what correct origins broadcast is delivered by everybody correct in the end |
 //!
 //! A liar is an origin with two faces: it writes well-formed slots, different ones to different
-//! members, and rewrites them; and a replayer that exposes what it likes, which may veto: a run
-//! with a liar is held to safety alone. Where membership is decided, the first end of a life of
-//! the liar or of somebody correct is the decision that it is out; nothing that it delivers
-//! counts then, and its next life is none of the protocol's.
+//! members, and rewrites them; and a replayer that exposes what it likes. In the unsigned form it
+//! may veto, and a run with one is held to safety alone; in the signed form it may only hold up
+//! windows. Where membership is decided, the first end of a life of the liar or of somebody
+//! correct is the decision that it is out; nothing that it delivers counts then, and its next life
+//! is none of the protocol's.
 
 mod ledger;
 mod node;
+mod small;
 
 use weft_core::fabric::{Fabric, Layout};
 use weft_core::ids::{Peer, PeerSet};
-use weft_core::neb::{Config, Membership as Members, Regions, Retry, Sizes};
+use weft_core::neb::{Config, Keys, Membership as Members, Regions, Retry, SigningKey, Sizes};
 use weft_core::time::{Duration, Instant};
 use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, seal};
 
@@ -28,6 +30,7 @@ use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violati
 use super::world::World;
 use ledger::Ledger;
 use node::Node;
+use small::Lie;
 
 pub use node::Event;
 
@@ -35,6 +38,8 @@ pub use node::Event;
 const PEERS: usize = 7;
 /// The most slots of an origin that are voted on at a time in any run.
 const DEPTH: usize = 4;
+/// The run that signatures are bound to.
+const SESSION: u64 = 0x5e55;
 /// The longest payload.
 const PAYLOAD_MAX: u16 = 40;
 
@@ -47,8 +52,8 @@ pub struct Broadcasts {
     liars: PeerSet,
     /// Whose first end of a life is taken for the decision that it is out.
     doomed: PeerSet,
-    /// Explored: whom a liar that runs tells what, under number 1.
-    script: Vec<(Peer, u8)>,
+    /// Explored: what liars that run do, each in this order.
+    script: Vec<Lie>,
     ledger: Ledger,
 }
 
@@ -61,10 +66,26 @@ impl Broadcasts {
         Self { layout, config, regions, liars, doomed, script: Vec::new(), ledger }
     }
 
-    /// A well-formed slot of `origin`, one of three faces, a bit of it flipped perhaps.
-    fn slot(&self, draws: &mut Draws, origin: Peer, seq: u64) -> Vec<u8> {
+    /// Whether the promises are made to `peer`, and about what it broadcasts.
+    fn is_correct(&self, peer: Peer) -> bool {
+        !self.liars.contains(peer) && !self.doomed.contains(peer)
+    }
+
+    /// What `me` signs and judges with; keys are those of the simulation, and no secret.
+    fn keys(&self, me: Peer) -> Keys<PEERS> {
+        let key = |peer: Peer| SigningKey::from_bytes(&[peer.0 as u8 + 1; 32]);
+        let mut keys = Keys::new(SESSION, key(me));
+        for (peer, public) in (0..self.config.peers()).map(Peer).zip(&mut keys.public) {
+            *public = Some(key(peer).verifying_key());
+        }
+        keys
+    }
+
+    /// A well-formed slot of `origin`, one of three faces, a bit of it flipped perhaps; a liar has
+    /// no key but its own.
+    fn slot(&self, draws: &mut Draws, (origin, liar): (Peer, Peer), seq: u64) -> Vec<u8> {
         let payload = [draws.below(3) as u8; 20];
-        let mut slot = self.sealed(origin, seq, &payload[..draws.pick(&[1, 20])]);
+        let mut slot = self.sealed((origin, liar), seq, &payload[..draws.pick(&[1, 20])]);
         if draws.chance(1, 8) {
             let at = draws.index(slot.len());
             slot[at] ^= 1 << draws.below(8);
@@ -72,13 +93,17 @@ impl Broadcasts {
         slot
     }
 
-    fn sealed(&self, origin: Peer, seq: u64, payload: &[u8]) -> Vec<u8> {
+    /// A slot of `origin`, signed by `signer` where slots are signed.
+    fn sealed(&self, (origin, signer): (Peer, Peer), seq: u64, payload: &[u8]) -> Vec<u8> {
         let stamp = self.config.stamp(origin, seq);
         let len = payload.len() as u16;
-        let header = Header { stamp, len, tag: 0, form: Form::Unsigned };
+        let header = Header { stamp, len, tag: 0, form: self.config.form() };
         let mut slot = vec![0; header.used().next_multiple_of(8)];
         header.write(&mut slot);
         slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        if header.form == Form::Signed {
+            self.keys(signer).sign_slot(&mut slot).expect("it has room for a signature");
+        }
         seal(&mut slot[..header.used()], weft_core::wire::crc32c);
         slot
     }
@@ -99,7 +124,7 @@ impl Protocol for Broadcasts {
             slots,
             depth: draws.pick(&[1u16, 2, 4]).min(slots as u16),
             message_len: PAYLOAD_MAX,
-            form: Form::Unsigned,
+            form: draws.pick(&[Form::Unsigned, Form::Unsigned, Form::Signed]),
             membership: draws.pick(&[Members::Fixed, Members::Decided]),
             retry: Retry { after, after_max: Duration(after.0 * draws.between(1, 64)) },
         };
@@ -114,22 +139,8 @@ impl Protocol for Broadcasts {
         Self::new(sizes, liars, doomed)
     }
 
-    /// Three members, of whom 0 tells the others different things, and then tells 1 what it told
-    /// 2: one thing for each order, whenever the explorer likes.
-    fn small() -> Option<Small<Self>> {
-        let sizes = Sizes {
-            peers: 3,
-            slots: 2,
-            depth: 1,
-            message_len: 8,
-            form: Form::Unsigned,
-            membership: Members::Fixed,
-            retry: Retry { after: Duration(1), after_max: Duration(1) },
-        };
-        let liar = PeerSet::only(Peer(0));
-        let mut protocol = Self::new(sizes, liar, PeerSet::EMPTY);
-        protocol.script = vec![(Peer(1), b'y'), (Peer(2), b'n'), (Peer(1), b'n')];
-        Some(Small { protocol, orders: vec![3, 0, 0], steps: vec![6; 3] })
+    fn small() -> Vec<Small<Self>> {
+        small::all()
     }
 
     fn deadline(&self, node: &Node) -> Option<Instant> {
@@ -153,8 +164,8 @@ impl Protocol for Broadcasts {
             let origin = if draws.chance(1, 24) { anybody } else { liar };
             let seq = draws.between(1, 4);
             let at = self.config.written_at(&self.regions, origin, seq);
-            let bytes = self.slot(draws, origin, seq);
-            let then = draws.chance(1, 3).then(|| self.slot(draws, origin, seq));
+            let bytes = self.slot(draws, (origin, liar), seq);
+            let then = draws.chance(1, 3).then(|| self.slot(draws, (origin, liar), seq));
             return Some(Forgery { at, bytes, then });
         }
         // What it shows of an origin's message, its own or another's, lies in its own memory.
@@ -163,7 +174,7 @@ impl Protocol for Broadcasts {
         let bytes = if draws.chance(1, 4) {
             vec![0; self.config.stride() as usize]
         } else {
-            self.slot(draws, anybody, seq)
+            self.slot(draws, (anybody, liar), seq)
         };
         world.memory(liar).poke(at, &bytes);
         None
@@ -195,12 +206,20 @@ impl Protocol for Broadcasts {
     }
 
     fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        if !self.liars.is_empty() {
-            return Ok(());
-        }
+        // Nobody votes for a liar that is dead, and membership is fixed.
+        let liars_live = self.liars.iter().all(|liar| nodes[liar.index()].is_some());
+        let is_promised = self.config.form() == Form::Signed && liars_live;
         for (peer, node) in (0..).map(Peer).zip(nodes) {
-            if let Some(node) = node {
-                self.ledger.check_complete(peer, node)?;
+            match node {
+                Some(node) if self.liars.is_empty() => {
+                    self.ledger.check_room(peer, node)?;
+                    self.ledger.check_complete(peer, node)?;
+                }
+                // A liar that lives holds up windows; in the signed form it holds up nothing else.
+                Some(node) if is_promised && self.is_correct(peer) => {
+                    self.ledger.check_complete(peer, node)?;
+                }
+                Some(_) | None => {}
             }
         }
         Ok(())

@@ -135,9 +135,9 @@ pub trait Protocol: Clone + Hash {
     /// The sizes and roles of one run.
     fn draw(draws: &mut Draws) -> Self;
 
-    /// The configuration that the explorer walks, if there is one: as small as it can be.
-    fn small() -> Option<Small<Self>> {
-        None
+    /// The configurations that the explorer walks: each as small as it can be.
+    fn small() -> Vec<Small<Self>> {
+        Vec::new()
     }
 
     /// When the node wants to be stepped though nothing happens; only the explorer asks.
@@ -213,12 +213,19 @@ pub trait Protocol: Clone + Hash {
 /// A configuration small enough to be explored.
 #[derive(Clone, Debug)]
 pub struct Small<P> {
+    /// What people call it.
+    pub name: String,
     /// Its sizes.
     pub protocol: P,
     /// Orders of each peer.
     pub orders: Vec<u32>,
-    /// Rounds of each peer's loop that do something, unless the explorer is told otherwise.
-    pub steps: Vec<u32>,
+    /// Rounds of each peer's loop that do something, unless the explorer is told otherwise; nothing
+    /// for as many as there can be.
+    pub steps: Option<Vec<u32>>,
+    /// Crashes, unless the explorer is told to try fewer.
+    pub crashes: u32,
+    /// How often time passes to the next deadline, unless the explorer is told otherwise.
+    pub waits: u32,
 }
 
 /// Who decides about lives.

@@ -1,10 +1,12 @@
 //! Which protocols can be simulated: one line each.
 
+use std::cell::Cell;
+
 use weft_core::mutant::Mutant;
 use weft_core::{lane, mailbox, neb, wire};
 
 use super::dirnet;
-use super::explore::{Bounds, Found, explore};
+use super::explore::{Bounds, Findings, explore};
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
 use super::protocol::Protocol;
@@ -17,8 +19,8 @@ pub struct Subject {
     pub name: &'static str,
     /// Runs one seed.
     pub run: fn(&Plan) -> Outcome,
-    /// Explores its small configuration; nothing where there is none.
-    pub explore: fn(&Bounds, &dyn Fn(u64)) -> Option<Found>,
+    /// Explores its small configurations, by name; nothing where there are none.
+    pub explore: fn(&Bounds, &(dyn Fn(u64) + Sync)) -> Findings,
     /// Crashes that its explorer tries unless it is told otherwise.
     pub crashes: u32,
     /// And mishaps of the fabric.
@@ -48,9 +50,16 @@ pub const SUBJECTS: &[Subject] = &[
     Subject {
         name: dirnet::NAME,
         run: dirnet::run,
-        explore: dirnet::explore,
+        explore: explore_dirnet,
         crashes: 2,
         mishaps: 1,
         mutants: &[],
     },
 ];
+
+/// Its explorer walks one list of clusters of its own, and counts all states together.
+fn explore_dirnet(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
+    let told = Cell::new(0);
+    let found = dirnet::explore(bounds, &|states| on_states(states - told.replace(states)));
+    found.map(|found| (dirnet::NAME.to_owned(), found)).into_iter().collect()
+}

@@ -1,4 +1,4 @@
-//! `weft sim --explore`: every state of a small configuration.
+//! `weft sim --explore`: every state of a protocol's small configurations.
 
 use std::fmt::Write;
 
@@ -6,37 +6,65 @@ use serde_json::json;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::clock;
 use crate::explain::Code;
-use crate::sim::{Bounds, Subject};
+use crate::sim::{Bounds, Found, Subject};
 
 pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<(), Failure> {
+    let began = clock::now_ns();
     let bar = output.progress(bounds.states_max, "exploring");
-    let found = (subject.explore)(bounds, &|states| bar.set_position(states));
+    let explored = (subject.explore)(bounds, &|states| bar.inc(states));
     bar.finish_and_clear();
-    let Some(found) = found else {
+    if explored.is_empty() {
         let cause = format!("{} has no configuration small enough to be explored", subject.name);
         return Err(Failure::of(Code::Usage, cause, "run seeds of it instead: --seeds 1000"));
-    };
+    }
+    let states: u64 = explored.iter().map(|(_, found)| found.states).sum();
+    let finished = explored.iter().all(|(_, found)| found.finished);
+    let violations = explored.iter().filter(|(_, found)| found.violation.is_some()).count();
+    let elapsed_ms = (clock::now_ns() - began) / 1_000_000;
     let object = json!({
-        "states": found.states,
-        "finished": found.finished,
-        "violations": u32::from(found.violation.is_some()),
+        "protocol": subject.name,
+        "states": states,
+        "finished": finished,
+        "violations": violations,
+        "elapsed_ms": elapsed_ms,
+        "configurations": explored.iter().map(|(name, found)| json!({
+            "name": name,
+            "states": found.states,
+            "finished": found.finished,
+            "violations": u32::from(found.violation.is_some()),
+        })).collect::<Vec<_>>(),
     });
-    let end = if found.finished { "all of them" } else { "not all" };
-    let mut text = format!("{}: {} states, {end}\n", subject.name, found.states);
-    if let Some((_, path)) = &found.violation {
-        for (number, step) in (1..).zip(path) {
-            // Writing to a string does not fail.
+    output.finish(&object, &render(subject, &explored, states));
+    for (name, found) in &explored {
+        judge(name, found, bounds)?;
+    }
+    Ok(())
+}
+
+fn render(subject: &Subject, explored: &[(String, Found)], states: u64) -> String {
+    let mut text = String::new();
+    for (name, found) in explored {
+        let end = if found.finished { "all of them" } else { "not all" };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:>12} states, {end:<11}  {name}", found.states);
+        for (number, step) in (1..).zip(found.violation.iter().flat_map(|(_, path)| path)) {
             let _ = writeln!(text, "{number:>4}  {step}");
         }
     }
-    output.finish(&object, &text);
-    if let Some((violation, _)) = found.violation {
-        let cause = format!("{} broke a promise: {violation}", subject.name);
+    let count = explored.len();
+    let _ = writeln!(text, "{}: {count} configurations, {states} states", subject.name);
+    text
+}
+
+fn judge(name: &str, found: &Found, bounds: &Bounds) -> Result<(), Failure> {
+    if let Some((violation, _)) = &found.violation {
+        let cause = format!("{name}: a promise is broken: {violation}");
         return Err(Failure::of(Code::Verification, cause, "the way there is printed above"));
     }
     if !found.finished {
-        let cause = format!("{} has more states than {}", subject.name, bounds.states_max);
+        let cause = format!("{name}: more states than {}", bounds.states_max);
         return Err(Failure::of(Code::Verification, cause, "give smaller bounds"));
     }
     Ok(())

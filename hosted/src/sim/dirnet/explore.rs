@@ -95,7 +95,7 @@ pub(crate) fn explore(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<Found> 
     }
     let mut found = Found { states: 0, finished: true, violation: None };
     for (count, deadlines, lanes) in CLUSTERS {
-        let deadlines = deadlines + bounds.waits;
+        let deadlines = deadlines + bounds.waits.unwrap_or(0);
         let faults = if lanes == Lanes::Faulty { bounds.faults } else { 0 };
         let walk = Walk { states: found.states, states_max: bounds.states_max, on_state };
         found = walk.over(World::settled(count, deadlines, &Bounds { faults, ..*bounds }));
@@ -160,8 +160,14 @@ fn fingerprint(world: &World) -> u64 {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds =
-        Bounds { steps: None, crashes: 2, births: 0, faults: 1, waits: 0, states_max: 1_000_000 };
+    const BOUNDS: Bounds = Bounds {
+        steps: None,
+        crashes: 2,
+        births: 0,
+        faults: 1,
+        waits: Some(0),
+        states_max: 1_000_000,
+    };
 
     fn walk(count: u16, deadlines: u32) -> Found {
         let walk = Walk { states: 0, states_max: BOUNDS.states_max, on_state: &|_| {} };

@@ -27,7 +27,8 @@ pub(super) struct State<P: Protocol> {
     orders: Vec<u32>,
     /// By node: whose life it was told to admit.
     known: Vec<Vec<Incarnation>>,
-    steps: Vec<u32>,
+    /// Rounds that may still do something; nothing where they are not counted.
+    steps: Option<Vec<u32>>,
     crashes: u32,
     births: u32,
     faults: u32,
@@ -36,20 +37,20 @@ pub(super) struct State<P: Protocol> {
 }
 
 impl<P: Protocol> State<P> {
-    /// The small configuration: everybody in the first life, all joined.
-    pub(super) fn small(bounds: &Bounds) -> Option<Self> {
-        let Small { protocol, orders, steps } = P::small()?;
+    /// A small configuration: everybody in the first life, all joined.
+    pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
+        let Small { protocol, orders, steps, crashes, waits, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
             world: World::untimed(protocol.layout().clone()),
             nodes: vec![None; peers],
             orders,
             known: vec![vec![Incarnation(0); peers]; peers],
-            steps: bounds.steps.map_or(steps, |steps| vec![steps; peers]),
-            crashes: bounds.crashes,
+            steps: bounds.steps.map(|steps| vec![steps; peers]).or(steps),
+            crashes: bounds.crashes.min(crashes),
             births: bounds.births,
             faults: bounds.faults,
-            waits: bounds.waits,
+            waits: bounds.waits.unwrap_or(waits),
             violation: None,
             protocol: Shared::new(protocol),
         };
@@ -59,7 +60,7 @@ impl<P: Protocol> State<P> {
         for (one, other) in state.unjoined() {
             state.join(one, other);
         }
-        Some(state)
+        state
     }
 
     /// A number that differs, all but certainly, when what may happen next does.
@@ -138,14 +139,17 @@ impl<P: Protocol> State<P> {
             stepped.world.memory(peer).fuse.set(None);
             stepped.step(peer);
             operations = stepped.world.memory(peer).fuse.used();
-            if operations > 0 && self.steps[peer.index()] == 0 {
+            let left = self.steps.as_ref().map(|steps| steps[peer.index()]);
+            if operations > 0 && left == Some(0) {
                 return;
             }
             if stepped.violation.is_none() && stepped.fingerprint() == self.fingerprint() {
                 idle.insert(outlook);
             } else {
                 // A round that touches nothing remote or shared may be repeated at will.
-                stepped.steps[peer.index()] -= u32::from(operations > 0);
+                if let Some(steps) = &mut stepped.steps {
+                    steps[peer.index()] -= u32::from(operations > 0);
+                }
                 next.push((Move::Step(peer), stepped));
             }
         }
@@ -265,7 +269,7 @@ impl<P: Protocol> State<P> {
     /// has been.
     pub(super) fn settle(&self, settled: &mut Seen) -> Result<(), Violation> {
         let mut state = self.clone();
-        state.steps.fill(0);
+        state.steps = None;
         (state.crashes, state.births, state.faults, state.waits) = (0, 0, 0, 0);
         let mut goal = Ok(());
         let mut way = HashSet::new();

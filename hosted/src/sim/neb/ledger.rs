@@ -95,14 +95,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether `node` has delivered everything that was broadcast, and has broadcast what it had
-    /// to.
-    pub(super) fn check_complete(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
-        if node.owed() > 0 {
-            return broken("validity", format!("{peer} has no room for {} messages", node.owed()));
+    /// Whether `node` has broadcast what it had to.
+    pub(super) fn check_room(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
+        match node.owed() {
+            0 => Ok(()),
+            owed => broken("validity", format!("{peer} has no room for {owed} messages")),
         }
+    }
+
+    /// Whether `node` has delivered everything that correct origins broadcast.
+    pub(super) fn check_complete(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
         for slot @ (origin, seq) in self.broadcast.keys() {
-            if node.delivered(*origin) < *seq {
+            let is_held = !self.liars.contains(*origin) && !self.doomed.contains(*origin);
+            if is_held && node.delivered(*origin) < *seq {
                 let at = node.delivered(*origin);
                 return broken("validity", format!("{peer} is at {at} and lacks {slot:?}"));
             }

@@ -1,11 +1,12 @@
 //! One life of a peer: its machine, and what it still has to broadcast.
 
-use weft_core::fabric::{Completion, CompletionFlags, Fabric, Op, Work, WorkId};
+use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::neb::{Conflict, Decision, Neb, Outcome};
 use weft_core::time::Instant;
+use weft_core::wire::broadcast::Form;
 
-use super::{Broadcasts, DEPTH, PAYLOAD_MAX, PEERS};
+use super::{Broadcasts, DEPTH, Lie, PAYLOAD_MAX, PEERS};
 use crate::sim::protocol::Seat;
 
 /// Completions that one round handles.
@@ -51,7 +52,11 @@ pub struct Node {
 
 impl Node {
     pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
-        let neb = Neb::attach(&seat.fabric, run.config, run.regions);
+        let (fabric, config, regions) = (&seat.fabric, run.config, run.regions);
+        let neb = match config.form() {
+            Form::Unsigned => Neb::attach(fabric, config, regions),
+            Form::Signed => Neb::attach_signed(fabric, config, regions, run.keys(seat.me())),
+        };
         let (me, life) = (seat.me(), seat.life);
         let retired = run.doomed.contains(me) && life > Incarnation(1);
         Self { me, life, neb, owed: 0, made: 0, retired }
@@ -92,22 +97,26 @@ impl Node {
         }
     }
 
-    /// One round of a liar that runs: it tells somebody something.
+    /// One round of a liar that runs: it tells somebody something, or shows it.
     pub(super) fn lie(&mut self, run: &Broadcasts, seat: &mut Seat<'_, Event>) {
         let mut done = [Completion::NONE; BATCH];
         seat.fabric.poll(seat.now, &mut done);
-        let Some((to, face)) = run.script.get(self.made as usize).copied() else {
+        let mut own = run.script.iter().filter(|lie| lie.by == self.me);
+        let Some(Lie { to, at, bytes, .. }) = own.nth(self.made as usize) else {
             return;
         };
-        if seat.is_ordered() {
-            let at = run.config.written_at(&run.regions, self.me, 1);
-            let bytes = run.sealed(self.me, 1, &[face]);
-            let op = Op::Write { to: at, bytes: &bytes };
-            let work = Work { id: WorkId(u64::MAX), op, flags: CompletionFlags::QUIET };
-            // Whom it cannot reach it cannot lie to.
-            let _gone = seat.fabric.post(to, work);
-            self.made += 1;
+        if !seat.is_ordered() {
+            return;
         }
+        self.made += 1;
+        if *to == self.me {
+            seat.fabric.memory().copy_in(at.region, at.offset, bytes);
+            return;
+        }
+        let op = Op::Write { to: *at, bytes };
+        let work = Work { id: WorkId(u64::MAX), op, flags: CompletionFlags::QUIET };
+        // Whom it cannot reach it cannot lie to.
+        let _gone = seat.fabric.post(*to, work);
     }
 
     /// When this node wants to be stepped though nothing happens.
@@ -153,7 +162,7 @@ impl Node {
 }
 
 /// A message that names itself: who, in which life, its how-manieth, and a tail that follows.
-fn payload(me: Peer, life: Incarnation, number: u32) -> Vec<u8> {
+pub(super) fn payload(me: Peer, life: Incarnation, number: u32) -> Vec<u8> {
     let mut payload = Vec::with_capacity(usize::from(PAYLOAD_MAX));
     payload.extend(me.0.to_le_bytes());
     payload.extend(life.0.to_le_bytes());

@@ -84,10 +84,11 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
         Self { layout, found: Vec::new() }
     }
 
-    fn small() -> Option<Small<Self>> {
+    fn small() -> Vec<Small<Self>> {
         let protocol = Self::draw(&mut Draws::new(0, crate::sim::draws::Purpose::Setup));
         let orders = if HOW == IDLE { ORDERS } else { [1, 1] };
-        Some(Small { protocol, orders: orders.to_vec(), steps: vec![3, 3] })
+        let (name, orders, steps) = (Self::NAME.to_owned(), orders.to_vec(), Some(vec![3, 3]));
+        vec![Small { name, protocol, orders, steps, crashes: u32::MAX, waits: 0 }]
     }
 
     fn talk(&self, _one: Peer, _other: Peer) -> bool {
