@@ -24,6 +24,7 @@ mod fabric_kind;
 mod form;
 mod key;
 mod limit;
+mod membership;
 mod name;
 mod section;
 mod task;
@@ -40,6 +41,7 @@ pub use error::{ClusterError, Place};
 pub use fabric_kind::{FabricKind, FabricKindError};
 pub use form::{Form, FormError};
 pub use limit::{Limit, LimitError};
+pub use membership::{Membership, MembershipError};
 pub use name::{ClusterName, ClusterNameError};
 pub use task::{Task, TaskName, TaskNameError};
 pub use verbs::{Detection, Verbs};
@@ -132,11 +134,14 @@ pub struct Neb {
     pub message_len: usize,
     /// `form`: whether messages carry their origin's signature.
     pub form: Form,
+    /// `membership`: whether a node that is removed is still waited for.
+    pub membership: Membership,
 }
 
 impl Default for Neb {
     fn default() -> Self {
-        Self { slots: 256, message_len: 512, form: Form::default() }
+        let (form, membership) = (Form::default(), Membership::default());
+        Self { slots: 256, message_len: 512, form, membership }
     }
 }
 
@@ -268,6 +273,8 @@ impl Cluster {
         set(&mut cluster.neb.slots, neb.number(&key::NEB_SLOTS)?);
         set(&mut cluster.neb.message_len, neb.number(&key::NEB_MESSAGE_LEN)?);
         cluster.neb.form = neb.word::<Form>(key::NEB_FORM)?.unwrap_or_default();
+        let membership = neb.word::<Membership>(key::NEB_MEMBERSHIP)?;
+        cluster.neb.membership = membership.unwrap_or_default();
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
             cluster.mailbox.stall_after_us = value;

@@ -94,7 +94,10 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
             cluster::Form::Unsigned => Form::Unsigned,
             cluster::Form::Signed => Form::Signed,
         },
-        membership: neb::Membership::Fixed,
+        membership: match cluster.neb.membership {
+            cluster::Membership::Decided => neb::Membership::Decided,
+            cluster::Membership::Fixed => neb::Membership::Fixed,
+        },
         retry: NEB_RETRY,
     };
     let neb = neb::Config::new(neb).map_err(|e| refused(&e))?;

@@ -82,6 +82,7 @@ fn render(report: &Report) -> String {
             "node", "task is", "errors", "restarts", "process"
         ));
     }
+    text.push_str(&left_broadcasts(status));
     text.push_str(&broadcasts(status));
     text.push_str(&isolated(status));
     if !report.verdicts.is_empty() {
@@ -101,6 +102,16 @@ fn isolated(status: &Survey) -> String {
         format!("\nnode {node} is isolated; `weft release {node}` lets it come back\n")
     };
     isolated.iter().map(line).collect()
+}
+
+/// Who takes no part in broadcasts any more, as any node knows.
+fn left_broadcasts(status: &Survey) -> String {
+    let known = status.answered().filter_map(|node| node.dirnet.as_ref());
+    let left: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.left_broadcasts.clone()).collect();
+    let line = |node: &u16| {
+        format!("\nnode {node} was removed from broadcasts; the others go on without it\n")
+    };
+    left.iter().map(line).collect()
 }
 
 /// Who has broadcast, and how every node stands with it.

@@ -72,6 +72,9 @@ impl fmt::Display for ClientError {
                     write!(f, "node {rank} cannot do that with node {node}, as it stands")
                 }
                 Refused::Isolated => write!(f, "node {rank} is isolated"),
+                Refused::LeftBroadcasts => {
+                    write!(f, "node {rank} was removed, and takes no part in broadcasts any more")
+                }
                 Refused::OtherReceiver => {
                     write!(f, "another client receives what is broadcast at node {rank}")
                 }
@@ -112,7 +115,9 @@ impl Explain for ClientError {
                 Refused::Forgotten { .. } => Code::ComponentLost,
                 Refused::OutOfRange { .. } => Code::NodeOutOfRange,
                 Refused::NoTask { .. } => Code::TaskUnknown,
-                Refused::NotManager | Refused::Unfit { .. } => Code::Standing,
+                Refused::NotManager | Refused::Unfit { .. } | Refused::LeftBroadcasts => {
+                    Code::Standing
+                }
                 Refused::Isolated => Code::Isolated,
                 Refused::Malformed(_) => Code::Protocol,
             },
@@ -155,6 +160,10 @@ impl Explain for ClientError {
                     "see why with `weft status --why {rank}`, and let it come back with `weft \
                      release {rank}`"
                 ),
+                Refused::LeftBroadcasts => {
+                    "broadcast from another node, put and get instead, or start the cluster anew"
+                        .to_owned()
+                }
                 Refused::OtherReceiver => "wait until it has ended, or end it".to_owned(),
                 Refused::Forgotten { .. } => "let it be broadcast again".to_owned(),
                 Refused::Malformed(_) => "run one build of weft".to_owned(),

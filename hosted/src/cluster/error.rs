@@ -11,6 +11,7 @@ use super::dirnet::DirNetWordError;
 use super::fabric_kind::FabricKindError;
 use super::form::FormError;
 use super::limit::LimitError;
+use super::membership::MembershipError;
 use super::name::ClusterNameError;
 use super::task::TaskNameError;
 use super::{Cluster, key};
@@ -60,6 +61,8 @@ pub enum Choice {
     Fabric(FabricKindError),
     /// `neb.form`.
     Form(FormError),
+    /// `neb.membership`.
+    Membership(MembershipError),
 }
 
 impl Choice {
@@ -71,6 +74,7 @@ impl Choice {
             Self::DirNet(source) => source,
             Self::Fabric(source) => source,
             Self::Form(source) => source,
+            Self::Membership(source) => source,
         }
     }
 }
@@ -102,6 +106,12 @@ impl From<TaskNameError> for Choice {
 impl From<FormError> for Choice {
     fn from(source: FormError) -> Self {
         Self::Form(source)
+    }
+}
+
+impl From<MembershipError> for Choice {
+    fn from(source: MembershipError) -> Self {
+        Self::Membership(source)
     }
 }
 
@@ -248,6 +258,7 @@ impl std::error::Error for ClusterError {
                 Choice::DirNet(source) => Some(source),
                 Choice::Fabric(source) => Some(source),
                 Choice::Form(source) => Some(source),
+                Choice::Membership(source) => Some(source),
             },
             Self::NoFile { .. }
             | Self::Binary { .. }

@@ -31,6 +31,7 @@ pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const NEB: &str = "neb";
 pub(super) const NEB_FORM: &str = "neb.form";
+pub(super) const NEB_MEMBERSHIP: &str = "neb.membership";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
@@ -87,7 +88,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 40] = [
+pub(super) const PATHS: [&str; 41] = [
     NAME,
     NODES.path,
     WAIT,
@@ -101,6 +102,7 @@ pub(super) const PATHS: [&str; 40] = [
     NEB_SLOTS.path,
     NEB_MESSAGE_LEN.path,
     NEB_FORM,
+    NEB_MEMBERSHIP,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

@@ -72,6 +72,12 @@ message_len = {neb_message_len}
 # proven to have done so; `weft neb proof` has the proof.
 form = "{neb_form}"
 
+# Whether broadcasts go on without a node that the DIR net has removed, or that begins another life:
+# "decided": they do, and it takes no part in them before the cluster is started anew. "fixed": it
+# is waited for. With "decided", a `dirnet.min_alive` of more than half of the nodes keeps the two
+# sides of a partition from going on without each other.
+membership = "{neb_membership}"
+
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
 # within `within_s` seconds ({within_limit}); at the next end the node gives up.
@@ -136,6 +142,7 @@ addresses = {addresses}
         neb_message_len_limit = key::NEB_MESSAGE_LEN.limit,
         neb_message_len = neb.message_len,
         neb_form = neb.form,
+        neb_membership = neb.membership,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

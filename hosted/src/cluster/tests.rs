@@ -268,10 +268,10 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     let reach = (devices, any_texts(), prop::option::of(any::<String>()));
     let fabric = prop::sample::select(FabricKind::ALL.to_vec());
     let form = prop::sample::select(Form::ALL.to_vec());
-    let neb = (6_u32..=12, 64_usize..=4096, form).prop_map(|(slots_log2, message_len, form)| Neb {
-        slots: 1 << slots_log2,
-        message_len,
-        form,
+    let words = (form, prop::sample::select(Membership::ALL.to_vec()));
+    let neb = (6_u32..=12, 64_usize..=4096, words).prop_map(|(slots_log2, message_len, words)| {
+        let (form, membership) = words;
+        Neb { slots: 1 << slots_log2, message_len, form, membership }
     });
     let parts = (any_tasks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(

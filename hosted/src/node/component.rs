@@ -6,6 +6,7 @@
 
 mod dirnet;
 mod equivocate;
+mod leavers;
 mod nap;
 mod pairs;
 mod signing;
@@ -25,7 +26,9 @@ use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
 use super::casts::{CastJob, Casts};
-use super::control::{CounterStatus, Fault, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Want};
+use super::control::{
+    CounterStatus, Fault, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Refused, Want,
+};
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
@@ -368,6 +371,9 @@ impl Component {
     fn request(&mut self, ticket: Ticket, what: Want, now_ns: u64) -> Result<(), NodeError> {
         let deadline =
             |timeout_ms: u64| now_ns.saturating_add(timeout_ms.saturating_mul(1_000_000));
+        if self.has_left(&what) {
+            return self.answer(ticket, Outcome::Refused(Refused::LeftBroadcasts));
+        }
         let answer = match what {
             Want::Put { to, messages, timeout_ms } => {
                 let job = PutJob::new(ticket, messages, deadline(timeout_ms));
@@ -396,7 +402,7 @@ impl Component {
                 Some((ticket, Outcome::Done))
             }
             Want::Node { node, order } => {
-                let mut done = Outcome::Refused(super::control::Refused::NotManager);
+                let mut done = Outcome::Refused(Refused::NotManager);
                 self.with_dirnet(|dirnet, ground| {
                     done = dirnet.handle_order(now_ns, Rank(node), order, ground)?;
                     Ok(())
@@ -430,6 +436,7 @@ impl Component {
     /// What the component knows; the supervisor fills in the rest.
     fn status(&mut self) -> NodeStatus {
         let counters = self.endpoint.counters();
+        let left = self.leavers();
         NodeStatus {
             rank: self.endpoint.me().0,
             state: NodeState::Running,
@@ -440,7 +447,7 @@ impl Component {
             last_recovery_us: None,
             peers: Vec::new(),
             tasks: Vec::new(),
-            dirnet: self.dirnet.as_ref().map(DirNet::status),
+            dirnet: self.dirnet.as_ref().map(|dirnet| dirnet.status(left)),
             counters: Some(CounterStatus {
                 put: counters.put,
                 full: counters.full,

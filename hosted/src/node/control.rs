@@ -16,7 +16,7 @@ pub use broadcast::{
     HeldProof, OriginStatus, ProofStatus,
 };
 
-pub use standing::NodeOrder;
+pub use standing::{DirNetStatus, NodeOrder};
 
 use super::chronicle::Entry;
 use crate::cluster::Form;
@@ -326,6 +326,8 @@ pub enum Refused {
     },
     /// The node is isolated.
     Isolated,
+    /// The node takes no part in broadcasts any more.
+    LeftBroadcasts,
     /// Another client receives what is broadcast.
     OtherReceiver,
     /// A message was delivered so long ago that its slot has been used again.
@@ -411,29 +413,6 @@ pub struct PeerStatus {
     pub incarnation: Option<u32>,
     /// Whether messages have gone to it and back.
     pub joined: bool,
-}
-
-/// How a component stands in the DIR net.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirNetStatus {
-    /// `manager`, `backup`, `joining` or `excluded`.
-    pub role: String,
-    /// The reign it knows: how many there were.
-    pub epoch: u32,
-    /// And whose it is.
-    pub manager: u16,
-    /// The first life of its supervisor.
-    pub boot: u32,
-    /// How many components there were before it in that life of the node.
-    pub generation: u32,
-    /// The nodes that it suspects.
-    pub suspects: Vec<u16>,
-    /// The nodes that were removed and have not come back.
-    pub removed: Vec<u16>,
-    /// Of those, the ones that may not come back before they are released.
-    pub isolated: Vec<u16>,
-    /// How many words it has refused, by reason.
-    pub refused: std::collections::BTreeMap<String, u32>,
 }
 
 /// What a task is doing.

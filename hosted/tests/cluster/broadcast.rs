@@ -67,6 +67,10 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
     let listener = listen(&place, 0, &[1]);
     eventually("it listens", || weft::client::Listener::begin(nodes.client(1)).is_err());
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
+    place.weft(&line).refused(25, "window_full");
+    eventually("it has taken a window", || {
+        nodes.client(1).status().expect("a status").broadcasts[0].delivered == 256
+    });
     let refused = place.weft(&line).refused(25, "window_full");
     assert!(refused.contains("node 2 has not taken message"), "{refused}");
     drop(listener);

@@ -13,7 +13,7 @@ fn look(nodes: &Nodes, rank: u16) -> NodeStatus {
 }
 
 /// Waits until there is a manager that all know as such.
-fn await_manager(nodes: &Nodes) {
+pub(crate) fn await_manager(nodes: &Nodes) {
     eventually("there is a manager", || {
         let roles = nodes.ranks().map(|rank| look(nodes, rank).dirnet.map(|dirnet| dirnet.role));
         let roles: Option<Vec<String>> = roles.collect();

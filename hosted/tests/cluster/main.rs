@@ -7,6 +7,7 @@
 //!   hosts      keys and devices: what is refused before anything starts
 //!   readme     what README.md tells operators to type
 //!   refusals   what commands refuse: exit status, code, cause and cure
+//!   removal    broadcasts without a node that was removed, or waiting for it
 //!   control    clients of a node that lie, stay silent or leave
 //!   faults     what is broken by order
 //!   isolation  nodes that are shut out by order, and let in again
@@ -34,6 +35,7 @@ mod place;
 mod program;
 mod readme;
 mod refusals;
+mod removal;
 mod said;
 mod signed;
 mod storm;

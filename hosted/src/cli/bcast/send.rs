@@ -15,7 +15,7 @@ use crate::client::{Client, ClientError};
 use crate::clock::now_ns;
 use crate::explain::Code;
 use crate::node::control::{
-    BroadcastOutcome, BroadcastStopped, MESSAGES_MAX, PAYLOAD_LEN_MAX, Refused,
+    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX, Refused,
 };
 use crate::transfer::{Cutter, HEADER_LEN};
 
@@ -155,22 +155,32 @@ fn check(
     match outcome.stopped {
         None => Ok(()),
         Some(BroadcastStopped::WindowFull { settled }) => {
-            let behind = behind(running, from, settled);
+            let survey = Survey::take(running);
+            let (gone, behind) = (gone(&survey, from), behind(running, &survey, from, settled));
+            // Without its vote the others deliver nothing either.
+            let holding = if gone.is_empty() { &behind } else { &gone };
             let cause = format!(
                 "the window of node {from} stayed full past the deadline, within the first \
                  {bytes} bytes: {} not taken message {}",
-                match &behind[..] {
+                match &holding[..] {
                     [] => "some node has".to_owned(),
                     [one] => format!("node {one} has"),
                     several => format!("nodes {several:?} have"),
                 },
                 settled + 1
             );
-            let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
-            let cure = format!(
-                "receive at every other node, with `weft bcast --neb --receive --node {node}`; \
-                 `weft status` shows who has taken how much"
-            );
+            let cure = if let Some(node) = gone.first() {
+                format!(
+                    "node {node} was removed, and with the membership \"fixed\" it is waited for: \
+                     let it come back, or start the cluster anew with \"decided\""
+                )
+            } else {
+                let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
+                format!(
+                    "receive at every other node, with `weft bcast --neb --receive --node {node}`; \
+                     `weft status` shows who has taken how much"
+                )
+            };
             Err(Failure::of(Code::WindowFull, cause, cure))
         }
         Some(BroadcastStopped::TooLong { limit }) => Err(Failure::of(
@@ -181,13 +191,27 @@ fn check(
     }
 }
 
-/// The nodes that have not taken more than `settled` messages of `from`.
-fn behind(running: &Running, from: u16, settled: u64) -> Vec<u16> {
-    let survey = Survey::take(running);
+/// How the origin itself stands in the DIR net.
+fn standing(survey: &Survey, from: u16) -> Option<&DirNetStatus> {
+    survey.answered().find(|node| node.rank == from)?.dirnet.as_ref()
+}
+
+/// The nodes that were removed and are waited for all the same.
+fn gone(survey: &Survey, from: u16) -> Vec<u16> {
+    let Some(standing) = standing(survey, from) else { return Vec::new() };
+    let is_waited_for = |rank: &&u16| !standing.left_broadcasts.contains(rank);
+    standing.removed.iter().filter(is_waited_for).copied().collect()
+}
+
+/// The nodes that have not taken more than `settled` messages of `from`, and are waited for.
+fn behind(running: &Running, survey: &Survey, from: u16, settled: u64) -> Vec<u16> {
     let heard = survey.answered().filter(|node| {
         let row = node.broadcasts.iter().find(|row| row.origin == from);
         row.is_some_and(|row| row.delivered > settled)
     });
     let heard: Vec<u16> = heard.map(|node| node.rank).collect();
-    running.ranks().filter(|rank| *rank != from && !heard.contains(rank)).collect()
+    let left = standing(survey, from).map(|standing| &standing.left_broadcasts);
+    let is_waited_for = |rank: &u16| !left.is_some_and(|left| left.contains(rank));
+    let others = running.ranks().filter(|rank| *rank != from && !heard.contains(rank));
+    others.filter(is_waited_for).collect()
 }

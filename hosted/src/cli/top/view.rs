@@ -154,6 +154,7 @@ mod tests {
                 suspects: vec![1],
                 removed: Vec::new(),
                 isolated: Vec::new(),
+                left_broadcasts: Vec::new(),
                 refused: std::collections::BTreeMap::new(),
             }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),

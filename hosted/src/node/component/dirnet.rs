@@ -14,12 +14,13 @@ use std::collections::BTreeMap;
 
 use weft_core::dirnet::{
     Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Level, Life, Output, Part,
-    Profile, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Timing,
+    Profile, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Term, Timing,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
 use weft_core::time::{self, Instant};
 
+use super::leavers;
 use crate::cluster::{self, Cluster};
 use crate::node::chronicle::{Entry, What};
 use crate::node::control::{DirNetStatus, NodeOrder, Outcome, Payload, Refused};
@@ -131,7 +132,7 @@ impl DirNet {
         life: Life,
         tasks: u8,
         flag: Flag,
-        kept: (KeptTerm, Option<weft_core::dirnet::Term>),
+        kept: (KeptTerm, Option<Term>),
         (me, now_ns): (Rank, u64),
     ) -> Result<Self, NodeError> {
         let config = config(cluster, me)?;
@@ -279,8 +280,13 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// For people.
-    pub(super) fn status(&self) -> DirNetStatus {
+    /// The reign that is known.
+    pub(super) fn term(&self) -> Term {
+        self.machine.term()
+    }
+
+    /// For people, with those who have left the broadcasts.
+    pub(super) fn status(&self, left_broadcasts: Vec<u16>) -> DirNetStatus {
         let machine = &self.machine;
         let members = (0..).map(Rank).take(self.seen.len());
         let others = members.filter(|rank| *rank != machine.me());
@@ -308,6 +314,7 @@ impl DirNet {
                 .filter(|rank| machine.database().standing(*rank).level == Level::Isolated)
                 .map(|rank| rank.0)
                 .collect(),
+            left_broadcasts,
             refused: rejects.chain(no_frames).map(|(name, n)| (name.to_owned(), n)).collect(),
         }
     }
@@ -413,6 +420,7 @@ impl DirNet {
     }
 
     /// Shuts the lives of `node` up to `boot` out: here, and with the supervisor, which lets in.
+    /// Once that holds, nobody waits for it in broadcasts.
     fn fence(&mut self, now_ns: u64, node: Rank, boot: Incarnation, ground: &mut Ground<'_>) {
         let peer = Peer(node.0);
         let lives = ground.boots.get(peer.index()).copied().unwrap_or_default();
@@ -420,14 +428,20 @@ impl DirNet {
         if is_let_in && lives <= boot {
             ground.membership.handle_fenced(peer);
             if ground.endpoint.fence(peer).is_err() {
-                self.unfenced.push((node, boot));
-                self.fence_at_ns = self.fence_at_ns.min(now_ns + FENCE_EVERY_NS);
-                return;
+                return self.fence_later(now_ns, node, boot);
             }
+        }
+        if leavers::remove(ground.endpoint, self.machine.term(), peer).is_err() {
+            return self.fence_later(now_ns, node, boot);
         }
         self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0 });
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
         self.machine.handle_fenced(Instant(now_ns), node, boot);
+    }
+
+    fn fence_later(&mut self, now_ns: u64, node: Rank, boot: Incarnation) {
+        self.unfenced.push((node, boot));
+        self.fence_at_ns = self.fence_at_ns.min(now_ns + FENCE_EVERY_NS);
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 
 use weft_core::fabric::FenceError;
 use weft_core::ids::{Incarnation, Peer};
+use weft_core::neb::RemoveError;
 
 use super::Component;
 use crate::bootstrap::PairEnd;
@@ -29,6 +30,7 @@ enum PairError {
     Map(SegmentError),
     Verbs(VerbsError),
     Admit(FenceError),
+    Remove(RemoveError),
 }
 
 impl std::fmt::Display for PairError {
@@ -37,6 +39,7 @@ impl std::fmt::Display for PairError {
             Self::Map(error) => error.fmt(f),
             Self::Verbs(error) => error.fmt(f),
             Self::Admit(error) => error.fmt(f),
+            Self::Remove(error) => error.fmt(f),
         }
     }
 }
@@ -51,6 +54,9 @@ impl Component {
     ) -> Result<(), NodeError> {
         if self.fence_for(peer)? == Fenced::No {
             return Ok(());
+        }
+        if let Err(error) = self.remove_returned(peer) {
+            return self.report(peer, Err(PairError::Remove(error)));
         }
         let begun = match self.endpoint.fabric().whole() {
             NodeFabric::Shm(_) => self.map(peer, life, fds)?,

@@ -1,4 +1,6 @@
-//! What an operator may have done with a whole node.
+//! How nodes stand in the DIR net, and what an operator may have done with a whole one.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,4 +11,29 @@ pub enum NodeOrder {
     Isolate,
     /// Let it come back, as another life.
     Release,
+}
+
+/// How a component stands in the DIR net.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirNetStatus {
+    /// `manager`, `backup`, `joining` or `excluded`.
+    pub role: String,
+    /// The reign it knows: how many there were.
+    pub epoch: u32,
+    /// And whose it is.
+    pub manager: u16,
+    /// The first life of its supervisor.
+    pub boot: u32,
+    /// How many components there were before it in that life of the node.
+    pub generation: u32,
+    /// The nodes that it suspects.
+    pub suspects: Vec<u16>,
+    /// The nodes that were removed and have not come back.
+    pub removed: Vec<u16>,
+    /// Of those, the ones that may not come back before they are released.
+    pub isolated: Vec<u16>,
+    /// The nodes that take no part in broadcasts any more, this one included.
+    pub left_broadcasts: Vec<u16>,
+    /// How many words it has refused, by reason.
+    pub refused: BTreeMap<String, u32>,
 }

@@ -1,0 +1,103 @@
+//! Who has left the broadcasts (N-7), and stays out of them.
+//!
+//! ```text
+//!   the DIR net's decision: node down, isolated ─▶ fence ─▶ it holds ─┐
+//!   a later boot of the node is let in ─▶ the earlier one is fenced ──┴─▶ removed
+//! ```
+//!
+//! A node takes part in its first boot alone. Once that is over, by decision of the manager or
+//! because its memory is gone, what it promised there may be broken: it neither broadcasts nor
+//! delivers (`left_broadcasts`), whatever it is a member of besides, and nobody waits for it.
+//!
+//! Nothing of this needs to be remembered. A component that is started again waits for everybody at
+//! first, which is slow and sound; the DIR net's database, or the boot that a peer comes back with,
+//! tells it who is out.
+
+use weft_core::dirnet;
+use weft_core::ids::{Incarnation, Peer, Term};
+use weft_core::neb::{Decision, RemoveError};
+
+use super::Component;
+use crate::cluster::{Cluster, Membership};
+use crate::node::NodeEndpoint;
+use crate::node::control::Want;
+
+/// The boot that takes part in broadcasts.
+const FIRST: Incarnation = Incarnation(1);
+
+/// Whether a node may take part in the life that began with `boot`.
+fn may_take_part(cluster: &Cluster, boot: Incarnation) -> bool {
+    match cluster.neb.membership {
+        Membership::Decided => boot <= FIRST,
+        Membership::Fixed => true,
+    }
+}
+
+/// By decision `peer` is out: its lives that took part are fenced, and it is waited for no more.
+///
+/// # Errors
+/// [`RemoveError::NotFenced`]: it still takes part, and this is to be tried again.
+pub(super) fn remove(
+    endpoint: &mut NodeEndpoint,
+    term: dirnet::Term,
+    peer: Peer,
+) -> Result<(), RemoveError> {
+    let Some((broadcast, fabric)) = endpoint.broadcast() else { return Ok(()) };
+    // A later life of who left may have been let in for everything else: it is not to be fenced.
+    if !broadcast.live().contains(peer) {
+        return Ok(());
+    }
+    let term = Term(u64::from(term.epoch) << 16 | u64::from(term.claimant.0));
+    match broadcast.remove(fabric, Decision { term, removed: peer }) {
+        Ok(()) => {
+            tracing::info!(peer = peer.0, %term, "out of the broadcasts");
+            Ok(())
+        }
+        // Whoever is silent is waited for.
+        Err(RemoveError::Fixed) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+impl Component {
+    /// The next life of `peer` is about to be let in, and the one before is fenced.
+    pub(super) fn remove_returned(&mut self, peer: Peer) -> Result<(), RemoveError> {
+        let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
+        if may_take_part(&self.cluster, boot) {
+            return Ok(());
+        }
+        let term = self.dirnet.as_ref().map(super::DirNet::term).unwrap_or_default();
+        remove(&mut self.endpoint, term, peer)
+    }
+
+    /// Whether `what` is about broadcasts, which this node has left.
+    pub(super) fn has_left(&self, what: &Want) -> bool {
+        let is_asked = matches!(what, Want::Broadcast { .. } | Want::Deliver { .. });
+        is_asked && !may_take_part(&self.cluster, self.born.life.boot)
+    }
+
+    /// The nodes that have left the broadcasts, as this one knows.
+    pub(super) fn leavers(&mut self) -> Vec<u16> {
+        let me = self.endpoint.me();
+        let takes_part = may_take_part(&self.cluster, self.born.life.boot);
+        let Some((broadcast, _)) = self.endpoint.broadcast() else { return Vec::new() };
+        let live = broadcast.live();
+        let has_left = |peer: &Peer| !live.contains(*peer) || *peer == me && !takes_part;
+        let peers = (0..broadcast.layout().0.peers()).map(Peer);
+        peers.filter(has_left).map(|peer| peer.0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_boot_takes_part_unless_everybody_is_waited_for() {
+        let mut cluster = Cluster::default();
+        assert!(may_take_part(&cluster, FIRST));
+        assert!(!may_take_part(&cluster, Incarnation(2)));
+        cluster.neb.membership = Membership::Fixed;
+        assert!(may_take_part(&cluster, Incarnation(2)));
+    }
+}
