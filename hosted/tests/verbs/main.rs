@@ -1,6 +1,7 @@
 //! The program over verbs: real processes, real queue pairs.
 //!
 //! ```text
+//!   broadcast  files to everybody; a lie, and its proof
 //!   cluster    `weft up --fabric verbs`: put, get, status, inject, down
 //!   hosts      `weft node` as on several hosts: a runtime directory each, met over TCP
 //!      │
@@ -10,6 +11,7 @@
 //!
 //! Where there is no device, each test says so and passes; with `REQUIRE_RXE=1` it fails.
 
+mod broadcast;
 mod cluster;
 mod device;
 mod hosts;
