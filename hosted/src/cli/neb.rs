@@ -30,9 +30,9 @@ enum What {
 /// Arguments of `weft neb proof`.
 #[derive(Debug, Args)]
 pub(super) struct Proof {
-    /// The node that holds it.
+    /// The node that holds it; without it, the first here that does.
     #[arg(long, value_name = "RANK")]
-    node: u16,
+    node: Option<u16>,
 
     /// Against this node; without it, against the first that there is a proof against.
     #[arg(long, value_name = "RANK")]

@@ -1,6 +1,6 @@
 //! What README.md tells operators to type works as it stands there.
 
-use crate::place::Place;
+use crate::place::{Place, eventually};
 
 const README: &str = include_str!("../../../README.md");
 
@@ -40,6 +40,27 @@ fn every_fault_and_every_order_of_the_readme_is_carried_out() {
     for what in ["component down", "node down", "reset ordered", "admitted"] {
         assert!(why.contains(what), "{what} is not in:\n{why}");
     }
+}
+
+#[test]
+fn a_lie_is_proven_by_what_the_readme_says() {
+    let place = Place::new();
+    let file = place.file("signed.toml", "name = \"t\"\nnodes = 4\n[neb]\nform = \"signed\"\n");
+    let (_up, nodes) = place.up(&file);
+    nodes.await_joined();
+    // Files lie where the test may write.
+    let lie = place.file("lie", "");
+    let run = |words: &str| {
+        let [line] = lines(words)[..] else { panic!("one line of README.md begins with {words}") };
+        let line = line.strip_prefix("weft ").expect("it begins so");
+        let word = |word: &'static str| if word == "lie" { lie.clone() } else { word.to_owned() };
+        let words: Vec<String> = line.split_whitespace().map(word).collect();
+        place.weft(&words.join(" "))
+    };
+    run("weft inject equivocate").done();
+    eventually("somebody holds a proof", || run("weft neb proof").status == Some(0));
+    let text = run("weft neb verify").done();
+    assert!(text.contains("node 1 has signed two different messages"), "{text}");
 }
 
 #[test]

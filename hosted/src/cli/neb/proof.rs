@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::Proof;
+use crate::cli::cluster_choice::Running;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::explain::Code;
@@ -15,15 +16,7 @@ use crate::node::control::HeldProof;
 
 pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
-    let (node, against) = (arguments.node, arguments.origin);
-    let held = running.connect(node)?.proof(against).map_err(Failure::new)?;
-    let Some(HeldProof { origin, seq, bytes }) = held else {
-        let whom = against.map_or_else(|| "anybody".to_owned(), |rank| format!("node {rank}"));
-        let cause = format!("node {node} holds no proof against {whom}");
-        let cure = "look who does with `weft status`; only broadcasts of the form \"signed\" \
-                    leave proofs";
-        return Err(Failure::of(Code::InputMissing, cause, cure));
-    };
+    let (node, HeldProof { origin, seq, bytes }) = find(&running, arguments)?;
     let object = json!({
         "ok": true,
         "node": node,
@@ -50,4 +43,28 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
     }
     output.finish(&object, &text);
     Ok(())
+}
+
+/// A proof as it was asked for, and the node that holds it.
+fn find(running: &Running, arguments: &Proof) -> Result<(u16, HeldProof), Failure> {
+    let against = arguments.origin;
+    let held = if let Some(node) = arguments.node {
+        running.connect(node)?.proof(against).map_err(Failure::new)?.map(|held| (node, held))
+    } else {
+        // A node that does not answer hides nobody else's proof.
+        running.ranks().find_map(|node| {
+            let held = running.connect_now(node).and_then(|mut client| client.proof(against));
+            held.ok().flatten().map(|held| (node, held))
+        })
+    };
+    held.ok_or_else(|| {
+        let whom = against.map_or_else(|| "anybody".to_owned(), |rank| format!("node {rank}"));
+        let cause = match arguments.node {
+            Some(node) => format!("node {node} holds no proof against {whom}"),
+            None => format!("no node that answers holds a proof against {whom}"),
+        };
+        let cure = "look who does with `weft status`; only broadcasts of the form \"signed\" \
+                    leave proofs";
+        Failure::of(Code::InputMissing, cause, cure)
+    })
 }
