@@ -8,8 +8,8 @@
 //!
 //! Every member is a thread with an endpoint over memory of its own, mapped by the others as
 //! another process would. Latency is measured with one message under way, hops in between, so
-//! that noise hits both alike; the rate with as many as the window takes. Operations are counted
-//! by the machines themselves. Every payload is checked for its number.
+//! that noise hits both alike; the rate in batches, with as many under way as the window takes.
+//! Operations are counted by the machines themselves. Every payload is checked for its number.
 //!
 //! What this does not measure: several hosts, and members that lie.
 
@@ -35,8 +35,11 @@ pub const MEMBERS: [u16; 5] = [3, 4, 5, 6, 7];
 pub const BYTES: [usize; 4] = [8, 64, 512, 4096];
 /// The longest message of the mailbox, which stands in for longer ones.
 pub(super) const HOP_LEN_MAX: usize = 4000;
-/// How long the host's own stall is watched after each cell.
-const STALL_WATCH_NS: u64 = 1_000_000;
+/// Messages that are staged and sent together where the rate is measured.
+pub const BATCH: u64 = 16;
+/// How long the host's own stall is watched after each cell: longer than the turn that a kernel
+/// gives a process which has just waited, or nobody else would ever be seen.
+const STALL_WATCH_NS: u64 = 50_000_000;
 
 /// What to measure.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use weft_core::endpoint::{Event, Plan};
 use weft_core::ids::Peer;
 use weft_core::neb::BroadcastError;
 
-use super::{Cell, Counts};
+use super::{BATCH, Cell, Counts};
 use crate::bench::crew::{meet, take_seat};
 use crate::bench::error::BenchError;
 use crate::bench::parcel;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Every so many messages, counts are shown with the delivery.
 pub(super) const SHOW_EVERY: u64 = 16;
 
-const _: () = assert!(WARM_UP.is_multiple_of(SHOW_EVERY));
+const _: () = assert!(WARM_UP.is_multiple_of(SHOW_EVERY) && SHOW_EVERY.is_multiple_of(BATCH));
 
 /// What the members show one another, each in cache lines of its own.
 #[derive(Debug)]
@@ -187,8 +187,11 @@ impl Member {
         cell.counts[0] = after.since(before);
         let began = now_ns();
         let mut last = 0;
-        for _ in 0..messages {
-            last = self.broadcast(board, &mut payload)?.1;
+        for _ in 0..messages / BATCH {
+            for _ in 0..BATCH {
+                last = self.stage(board, &mut payload)?.1;
+            }
+            self.flush();
         }
         let ended = self.await_ns(board, |board| board.delivered_by_all(last))?;
         cell.rate_ns = ended.saturating_sub(began);
@@ -198,6 +201,21 @@ impl Member {
 
     /// Broadcasts the next message once the window takes it; when that began, and its number.
     fn broadcast(&mut self, board: &Board, payload: &mut [u8]) -> Result<(u64, u64), BenchError> {
+        let staged = self.stage(board, payload)?;
+        self.flush();
+        Ok(staged)
+    }
+
+    /// Sends what was staged, and takes it where it came from.
+    fn flush(&mut self) {
+        if let Some((broadcast, fabric)) = self.seat.endpoint.broadcast() {
+            broadcast.flush(fabric);
+            while broadcast.take_from(fabric, ORIGIN).is_some() {}
+        }
+    }
+
+    /// Stages the next message once the window takes it; when that began, and its number.
+    fn stage(&mut self, board: &Board, payload: &mut [u8]) -> Result<(u64, u64), BenchError> {
         loop {
             let Some((broadcast, fabric)) = self.seat.endpoint.broadcast() else {
                 return Err(BenchError::OutOfStep("a plan without a broadcast"));
@@ -205,12 +223,12 @@ impl Member {
             let next = broadcast.standing(ORIGIN).map_or(0, |standing| standing.seen) + 1;
             parcel::write(payload, next);
             let began = now_ns();
-            match broadcast.broadcast(fabric, 0, payload) {
-                Ok(seq) => {
-                    while broadcast.take_from(fabric, ORIGIN).is_some() {}
-                    return Ok((began, seq));
+            match broadcast.stage(fabric, 0, payload) {
+                Ok(seq) => return Ok((began, seq)),
+                Err(BroadcastError::WindowFull) => {
+                    self.flush();
+                    self.step(board)?;
                 }
-                Err(BroadcastError::WindowFull) => self.step(board)?,
                 Err(BroadcastError::TooLong) => {
                     return Err(BenchError::OutOfStep("a message longer than its slot"));
                 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Cell, HOP_LEN_MAX, Host};
+use super::{BATCH, Cell, HOP_LEN_MAX, Host};
 use crate::bench::report::{hundredths, tenths};
 use crate::bench::verdict::{self, Verdict};
 
@@ -37,13 +37,15 @@ pub struct Row {
     /// How many hops long the median is.
     #[serde(serialize_with = "hundredths")]
     pub ratio_to_hop: f64,
+    /// Messages that were staged and sent together for the rate.
+    pub batch: u64,
     /// Messages a second that all have delivered, with as many under way as the window takes.
     #[serde(serialize_with = "tenths")]
     pub per_second: f64,
     /// Writes and reads of replays a message, of all members, one message under way.
     #[serde(serialize_with = "hundredths")]
     pub operations: f64,
-    /// The same with many under way: a write carries several.
+    /// The same with many under way: a write carries a batch.
     #[serde(serialize_with = "hundredths")]
     pub operations_batched: f64,
     /// Reads of progress a message, one under way.
@@ -69,6 +71,7 @@ impl Row {
             hop_p50_ns: hop.p50_ns,
             hop_bytes: bytes.min(HOP_LEN_MAX),
             ratio_to_hop: latency.p50_ns / hop.p50_ns,
+            batch: BATCH,
             per_second: messages as f64 * 1e9 / cell.rate_ns.max(1) as f64,
             operations: each(single.operations),
             operations_batched: each(many.operations),
