@@ -37,7 +37,7 @@ fn every_row_has_its_rival_its_ratio_and_its_verdict() {
     let report = last_line(&output.stdout);
     let rows = report["rows"].as_array().expect("rows");
     let whats: Vec<_> = rows.iter().map(|row| row["what"].as_str().unwrap_or_default()).collect();
-    for what in ["write", "read", "fetch_add", "bandwidth", "mailbox"] {
+    for what in ["write", "read", "fetch_add", "bandwidth", "mailbox", "broadcast"] {
         assert!(whats.contains(&what), "{what} in {whats:?}");
     }
     for row in rows {

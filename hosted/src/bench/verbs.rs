@@ -12,6 +12,7 @@
 //! | `fetch_add` | an addition, posted to completed | `ib_atomic_lat` |
 //! | `bandwidth` | writes from a region, as many under way as the queue takes | `ib_write_bw` |
 //! | `mailbox` | half of a ping-pong of messages, mailbox to mailbox | the same two operations, bare |
+//! | `broadcast` | among three in this process, call to last delivery | a write and a read |
 //! | `fence` | a life shut out, from the call to its return | |
 //! | `revoke` | one right granted and taken back, in both ways that verbs have | |
 //!
@@ -25,6 +26,8 @@
 
 #[cfg(feature = "verbs")]
 mod bare;
+#[cfg(feature = "verbs")]
+mod circle;
 #[cfg(feature = "verbs")]
 mod companion;
 #[cfg(feature = "verbs")]

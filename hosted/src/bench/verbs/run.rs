@@ -2,7 +2,9 @@
 
 use weft_driver::{Device, DeviceChoice};
 
+use super::circle::Circle;
 use super::companion::Companions;
+use super::end::Vigil;
 use super::error::VerbsBenchError;
 use super::fence;
 use super::perftest::{self, Tool};
@@ -37,16 +39,30 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
     let device = Device::open(&plan.device)?;
     let pins = Pins::new()?;
     let mut companions = Companions::start(&device, &pins)?;
+    let mut circle = Circle::new(&plan.device, Vigil::new(pins.yield_every()))?;
     let mut stall = Stall::default();
     let mut courses: Vec<_> =
         plan.subjects.iter().map(|subject| (*subject, [vec![], vec![]])).collect();
     for _ in 0..plan.rounds {
         for (subject, [ours, rivals]) in &mut courses {
             let iterations = subject.iterations(plan.iterations);
-            let samples = companions.run(Turn::Subject(*subject), iterations)?;
+            let samples = match subject.what {
+                What::Broadcast => circle.run(subject.bytes, iterations)?,
+                What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Mailbox => {
+                    companions.run(Turn::Subject(*subject), iterations)?
+                }
+            };
             ours.push(round(*subject, &samples)?);
             rivals.push(match subject.what {
                 What::Mailbox => round(*subject, &companions.run(Turn::AddAndWrite, iterations)?)?,
+                What::Broadcast => {
+                    let bare = |what| {
+                        let part = Subject { what, bytes: subject.bytes };
+                        rival(part, iterations, &device, &pins)
+                    };
+                    let (write, read) = (bare(What::Write)?, bare(What::Read)?);
+                    Round { best: write.best + read.best, typical: write.typical + read.typical }
+                }
                 What::Write | What::Read | What::FetchAdd | What::Bandwidth => {
                     rival(*subject, iterations, &device, &pins)?
                 }
@@ -74,7 +90,7 @@ fn round(subject: Subject, samples: &Samples) -> Result<Round, VerbsBenchError> 
     let figure = samples.figure().ok_or(VerbsBenchError::OutOfStep("a turn without a sample"))?;
     let unit = |ns: f64| match subject.what {
         What::Bandwidth => f64::from(subject.bytes) * 1e9 / ns / f64::from(1 << 20),
-        What::Write | What::Read | What::FetchAdd | What::Mailbox => ns / 1e3,
+        What::Write | What::Read | What::FetchAdd | What::Mailbox | What::Broadcast => ns / 1e3,
     };
     Ok(Round { best: unit(figure.min_ns), typical: unit(figure.p50_ns) })
 }

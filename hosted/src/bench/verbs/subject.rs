@@ -16,6 +16,8 @@ pub enum What {
     Bandwidth,
     /// Latency of a message, mailbox to mailbox.
     Mailbox,
+    /// Latency of a broadcast among three, from the call to the last delivery.
+    Broadcast,
 }
 
 /// One row of the table.
@@ -33,13 +35,18 @@ const LATENCY_RATIO: f64 = 1.15;
 const BANDWIDTH_RATIO: f64 = 0.90;
 /// At most so many times as long as the bare operations.
 const MAILBOX_RATIO: f64 = 1.20;
+/// At most so many times as long as a write and a read, which it cannot do without.
+const BROADCAST_RATIO: f64 = 1.30;
 
 impl Subject {
     /// The longest operation.
     pub const BYTES_MAX: u32 = 64 * 1024;
 
+    /// The longest broadcast.
+    pub(super) const MESSAGE_MAX: usize = 4096;
+
     /// All that is measured.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::of(What::Write, 8),
         Self::of(What::Write, 64),
         Self::of(What::Write, 512),
@@ -51,6 +58,8 @@ impl Subject {
         Self::of(What::Bandwidth, 4096),
         Self::of(What::Bandwidth, Self::BYTES_MAX),
         Self::of(What::Mailbox, 8),
+        Self::of(What::Broadcast, 8),
+        Self::of(What::Broadcast, Self::MESSAGE_MAX as u32),
     ];
 
     const fn of(what: What, bytes: u32) -> Self {
@@ -66,6 +75,7 @@ impl Subject {
             What::FetchAdd => "ib_atomic_lat",
             What::Bandwidth => "ib_write_bw",
             What::Mailbox => "add + write",
+            What::Broadcast => "write + read",
         }
     }
 
@@ -76,6 +86,7 @@ impl Subject {
             What::Write | What::Read | What::FetchAdd => (LATENCY_RATIO, ratio <= LATENCY_RATIO),
             What::Bandwidth => (BANDWIDTH_RATIO, ratio >= BANDWIDTH_RATIO),
             What::Mailbox => (MAILBOX_RATIO, ratio <= MAILBOX_RATIO),
+            What::Broadcast => (BROADCAST_RATIO, ratio <= BROADCAST_RATIO),
         }
     }
 
@@ -85,7 +96,7 @@ impl Subject {
     #[must_use]
     pub fn iterations(self, iterations: u32) -> u32 {
         match self.what {
-            What::Write | What::Read | What::FetchAdd | What::Mailbox => {
+            What::Write | What::Read | What::FetchAdd | What::Mailbox | What::Broadcast => {
                 (iterations / (1 + self.bytes / 8192)).max(20)
             }
             What::Bandwidth => iterations,
@@ -101,6 +112,7 @@ impl std::fmt::Display for What {
             Self::FetchAdd => "fetch_add",
             Self::Bandwidth => "bandwidth",
             Self::Mailbox => "mailbox",
+            Self::Broadcast => "broadcast",
         })
     }
 }
