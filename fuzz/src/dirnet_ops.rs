@@ -10,8 +10,8 @@
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::{
-    BEAT_LEN, Beat, Component, Config, FRAME_LEN, Frame, ImAliveTask, Life, Members, Output, Part,
-    Post, Profile, Progress, RestartLimit, Seat, Spawned, Timing,
+    BEAT_LEN, Beat, Component, Config, FRAME_LEN, Frame, ImAliveTask, Kept, Life, Members, Output,
+    Part, Post, Profile, Progress, RestartLimit, Seat, Spawned, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Node {
         let others: Members = (0..NODES).map(Rank).filter(|rank| *rank != ME).collect();
         let life = Life { boot, generation: 0 };
         let mut node = Self {
-            component: Component::new(now, config, life, 2, None),
+            component: Component::new(now, config, life, 2, Kept::default()),
             task: ImAliveTask::new(Post { me: ME, boot, others, profile }),
             now,
             heard: 0,

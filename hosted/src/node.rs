@@ -33,6 +33,7 @@ mod link;
 mod membership;
 mod puts;
 mod reset;
+mod saved;
 mod supervisor;
 mod takes;
 mod tasks;

@@ -121,6 +121,11 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         moved
     }
 
+    /// Forgets where `node` stands: for one that begins anew, to which nobody has spoken yet.
+    pub(super) fn forget_standing(&mut self, node: Rank) {
+        self.change(node, |entry| entry.standing = Standing::default());
+    }
+
     /// Applies a change of `node` to its entry.
     pub(super) fn apply(
         &mut self,

@@ -16,7 +16,7 @@ use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
 /// Bytes of the image of an entry with the most tasks there may be.
-const IMAGE_LEN_MAX: usize = 32 + 5 * TASKS_MAX + 11 * ERRORS;
+pub(super) const IMAGE_LEN_MAX: usize = 32 + 5 * TASKS_MAX + 11 * ERRORS;
 /// The most tasks of a node.
 pub const TASKS_MAX: usize = 16;
 /// The most parts of an image.
@@ -83,6 +83,11 @@ impl Image {
         })
     }
 
+    /// Without the zeros that fill the last part.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
     fn put(&mut self, bytes: &[u8]) {
         self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
@@ -142,13 +147,20 @@ impl Assembly {
         }
         let len = usize::from(self.count) * ImagePart::LEN;
         let entry = if crc32c(&self.image.bytes[..len]) == self.checksum {
-            Source { bytes: &self.image.bytes[..len] }.entry()
+            entry(&self.image.bytes[..len])
         } else {
             Err(ImageError::Checksum)
         };
         *self = Self::EMPTY;
         entry.map(Some)
     }
+}
+
+/// The entry whose image is `bytes`, once they are known to be whole.
+pub(super) fn entry<const TASKS: usize>(
+    bytes: &[u8],
+) -> Result<(Standing, Record<TASKS>), ImageError> {
+    Source { bytes }.entry()
 }
 
 /// What is left to read of an image.
@@ -287,7 +299,7 @@ mod tests {
             for value in 0..=u8::MAX {
                 let mut changed = bytes.clone();
                 changed[at] = value;
-                if let Ok((standing, record)) = (Source { bytes: &changed }).entry::<4>() {
+                if let Ok((standing, record)) = entry::<4>(&changed) {
                     let again = Image::of(standing, &record);
                     assert_eq!(&again.bytes[..again.len], &changed[..again.len], "{at} {value}");
                 }

@@ -52,6 +52,7 @@ mod profile;
 mod record;
 mod reject;
 mod replay;
+mod snapshot;
 mod standing;
 pub mod strategy;
 mod term;
@@ -70,6 +71,7 @@ pub use output::Output;
 pub use profile::{BrokenRule, Profile, Timing};
 pub use record::{ChangeError, ERRORS, Record, Task, TaskError};
 pub use reject::{Reject, Rejects};
+pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
 pub use term::{Life, Members, Term};
 

@@ -93,6 +93,12 @@ impl<const TASKS: usize> Record<TASKS> {
         Self { life, role, task_count: task_count.min(most), reboots, ..Self::default() }
     }
 
+    /// This entry under the life of `fresh`: what its tasks and their errors were goes on.
+    pub(super) fn gone_on_as(&self, fresh: &Self) -> Self {
+        let Self { life, role, reboots, .. } = *fresh;
+        Self { life, role, reboots, seq: 0, ..*self }
+    }
+
     /// Its tasks.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use weft_core::dirnet::{Life, Term};
+use weft_core::dirnet::Life;
 use weft_core::endpoint::Plan;
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
@@ -32,7 +32,6 @@ use super::control::{
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
-use super::kept::KeptTerm;
 use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
 use super::membership::Membership;
 use super::puts::{PutJob, Puts};
@@ -42,8 +41,8 @@ use crate::clock::now_ns;
 use crate::cluster::Cluster;
 use crate::packet::{PacketError, Socket};
 use crate::process::adopt_inherited;
-use crate::shm::{Bell, Flag, Grant, OwnMemory, Waiter};
-use dirnet::{DirNet, Ground};
+use crate::shm::{Bell, Grant, OwnMemory, Waiter};
+use dirnet::{DirNet, Entry, Ground};
 use nap::Nap;
 
 /// How long the supervisor may take to say `Start`.
@@ -97,7 +96,7 @@ struct Component {
     cluster: Cluster,
     born: Born,
     /// What it takes to enter the DIR net, until it has.
-    entry: Option<(Flag, KeptTerm, Option<Term>)>,
+    entry: Option<Entry>,
     dirnet: Option<DirNet>,
     /// The first life of the supervisor of each peer that is let in.
     boots: Vec<Incarnation>,
@@ -137,9 +136,7 @@ impl Component {
         let Born { me, incarnation, .. } = born;
         let plan = super::plan(&cluster)?;
         let signing = signing::adopt(&cluster, plan.layout(), &mut fds)?;
-        let (term, flag) = fds.pop().zip(fds.pop()).ok_or(NodeError::Link("a start too short"))?;
-        let (kept, term) = KeptTerm::adopt(term).map_err(NodeError::Kept)?;
-        let flag = Flag::open(flag.as_fd())?;
+        let entry = Entry::adopt(&mut fds)?;
         let grant = Grant(fds);
         let own = OwnMemory::map(plan.layout(), &grant)?;
         let bell = || Bell::open(grant.bell().as_fd());
@@ -156,7 +153,7 @@ impl Component {
         let deliveries = DeliveryLine::new(&mut endpoint, cluster.nodes);
         Ok(Self {
             born,
-            entry: Some((flag, kept, term)),
+            entry: Some(entry),
             dirnet: None,
             boots: vec![Incarnation(0); cluster.nodes],
             socket,
@@ -330,10 +327,10 @@ impl Component {
 
     /// Enters the DIR net, once.
     fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
-        let Some((flag, kept, term)) = self.entry.take() else { return Ok(()) };
+        let Some(entry) = self.entry.take() else { return Ok(()) };
         let Born { me, life, tasks, .. } = self.born;
         let place = (Rank(me.0), now_ns);
-        self.dirnet = Some(DirNet::enter(&self.cluster, life, tasks, flag, (kept, term), place)?);
+        self.dirnet = Some(DirNet::enter(&self.cluster, life, tasks, entry, place)?);
         // Its first words, before it hears any.
         self.step_dirnet(&[], now_ns).map(drop)
     }

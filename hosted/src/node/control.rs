@@ -16,7 +16,7 @@ pub use broadcast::{
     HeldProof, OriginStatus, ProofStatus,
 };
 
-pub use standing::{DirNetStatus, NodeOrder};
+pub use standing::{DirNetStatus, EntryStatus, NodeOrder};
 
 use super::chronicle::Entry;
 use crate::cluster::Form;

@@ -136,6 +136,7 @@ struct Supervisor {
     cut_off: PeerSet,
     flag: Segment,
     term_file: PathBuf,
+    database_file: PathBuf,
     chronicle: Chronicle,
     /// Requests that came while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
@@ -210,6 +211,7 @@ impl Supervisor {
             cut_off: PeerSet::EMPTY,
             flag,
             term_file: dir.term_file(usize::from(rank)),
+            database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
             parked: VecDeque::new(),
             restarts: 0,
@@ -321,7 +323,8 @@ impl Supervisor {
         let mut grant = self.memory.grant_owner()?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
         let term = kept::open(&self.term_file).map_err(NodeError::Kept)?;
-        grant.0.extend([flag, OwnedFd::from(term)]);
+        let database = kept::open(&self.database_file).map_err(NodeError::Kept)?;
+        grant.0.extend([flag, term.into(), database.into()]);
         let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
         grant.0.extend(signing.map_err(NodeError::Signing)?);
         event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;

@@ -73,6 +73,12 @@ impl ClusterDir {
         self.path.join(format!("{NODE_PREFIX}{rank}.term"))
     }
 
+    /// Where the node with this rank saves its copy of the database.
+    #[must_use]
+    pub fn database_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.database"))
+    }
+
     fn socket(&self, name: &str) -> Result<PathBuf, RuntimeDirError> {
         let path = self.path.join(name);
         let len = path.as_os_str().len();

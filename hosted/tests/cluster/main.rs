@@ -3,6 +3,7 @@
 //! ```text
 //!   broadcast  one file for everybody, while members die and lie
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
+//!   database   what is known of tasks and nodes outlives those who know it
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
 //!   readme     what README.md tells operators to type
@@ -25,6 +26,7 @@
 
 mod broadcast;
 mod control;
+mod database;
 mod demo;
 mod faults;
 mod hosts;

@@ -43,6 +43,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         if self.sync.is_gossiping() {
             self.gossip();
+            self.refence();
         }
         let mut first = None;
         for node in self.config.others().iter() {

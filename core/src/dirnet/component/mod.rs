@@ -12,6 +12,7 @@
 //! | `backup` | the manager is lost: succession, claims, adoption |
 //! | `join` | WITM, NMI and the start |
 //! | `witness` | the second observer |
+//! | `restore` | the database that an earlier component saved |
 //! | `sync` | database: changes, gossip, REQUEST_DB |
 //! | `clock` | deadlines |
 
@@ -20,6 +21,7 @@ mod backup;
 mod clock;
 mod join;
 mod manager;
+mod restore;
 mod suspicion;
 mod sync;
 mod watch;
@@ -36,7 +38,9 @@ use super::health::Health;
 use super::output::{Output, Outputs};
 use super::replay::Replay;
 use super::strategy::Recoveries;
-use super::{Alarm, Assembly, Beat, Database, Frame, Life, Members, Message, Progress, Record};
+use super::{
+    Alarm, Assembly, Beat, Database, Frame, Kept, Life, Members, Message, Progress, Record,
+};
 use super::{Reject, Rejects, Seat, Term, Timing};
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
@@ -122,21 +126,20 @@ const _: () = assert!(size_of::<LargestComponent>() <= 64 * 1024);
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// The component of the life `life` of node `config.me()`, with `task_count` tasks to guard.
-    /// `kept` is the last [`Output::Keep`] of any earlier life of this node; none on the very
-    /// first start, which alone takes the roles of the cluster file (G-21).
+    /// `kept` is what is left of any earlier life of this node.
     #[must_use]
     pub fn new(
         now: Instant,
         config: Config<NODES>,
         life: Life,
         task_count: u8,
-        kept: Option<Term>,
+        kept: Kept<'_>,
     ) -> Self {
         let timing = config.profile().timing();
         let mut component = Self {
             config,
             life,
-            term: kept.unwrap_or_default(),
+            term: kept.term.unwrap_or_default(),
             state: State::Joining(Joining::new(now.after(timing.join))),
             fellows: [Fellow::default(); NODES],
             db: Database::default(),
@@ -153,10 +156,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             outputs: Outputs::default(),
             rejects: Rejects::default(),
         };
-        component.db.advance(config.me(), super::Standing::up(life));
         let record = Record::new(life, Part::Backup as u8, task_count);
+        component.restore(kept.snapshots, &record);
+        component.db.advance(config.me(), super::Standing::up(life));
         component.db.merge(config.me(), &record);
-        component.start(now, kept);
+        component.start(now, kept.term);
         component
     }
 

@@ -5,7 +5,6 @@
 //! if that does not answer in time, of the next in the ring, until one did or all were asked.
 
 use super::{ASSEMBLIES, Component, News, Role, State};
-use crate::dirnet::image::ImageError;
 use crate::dirnet::record::ChangeError;
 use crate::dirnet::{Assembly, Change, Frame, ImagePart, Members, Message, Reject, Seat, Version};
 use crate::ids::Rank;
@@ -27,6 +26,8 @@ pub(super) struct Sync {
     request: Option<Request>,
     /// Who is sent the own entry next, at the start.
     gossip: Members,
+    /// Whom an earlier component knew as isolated: fenced again, one after the other.
+    pub(super) refences: Members,
     /// The manager's digest and the own one, when they last differed.
     differed: Option<(u32, u32)>,
 }
@@ -40,8 +41,9 @@ impl Sync {
         self.request.as_mut().map(|request| &mut request.due)
     }
 
+    /// Whether there is something to do as soon as possible, a piece at a time.
     pub(super) const fn is_gossiping(&self) -> bool {
-        !self.gossip.is_empty()
+        !self.gossip.is_empty() || !self.refences.is_empty()
     }
 }
 
@@ -220,11 +222,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let continues = |assembly: &Assembly| assembly.continues(part);
         let index = self.assemblies.iter().position(continues);
         let index = index.unwrap_or(usize::from(node.0) % ASSEMBLIES);
-        let assembled = self.assemblies[index].add(part).map_err(|error| match error {
-            ImageError::Checksum => Reject::ImageChecksum,
-            ImageError::Count => Reject::ImageCount,
-            ImageError::Field => Reject::ImageField,
-        })?;
+        let assembled = self.assemblies[index].add(part).map_err(Reject::from)?;
         let Some((standing, record)) = assembled else { return Ok(()) };
         // The own entry is nobody else's to write.
         if node != self.me() {

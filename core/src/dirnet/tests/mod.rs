@@ -6,4 +6,5 @@ mod join;
 mod mutants;
 mod net;
 mod refuse;
+mod restore;
 mod succeed;

@@ -60,6 +60,9 @@ pub(super) struct Node {
     pub(super) task: Option<ImAliveTask>,
     boot: u32,
     pub(super) kept: Option<Term>,
+    /// The last two snapshots, the newest first.
+    pub(super) saved: [Vec<u8>; 2],
+    digest: u32,
     progress: Progress,
     /// Neither the component nor, if both, the task looks before this time.
     component_stalls: u64,
@@ -148,7 +151,9 @@ impl Net {
         let life = Life { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.has_dead_timers = false;
-        it.component = Some(Component::new(Instant(self.now), config, life, 2, it.kept));
+        let snapshots = [&it.saved[0][..], &it.saved[1][..]];
+        let kept = Kept { term: it.kept, snapshots };
+        it.component = Some(Component::new(Instant(self.now), config, life, 2, kept));
         self.drain(node);
     }
 
@@ -166,6 +171,11 @@ impl Net {
     /// The component hangs for ever; nobody sees its process end.
     pub(super) fn hang(&mut self, node: u16) {
         self.nodes[usize::from(node)].component = None;
+    }
+
+    /// What the node's component has saved is lost.
+    pub(super) fn forget_saved(&mut self, node: u16) {
+        self.nodes[usize::from(node)].saved = Default::default();
     }
 
     pub(super) fn stall(&mut self, node: u16, ms: u64) {
@@ -369,6 +379,13 @@ impl Net {
         if let Some(component) = &mut it.component {
             outputs.extend(core::iter::from_fn(|| component.poll_output()));
             it.progress = component.progress();
+            let db = component.database();
+            if db.digest() != it.digest {
+                it.digest = db.digest();
+                it.saved.swap(0, 1);
+                let count = u16::try_from(self.parts.len()).unwrap();
+                it.saved[0] = db.save(count, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
+            }
         }
         if let Some(task) = &mut it.task {
             outputs.extend(core::iter::from_fn(|| task.poll_output()));
@@ -480,6 +497,8 @@ impl Node {
             task: None,
             boot: 0,
             kept: None,
+            saved: [Vec::new(), Vec::new()],
+            digest: 0,
             progress: Progress::default(),
             component_stalls: 0,
             task_stalls: 0,

@@ -222,6 +222,7 @@ fn ignorant_successor() -> Net {
         net.cuts.extend([(1, other), (other, 1)]);
     }
     net.hang(1);
+    net.forget_saved(1);
     let is_backup = |net: &Net| {
         let clone = net.nodes[1].component.as_ref().filter(|clone| clone.life().generation == 1);
         clone.is_some_and(|clone| clone.role() == Role::Backup)

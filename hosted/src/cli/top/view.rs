@@ -155,6 +155,7 @@ mod tests {
                 removed: Vec::new(),
                 isolated: Vec::new(),
                 left_broadcasts: Vec::new(),
+                database: Vec::new(),
                 refused: std::collections::BTreeMap::new(),
             }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),

@@ -11,9 +11,10 @@
 //! that fails is tried again until it holds; until then nobody is told that it does.
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
-    Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Level, Life, Output, Part,
+    Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Output, Part,
     Profile, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Term, Timing,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
@@ -22,12 +23,13 @@ use weft_core::time::{self, Instant};
 
 use super::leavers;
 use crate::cluster::{self, Cluster};
-use crate::node::chronicle::{Entry, What};
-use crate::node::control::{DirNetStatus, NodeOrder, Outcome, Payload, Refused};
+use crate::node::chronicle::{Entry as Noted, What};
+use crate::node::control::{DirNetStatus, EntryStatus, NodeOrder, Outcome, Payload, Refused};
 use crate::node::faults::Timers;
 use crate::node::kept::KeptTerm;
 use crate::node::link::{FromComponent, GuardAction, TaskChange};
 use crate::node::membership::{FRAME, Membership};
+use crate::node::saved::SavedDatabase;
 use crate::node::{NodeEndpoint, NodeError, PEERS};
 use crate::shm::Flag;
 
@@ -59,6 +61,7 @@ pub(super) struct DirNet {
     machine: Box<Machine>,
     flag: Flag,
     kept: KeptTerm,
+    saved: SavedDatabase,
     /// The pulse of each peer that was handled last.
     seen: Vec<[u8; PULSE_LEN]>,
     look_every_ns: u64,
@@ -71,6 +74,26 @@ pub(super) struct DirNet {
     words: Vec<FromComponent>,
     /// How many words were no frames, by reason.
     no_frames: BTreeMap<&'static str, u32>,
+}
+
+/// What it takes to enter the net, besides a life.
+pub(super) struct Entry {
+    flag: Flag,
+    kept: KeptTerm,
+    term: Option<Term>,
+    saved: SavedDatabase,
+    snapshots: [Vec<u8>; 2],
+}
+
+impl Entry {
+    /// Takes it from the end of what came with `Start`.
+    pub(super) fn adopt(fds: &mut Vec<OwnedFd>) -> Result<Self, NodeError> {
+        let mut next = || fds.pop().ok_or(NodeError::Link("a start too short"));
+        let (saved, snapshots) = SavedDatabase::adopt(next()?).map_err(NodeError::Kept)?;
+        let (kept, term) = KeptTerm::adopt(next()?).map_err(NodeError::Kept)?;
+        let flag = Flag::open(next()?.as_fd())?;
+        Ok(Self { flag, kept, term, saved, snapshots })
+    }
 }
 
 /// What a step works on besides its own.
@@ -131,18 +154,20 @@ impl DirNet {
         cluster: &Cluster,
         life: Life,
         tasks: u8,
-        flag: Flag,
-        kept: (KeptTerm, Option<Term>),
+        entry: Entry,
         (me, now_ns): (Rank, u64),
     ) -> Result<Self, NodeError> {
         let config = config(cluster, me)?;
         let look_every_ns = config.profile().timing().send.0 / 8;
-        let (kept, term) = kept;
-        let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, term));
+        let Entry { flag, kept, term, saved, snapshots } = entry;
+        let [newest, before] = &snapshots;
+        let past = Kept { term, snapshots: [newest, before] };
+        let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
         Ok(Self {
             machine,
             flag,
             kept,
+            saved,
             seen: vec![[0; PULSE_LEN]; cluster.nodes],
             look_every_ns,
             look_at_ns: now_ns,
@@ -300,6 +325,11 @@ impl DirNet {
             Role::Backup => "backup",
             Role::Excluded => "excluded",
         };
+        let entry = |rank: Rank| {
+            let record = machine.database().record(rank).filter(|it| !it.tasks().is_empty())?;
+            let task_errors = record.tasks().iter().map(|task| task.errors).collect();
+            Some(EntryStatus { node: rank.0, errors: record.error_count, task_errors })
+        };
         let rejects = machine.rejects().iter().map(|(reason, count)| (reason.name(), count));
         let no_frames = self.no_frames.iter().map(|(reason, count)| (*reason, *count));
         DirNetStatus {
@@ -315,6 +345,7 @@ impl DirNet {
                 .map(|rank| rank.0)
                 .collect(),
             left_broadcasts,
+            database: (0..).map(Rank).take(self.seen.len()).filter_map(entry).collect(),
             refused: rejects.chain(no_frames).map(|(name, n)| (name.to_owned(), n)).collect(),
         }
     }
@@ -340,9 +371,12 @@ impl DirNet {
         Ok(())
     }
 
-    /// Carries out what the machine wants, until it wants nothing more.
+    /// Carries out what the machine wants, until it wants nothing more. What it knows is saved
+    /// before anybody else hears of it.
     fn drain(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
+        let nodes = u16::try_from(self.seen.len()).unwrap_or(u16::MAX);
         loop {
+            self.saved.save(nodes, self.machine.database()).map_err(NodeError::Kept)?;
             let mut fences = Vec::new();
             while let Some(output) = self.machine.poll_output() {
                 match output {
@@ -416,7 +450,7 @@ impl DirNet {
 
     fn note(&mut self, at_ns: u64, node: Rank, what: What) {
         let observer = self.machine.me().0;
-        self.words.push(FromComponent::Note(Entry { at_ns, observer, node: node.0, what }));
+        self.words.push(FromComponent::Note(Noted { at_ns, observer, node: node.0, what }));
     }
 
     /// Shuts the lives of `node` up to `boot` out: here, and with the supervisor, which lets in.

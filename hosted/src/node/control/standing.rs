@@ -32,8 +32,21 @@ pub struct DirNetStatus {
     pub removed: Vec<u16>,
     /// Of those, the ones that may not come back before they are released.
     pub isolated: Vec<u16>,
+    /// What it knows of the nodes that have tasks.
+    pub database: Vec<EntryStatus>,
     /// The nodes that take no part in broadcasts any more, this one included.
     pub left_broadcasts: Vec<u16>,
     /// How many words it has refused, by reason.
     pub refused: BTreeMap<String, u32>,
+}
+
+/// What the replicated database holds of a node that has tasks, as one component knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryStatus {
+    /// Which node.
+    pub node: u16,
+    /// How many errors its tasks have had, in all its lives.
+    pub errors: u32,
+    /// And how many each of them.
+    pub task_errors: Vec<u16>,
 }

@@ -9,8 +9,8 @@ mod setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, ImAliveTask, Life, News, Output, Post, Profile, Progress,
-    RestartLimit, Seat, Spawned, Term,
+    Beat, Component, Config, Frame, ImAliveTask, Kept, Life, News, Output, Post, Profile, Progress,
+    RestartLimit, SNAPSHOT_LEN_MAX, Seat, Spawned, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -52,6 +52,8 @@ struct Node {
     boot: u32,
     born: u64,
     kept: Option<Term>,
+    /// The database as the component saved it last, and its digest.
+    saved: (u32, Vec<u8>),
     progress: Progress,
     component_stalls: u64,
     task_stalls: u64,
@@ -239,7 +241,8 @@ impl Net {
         it.cells.clear();
         it.component_stalls = 0;
         it.has_dead_timers = false;
-        it.component = Some(Component::new(now, config, life, 2, it.kept));
+        let kept = Kept { term: it.kept, snapshots: [&it.saved.1, &[]] };
+        it.component = Some(Component::new(now, config, life, 2, kept));
         self.note(|| format!("{node} begins life {life}"));
         self.drain(node);
     }
@@ -429,12 +432,18 @@ impl Net {
     }
 
     fn drain(&mut self, node: u16) {
+        let count = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
         let it = &mut self.nodes[usize::from(node)];
         let mut outputs = Vec::new();
         if let Some(component) = &mut it.component {
             outputs.extend(std::iter::from_fn(|| component.poll_output()));
             it.progress = component.progress();
             self.ledger.look(component);
+            let db = component.database();
+            if db.digest() != it.saved.0 {
+                let bytes = db.save(count, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
+                it.saved = (db.digest(), bytes);
+            }
         }
         if let Some(task) = &mut it.task {
             outputs.extend(std::iter::from_fn(|| task.poll_output()));
@@ -526,6 +535,7 @@ impl Node {
             boot: 0,
             born: 0,
             kept: None,
+            saved: (0, Vec::new()),
             progress: Progress::default(),
             component_stalls: 0,
             task_stalls: 0,

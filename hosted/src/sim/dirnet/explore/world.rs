@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, Life, Output, Part, Profile, RestartLimit, Role, Seat, Term,
-    Timing,
+    Beat, Component, Config, Frame, Kept, Life, Output, Part, Profile, RestartLimit, Role, Seat,
+    Term, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -42,7 +42,8 @@ impl World {
         let start = |node| {
             let config = Config::new(Rank(node), &parts, profile, 1, restarts);
             let life = Life { boot: Incarnation(1), generation: 0 };
-            let component = Small::new(Instant(0), config.expect("one manager"), life, 0, None);
+            let component =
+                Small::new(Instant(0), config.expect("one manager"), life, 0, Kept::default());
             Some(Shared::new(component))
         };
         let mut world = Self {

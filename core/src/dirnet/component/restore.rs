@@ -1,0 +1,75 @@
+//! A component begins with the database that an earlier one of its node has saved.
+//!
+//! What the node said of its tasks and what their errors were goes on under the new life. What
+//! an operator has to undo, isolation, goes on too, and who is isolated is fenced again, since the
+//! earlier component may have died before it was. Who else is a member or down is learned anew:
+//! two halves of a partition remove each other, and if both remembered that in all their lives,
+//! neither would ever speak to the other again. A snapshot that does not hold is counted, and what is missing is asked for, as
+//! by any joiner (G-23).
+
+use super::{Component, Output};
+use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Standing};
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// Takes the first snapshot that holds, if any does.
+    pub(super) fn restore(&mut self, snapshots: [&[u8]; 2], fresh: &Record<TASKS>) {
+        for bytes in snapshots.into_iter().filter(|bytes| !bytes.is_empty()) {
+            match self.restored(bytes, fresh) {
+                Ok(db) => return self.go_on_with(db, fresh),
+                Err(error) => self.rejects.note(error.into()),
+            }
+        }
+    }
+
+    fn restored(
+        &self,
+        bytes: &[u8],
+        fresh: &Record<TASKS>,
+    ) -> Result<Database<NODES, TASKS>, ImageError> {
+        let db = Database::restore(self.config.nodes(), bytes)?;
+        let (me, present) = (self.me(), Standing::up(self.life));
+        let (standing, record) = (db.standing(me), db.record(me).copied().unwrap_or_default());
+        if present.is_before(standing) || self.life < record.life {
+            return Err(ImageError::Field);
+        }
+        if record.life != Life::default() && record.task_count != fresh.task_count {
+            return Err(ImageError::Count);
+        }
+        Ok(db)
+    }
+
+    fn go_on_with(&mut self, db: Database<NODES, TASKS>, fresh: &Record<TASKS>) {
+        self.db = db;
+        if let Some(record) = self.db.record(self.me()).filter(|it| it.life < self.life) {
+            let went_on = record.gone_on_as(fresh);
+            self.db.merge(self.me(), &went_on);
+        }
+        for node in self.config.others().iter() {
+            match self.db.standing(node).level {
+                Level::Isolated => self.sync.refences.insert(node),
+                Level::Released => {}
+                Level::Up | Level::Down => self.db.forget_standing(node),
+            }
+        }
+    }
+
+    /// Fences one of those again whom an earlier component knew as isolated.
+    pub(super) fn refence(&mut self) {
+        let Some(node) = self.sync.refences.iter().next() else { return };
+        self.sync.refences.remove(node);
+        let standing = self.db.standing(node);
+        if standing.level == Level::Isolated {
+            self.outputs.push(Output::Fence { node, boot: standing.life.boot });
+        }
+    }
+}
+
+impl From<ImageError> for Reject {
+    fn from(error: ImageError) -> Self {
+        match error {
+            ImageError::Checksum => Self::ImageChecksum,
+            ImageError::Count => Self::ImageCount,
+            ImageError::Field => Self::ImageField,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The database outlives the components (D-58): all of them at once, too.
+
+use super::net::Net;
+use crate::dirnet::*;
+use crate::ids::{Incarnation, Rank};
+
+/// A cluster of three where a task of node 1 has had three errors and node 2 is isolated.
+fn marked() -> Net {
+    let mut net = Net::settled(3);
+    for at_us in [5, 6, 7] {
+        let change = Change::TaskError { task: 1, kind: 9, at_us };
+        net.input(1, |it, now| it.handle_change(now, change)).unwrap();
+    }
+    net.input(0, |it, now| it.isolate(now, Rank(2))).unwrap();
+    net.run(500);
+    net.crash(2);
+    net
+}
+
+fn assert_marked(net: &Net, node: u16) {
+    let db = net.component(node).database();
+    assert_eq!(db.standing(Rank(2)).level, Level::Isolated, "at node {node}");
+    let record = db.record(Rank(1)).unwrap();
+    assert_eq!((record.error_count, record.tasks()[1].errors), (3, 3), "at node {node}");
+    assert!(record.errors().map(|error| error.at_us).eq([5, 6, 7]), "at node {node}");
+}
+
+fn refused(net: &Net, node: u16, reason: Reject) -> u32 {
+    net.component(node).rejects().of(reason)
+}
+
+#[test]
+fn all_components_end_at_once_and_nothing_is_lost() {
+    let mut net = marked();
+    net.log.clear();
+    for node in [0, 1] {
+        net.crash(node);
+    }
+    for node in [0, 1] {
+        net.boot(node);
+        assert_marked(&net, node);
+    }
+    net.run(9_000);
+    let role = |node| net.component(node).role();
+    assert_eq!([role(0), role(1)], [Role::Manager, Role::Backup]);
+    for node in [0, 1] {
+        assert_marked(&net, node);
+        let life = net.component(node).database().record(Rank(1)).unwrap().life;
+        assert_eq!(life.boot, Incarnation(2), "the next life goes on with the record");
+        let fenced = Output::Fence { node: Rank(2), boot: Incarnation(1) };
+        assert!(net.log.iter().any(|(_, at, output)| *at == node && *output == fenced));
+    }
+}
+
+/// A snapshot that was torn is counted, and the one before is used.
+#[test]
+fn the_one_before_a_torn_snapshot_is_used() {
+    let mut net = marked();
+    net.crash(1);
+    let [newest, before] = &mut net.nodes[1].saved;
+    before.clone_from(newest);
+    let last = newest.len() - 1;
+    newest[last] ^= 1;
+    net.boot(1);
+    assert_eq!(refused(&net, 1, Reject::ImageChecksum), 1);
+    assert_marked(&net, 1);
+}
+
+/// Where none holds, the others are asked.
+#[test]
+fn what_cannot_be_restored_is_asked_for() {
+    let mut net = marked();
+    net.crash(1);
+    let [newest, before] = &mut net.nodes[1].saved;
+    newest.truncate(9);
+    before[12] ^= 1;
+    net.boot(1);
+    assert_eq!(refused(&net, 1, Reject::ImageCount), 1);
+    assert_eq!(refused(&net, 1, Reject::ImageChecksum), 1);
+    assert!(!net.component(1).database().standing(Rank(2)).is_known());
+    net.run_while(9_000, |net| net.component(1).database().standing(Rank(2)).is_known());
+    assert_eq!(net.component(1).database().standing(Rank(2)).level, Level::Isolated);
+}
+
+/// Of a life that is yet to come, or of a node with other tasks: another cluster's.
+#[test]
+fn a_snapshot_of_another_is_refused() {
+    let mut net = marked();
+    net.crash(1);
+    let mut other = Database::<8, 2>::default();
+    let later = Life { boot: Incarnation(9), generation: 0 };
+    other.merge(Rank(1), &Record::new(later, 0, 2));
+    net.nodes[1].saved[0] = other.save(3, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
+    let mut other = Database::<8, 2>::default();
+    let early = Life { boot: Incarnation(1), generation: 0 };
+    other.merge(Rank(1), &Record::new(early, 0, 1));
+    net.nodes[1].saved[1] = other.save(3, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
+    net.boot(1);
+    assert_eq!(refused(&net, 1, Reject::ImageField), 1);
+    assert_eq!(refused(&net, 1, Reject::ImageCount), 1);
+}
+
+/// Found by the swarm: two lives that had removed each other's predecessors kept quiet for ever.
+#[test]
+fn halves_that_removed_each_other_meet_again_in_their_next_lives() {
+    let mut net = Net::settled(2);
+    net.resets_work = false;
+    net.cuts.extend([(0, 1), (1, 0)]);
+    net.run(3_000);
+    for (node, other) in [(0, Rank(1)), (1, Rank(0))] {
+        assert_eq!(net.component(node).database().standing(other).level, Level::Down);
+    }
+    net.crash(0);
+    net.crash(1);
+    net.cuts.clear();
+    net.boot_all();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}

@@ -1,0 +1,163 @@
+//! The replicated database, saved beyond the processes of a node (D-58).
+//!
+//! ```text
+//!   place 0:  number (8) │ snapshot          written in turn; the higher number is the newer
+//!   place 1:  number (8) │ snapshot
+//! ```
+//!
+//! It lies in the cluster's directory beside the note of the last term, where it outlives the
+//! component and the supervisor, and where also the last node of a cluster finds it that nobody
+//! else is left to ask. A snapshot is written where the older one was, and its number after it: a
+//! kill in between leaves the newer one whole. Checksums are looked at by whoever restores.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use weft_core::dirnet::{Database, SNAPSHOT_LEN_MAX};
+
+const NUMBER_LEN: usize = 8;
+const PLACE_LEN: u64 = (NUMBER_LEN + SNAPSHOT_LEN_MAX) as u64;
+
+/// The two last snapshots.
+#[derive(Debug)]
+pub(super) struct SavedDatabase {
+    file: File,
+    /// Of the newest one, which lies at this number modulo 2.
+    number: u64,
+    /// Of the database as it was saved last by this process.
+    digest: Option<u32>,
+}
+
+impl SavedDatabase {
+    /// Takes over the open file, and reads the snapshots in it, the newest first; one that is not
+    /// there is empty.
+    pub(super) fn adopt(fd: OwnedFd) -> io::Result<(Self, [Vec<u8>; 2])> {
+        let file = File::from(fd);
+        let mut found = [read_place(&file, 0)?, read_place(&file, 1)?];
+        found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        let number = found[0].0;
+        Ok((Self { file, number, digest: None }, found.map(|(_, snapshot)| snapshot)))
+    }
+
+    /// Saves the entries of the first `nodes` nodes, if any has changed since.
+    pub(super) fn save<const NODES: usize, const TASKS: usize>(
+        &mut self,
+        nodes: u16,
+        database: &Database<NODES, TASKS>,
+    ) -> io::Result<()> {
+        if self.digest == Some(database.digest()) {
+            return Ok(());
+        }
+        let number = self.number + 1;
+        let at = place(number);
+        let mut space = [0; SNAPSHOT_LEN_MAX];
+        self.file.write_all_at(database.save(nodes, &mut space), at + NUMBER_LEN as u64)?;
+        self.file.write_all_at(&number.to_le_bytes(), at)?;
+        (self.number, self.digest) = (number, Some(database.digest()));
+        Ok(())
+    }
+}
+
+const fn place(number: u64) -> u64 {
+    number % 2 * PLACE_LEN
+}
+
+/// The snapshot at one place, with what is left behind it of a longer one; empty where none was
+/// ever finished.
+fn read_place(file: &File, index: u64) -> io::Result<(u64, Vec<u8>)> {
+    let mut bytes = vec![0; NUMBER_LEN + SNAPSHOT_LEN_MAX];
+    let mut len = 0;
+    while len < bytes.len() {
+        let from = place(index) + len as u64;
+        match file.read_at(&mut bytes[len..], from)? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    bytes.truncate(len);
+    let number = bytes.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
+    // A place with another's number was damaged; the other one goes on.
+    if number == 0 || number % 2 != index {
+        return Ok((0, Vec::new()));
+    }
+    Ok((number, bytes.split_off(NUMBER_LEN)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::kept;
+    use crate::scratch::Scratch;
+    use std::path::Path;
+    use weft_core::dirnet::{Change, Config, Kept, Life, Part, Profile, RestartLimit, Timing};
+    use weft_core::ids::{Incarnation, Rank};
+    use weft_core::time::{Duration, Instant};
+
+    type Component = weft_core::dirnet::Component<2, 2>;
+
+    /// A component of the only node, after so many changes.
+    fn component(changes: u8) -> Component {
+        let profile = Profile::new(Timing::LAN).unwrap();
+        let limit = RestartLimit { max: 3, within: Duration(1) };
+        let config = Config::new(Rank(0), &[Part::Manager], profile, 1, limit).unwrap();
+        let life = Life { boot: Incarnation(1), generation: 0 };
+        let mut component = Component::new(Instant(0), config, life, 1, Kept::default());
+        while component.poll_output().is_some() {}
+        for status in 1..=changes {
+            component.handle_change(Instant(0), Change::TaskStatus { task: 0, status }).unwrap();
+            while component.poll_output().is_some() {}
+        }
+        component
+    }
+
+    fn adopt(path: &Path) -> (SavedDatabase, [Vec<u8>; 2]) {
+        SavedDatabase::adopt(kept::open(path).unwrap().into()).unwrap()
+    }
+
+    /// The status of the task in a snapshot; none if it does not hold.
+    fn status(snapshot: &[u8]) -> Option<u8> {
+        let restored = Database::<2, 2>::restore(1, snapshot).ok()?;
+        restored.record(Rank(0)).map(|record| record.tasks()[0].status)
+    }
+
+    #[test]
+    fn the_last_two_are_found_the_newest_first_whoever_saved_them() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("database");
+        let (mut saved, none) = adopt(&path);
+        assert_eq!(none, [Vec::<u8>::new(), Vec::new()]);
+        for changes in 1..=3 {
+            saved.save(1, component(changes).database()).unwrap();
+            saved.save(1, component(changes).database()).unwrap();
+        }
+        assert_eq!(adopt(&path).1.map(|found| status(&found)), [Some(3), Some(2)]);
+        let (mut next, _) = adopt(&path);
+        next.save(1, component(4).database()).unwrap();
+        assert_eq!(adopt(&path).1.map(|found| status(&found)), [Some(4), Some(3)]);
+    }
+
+    /// Whatever part of the next one was written, the one before is still the newest that holds.
+    #[test]
+    fn a_save_that_is_cut_short_anywhere_leaves_the_one_before() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("database");
+        let (mut saved, _) = adopt(&path);
+        saved.save(1, component(1).database()).unwrap();
+        saved.save(1, component(2).database()).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        saved.save(1, component(3).database()).unwrap();
+        let after = std::fs::read(&path).unwrap();
+        // Number 3 lies where number 1 did.
+        let at = usize::try_from(place(3)).unwrap() + NUMBER_LEN;
+        let len = component(3).database().save(1, &mut [0; SNAPSHOT_LEN_MAX]).len();
+        for cut in at..at + len {
+            let mut torn = before.clone();
+            torn[at..cut].copy_from_slice(&after[at..cut]);
+            std::fs::write(&path, &torn).unwrap();
+            let (_, [newest, _]) = adopt(&path);
+            assert_eq!(status(&newest), Some(2), "{cut}");
+        }
+    }
+}
