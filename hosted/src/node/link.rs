@@ -1,9 +1,9 @@
 //! What a supervisor and its component say to each other.
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
-//! `Start` (the node's own memory, the flag, the note of the last term, the saved database, and the
-//! key to sign with where broadcasts are signed) and, over shared memory, `Connect` (what may be reached of a
-//! peer, and the peer's process last).
+//! `Start` (the node's own memory, the flag, the note of the last term, the saved database, and
+//! the key to sign with where broadcasts are signed) and, over shared memory, `Connect` (what may
+//! be reached of a peer, and the peer's process last).
 
 use std::os::fd::RawFd;
 

@@ -4,7 +4,8 @@
 //! an operator has to undo, isolation, goes on too, and who is isolated is fenced again, since the
 //! earlier component may have died before it was. Who else is a member or down is learned anew:
 //! two halves of a partition remove each other, and if both remembered that in all their lives,
-//! neither would ever speak to the other again. A snapshot that does not hold is counted, and what is missing is asked for, as
+//! neither would ever speak to the other again. A
+//! snapshot that does not hold is counted, and what is missing is asked for, as
 //! by any joiner (G-23).
 
 use super::{Component, Output};
