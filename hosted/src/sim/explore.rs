@@ -30,7 +30,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use weft_core::ids::Peer;
@@ -134,19 +134,24 @@ fn moves_of(mut path: &Path) -> Vec<String> {
 }
 
 /// Explores every small configuration of `P` within `bounds`, on two threads where there are so
-/// many; by name. `on_states` is called now and then with how many more states were seen.
+/// many; by name. None is begun once a promise is broken. `on_states` is called now and then with
+/// how many more states were seen.
 pub fn explore<P: Protocol>(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
     let count = P::small().len();
-    let next = AtomicUsize::new(0);
+    let (next, broken) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
         let mut done = Vec::new();
         loop {
+            if broken.load(Ordering::Relaxed) {
+                return done;
+            }
             let index = next.fetch_add(1, Ordering::Relaxed);
             // States share what they do not change within one thread, so each makes its own.
             let Some(small) = P::small().into_iter().nth(index) else { return done };
             let name = small.name.clone();
             let found = walk(small, bounds, on_states);
             tracing::info!(name, states = found.states, finished = found.finished, "explored");
+            broken.fetch_or(found.violation.is_some(), Ordering::Relaxed);
             done.push((index, name, found));
         }
     };
