@@ -36,28 +36,34 @@ pub(super) struct Arguments {
 
     /// With --explore: rounds of each peer's loop that do something; as many as the protocol's
     /// work takes if not given.
-    #[arg(long, value_name = "COUNT", requires = "explore")]
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     steps: Option<u32>,
 
     /// With --explore: crashes; as many as the protocol's promises allow for if not given.
-    #[arg(long, value_name = "COUNT", requires = "explore")]
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     crashes: Option<u32>,
 
     /// With --explore: later lives that begin while others go on.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        requires = "explore",
+        conflicts_with = "seed",
+        default_value_t = 0
+    )]
     births: u32,
 
     /// With --explore: torn works, lost pairs, lost or repeated messages; as above.
-    #[arg(long, value_name = "COUNT", requires = "explore")]
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     mishaps: Option<u32>,
 
     /// With --explore: how often time passes to the next deadline; as often as the protocol's work
     /// takes if not given.
-    #[arg(long, value_name = "COUNT", requires = "explore")]
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     waits: Option<u32>,
 
     /// With --explore: give a configuration up after so many states.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = STATES_MAX)]
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"], default_value_t = STATES_MAX)]
     states: u64,
 
     /// Run the one seed, and tell everything that happens.
@@ -65,15 +71,17 @@ pub(super) struct Arguments {
     seed: Option<u64>,
 
     /// Run so many seeds, on all cores.
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, conflicts_with = "explore",
+        value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
 
     /// The first of the seeds.
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0, conflicts_with_all = ["seed", "explore"])]
     first: u64,
 
     /// Of the faults of the seed, let only those with these numbers happen; `none` for none.
-    #[arg(long, value_name = "NUMBERS", requires = "seed")]
+    #[arg(long, value_name = "NUMBERS", requires = "seed",
+        conflicts_with_all = ["seeds", "explore"])]
     faults: Option<String>,
 
     /// Judge the planted bugs, each by at most `--seeds` seeds.
@@ -82,7 +90,8 @@ pub(super) struct Arguments {
     mutants: bool,
 
     /// At most so many orders for each peer.
-    #[arg(long, value_name = "COUNT", requires = "seed", default_value_t = u32::MAX)]
+    #[arg(long, value_name = "COUNT", requires = "seed", default_value_t = u32::MAX,
+        conflicts_with_all = ["seeds", "explore"])]
     orders: u32,
 }
 
@@ -251,5 +260,29 @@ mod tests {
         assert!((1..=2).contains(&one.faults.len()), "a queue that was full: {command}");
         assert!(one.orders < whole.orders && one.trace.len() < whole.trace.len(), "{command}");
         assert_eq!(one.trace, other.trace);
+    }
+
+    #[test]
+    fn an_option_that_would_be_ignored_is_refused() {
+        for line in [
+            "--seeds 0",
+            "--seeds 10 --faults none",
+            "--seeds 10 --orders 0",
+            "--faults 1",
+            "--seed 1 --steps 3",
+            "--seed 1 --first 3",
+            "--seed 1 --births 1",
+            "--explore --seeds 3",
+            "--explore --first 3",
+            "--explore --orders 3",
+            "--seeds 10 --crashes 3",
+        ] {
+            let words = std::iter::once("sim").chain(line.split(' '));
+            assert!(Command::try_parse_from(words).is_err(), "{line}");
+        }
+        for line in ["--seed 1 --faults none --orders 3", "--seeds 10 --first 3", "--explore"] {
+            let words = std::iter::once("sim").chain(line.split(' '));
+            assert!(Command::try_parse_from(words).is_ok(), "{line}");
+        }
     }
 }

@@ -16,8 +16,9 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
     let explored = (subject.explore)(bounds, &|states| bar.inc(states));
     bar.finish_and_clear();
     if explored.is_empty() {
-        let cause = format!("{} has no configuration small enough to be explored", subject.name);
-        return Err(Failure::of(Code::Usage, cause, "run seeds of it instead: --seeds 1000"));
+        let cause = format!("{} cannot be explored within these bounds", subject.name);
+        let cure = "leave --steps and --births out, or run seeds of it: --seeds 1000";
+        return Err(Failure::of(Code::Usage, cause, cure));
     }
     let states: u64 = explored.iter().map(|(_, found)| found.states).sum();
     let finished = explored.iter().all(|(_, found)| found.finished);
