@@ -63,7 +63,8 @@ pub(super) struct Arguments {
     waits: Option<u32>,
 
     /// With --explore: give a configuration up after so many states.
-    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"], default_value_t = STATES_MAX)]
+    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = STATES_MAX,
+        conflicts_with_all = ["seed", "seeds"])]
     states: u64,
 
     /// Run the one seed, and tell everything that happens.

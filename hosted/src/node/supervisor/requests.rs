@@ -111,6 +111,12 @@ impl Supervisor {
                 }
                 return;
             }
+            // It has died a moment ago; what the supervisor knows is answer enough.
+            Some(Err(_)) if matches!(word, ToComponent::Request { what: Want::Status, .. }) => {
+                let what = Outcome::Status(Box::new(self.status()));
+                self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
+                return;
+            }
             Some(Err(error @ PacketError::TooLong { .. })) => Refused::Malformed(error.to_string()),
             // Not sent, so nothing of it was begun.
             Some(Err(_)) | None if self.parked.len() < PARKED_MAX => {
