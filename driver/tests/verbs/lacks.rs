@@ -6,9 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use weft_core::fabric::conformance::layout;
 use weft_core::ids::Peer;
-use weft_driver::{Config, Device, DeviceChoice, Errno, Error, Verb, VerbsFabric};
+use weft_driver::{Config, Device, DeviceChoice, Errno, Error, Heap, Verb, VerbsFabric};
 
-use crate::memory::Heap;
 use crate::rig;
 use crate::wire::Wires;
 
