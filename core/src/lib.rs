@@ -27,23 +27,23 @@
 //! generics, and these are examples (64-bit processors; `core/tests/sizes.rs` holds the table).
 //! The window of a broadcast, `W` slots, lies in its regions: see [`neb`].
 //!
-//! | machine | bytes |
-//! |---|---|
-//! | `Wheel<64>` | 5520 |
-//! | `Wheel<1024>` | 43920 |
-//! | `Layout` | 2064 |
-//! | `Mailbox<1024, 4>` | 6504 |
-//! | `Outbox` | 4160 |
-//! | `LaneWriter` | 48 |
-//! | `LaneReader` | 1072 |
-//! | `Neb<4, 1>` | 9416 |
-//! | `Neb<4, BROADCAST_DEPTH>` | 15656 |
-//! | `Neb<7, BROADCAST_DEPTH>` | 21128 |
-//! | `Component<4, 2>` | 8280 |
-//! | `LargestComponent` | 40816 |
-//! | `ImAliveTask` | 3776 |
-//! | `Plan` | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54456 |
+//! | machine | bytes | with `signed` |
+//! |---|---:|---:|
+//! | `Wheel<64>` | 5520 | 5520 |
+//! | `Wheel<1024>` | 43920 | 43920 |
+//! | `Layout` | 2064 | 2064 |
+//! | `Mailbox<1024, 4>` | 6504 | 6504 |
+//! | `Outbox` | 4160 | 4160 |
+//! | `LaneWriter` | 48 | 48 |
+//! | `LaneReader` | 1072 | 1072 |
+//! | `Neb<4, 1>` | 9448 | 10480 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 16168 | 17200 |
+//! | `Neb<7, BROADCAST_DEPTH>` | 22024 | 23656 |
+//! | `Component<4, 2>` | 8288 | 8288 |
+//! | `LargestComponent` | 40824 | 40824 |
+//! | `ImAliveTask` | 3776 | 3776 |
+//! | `Plan` | 2136 | 2136 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54968 | 56000 |
 //!
 //! # Features
 //!
