@@ -1,24 +1,14 @@
-//! Who signed what: the keys of a cluster, and the bytes that a signature covers.
+//! Who signs for whom: the keys of a cluster.
 //!
-//! ```text
-//!   "weft neb 1" │ session u64 │ origin u16 │ seq u64 │ tag u64 │ len u16 │ payload
-//! ```
-//!
-//! The session names the cluster's run, so that no signature of another one counts; generation
-//! and checksum follow from the rest and are not covered. Ed25519 (RFC 8032), verified strictly:
-//! neither small-order keys nor malleable signatures pass.
+//! What a signature covers: [`Statement`](super::statement::Statement).
 
 use core::fmt;
 
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ed25519_dalek::{SigningKey, VerifyingKey};
 
-use super::config::MESSAGE_LEN_MAX;
-use super::mutants::UNBOUND_SIGNATURE;
+use super::statement::{Context, Statement, sign};
 use crate::ids::Peer;
-use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN, SlotError};
-
-const DOMAIN: &[u8; 10] = b"weft neb 1";
-const HEAD_LEN: usize = DOMAIN.len() + 8 + 2 + 8 + 8 + 2;
+use crate::wire::broadcast::{Header, SIGNATURE_LEN, SlotError};
 
 /// An origin's public key.
 pub type PublicKey = [u8; 32];
@@ -93,74 +83,25 @@ impl<const PEERS: usize> Keys<PEERS> {
     /// # Errors
     /// [`SlotError::Form`], [`SlotError::Length`]: it has no room for a signature.
     pub fn sign_slot(&self, slot: &mut [u8]) -> Result<(), SlotError> {
-        if slot.len() < HEADER_LEN {
-            return Err(SlotError::Length);
-        }
-        let header = Header::peek(slot)?;
-        if header.form != Form::Signed {
-            return Err(SlotError::Form);
-        }
-        if header.len > MESSAGE_LEN_MAX || header.used() > slot.len() {
-            return Err(SlotError::Length);
-        }
+        let (header, _) = Statement::of(slot)?;
         self.sign(&header, slot);
         Ok(())
     }
 
     /// Signs the slot of which `header` is the header: fills in the signature.
     pub(super) fn sign(&self, header: &Header, slot: &mut [u8]) {
-        let (message, len) = covered(self.session, header, slot);
-        let signature = self.own.sign(&message[..len]).to_bytes();
-        let start = header.payload().end;
-        slot[start..start + SIGNATURE_LEN].copy_from_slice(&signature);
+        let context = Context::of(self.session, header);
+        let signature = sign(context, header.tag, &slot[header.payload()], &self.own);
+        slot[header.payload().end..][..SIGNATURE_LEN].copy_from_slice(&signature);
     }
 
     /// Whether the copy of a slot is signed by the origin that it names.
     pub(super) fn vouches(&self, slot: &[u8]) -> bool {
-        let Ok(header) = Header::peek(slot) else {
+        let Ok((header, statement)) = Statement::of(slot) else {
             return false;
         };
-        let public = self.public.get(header.stamp.origin.index());
-        public.is_some_and(|public| public.is_some_and(|key| is_signed(self.session, &key, slot)))
+        let public = self.public.get(header.stamp.origin.index()).and_then(Option::as_ref);
+        let context = Context::of(self.session, &header);
+        public.is_some_and(|key| statement.is_signed(context, key))
     }
-}
-
-/// Whether the copy of a slot carries a signature by `key`.
-pub(super) fn is_signed(session: u64, key: &VerifyingKey, slot: &[u8]) -> bool {
-    let Ok(header) = Header::peek(slot) else {
-        return false;
-    };
-    if header.form != Form::Signed || header.len > MESSAGE_LEN_MAX || header.used() > slot.len() {
-        return false;
-    }
-    let (message, len) = covered(session, &header, slot);
-    let start = header.payload().end;
-    let Some(signature) = slot[start..].first_chunk::<SIGNATURE_LEN>() else {
-        return false;
-    };
-    key.verify_strict(&message[..len], &Signature::from_bytes(signature)).is_ok()
-}
-
-/// The bytes that a signature of this slot covers, and how many they are.
-fn covered(
-    session: u64,
-    header: &Header,
-    slot: &[u8],
-) -> ([u8; HEAD_LEN + MESSAGE_LEN_MAX as usize], usize) {
-    let mut message = [0; HEAD_LEN + MESSAGE_LEN_MAX as usize];
-    let mut len = 0;
-    let mut add = |bytes: &[u8]| {
-        message[len..len + bytes.len()].copy_from_slice(bytes);
-        len += bytes.len();
-    };
-    let Peer(origin) = header.stamp.origin;
-    let seq = if UNBOUND_SIGNATURE.is_planted() { 0 } else { header.stamp.seq };
-    add(DOMAIN);
-    add(&session.to_le_bytes());
-    add(&origin.to_le_bytes());
-    add(&seq.to_le_bytes());
-    add(&header.tag.to_le_bytes());
-    add(&header.len.to_le_bytes());
-    add(&slot[HEADER_LEN..HEADER_LEN + usize::from(header.len)]);
-    (message, len)
 }

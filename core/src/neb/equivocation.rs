@@ -1,23 +1,28 @@
-//! The proof that an origin equivocated: two slots that it signed, alike in number and not in
-//! content. Whoever has its public key can check it, and nobody else can make it.
+//! The proof that an origin equivocated: two messages that it signed under one number. Whoever has its public key can check it, and nobody else can make it.
 
+use core::cmp::Ordering;
 use core::fmt;
 
 use ed25519_dalek::VerifyingKey;
 
-use super::authority::{PublicKey, is_signed};
+use super::authority::PublicKey;
+use super::proof::VERSION;
+use super::statement::{Context, Statement};
 use crate::ids::Peer;
-use crate::wire::broadcast::{HEADER_LEN, Header};
 
-/// Two slots of one origin with one number.
+/// Two statements of one origin under one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Equivocation<'a> {
     /// The run of the cluster that the signatures are bound to.
     pub session: u64,
-    /// Header, payload and signature of what one member has.
-    pub one: &'a [u8],
-    /// And of what another has.
-    pub other: &'a [u8],
+    /// Who made both.
+    pub origin: Peer,
+    /// Under which number.
+    pub seq: u64,
+    /// What one member has: the lesser of the two by tag, then by payload.
+    pub one: Statement<'a>,
+    /// What another has.
+    pub other: Statement<'a>,
 }
 
 /// Why a proof proves nothing.
@@ -25,12 +30,14 @@ pub struct Equivocation<'a> {
 pub enum ProofError {
     /// The key is none.
     Key,
-    /// One of the two is no slot.
+    /// One of the two is no slot of the signed form.
     Slot,
     /// The two are not about the same number of the same origin.
     Unrelated,
     /// The two say the same.
     Same,
+    /// The greater of the two comes first: one proof has one form.
+    Order,
     /// One of the two is not signed by that key for that session.
     Signature,
     /// The bytes do not begin as a proof does.
@@ -46,12 +53,15 @@ pub enum ProofError {
 impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Version(version) => return write!(f, "a proof of version {version}, not 1"),
+            Self::Version(version) => {
+                return write!(f, "a proof of version {version}, not {VERSION}");
+            }
             Self::Key => "the public key is none",
-            Self::Slot => "one of the two is no slot",
+            Self::Slot => "one of the two is no signed slot",
             Self::Unrelated => "the slots have different origins or numbers",
-            Self::Same => "the slots say the same",
-            Self::Signature => "a slot is not signed by that key for that session",
+            Self::Same => "the two messages are the same",
+            Self::Order => "the two messages are not in their order",
+            Self::Signature => "a message is not signed by that key for that session",
             Self::Magic => "the bytes are no proof of equivocation",
             Self::Length => "the proof is cut off or has something behind it",
             Self::OtherKey => "the proof is by another key than the one given",
@@ -61,34 +71,44 @@ impl fmt::Display for ProofError {
 
 impl core::error::Error for ProofError {}
 
-impl Equivocation<'_> {
+impl<'a> Equivocation<'a> {
+    /// Of the copies of two slots, in any order. Nothing is verified yet but that they are about
+    /// one number of one origin.
+    ///
+    /// # Errors
+    /// [`ProofError::Slot`], [`ProofError::Unrelated`].
+    pub fn of(session: u64, one: &'a [u8], other: &'a [u8]) -> Result<Self, ProofError> {
+        let (header, one) = Statement::of(one).map_err(|_| ProofError::Slot)?;
+        let (second, other) = Statement::of(other).map_err(|_| ProofError::Slot)?;
+        let (origin, seq) = (header.stamp.origin, header.stamp.seq);
+        if (origin, seq) != (second.stamp.origin, second.stamp.seq) {
+            return Err(ProofError::Unrelated);
+        }
+        let (one, other) = if said(&other) < said(&one) { (other, one) } else { (one, other) };
+        Ok(Self { session, origin, seq, one, other })
+    }
+
     /// Who equivocated, under which number, if `public` is that origin's key.
     ///
     /// # Errors
     /// [`ProofError`].
     pub fn verify(&self, public: &PublicKey) -> Result<(Peer, u64), ProofError> {
         let key = VerifyingKey::from_bytes(public).map_err(|_| ProofError::Key)?;
-        let one = header_of(self.one)?;
-        let other = header_of(self.other)?;
-        if (one.stamp.origin, one.stamp.seq) != (other.stamp.origin, other.stamp.seq) {
-            return Err(ProofError::Unrelated);
+        match said(&self.one).cmp(&said(&self.other)) {
+            Ordering::Less => {}
+            Ordering::Equal => return Err(ProofError::Same),
+            Ordering::Greater => return Err(ProofError::Order),
         }
-        let payloads = (self.one.get(one.payload()), self.other.get(other.payload()));
-        if one.tag == other.tag && payloads.0 == payloads.1 {
-            return Err(ProofError::Same);
+        let Self { session, origin, seq, one, other } = *self;
+        let context = Context { session, origin, seq };
+        if [one, other].iter().all(|statement| statement.is_signed(context, &key)) {
+            Ok((origin, seq))
+        } else {
+            Err(ProofError::Signature)
         }
-        let signed = |slot| is_signed(self.session, &key, slot);
-        if !signed(self.one) || !signed(self.other) {
-            return Err(ProofError::Signature);
-        }
-        Ok((one.stamp.origin, one.stamp.seq))
     }
 }
 
-fn header_of(slot: &[u8]) -> Result<Header, ProofError> {
-    if slot.len() < HEADER_LEN {
-        return Err(ProofError::Slot);
-    }
-    let header = Header::peek(slot).map_err(|_| ProofError::Slot)?;
-    if header.used() > slot.len() { Err(ProofError::Slot) } else { Ok(header) }
+const fn said<'a>(statement: &Statement<'a>) -> (u64, &'a [u8]) {
+    (statement.tag, statement.payload)
 }

@@ -52,6 +52,8 @@ mod origin;
 mod outcome;
 #[cfg(feature = "signed")]
 mod proof;
+#[cfg(feature = "signed")]
+mod statement;
 mod stream;
 mod window;
 mod work;
@@ -69,6 +71,8 @@ pub use membership::{Decision, Membership, RemoveError};
 pub use outcome::{BroadcastError, Conflict, Counters, Message, Outcome, Standing};
 #[cfg(feature = "signed")]
 pub use proof::{PROOF_LEN_MAX, Proof};
+#[cfg(feature = "signed")]
+pub use statement::Statement;
 
 /// The keys of the signed form.
 #[cfg(feature = "signed")]

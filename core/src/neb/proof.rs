@@ -1,27 +1,35 @@
 //! A proof of equivocation as bytes: what is written to a file and handed to a third party.
 //!
 //! ```text
-//! byte  0            8         12   16        24           56         58           60
-//!       │ "weftlied" │ version │ 0… │ session │ public key │ one's len │ other's len │ one, other
+//! byte  0            8         12        20       22    30           62
+//!       │ "weftlied" │ version │ session │ origin │ seq │ public key │ one, other
+//!
+//!       statement      │ tag u64 │ len u16 │ payload │ signature, 64 bytes │
 //! ```
 //!
-//! Both slots are as their origin signed them: header, payload, signature. There is nothing else
-//! in a proof and nothing behind it, so that one proof has one form. Whether the public key is
-//! the origin's is for the reader to know: a proof shows what the holder of that key has signed.
+//! Everything behind the version is covered by both signatures, or is their key. There is nothing
+//! else in a proof and nothing behind it, no header of a slot and no checksum, and the lesser
+//! statement comes first, so that one proof has one form: a proof with any bit changed is refused.
+//! Whether the public key is the origin's is for the reader to know: a proof shows what the
+//! holder of that key has signed.
 
 use super::authority::PublicKey;
+use super::config::MESSAGE_LEN_MAX;
 use super::equivocation::{Equivocation, ProofError};
-use super::machine::SLOT_LEN_MAX;
+use super::statement::Statement;
 use crate::ids::Peer;
-use crate::wire::u32_at;
+use crate::wire::broadcast::SIGNATURE_LEN;
+use crate::wire::{u16_at, u32_at};
 
 const MAGIC: &[u8; 8] = b"weftlied";
 /// The form that is written, and the only one that is read.
-const VERSION: u32 = 1;
-const HEAD_LEN: usize = 60;
+pub(super) const VERSION: u32 = 2;
+const HEAD_LEN: usize = 62;
+/// Of a statement, beside its payload.
+const FRAME_LEN: usize = 8 + 2 + SIGNATURE_LEN;
 
 /// The longest proof in bytes.
-pub const PROOF_LEN_MAX: usize = HEAD_LEN + 2 * SLOT_LEN_MAX;
+pub const PROOF_LEN_MAX: usize = HEAD_LEN + 2 * (FRAME_LEN + MESSAGE_LEN_MAX as usize);
 
 /// A proof, with the key that it is to be checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,55 +50,57 @@ impl<'a> Proof<'a> {
         if !is_proof {
             return Err(ProofError::Magic);
         }
-        let Some((head, slots)) = bytes.split_first_chunk::<HEAD_LEN>() else {
-            return Err(ProofError::Length);
-        };
-        let version = u32_at(head, 8);
-        if version != VERSION || u32_at(head, 12) != 0 {
-            return Err(ProofError::Version(version));
+        let version = bytes.get(8..12).ok_or(ProofError::Length)?;
+        match u32_at(version, 0) {
+            VERSION => {}
+            other => return Err(ProofError::Version(other)),
         }
-        let len = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
-        let (one, other) = (len(56), len(58));
-        if one > SLOT_LEN_MAX || other > SLOT_LEN_MAX || slots.len() != one + other {
+        let (head, rest) = bytes.split_first_chunk::<HEAD_LEN>().ok_or(ProofError::Length)?;
+        let (one, rest) = statement(rest).ok_or(ProofError::Length)?;
+        let (other, rest) = statement(rest).ok_or(ProofError::Length)?;
+        if !rest.is_empty() {
             return Err(ProofError::Length);
         }
-        let session = u64::from(u32_at(head, 16)) | u64::from(u32_at(head, 20)) << 32;
         let mut public = [0; 32];
-        public.copy_from_slice(&head[24..56]);
-        let (one, other) = slots.split_at(one);
-        Ok(Self { public, equivocation: Equivocation { session, one, other } })
+        public.copy_from_slice(&head[30..]);
+        let (session, origin, seq) = (u64_at(head, 12), Peer(u16_at(head, 20)), u64_at(head, 22));
+        Ok(Self { public, equivocation: Equivocation { session, origin, seq, one, other } })
     }
 
     /// Writes the proof into `into`; its length.
     ///
     /// # Errors
-    /// [`ProofError::Length`]: a slot is too long to be one, or `into` too short.
+    /// [`ProofError::Length`]: a message is too long to be one, or `into` too short.
     pub fn encode(&self, into: &mut [u8]) -> Result<usize, ProofError> {
-        let Equivocation { session, one, other } = self.equivocation;
-        let len = |slot: &[u8]| {
-            let len = u16::try_from(slot.len()).ok().filter(|_| slot.len() <= SLOT_LEN_MAX);
-            len.map(u16::to_le_bytes).ok_or(ProofError::Length)
+        let Equivocation { session, origin, seq, one, other } = self.equivocation;
+        let len = |statement: &Statement<'_>| {
+            let len = u16::try_from(statement.payload.len()).ok();
+            let len = len.filter(|len| *len <= MESSAGE_LEN_MAX).ok_or(ProofError::Length)?;
+            Ok(len.to_le_bytes())
         };
-        let total = HEAD_LEN + one.len() + other.len();
-        let (len_one, len_other) = (len(one)?, len(other)?);
-        let into = into.get_mut(..total).ok_or(ProofError::Length)?;
-        let parts: [&[u8]; 9] = [
+        let parts: [&[u8]; 14] = [
             MAGIC,
             &VERSION.to_le_bytes(),
-            &[0; 4],
             &session.to_le_bytes(),
+            &origin.0.to_le_bytes(),
+            &seq.to_le_bytes(),
             &self.public,
-            &len_one,
-            &len_other,
-            one,
-            other,
+            &one.tag.to_le_bytes(),
+            &len(&one)?,
+            one.payload,
+            one.signature,
+            &other.tag.to_le_bytes(),
+            &len(&other)?,
+            other.payload,
+            other.signature,
         ];
         let mut at = 0;
         for part in parts {
-            into[at..at + part.len()].copy_from_slice(part);
+            let place = into.get_mut(at..at + part.len()).ok_or(ProofError::Length)?;
+            place.copy_from_slice(part);
             at += part.len();
         }
-        Ok(total)
+        Ok(at)
     }
 
     /// Who equivocated, under which number, if the key in the proof is that origin's.
@@ -108,6 +118,22 @@ impl<'a> Proof<'a> {
     pub fn verify_by(&self, public: &PublicKey) -> Result<(Peer, u64), ProofError> {
         if self.public == *public { self.verify() } else { Err(ProofError::OtherKey) }
     }
+}
+
+/// The statement that `bytes` begin with, and what is behind it.
+fn statement(bytes: &[u8]) -> Option<(Statement<'_>, &[u8])> {
+    let (head, rest) = bytes.split_at_checked(10)?;
+    let len = u16_at(head, 8);
+    if len > MESSAGE_LEN_MAX {
+        return None;
+    }
+    let (payload, rest) = rest.split_at_checked(usize::from(len))?;
+    let (signature, rest) = rest.split_first_chunk::<SIGNATURE_LEN>()?;
+    Some((Statement { tag: u64_at(head, 0), payload, signature }, rest))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from(u32_at(bytes, offset)) | u64::from(u32_at(bytes, offset + 4)) << 32
 }
 
 #[cfg(test)]
@@ -139,7 +165,11 @@ mod tests {
 
     fn encoded(one: &[u8], other: &[u8]) -> Vec<u8> {
         let public = key().verifying_key().to_bytes();
-        let proof = Proof { public, equivocation: Equivocation { session: SESSION, one, other } };
+        let equivocation = Equivocation::of(SESSION, one, other).unwrap();
+        encoded_as(Proof { public, equivocation })
+    }
+
+    fn encoded_as(proof: Proof<'_>) -> Vec<u8> {
         let mut bytes = [0; PROOF_LEN_MAX];
         let len = proof.encode(&mut bytes).unwrap();
         bytes[..len].to_vec()
@@ -162,10 +192,17 @@ mod tests {
         let verify = |bytes: &[u8]| Proof::decode(bytes).and_then(|proof| proof.verify());
         let (yes, no) = (slot(5, b"yes"), slot(5, b"no"));
         assert_eq!(verify(&encoded(&yes, &yes)), Err(ProofError::Same));
-        assert_eq!(verify(&encoded(&yes, &slot(6, b"no"))), Err(ProofError::Unrelated));
+        let later = slot(6, b"no");
+        let unrelated = Equivocation::of(SESSION, &yes, &later);
+        assert_eq!(unrelated, Err(ProofError::Unrelated));
+        let bytes = encoded(&yes, &no);
+        let mut turned = Proof::decode(&bytes).unwrap();
+        let Equivocation { one, other, .. } = turned.equivocation;
+        turned.equivocation = Equivocation { one: other, other: one, ..turned.equivocation };
+        assert_eq!(verify(&encoded_as(turned)), Err(ProofError::Order));
         let mut bytes = encoded(&yes, &no);
-        bytes[8] = 2;
-        assert_eq!(verify(&bytes), Err(ProofError::Version(2)));
+        bytes[8] = 1;
+        assert_eq!(verify(&bytes), Err(ProofError::Version(1)));
         bytes[0] = b'W';
         assert_eq!(verify(&bytes), Err(ProofError::Magic));
         assert_eq!(verify(b"weft"), Err(ProofError::Length));
@@ -181,23 +218,27 @@ mod tests {
         assert_eq!(Proof::decode(&bytes), Err(ProofError::Length));
     }
 
-    /// But for the checksum and the generation, which no signature covers and no proof needs.
     #[test]
-    fn every_flipped_byte_that_says_anything_is_noticed() {
+    fn one_proof_has_one_form_whichever_slot_is_named_first() {
         let (yes, no) = (slot(5, b"yes"), slot(5, b"no"));
-        let bytes = encoded(&yes, &no);
-        let free = |at: usize| (8..12).contains(&at) || (24..28).contains(&at);
-        for at in 0..bytes.len() {
-            let in_slot = at.checked_sub(HEAD_LEN).map(|at| at % yes.len());
-            let in_slot = in_slot.filter(|_| at < HEAD_LEN + yes.len());
-            let in_other = at.checked_sub(HEAD_LEN + yes.len());
-            if in_slot.or(in_other).is_some_and(free) {
-                continue;
-            }
+        assert_eq!(encoded(&yes, &no), encoded(&no, &yes));
+    }
+
+    #[test]
+    fn a_proof_with_any_bit_flipped_is_refused() {
+        let bytes = encoded(&slot(5, b"yes"), &slot(5, b"no"));
+        for bit in 0..8 * bytes.len() {
             let mut spoilt = bytes.clone();
-            spoilt[at] ^= 1;
+            spoilt[bit / 8] ^= 1 << (bit % 8);
             let verdict = Proof::decode(&spoilt).and_then(|proof| proof.verify());
-            assert!(verdict.is_err(), "byte {at}: {verdict:?}");
+            let expected: &[ProofError] = match bit / 8 {
+                0..8 => &[ProofError::Magic],
+                8..12 => &[ProofError::Version(VERSION ^ 1 << (bit - 64))],
+                30..62 => &[ProofError::Key, ProofError::Signature],
+                _ => &[ProofError::Length, ProofError::Order, ProofError::Signature],
+            };
+            let error = verdict.expect_err("it is another proof");
+            assert!(expected.contains(&error), "bit {bit}: {error}");
         }
     }
 
@@ -208,7 +249,6 @@ mod tests {
         ) {
             let mut framed = MAGIC.to_vec();
             framed.extend(VERSION.to_le_bytes());
-            framed.extend([0; 4]);
             framed.extend(&bytes);
             for bytes in [bytes, framed] {
                 let verdict = Proof::decode(&bytes).and_then(|proof| proof.verify());

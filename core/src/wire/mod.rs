@@ -14,7 +14,7 @@ pub use crate::checksum::crc32c;
 pub use cell::{CELL_LEN, Claim, Credit, Progress};
 pub use mutants::MUTANTS;
 
-fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     let mut value = [0; 2];
     value.copy_from_slice(&bytes[offset..offset + 2]);
     u16::from_le_bytes(value)

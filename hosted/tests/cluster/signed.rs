@@ -83,11 +83,10 @@ fn an_equivocation_is_proven_to_a_third_party() {
     let last = forged.len() - 1;
     forged[last] ^= 1;
     assert!(verify("forged", &forged, "").contains("not signed"));
-    let len = usize::from(u16::from_le_bytes([proof[56], proof[57]]));
-    let mut same = proof[..60 + len].to_vec();
-    same[58..60].copy_from_slice(&proof[56..58]);
-    same.extend(&proof[60..60 + len]);
-    assert!(verify("same", &same, "").contains("say the same"));
+    let len = usize::from(u16::from_le_bytes([proof[70], proof[71]]));
+    let (head, one) = (&proof[..62], &proof[62..62 + 10 + len + 64]);
+    let same = [head, one, one].concat();
+    assert!(verify("same", &same, "").contains("are the same"));
     let other = key_at(&nodes, 0, 2).expect("everybody has one");
     assert!(verify("other", &proof, &format!("--key {other}")).contains("another key"));
     assert!(verify("noise", b"no proof at all", "").contains("no proof"));

@@ -6,7 +6,7 @@ use super::super::outcome::Conflict;
 use super::{Config, Neb, Regions, SLOT_LEN_MAX};
 use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
-use crate::wire::broadcast::{Form, Header};
+use crate::wire::broadcast::Form;
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     /// As [`Neb::attach`], in the signed form.
@@ -64,13 +64,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             fabric.memory().copy_out(at.region, at.offset, &mut slot[..stride]);
         }
         let [one, other] = slots;
-        let (one, other) = (used(&one[..stride])?, used(&other[..stride])?);
-        let proof = Equivocation { session: keys.session, one, other };
+        let proof = Equivocation::of(keys.session, &one[..stride], &other[..stride]).ok()?;
         let public = keys.public.get(origin.index())?.as_ref()?.to_bytes();
         (proof.verify(&public) == Ok((origin, seq))).then_some(proof)
     }
-}
-
-fn used(slot: &[u8]) -> Option<&[u8]> {
-    slot.get(..Header::peek(slot).ok()?.used())
 }

@@ -227,12 +227,12 @@ fn an_equivocation_is_proven_to_whoever_has_the_key() {
     assert_eq!(elsewhere.verify(&public(O)), Err(ProofError::Signature));
     let same = Equivocation { other: proof.one, ..proof };
     assert_eq!(same.verify(&public(O)), Err(ProofError::Same));
-    let later = world.slot(O, 2, b"no");
-    let unrelated = Equivocation { other: &later, ..proof };
-    assert_eq!(unrelated.verify(&public(O)), Err(ProofError::Unrelated));
-    for len in 0..proof.one.len() {
-        let cut = Equivocation { one: &proof.one[..len], ..proof };
-        assert_eq!(cut.verify(&public(O)), Err(ProofError::Slot), "cut to {len}");
+    let (yes, later) = (world.slot(O, 1, b"yes"), world.slot(O, 2, b"no"));
+    assert_eq!(Equivocation::of(SESSION, &yes, &later), Err(ProofError::Unrelated));
+    let used = Header::peek(&yes).unwrap().used();
+    for len in 0..used {
+        let cut = Equivocation::of(SESSION, &yes[..len], &later);
+        assert_eq!(cut, Err(ProofError::Slot), "cut to {len}");
     }
 }
 

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use weft_core::neb::{PROOF_LEN_MAX, Proof, ProofError};
-use weft_core::wire::broadcast::Header;
+use weft_core::neb::{PROOF_LEN_MAX, Proof, ProofError, Statement};
 
 use super::Verify;
 use crate::cli::failure::Failure;
@@ -26,8 +25,7 @@ pub(super) fn run(arguments: &Verify, output: Output) -> Result<(), Failure> {
         None => proof.verify(),
     }
     .map_err(refuse)?;
-    let slots = [proof.equivocation.one, proof.equivocation.other];
-    let statements: Vec<_> = slots.into_iter().filter_map(statement).collect();
+    let statements = [proof.equivocation.one, proof.equivocation.other].map(shown);
     let key = PublicKey(proof.public);
     let object = json!({
         "ok": true,
@@ -55,12 +53,11 @@ pub(super) fn run(arguments: &Verify, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What one of the two slots says.
-fn statement(slot: &[u8]) -> Option<serde_json::Value> {
-    let header = Header::peek(slot).ok()?;
-    let payload = slot.get(header.payload())?;
+/// What one of the two messages is.
+fn shown(statement: Statement<'_>) -> serde_json::Value {
+    let Statement { tag, payload, .. } = statement;
     let digest: String = Sha256::digest(payload).iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(json!({ "tag": header.tag, "bytes": payload.len(), "sha256": digest }))
+    json!({ "tag": tag, "bytes": payload.len(), "sha256": digest })
 }
 
 /// No more than a proof can have, and one byte, so that more is noticed.
@@ -85,7 +82,7 @@ fn cause(path: &Path, error: ProofError) -> String {
 
 fn cure(error: ProofError) -> &'static str {
     match error {
-        ProofError::Magic | ProofError::Length | ProofError::Slot => {
+        ProofError::Magic | ProofError::Length | ProofError::Slot | ProofError::Order => {
             "name a file as `weft neb proof` wrote it, unchanged"
         }
         ProofError::Version(_) => "check it with the build of weft that wrote it",
