@@ -1,4 +1,5 @@
-//! The proof that an origin equivocated: two messages that it signed under one number. Whoever has its public key can check it, and nobody else can make it.
+//! The proof that an origin equivocated: two messages that it signed under one number. Whoever
+//! has its public key can check it, and nobody else can make it.
 
 use core::cmp::Ordering;
 use core::fmt;
