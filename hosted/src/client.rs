@@ -187,6 +187,14 @@ impl Client {
         }
     }
 
+    /// Gives up the place of the one that receives: see [`Listener`].
+    pub(crate) fn end_deliveries(&mut self, after: Vec<u64>) -> Result<(), ClientError> {
+        match self.ask(Want::EndDeliver { after }, Duration::ZERO)? {
+            Outcome::Done => Ok(()),
+            other => Err(self.out_of_place(&other)),
+        }
+    }
+
     /// Has the node's component tell some peers one thing and others another.
     ///
     /// # Errors

@@ -52,11 +52,16 @@ impl Listener {
         }
     }
 
-    /// Ends, so that the next listener begins behind what this one has dealt with.
+    /// Ends, so that the next listener may begin at once, behind what this one has dealt with.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`ClientError`], but not that the component was lost: the next one is told.
     pub fn end(mut self) -> Result<(), ClientError> {
-        self.client.deliveries(None, self.after, 0, Duration::ZERO).map(drop)
+        loop {
+            match self.client.end_deliveries(self.after.clone()) {
+                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
+                ended => return ended,
+            }
+        }
     }
 }

@@ -391,6 +391,10 @@ impl Component {
                 let deadline_ns = deadline(timeout_ms);
                 self.deliveries.begin(DeliverJob { ticket, origin, after, max, deadline_ns })
             }
+            Want::EndDeliver { after } => {
+                let done = self.deliveries.end(&mut self.endpoint, ticket.client, &after);
+                Some((ticket, done))
+            }
             Want::Inject(Fault::Equivocate) => Some((ticket, self.equivocate())),
             Want::Inject(fault) => {
                 self.faults.handle_fault(now_ns, &fault);

@@ -101,6 +101,11 @@ pub enum Want {
         /// How long to wait for the first.
         timeout_ms: u64,
     },
+    /// This client receives no more: the next one begins behind what it has dealt with.
+    EndDeliver {
+        /// For each origin, the last message that was dealt with.
+        after: Vec<u64>,
+    },
     /// A proof that a node told different nodes different things.
     Proof {
         /// Only against this node.

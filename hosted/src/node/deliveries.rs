@@ -68,7 +68,7 @@ impl DeliveryLine {
         } else if let Some(rank) = job.origin.filter(|origin| *origin >= nodes) {
             Refused::OutOfRange { rank, nodes }
         } else if !job.after.is_empty() && job.after.len() != self.after.len() {
-            Refused::Malformed(format!("positions of {} origins", job.after.len()))
+            positions_of(job.after.len())
         } else {
             self.receiver = Some(client);
             // A client that asks again has given up what it asked before.
@@ -76,6 +76,24 @@ impl DeliveryLine {
             return None;
         };
         Some((ticket, Outcome::Refused(refused)))
+    }
+
+    /// The client that receives has dealt with all that is told, and leaves.
+    pub(super) fn end(
+        &mut self,
+        endpoint: &mut NodeEndpoint,
+        client: u64,
+        told: &[u64],
+    ) -> Outcome {
+        if self.receiver.is_some_and(|receiver| receiver != client) {
+            return Outcome::Refused(Refused::OtherReceiver);
+        }
+        if told.len() != self.after.len() {
+            return Outcome::Refused(positions_of(told.len()));
+        }
+        self.note_dealt_with(endpoint, told);
+        self.forget(client);
+        Outcome::Done
     }
 
     /// The client has left: another may receive, beginning with what this one has not dealt with.
@@ -94,9 +112,7 @@ impl DeliveryLine {
             self.note_conflict(endpoint, conflict);
         }
         let job = self.waiting.take()?;
-        for (origin, (after, told)) in (0..).map(Peer).zip(self.after.iter_mut().zip(&job.after)) {
-            *after = (*told).min(standing(endpoint, origin).delivered);
-        }
+        self.note_dealt_with(endpoint, &job.after);
         match self.hand_out(endpoint, &job) {
             Ok(found) => {
                 let is_answer = !found.messages.is_empty()
@@ -110,6 +126,13 @@ impl DeliveryLine {
                 None
             }
             Err(refused) => Some((job.ticket, Outcome::Refused(refused))),
+        }
+    }
+
+    /// A client has dealt with what is told of each origin.
+    fn note_dealt_with(&mut self, endpoint: &mut NodeEndpoint, told: &[u64]) {
+        for (origin, (after, told)) in (0..).map(Peer).zip(self.after.iter_mut().zip(told)) {
+            *after = (*told).min(standing(endpoint, origin).delivered);
         }
     }
 
@@ -179,6 +202,10 @@ impl DeliveryLine {
         }
         Ok(found)
     }
+}
+
+fn positions_of(origins: usize) -> Refused {
+    Refused::Malformed(format!("positions of {origins} origins"))
 }
 
 /// Message `seq` of `origin`: again if it was taken before, else if it can be delivered.

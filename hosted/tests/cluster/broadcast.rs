@@ -3,8 +3,6 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use weft::process::Signal;
-
 use crate::place::{Place, Running, eventually};
 
 /// A real file: the longest source of the core.
@@ -65,7 +63,6 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
     let (_up, nodes) = place.up("--nodes 3");
     let file = place.file("long.bin", FILE.repeat(10));
     let listener = listen(&place, 0, &[1]);
-    eventually("it listens", || weft::client::Listener::begin(nodes.client(1)).is_err());
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
     place.weft(&line).refused(25, "window_full");
     eventually("it has taken a window", || {
@@ -210,15 +207,13 @@ fn what_cannot_be_broadcast_is_refused() {
     bcast("").refused(2, "usage");
     place.weft("inject equivocate 0 --name t --json").refused(2, "usage");
     place.weft("bcast --from 0 --name t --json").refused(2, "usage");
-    let first = place.start("bcast --neb --receive --node 0 --name t", "");
-    let mut client = nodes.client(0);
-    eventually("the first one listens", || {
-        let other = weft::client::Listener::begin(nodes.client(0));
-        other.is_err()
-    });
-    bcast("--receive --node 0").refused(30, "timeout");
-    first.signal(Signal::TERM);
-    drop(first);
-    assert!(client.status().is_ok());
+    let first = weft::client::Listener::begin(nodes.client(0)).expect("nobody else listens");
+    let taken = bcast("--receive --node 0").refused(30, "timeout");
+    assert!(taken.contains("another client receives"), "{taken}");
+    first.end().expect("it listens");
+    let second = weft::client::Listener::begin(nodes.client(0)).expect("the place is free at once");
+    drop(second);
+    let begin = || weft::client::Listener::begin(nodes.client(0));
+    eventually("the place is free again", || begin().is_ok());
     nodes.assert_unharmed();
 }

@@ -75,6 +75,7 @@ impl Supervisor {
             | Want::Release { .. }
             | Want::Broadcast { .. }
             | Want::Deliver { .. }
+            | Want::EndDeliver { .. }
             | Want::Inject(_)
             | Want::Node { .. }
             | Want::Status => {
