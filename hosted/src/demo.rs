@@ -33,7 +33,7 @@ mod traffic;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use act::{Milestone, Survivor};
@@ -46,6 +46,7 @@ use crate::clock::now_ns;
 use crate::cluster::{Cluster, ClusterName, Part};
 use crate::explain::{Code, Explain};
 use crate::launch::{LaunchError, Launched};
+use crate::process::start_thread;
 use crate::runtime_dir::{Liveness, RuntimeDir};
 use act::{Act, Strike};
 use collector::Collector;
@@ -219,11 +220,11 @@ impl Story {
             let (nodes, client) = (self.nodes.clone(), self.nodes.connect(rank)?);
             let (frames, traffic) = (Arc::clone(&self.frames), Arc::clone(&self.traffic));
             let stream = Stream::new(nodes, client, frames, traffic, resumed_at);
-            streams.push(self.start(move || stream.run()));
+            streams.push(self.start(move || stream.run())?);
             resumes.push(resume);
         }
         let director = Director { nodes: self.nodes.clone(), traffic: Arc::clone(&self.traffic) };
-        let director = self.start(move || director.direct());
+        let director = self.start(move || director.direct())?;
         let mut collector = Collector::new(resumes, Arc::clone(&self.traffic));
         collector.collect(&mut inbox, |traffic| {
             progress(traffic.survived() as u64, traffic.arrived());
@@ -242,9 +243,10 @@ impl Story {
     fn start<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, DemoError> + Send + 'static,
-    ) -> JoinHandle<Result<T, DemoError>> {
+    ) -> Result<JoinHandle<Result<T, DemoError>>, DemoError> {
         let traffic = Arc::clone(&self.traffic);
-        thread::spawn(move || traffic.note_end(work()))
+        let started = start_thread("weft-demo", move || traffic.note_end(work()));
+        started.map_err(|error| DemoError::Stopped(error.to_string()))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::client::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::cluster::Cluster;
 use crate::explain::{Code, Explain};
-use crate::process::ProcessError;
+use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClaimError, ClaimedDir, ClusterDir, RuntimeDir, RuntimeDirError};
 use keeper::{Event, Keeper, Start};
 
@@ -131,9 +131,8 @@ impl Explain for LaunchError {
         match self {
             Self::Claim(error) => error.cure(),
             Self::Directory(error) => error.cure(),
-            Self::Process(_) | Self::Keeper => {
-                "see what the machine lacks with `weft doctor`".to_owned()
-            }
+            Self::Process(error) => error.cure(),
+            Self::Keeper => "see what the machine lacks with `weft doctor`".to_owned(),
             Self::Ended { .. } => "mend what the node said above".to_owned(),
             Self::Client(_) => "set WEFT_LOG=debug and try again".to_owned(),
         }
@@ -158,16 +157,19 @@ impl Launched {
         let (notice, notices) = sync_channel(NOTICES);
         let (told, started) = sync_channel(1);
         let (count, sender) = (cluster.nodes, events.clone());
-        let keeper = thread::spawn(move || match Keeper::start(start, count, sender, notice) {
-            Ok(keeper) => {
-                // Whoever launches waits for this.
-                let _ = told.send(Ok(()));
-                keeper.run(&heard);
+        let keeper = start_thread("weft-keeper", move || {
+            match Keeper::start(start, count, sender, notice) {
+                Ok(keeper) => {
+                    // Whoever launches waits for this.
+                    let _ = told.send(Ok(()));
+                    keeper.run(&heard);
+                }
+                Err(error) => {
+                    let _ = told.send(Err(error));
+                }
             }
-            Err(error) => {
-                let _ = told.send(Err(error));
-            }
-        });
+        })
+        .map_err(LaunchError::Process)?;
         let (cluster, claimed, keeper) = (cluster.clone(), Some(claimed), Some(keeper));
         let launched = Self { cluster, claimed, dir, keeper, events, notices };
         started.recv().map_err(|_| LaunchError::Keeper)??;

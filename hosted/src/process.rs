@@ -17,10 +17,12 @@ mod error;
 mod inherited;
 mod pidfd;
 mod spawn;
+mod thread;
 
 pub use error::ProcessError;
 pub use inherited::adopt_inherited;
 pub use pidfd::{Liveness, Pidfd, Signalled};
 pub use spawn::{Spawn, Spawned};
+pub use thread::start_thread;
 
 pub use rustix::process::{Pid, Signal};

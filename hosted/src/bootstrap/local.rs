@@ -17,6 +17,7 @@ use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
 use super::{Bootstrap, Courier, Letter, Life, News, Offer, Tidings};
 use crate::packet::{Listener, PacketError, Socket};
+use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
 use crate::shm::{Grant, NodeMemory};
 
@@ -37,6 +38,8 @@ pub enum LocalError {
     Path(RuntimeDirError),
     /// The socket cannot be made.
     Packet(PacketError),
+    /// A thread cannot be started.
+    Thread(ProcessError),
 }
 
 impl std::fmt::Display for LocalError {
@@ -44,6 +47,7 @@ impl std::fmt::Display for LocalError {
         match self {
             Self::Path(error) => error.fmt(f),
             Self::Packet(error) => error.fmt(f),
+            Self::Thread(error) => error.fmt(f),
         }
     }
 }
@@ -53,6 +57,7 @@ impl std::error::Error for LocalError {
         match self {
             Self::Path(error) => Some(error),
             Self::Packet(error) => Some(error),
+            Self::Thread(error) => Some(error),
         }
     }
 }
@@ -89,10 +94,12 @@ impl LocalBootstrap {
         let audience = Audience::new(Box::new(sink));
         let shared = Arc::new(Shared { hello, layout, memory, audience });
         let listening = Arc::clone(&shared);
-        thread::spawn(move || listening.listen(&listener));
+        start_thread("weft-bootstrap", move || listening.listen(&listener))
+            .map_err(LocalError::Thread)?;
         for (peer, path) in others {
             let calling = Arc::clone(&shared);
-            thread::spawn(move || calling.call(peer, &path));
+            start_thread("weft-calling", move || calling.call(peer, &path))
+                .map_err(LocalError::Thread)?;
         }
         Ok(Self { shared })
     }
@@ -153,7 +160,12 @@ impl Shared {
             match listener.accept(LOOK_EVERY) {
                 Ok(socket) => {
                     let shared = Arc::clone(self);
-                    thread::spawn(move || shared.receive(&socket));
+                    let heard = start_thread("weft-caller", move || shared.receive(&socket));
+                    // It hears that nobody is there, and calls again.
+                    if let Err(error) = heard {
+                        tracing::warn!(%error, "a peer is turned away");
+                        thread::park_timeout(LOOK_EVERY);
+                    }
                 }
                 Err(PacketError::TimedOut { .. }) => {}
                 Err(error) => {

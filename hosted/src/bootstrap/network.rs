@@ -34,13 +34,13 @@ pub use key::{Key, KeyError};
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::{Bootstrap, Courier, Hello, Letter, Life, Offer, Tidings};
+use crate::process::start_thread;
 use calling::Shared;
 
 /// How long things may take.
@@ -131,8 +131,7 @@ impl NetworkBootstrap {
 }
 
 fn begin(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), NetworkError> {
-    let begun = thread::Builder::new().name(name.to_owned()).spawn(run);
-    begun.map(drop).map_err(NetworkError::Thread)
+    start_thread(name, run).map(drop).map_err(NetworkError::Thread)
 }
 
 impl Bootstrap for NetworkBootstrap {

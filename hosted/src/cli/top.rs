@@ -25,6 +25,7 @@ use super::output::Output;
 use super::survey::Survey;
 use crate::clock::now_ns;
 use crate::explain::Code;
+use crate::process::start_thread;
 use rates::Screen;
 
 /// How long a key may wait to be noticed.
@@ -49,12 +50,13 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let running = arguments.cluster.find()?;
     let (sender, surveys) = sync_channel(1);
-    thread::spawn(move || {
+    start_thread("weft-survey", move || {
         // Nobody to sample for once the terminal thread has ended.
         while sender.send((now_ns(), Survey::take(&running))).is_ok() {
             thread::park_timeout(every);
         }
-    });
+    })
+    .map_err(Failure::new)?;
     let mut terminal = ratatui::try_init().map_err(|error| broken(&error))?;
     let ended = watch(&mut terminal, &surveys);
     ratatui::restore();

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -18,6 +17,7 @@ use crate::clock::Deadline;
 use crate::cluster::{Cluster, FabricKind};
 use crate::explain::Code;
 use crate::launch::{LaunchError, Launched, Notice};
+use crate::process::start_thread;
 
 /// How long the nodes may take to come together.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -128,13 +128,14 @@ fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
         let cause = format!("signals cannot be listened for: {error}");
         Failure::of(Code::Internal, cause, "see what the machine lacks with `weft doctor`")
     })?;
-    thread::spawn(move || {
+    start_thread("weft-signals", move || {
         for _ in signals.forever() {
             if sender.send(Wake).is_err() {
                 return;
             }
         }
-    });
+    })
+    .map_err(Failure::new)?;
     Ok(())
 }
 

@@ -16,7 +16,6 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -25,7 +24,7 @@ use super::word::ToLauncher;
 use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
 use crate::clock::Deadline;
 use crate::packet::{PacketError, Socket};
-use crate::process::{Liveness, ProcessError, Spawn, Spawned};
+use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -146,7 +145,7 @@ impl Keeper {
         let lock = self.start.lock.try_clone().map_err(ProcessError::Spawn)?;
         let (ours, theirs) =
             Socket::pair().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
-        let spawned = Spawn::own_program()
+        let mut spawned = Spawn::own_program()
             .arg("node")
             .arg(&self.start.cluster_file)
             .args(["--rank", &rank.to_string(), "--lock-fd", &LOCK_FD.to_string()])
@@ -159,11 +158,8 @@ impl Keeper {
         let process = spawned.pidfd.try_clone()?;
         let events = self.events.clone();
         let Some(node) = self.node(rank) else { return Ok(()) };
-        node.run += 1;
-        node.boot = None;
-        node.spawned = Some(spawned);
-        let run = node.run;
-        thread::spawn(move || {
+        let run = node.run + 1;
+        let listening = start_thread("weft-keeper", move || {
             while let Some(word) = hear(&ours) {
                 if events.send(Event::Said { rank, run, word }).is_err() {
                     return;
@@ -174,6 +170,13 @@ impl Keeper {
             // The keeper is gone only when nobody is to be kept.
             let _ = events.send(Event::Ended { rank, run });
         });
+        if let Err(error) = listening {
+            // Nobody would notice its end.
+            let _ = spawned.pidfd.kill();
+            let _ = spawned.child.wait();
+            return Err(error);
+        }
+        (node.run, node.boot, node.spawned) = (run, None, Some(spawned));
         Ok(())
     }
 

@@ -17,7 +17,6 @@ pub(super) use dirnet::{config as dirnet_config, profile as dirnet_profile};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use weft_core::dirnet::Life;
@@ -40,7 +39,7 @@ use super::{NodeEndpoint, NodeError};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
 use crate::packet::{PacketError, Socket};
-use crate::process::adopt_inherited;
+use crate::process::{adopt_inherited, start_thread};
 use crate::shm::{Bell, Grant, OwnMemory, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use nap::Nap;
@@ -149,7 +148,7 @@ impl Component {
         });
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
-        thread::spawn(move || read_link(&reading, &sender, &reader_bell));
+        start_thread("weft-link", move || read_link(&reading, &sender, &reader_bell))?;
         let deliveries = DeliveryLine::new(&mut endpoint, cluster.nodes);
         Ok(Self {
             born,

@@ -153,7 +153,8 @@ impl Explain for NodeError {
                  this rank"
                     .to_owned()
             }
-            Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => {
+            Self::Process(error) => error.cure(),
+            Self::Bell(_) | Self::Packet(_) | Self::Signals(_) => {
                 "`weft doctor` shows which kernel feature is missing".to_owned()
             }
             Self::Signing(_) => {

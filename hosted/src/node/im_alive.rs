@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use weft_core::dirnet::{Alarm, Frame, ImAliveTask, Message, News, Output, Post, Spawned};
@@ -22,6 +21,7 @@ use weft_core::time::Instant;
 use crate::bootstrap::{Courier, Desk, Letter};
 use crate::clock::now_ns;
 use crate::node::control::Payload;
+use crate::process::{ProcessError, start_thread};
 use crate::shm::Flag;
 
 /// Letters that wait for the thread; more are dropped, as any letter may be.
@@ -85,11 +85,11 @@ impl ImAlive {
         courier: Box<dyn Courier>,
         cut: Cut,
         sink: Sink,
-    ) -> Self {
+    ) -> Result<Self, ProcessError> {
         let (inputs, received) = sync_channel(INBOX);
         let mut running = Thread { task: ImAliveTask::new(post), flag, courier, cut, sink };
-        thread::spawn(move || running.run(&received));
-        Self { inputs }
+        start_thread("weft-im-alive", move || running.run(&received))?;
+        Ok(Self { inputs })
     }
 
     /// A letter has come for it.

@@ -10,6 +10,8 @@ use std::os::fd::RawFd;
 
 use rustix::io::Errno;
 
+use crate::explain::{Code, Explain};
+
 /// A failed operation on a process.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -33,6 +35,8 @@ pub enum ProcessError {
     },
     /// The program could not be started.
     Spawn(io::Error),
+    /// A thread could not be started.
+    Thread(io::Error),
     /// Any other system call that failed.
     Os {
         /// The system call.
@@ -63,6 +67,7 @@ impl fmt::Display for ProcessError {
                 write!(f, "adopt: no inherited descriptor has number {number}")
             }
             Self::Spawn(error) => write!(f, "spawn: {error}"),
+            Self::Thread(error) => write!(f, "no thread can be started: {error}"),
             Self::Os { call, errno } => write!(f, "{call}: {errno}"),
         }
     }
@@ -71,12 +76,29 @@ impl fmt::Display for ProcessError {
 impl Error for ProcessError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Spawn(error) => Some(error),
+            Self::Spawn(error) | Self::Thread(error) => Some(error),
             Self::Os { errno, .. } => Some(errno),
             Self::NotPidfd
             | Self::ReservedNumber { .. }
             | Self::NumberTwice { .. }
             | Self::NotInherited { .. } => None,
+        }
+    }
+}
+
+impl Explain for ProcessError {
+    fn code(&self) -> Code {
+        Code::Internal
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Spawn(error) | Self::Thread(error)
+                if error.kind() == io::ErrorKind::WouldBlock =>
+            {
+                "raise the limit of this user's processes and threads (`ulimit -u`)".to_owned()
+            }
+            _ => "`weft doctor` shows what the machine lacks".to_owned(),
         }
     }
 }

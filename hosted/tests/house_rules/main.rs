@@ -22,6 +22,7 @@ mod layout;
 mod leftovers;
 mod names;
 mod source;
+mod threads;
 mod top_level;
 mod tree;
 mod unsafety;

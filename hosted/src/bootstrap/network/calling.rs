@@ -28,6 +28,7 @@ use super::{LinkError, Meeting};
 use crate::bootstrap::audience::{Audience, Sink};
 use crate::bootstrap::{Hello, News, Refusal, Tidings};
 use crate::clock::{Deadline, now_ns};
+use crate::process::start_thread;
 use crate::readiness::{Readiness, await_events};
 use crate::shm::Grant;
 
@@ -91,9 +92,8 @@ impl Shared {
             match accepted {
                 Ok((stream, address)) => {
                     let shared = Arc::clone(self);
-                    let heard = thread::Builder::new()
-                        .name("weft-caller".to_owned())
-                        .spawn(move || shared.receive(stream, address.ip()));
+                    let calling = move || shared.receive(stream, address.ip());
+                    let heard = start_thread("weft-caller", calling);
                     // It hears that nobody is there, and calls again.
                     if let Err(error) = heard {
                         tracing::debug!(%error, "no thread for a caller");

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::bootstrap::Refusal;
 use crate::explain::{Code, Explain};
+use crate::process::ProcessError;
 
 /// Why a node cannot be met over the network.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub enum NetworkError {
     /// No random number could be drawn.
     Random(io::Error),
     /// A thread could not be started.
-    Thread(io::Error),
+    Thread(ProcessError),
 }
 
 impl fmt::Display for NetworkError {
@@ -39,7 +40,7 @@ impl fmt::Display for NetworkError {
                 write!(f, "this node cannot be met at {address:?}: {source}")
             }
             Self::Random(source) => write!(f, "no random number can be drawn: {source}"),
-            Self::Thread(source) => write!(f, "no thread can be started: {source}"),
+            Self::Thread(source) => source.fmt(f),
         }
     }
 }
@@ -48,9 +49,8 @@ impl std::error::Error for NetworkError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Addresses { .. } => None,
-            Self::Listen { source, .. } | Self::Random(source) | Self::Thread(source) => {
-                Some(source)
-            }
+            Self::Listen { source, .. } | Self::Random(source) => Some(source),
+            Self::Thread(source) => Some(source),
         }
     }
 }
@@ -60,7 +60,8 @@ impl Explain for NetworkError {
         match self {
             Self::Addresses { .. } => Code::ClusterFile,
             Self::Listen { .. } => Code::NodeUnreachable,
-            Self::Random(_) | Self::Thread(_) => Code::Internal,
+            Self::Random(_) => Code::Internal,
+            Self::Thread(source) => source.code(),
         }
     }
 
@@ -72,7 +73,7 @@ impl Explain for NetworkError {
             Self::Listen { .. } => "see that the address is HOST:PORT with an address of this \
                                     host, that --rank is this host's, and that the port is free"
                 .to_owned(),
-            Self::Thread(_) => "raise the limit of this user's processes (`ulimit -u`)".to_owned(),
+            Self::Thread(source) => source.cure(),
             Self::Random(_) => "see what the machine lacks with `weft doctor`".to_owned(),
         }
     }

@@ -17,7 +17,7 @@ use crate::node::im_alive::Order;
 use crate::node::link::FromComponent;
 use crate::node::tasks::Run;
 use crate::packet::{Listener, PacketError, Socket};
-use crate::process::Pidfd;
+use crate::process::{Pidfd, start_thread};
 
 /// Clients at a time: each costs a thread and two descriptors.
 const CLIENTS_MAX: usize = 128;
@@ -49,13 +49,13 @@ pub(super) enum Event {
 /// Turns SIGINT, SIGTERM and SIGHUP into [`Event::Stop`].
 pub(super) fn listen_for_signals(events: SyncSender<Event>) -> Result<(), NodeError> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(NodeError::Signals)?;
-    thread::spawn(move || {
+    start_thread("weft-signals", move || {
         for _ in signals.forever() {
             if events.send(Event::Stop).is_err() {
                 return;
             }
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -65,7 +65,7 @@ pub(super) fn listen_for_clients(path: &Path, events: SyncSender<Event>) -> Resu
     let _ = std::fs::remove_file(path);
     let listener = Listener::bind(path)?;
     let connected = Arc::new(());
-    thread::spawn(move || {
+    start_thread("weft-door", move || {
         for client in 1.. {
             let socket = match listener.accept(Duration::MAX) {
                 Ok(socket) if socket.authorize_same_user().is_ok() => socket,
@@ -83,12 +83,15 @@ pub(super) fn listen_for_clients(path: &Path, events: SyncSender<Event>) -> Resu
                 continue;
             }
             let (events, counted) = (events.clone(), Arc::clone(&connected));
-            thread::spawn(move || {
+            let reading = start_thread("weft-client", move || {
                 read_client(client, &socket, &events);
                 drop(counted);
             });
+            if let Err(error) = reading {
+                tracing::warn!(%error, "a client is turned away");
+            }
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -123,7 +126,7 @@ pub(super) fn listen_to_component(
 ) -> Result<(), NodeError> {
     let (link, process) = (link.try_clone()?, process.try_clone()?);
     let events = events.clone();
-    thread::spawn(move || {
+    start_thread("weft-link", move || {
         loop {
             match link.recv::<FromComponent>(Duration::MAX) {
                 Ok((word, _)) => {
@@ -138,6 +141,6 @@ pub(super) fn listen_to_component(
         // The link closes a moment before the process has ended; only its end is certain.
         while !matches!(process.wait_dead(Duration::MAX), Ok(crate::process::Liveness::Dead)) {}
         let _ = events.send(Event::Ended { incarnation });
-    });
+    })?;
     Ok(())
 }

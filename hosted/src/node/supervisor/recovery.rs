@@ -46,7 +46,7 @@ impl Supervisor {
             let _ = events.send(Event::Order { boot, order });
         });
         let courier = self.bootstrap.courier();
-        self.im_alive = Some(ImAlive::start(post, flag, courier, self.cut.clone(), sink));
+        self.im_alive = Some(ImAlive::start(post, flag, courier, self.cut.clone(), sink)?);
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -11,7 +10,7 @@ use rustix::process::Signal;
 use super::{Run, Sink, Surroundings};
 use crate::cluster::Task;
 use crate::node::control::TaskFault;
-use crate::process::{Liveness, ProcessError, Spawn, Spawned};
+use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 use crate::task;
 
 /// How long a task may take to end when it is asked to.
@@ -42,19 +41,18 @@ impl Guard {
             .stdout(Stdio::from(output))
             .start()?;
         let guard = Self { spawned };
-        let process = match guard.spawned.pidfd.try_clone() {
-            Ok(process) => process,
-            Err(error) => {
-                guard.kill();
-                drop(guard.end());
-                return Err(error);
-            }
-        };
-        let sink = Sink::clone(sink);
-        thread::spawn(move || {
-            while !matches!(process.wait_dead(Duration::MAX), Ok(Liveness::Dead)) {}
-            sink(run);
+        let watched = guard.spawned.pidfd.try_clone().and_then(|process| {
+            let sink = Sink::clone(sink);
+            start_thread("weft-task", move || {
+                while !matches!(process.wait_dead(Duration::MAX), Ok(Liveness::Dead)) {}
+                sink(run);
+            })
         });
+        if let Err(error) = watched {
+            guard.kill();
+            drop(guard.end());
+            return Err(error);
+        }
         Ok(guard)
     }
 
