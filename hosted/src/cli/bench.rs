@@ -10,6 +10,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::cluster_choice::seconds;
+#[cfg(feature = "verbs")]
+use super::fabric_choice::explained_driver;
 use super::failure::Failure;
 use super::output::Output;
 use crate::bench::{self, Cell, Plan, verbs};
@@ -151,7 +153,10 @@ fn run_verbs(arguments: &Verbs, output: Output) -> Result<(), Failure> {
     let bar = output.progress(turns, "measuring");
     let report = verbs::run(&plan, || bar.inc(1));
     bar.finish_and_clear();
-    let report = report.map_err(Failure::new)?;
+    let report = report.map_err(|error| match error {
+        verbs::VerbsBenchError::Driver(error) => explained_driver(error),
+        error => Failure::new(error),
+    })?;
     output.finish(&report, &report.to_string());
     Ok(())
 }

@@ -10,10 +10,20 @@ use crate::node::{VerbsError, VerbsPort};
 
 /// What the driver cannot know of this machine, `weft doctor` does.
 pub(super) fn explained(error: VerbsError) -> Failure {
-    if error != VerbsError::Driver(weft_driver::Error::NoRdma) {
-        return Failure::new(error);
+    match error {
+        VerbsError::Driver(error) => explained_driver(error),
+        error => Failure::new(error),
     }
-    Failure::of(error.code(), error.to_string(), doctor::cure_of_no_rdma())
+}
+
+/// The same for what the driver itself says.
+pub(super) fn explained_driver(error: weft_driver::Error) -> Failure {
+    let no_rdma = error == weft_driver::Error::NoRdma;
+    let error = VerbsError::Driver(error);
+    if no_rdma {
+        return Failure::of(error.code(), error.to_string(), doctor::cure_of_no_rdma());
+    }
+    Failure::new(error)
 }
 
 /// The choice of a fabric.

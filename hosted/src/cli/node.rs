@@ -61,6 +61,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if cluster.fabric == FabricKind::Verbs {
             output.say(&format!("over verbs, {}", cluster.verbs.detection()));
         }
+        output.say(&format!(
+            "node {} of {}; `weft status --name {}` shows whom it has met",
+            arguments.rank, cluster.nodes, cluster.name
+        ));
         let alarm = Box::new(OperatorAlarm);
         let (dir, rank) = (claimed.dir(), arguments.rank);
         let ended = node::run_supervisor(&cluster, dir, rank, meeting, alarm);

@@ -290,7 +290,8 @@ impl Explain for ClusterError {
     fn cure(&self) -> String {
         match self {
             Self::NoFile { .. } => {
-                "check the path, or leave it out: `weft up --nodes 4` needs no file".to_owned()
+                "check the path; a cluster on this host needs no file: `weft up --nodes 4`"
+                    .to_owned()
             }
             Self::Unreadable { origin, .. } => {
                 format!("make {} a file that this user may read", origin.display())

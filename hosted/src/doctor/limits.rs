@@ -5,6 +5,7 @@
 //! raise its own: the one it inherits is the one that its owner chose.
 
 use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::Finding;
 use super::demand::Demand;
@@ -18,6 +19,8 @@ pub(super) struct Bound {
     hard: Option<u64>,
 }
 
+const UNBOUNDED: Bound = Bound { soft: None, hard: None };
+
 /// The limits of this process.
 pub(super) struct Limits {
     open_files: Bound,
@@ -30,8 +33,15 @@ impl Limits {
             let limit = getrlimit(resource);
             Bound { soft: limit.current, hard: limit.maximum }
         };
-        Self { open_files: bound(Resource::Nofile), locked_bytes: bound(Resource::Memlock) }
+        let locked_bytes = if may_lock_more() { UNBOUNDED } else { bound(Resource::Memlock) };
+        Self { open_files: bound(Resource::Nofile), locked_bytes }
     }
+}
+
+/// The kernel asks a process with this right for no limit of locked memory: root has it, unless a
+/// container took it.
+fn may_lock_more() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
 }
 
 pub(super) fn advise(limits: &Limits, demand: &Demand) -> [Finding; 2] {

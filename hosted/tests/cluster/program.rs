@@ -184,7 +184,8 @@ fn nodes_started_by_hand_are_a_cluster() {
     assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "by hand\n");
     place.weft("down --name t").done();
     for node in running {
-        node.wait().done();
+        let said = node.wait().done();
+        assert!(said.contains("`weft status --name t`"), "{said}");
     }
     place.assert_nothing_left();
 }
