@@ -201,7 +201,7 @@ impl Body {
 }
 
 fn alarm(word: u32) -> Result<Alarm, FrameError> {
-    let all = [Alarm::NoProgress, Alarm::Ended, Alarm::SpawnFailed];
+    let all = [Alarm::NoProgress, Alarm::Ended, Alarm::SpawnFailed, Alarm::TimersStopped];
     all.into_iter().find(|alarm| *alarm as u32 == word).ok_or(FrameError::Field)
 }
 

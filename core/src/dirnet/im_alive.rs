@@ -12,9 +12,10 @@
 //! It runs in the node's supervisor with an endpoint of its own, so it outlives the component and
 //! dies with the node: that is what tells the two failures apart (D-50).
 //!
-//! Progress is a pair of counters that the component moves and this task reads (G-31). A timer
+//! Progress is counters that the component moves and this task reads (G-31). A timer
 //! that goes off moves the first; messages move the second, which is for people. A component that
-//! still answers while its timers are dead (D-56) is reported.
+//! still answers while its timers are dead (D-56) is reported, and the alarm says so: a third
+//! counter moves with whatever it hears while its timers are late.
 //!
 //! A node whose alarms nobody answers, because everybody else is dead, spawns a clone itself:
 //! the old component is ended first, and the generation is this task's to give.
@@ -29,7 +30,7 @@ const ALARMS_UNANSWERED: u32 = 6;
 /// The longest wait between two alarms, in periods.
 const BACK_OFF_MAX: u32 = 8;
 
-/// What a component has done, in two counters that it moves and nobody resets.
+/// What a component has done, in counters that it moves and nobody resets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// Which component.
@@ -38,6 +39,8 @@ pub struct Progress {
     pub timers: u32,
     /// How many messages it has handled (D-4).
     pub messages: u32,
+    /// How many messages and heartbeats it has heard while its timers were late by more than δ.
+    pub heard_late: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,7 +199,9 @@ impl ImAliveTask {
         }
         match self.state {
             // A manager that took over has not heard of the component that this alarm is about.
-            State::Alarm { alarm: Alarm::NoProgress | Alarm::Ended, .. } => {
+            State::Alarm {
+                alarm: Alarm::NoProgress | Alarm::TimersStopped | Alarm::Ended, ..
+            } => {
                 self.recover(self.generation.saturating_add(1));
             }
             // Late or repeated: that component is alive or on its way (G-8).
@@ -235,7 +240,9 @@ impl ImAliveTask {
         assert!(self.outputs.is_empty(), "drain poll_output before the next input");
         match self.state {
             // One that hung and is dead now is new evidence: no need to wait for the next alarm.
-            State::Sleep | State::Watch { .. } | State::Alarm { alarm: Alarm::NoProgress, .. } => {
+            State::Sleep
+            | State::Watch { .. }
+            | State::Alarm { alarm: Alarm::NoProgress | Alarm::TimersStopped, .. } => {
                 self.alarm(now, Alarm::Ended);
             }
             State::Alarm { .. } | State::Recover { .. } => {}
@@ -263,6 +270,8 @@ impl ImAliveTask {
         let was_late = now.since(due) > self.post.profile.timing().send;
         if is_moving || was_late {
             self.watch(now, progress);
+        } else if seen.heard_late != progress.heard_late {
+            self.alarm(now, Alarm::TimersStopped);
         } else {
             self.alarm(now, Alarm::NoProgress);
         }

@@ -17,12 +17,14 @@ pub enum Seat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Alarm {
-    /// The component's timers made no progress for a whole period.
+    /// The component made no progress for a whole period: its flag stands still.
     NoProgress = 0,
     /// The component's process ended.
     Ended = 1,
     /// No clone could be spawned, or none is left: only a reset helps (G-6).
     SpawnFailed = 2,
+    /// The component's timers made no progress for a whole period, and it still hears others.
+    TimersStopped = 3,
 }
 
 /// How far a life of a node has come. A life only moves down this list.

@@ -2,6 +2,7 @@
 
 mod equivocate;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -12,7 +13,11 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::client::Client;
 use crate::clock::now_ns;
+use crate::explain::Code;
 use crate::node::control::Fault;
+
+/// The longest stall, an hour.
+const STALL_MS_MAX: u64 = 3_600_000;
 
 /// Arguments of `weft inject`.
 #[derive(Debug, Args)]
@@ -59,8 +64,9 @@ struct Stall {
     /// The node's rank.
     node: u16,
 
-    /// For so many milliseconds.
-    #[arg(long, default_value_t = 160, value_name = "MILLISECONDS")]
+    /// For so many milliseconds; one that shall not end is a hang.
+    #[arg(long, default_value_t = 160, value_name = "MILLISECONDS",
+        value_parser = clap::value_parser!(u64).range(1..=STALL_MS_MAX))]
     ms: u64,
 
     #[command(flatten)]
@@ -85,8 +91,8 @@ struct Partition {
     /// The node's rank.
     node: u16,
 
-    /// From this node; may be repeated. From all others if not given.
-    #[arg(long, value_name = "RANK")]
+    /// From these nodes, with commas between them; may be repeated. From all others if not given.
+    #[arg(long, value_name = "RANK", value_delimiter = ',')]
     from: Vec<u16>,
 
     /// One way: the others still reach the node.
@@ -145,9 +151,8 @@ fn strike(
         return Ok(());
     }
     let after = running.await_return(node, before + 1, joined, wait)?;
-    let waited_us = (now_ns() - struck_at_ns) / 1_000;
-    // A supervisor that was killed as well has not seen the end of its component.
-    let recovery_us = after.last_recovery_us.unwrap_or(waited_us);
+    // From the fault: one that hangs or keeps quiet has first to be found.
+    let recovery_us = (now_ns() - struck_at_ns) / 1_000;
     let object = json!({
         "ok": true,
         "node": node,
@@ -156,7 +161,7 @@ fn strike(
         "recovery_us": recovery_us,
     });
     let text = format!(
-        "node {node}: component of incarnation {before} {words}; incarnation {} runs after {} ms\n",
+        "node {node}: component of incarnation {before} {words}; incarnation {} runs {} ms later\n",
         after.incarnation,
         recovery_us / 1_000,
     );
@@ -176,22 +181,42 @@ fn run_stall(stall: &Stall, output: Output) -> Result<(), Failure> {
 fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
     let running = partition.cluster.find()?;
     let node = partition.node;
-    let from = if partition.from.is_empty() {
-        running.ranks().filter(|rank| *rank != node).collect()
-    } else {
-        partition.from.clone()
-    };
+    let from = beyond(partition, &running)?;
     let cut = |running: &Running, rank: u16, from: Vec<u16>| {
         running.connect(rank)?.inject(Fault::Partition { from }).map_err(Failure::new)
     };
     if !partition.one_way {
         from.iter().try_for_each(|other| cut(&running, *other, vec![node]))?;
     }
+    let from: Vec<u16> = from.into_iter().collect();
     cut(&running, node, from.clone())?;
     let object = json!({ "ok": true, "node": node, "from": from, "one_way": partition.one_way });
     let way = if partition.one_way { "does not reach" } else { "is cut off from" };
     output.finish(&object, &format!("node {node}: {way} {from:?}\n"));
     Ok(())
+}
+
+/// Who is beyond the cut: each a node of the cluster and another one, before any is told of it.
+fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Failure> {
+    let node = partition.node;
+    let from: BTreeSet<u16> = if partition.from.is_empty() {
+        running.ranks().filter(|rank| *rank != node).collect()
+    } else {
+        partition.from.iter().copied().collect()
+    };
+    let cure = "name other nodes of the cluster";
+    if from.contains(&node) {
+        let cause = format!("node {node} cannot be cut off from itself");
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
+    if from.is_empty() {
+        let cause = format!("node {node} has nobody to be cut off from");
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
+    // A node that does not exist is refused as everywhere.
+    let strangers = from.iter().filter(|rank| usize::from(**rank) >= running.cluster.nodes);
+    strangers.copied().try_for_each(|rank| running.connect(rank).map(drop))?;
+    Ok(from)
 }
 
 fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {

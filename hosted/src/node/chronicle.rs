@@ -166,9 +166,10 @@ impl std::fmt::Display for VerdictNote {
 /// In words.
 pub(super) const fn alarm_words(alarm: Alarm) -> &'static str {
     match alarm {
-        Alarm::NoProgress => "no progress",
+        Alarm::NoProgress => "no progress, its flag stands still",
         Alarm::Ended => "the process ended",
         Alarm::SpawnFailed => "no clone can be spawned",
+        Alarm::TimersStopped => "its timers stopped, it still hears others",
     }
 }
 
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(
             What::Verdict(note).to_string(),
             "component down by rule alarm-in-window, term 2.0, silent for 261 ms, alarm: no \
-             progress, second observer met its I'm-Alive Task alone"
+             progress, its flag stands still, second observer met its I'm-Alive Task alone"
         );
     }
 }

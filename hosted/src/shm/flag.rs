@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   word 0   generation << 32 | how often its timers went off
-//!   word 1   how many messages it has handled
+//!   word 1   heard while timers were late << 32 | how many messages it has handled
 //! ```
 //!
 //! One segment of the supervisor, written by the component alone. Each word is stored whole, and
@@ -46,7 +46,8 @@ impl Flag {
         let [timers, messages, ..] = self.words.words() else { return };
         let word = u64::from(progress.generation) << 32 | u64::from(progress.timers);
         timers.store(word, Ordering::Relaxed);
-        messages.store(u64::from(progress.messages), Ordering::Relaxed);
+        let word = u64::from(progress.heard_late) << 32 | u64::from(progress.messages);
+        messages.store(word, Ordering::Relaxed);
     }
 
     /// What was done so far.
@@ -54,11 +55,12 @@ impl Flag {
     pub fn load(&self) -> Progress {
         let [timers, messages, ..] = self.words.words() else { return Progress::default() };
         let (word, messages) = (timers.load(Ordering::Relaxed), messages.load(Ordering::Relaxed));
-        #[expect(clippy::cast_possible_truncation, reason = "halves of a word")]
+        #[expect(clippy::cast_possible_truncation, reason = "halves of words")]
         let progress = Progress {
             generation: (word >> 32) as u32,
             timers: word as u32,
             messages: messages as u32,
+            heard_late: (messages >> 32) as u32,
         };
         progress
     }
@@ -74,7 +76,7 @@ mod tests {
         let component = Flag::open(segment.writable_fd()).unwrap();
         let task = Flag::open(segment.writable_fd()).unwrap();
         assert_eq!(task.load(), Progress::default());
-        let progress = Progress { generation: 3, timers: u32::MAX, messages: 7 };
+        let progress = Progress { generation: 3, timers: u32::MAX, messages: 7, heard_late: 9 };
         component.store(progress);
         assert_eq!(task.load(), progress);
     }

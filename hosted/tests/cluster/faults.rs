@@ -1,5 +1,6 @@
 //! Faults by order: what stalls goes on, what is cut off is not reached, what hangs still shows.
 
+use serde_json::Value;
 use weft::process::{Pid, Pidfd};
 
 use crate::PATIENCE;
@@ -68,6 +69,55 @@ fn a_node_that_is_killed_takes_all_below_it_along() {
         let ended = process.wait_dead(PATIENCE).expect("a pidfd");
         assert_eq!(ended, weft::process::Liveness::Dead);
     }
+}
+
+#[test]
+fn a_fault_that_makes_no_sense_is_refused() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    let senseless = ["stall 1 --ms 0", "stall 1 --ms 3600001", "stall 1 --ms 99999999999"];
+    for fault in senseless {
+        let line = format!("inject {fault} --name t --json");
+        let refused = place.weft(&line).refused(2, "usage");
+        assert!(refused.contains("1..=3600000"), "{refused}");
+    }
+    for fault in ["partition 1 --from 1", "partition 1 --from 0,1", "partition 1 --from 0,,2"] {
+        place.weft(&format!("inject {fault} --name t --json")).refused(2, "usage");
+    }
+    for fault in ["partition 1 --from 0,4", "partition 1 --from 4 --one-way"] {
+        place.weft(&format!("inject {fault} --name t --json")).refused(15, "node_out_of_range");
+    }
+    place.weft_with("put --name t --from 0 --to 1", "nobody was cut off\n").done();
+    let cut = place.weft("inject partition 1 --from 3,0 --from 3 --name t --json").object();
+    assert_eq!(cut["from"], serde_json::json!([0, 3]));
+    place.weft("inject heal --name t").done();
+    nodes.await_joined();
+}
+
+/// The time is counted from the fault, and the evidence says which of the two it was. On a host
+/// that is late itself, one may look like the other for once.
+#[test]
+fn a_hang_and_a_silence_are_told_apart() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 3\n[restart]\nmax = 1000\n");
+    let (_up, nodes) = place.up(&file);
+    let told = [(1, "hang", "flag stands still"), (2, "silence", "still hears others")];
+    for (node, fault, evidence) in told {
+        eventually("the evidence says which it was", || {
+            let line = format!("inject {fault} {node} --wait 60 --name t --json");
+            let recovery_us = place.weft(&line).object()["recovery_us"].as_u64().expect("a number");
+            let why = place.weft(&format!("status --why {node} --name t --json")).object();
+            let noted = why["noted"].as_array().expect("a list");
+            let last = |said: &str| {
+                let is_it = |it: &&Value| it["text"].as_str().expect("text").contains(said);
+                noted.iter().rev().find(is_it).unwrap_or_else(|| panic!("no {said:?}: {why}"))
+            };
+            let at_us = |said| last(said)["at_ns"].as_u64().expect("a number") / 1_000;
+            assert!(recovery_us >= at_us("greeted by all") - at_us("raises the alarm"), "{why}");
+            last("raises the alarm")["text"].as_str().expect("text").contains(evidence)
+        });
+    }
+    nodes.await_joined();
 }
 
 #[test]

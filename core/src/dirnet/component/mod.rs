@@ -236,6 +236,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         frame: &Frame,
     ) -> Result<(), Reject> {
         self.begin(now);
+        self.note_heard(now);
         let handled = self.accept(now, from, frame).and_then(|()| self.dispatch(now, frame));
         self.progress.messages = self.progress.messages.wrapping_add(1);
         self.count(handled)
@@ -256,6 +257,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         beat: &Beat,
     ) -> Result<(), Reject> {
         self.begin(now);
+        self.note_heard(now);
         let handled = self.accept_beat(now, from, beat);
         self.count(handled)
     }
@@ -317,6 +319,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let Some(lag) = self.health.look(now, due, tolerated) {
             self.extend(lag);
             self.tell(News::Lagged(lag));
+        }
+    }
+
+    /// Somebody is heard. If the timers should have gone off before, they may have stopped (D-56).
+    fn note_heard(&mut self, now: Instant) {
+        if self.clear_due.after(self.timing().delay) < now {
+            self.progress.heard_late = self.progress.heard_late.wrapping_add(1);
         }
     }
 

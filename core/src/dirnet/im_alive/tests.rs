@@ -68,6 +68,32 @@ pub(in crate::dirnet) fn progress_keeps_it_quiet() {
     }
 }
 
+fn alarm(task: &mut ImAliveTask) -> Option<Alarm> {
+    outputs(task).iter().find_map(|output| match output {
+        Output::Send { frame, .. } => match frame.message {
+            Message::Teif { alarm, .. } => Some(alarm),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// A component that hung after its last message, and one whose timers are dead.
+#[test]
+pub(in crate::dirnet) fn d56_the_alarm_tells_a_hang_from_stopped_timers() {
+    let cases = [
+        (Progress { messages: 50, ..Progress::default() }, Alarm::NoProgress),
+        (Progress { messages: 50, heard_late: 1, ..Progress::default() }, Alarm::TimersStopped),
+    ];
+    for (progress, expected) in cases {
+        let mut task = watching();
+        task.handle_timeout(Instant(PERIOD), progress);
+        assert_eq!(alarm(&mut task), Some(expected));
+        task.handle_ended(Instant(PERIOD + 1));
+        assert_eq!(alarm(&mut task), Some(Alarm::Ended));
+    }
+}
+
 /// G-31: messages alone are no progress.
 #[test]
 pub(in crate::dirnet) fn g31_a_component_that_only_answers_is_reported() {

@@ -56,8 +56,15 @@ pub(in crate::dirnet) fn a_hung_component_is_told_from_a_dead_node_and_cloned() 
     assert!(net.is_whole());
     assert!(net.rules(3, Verdict::NodeDown).is_empty());
     assert_eq!(net.rules(3, Verdict::AgentDown).len(), 1);
+    assert_eq!(alarm_of_the_first_verdict(&net), Some(Alarm::NoProgress));
     assert_eq!(net.component(3).life().generation, 1);
     assert!(net.resets().is_empty());
+}
+
+/// The alarm that the first verdict of a component that is down rests on.
+fn alarm_of_the_first_verdict(net: &Net) -> Option<Alarm> {
+    let is_down = |e: &&Explanation| e.verdict == Verdict::AgentDown;
+    net.verdicts().iter().find(is_down).and_then(|e| e.evidence.alarm)
 }
 
 /// G-2: the original had one TEIF timer for all suspects; here one suspect's return leaves the
@@ -268,6 +275,7 @@ pub(in crate::dirnet) fn g31_a_component_with_dead_timers_is_replaced() {
     net.nodes[1].has_dead_timers = true;
     net.run_while(5_000, |net| net.is_whole() && net.component(1).life().generation == 1);
     assert_eq!(net.component(1).life().generation, 1);
+    assert_eq!(alarm_of_the_first_verdict(&net), Some(Alarm::TimersStopped));
 }
 
 /// G-33: the original's reset was empty.

@@ -90,6 +90,7 @@ scenarios! {
         a_removed_component_is_silent;
     im_alive:
         g6_only_its_own_component_rouses_it
+        d56_the_alarm_tells_a_hang_from_stopped_timers
         progress_keeps_it_quiet
         g31_a_component_that_only_answers_is_reported
         g7_an_alarm_is_repeated_with_back_off
