@@ -48,6 +48,9 @@ mutants! {
     FIRST_EXPIRY_REPEATS = "first-expiry-repeats", "G-30: each expiry knows its own key";
     MESSAGES_ARE_PROGRESS = "messages-are-progress", "G-31: dead timers are noticed";
     NOTHING_IS_RESET = "nothing-is-reset", "G-33: a node is reset";
+    SNAPSHOTS_ARE_IGNORED = "snapshots-are-ignored", "D-58: the database outlives components";
+    DAMAGE_IS_RESTORED = "damage-is-restored", "D-58: a damaged snapshot is refused";
+    ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error told again is counted once";
     NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";

@@ -1,6 +1,6 @@
 //! How the program ends when it does not succeed.
 
-use std::io::{Write, stderr};
+use std::io::{self, ErrorKind, Write, stderr};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -40,13 +40,23 @@ impl Failure {
     }
 }
 
+/// Standard output did not take everything that it was to take.
+pub(super) fn unwritable(error: &io::Error) -> Failure {
+    let cause = format!("the result cannot be written to standard output: {error}");
+    Failure::of(Code::Output, cause, "make room for it, or send it elsewhere")
+}
+
 /// What is wrong with the command line, as clap tells it; help and version are no errors.
 pub(super) fn report_usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if !error.use_stderr() || !json {
-        // Nobody to tell if the terminal is gone.
-        let _ = error.print();
-        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        return match error.print() {
+            Err(unwritten) if unwritten.kind() != ErrorKind::BrokenPipe && !error.use_stderr() => {
+                unwritable(&unwritten).report(Output::new(json))
+            }
+            // Nobody to tell if the terminal is gone.
+            Ok(()) | Err(_) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        };
     }
     let text = error.render().to_string();
     let lines = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim);

@@ -88,6 +88,6 @@ fn show(
     });
     written.and_then(|()| out.flush()).map_err(|error| {
         let cause = format!("standard output cannot be written: {error}");
-        Failure::of(Code::Internal, cause, "what was not shown stays in the mailbox; get it again")
+        Failure::of(Code::Output, cause, "what was not shown stays in the mailbox; get it again")
     })
 }

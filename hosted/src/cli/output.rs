@@ -10,8 +10,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::failure::Failure;
-use crate::explain::Code;
+use super::failure::{Failure, unwritable};
 
 /// Where results go, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -64,9 +63,7 @@ impl Output {
 
     /// Whether everything was written that somebody could still read.
     pub(super) fn check(self) -> Result<(), Failure> {
-        let Some(error) = self.lost.get() else { return Ok(()) };
-        let cause = format!("the result cannot be written to standard output: {error}");
-        Err(Failure::of(Code::Output, cause, "make room for it, or send it elsewhere"))
+        self.lost.get().map_or(Ok(()), |error| Err(unwritable(error)))
     }
 
     /// A progress bar over `len` steps, on a terminal only.

@@ -159,8 +159,12 @@ fn task_row(rank: u16, task: &TaskStatus) -> String {
         .last_errors
         .last()
         .map_or_else(String::new, |last| format!(", {} {} s ago", last.fault, last.ago_ms / 1_000));
+    let unrecorded = match task.unrecorded {
+        0 => String::new(),
+        count => format!(", {count} errors never reached the database"),
+    };
     format!(
-        "{rank:>4}  {:<11} {:>11} {:>8} {:>9}  {}{last}\n",
+        "{rank:>4}  {:<11} {:>11} {:>8} {:>9}  {}{last}{unrecorded}\n",
         task.state.as_str(),
         task.errors,
         task.restarts,

@@ -32,14 +32,15 @@ impl DirNet {
         let limit = Limit::Range { min: 1, max: nodes as u64 };
         limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive))?;
         let Some(roles) = &self.roles else { return Ok(()) };
-        let exactly = |count: usize, wanted: usize, what: &str| {
-            let limit = Limit::Exactly(wanted as u64);
-            let refused = || limit.refuse(key::DIRNET_ROLES, format!("{count} {what}"));
-            if count == wanted { Ok(()) } else { Err(refused()) }
+        let exactly = |found: usize, limit: Limit, what: &str| {
+            let is_right = limit.admit(key::DIRNET_ROLES, found as u64).is_ok();
+            let refused = || limit.refuse(key::DIRNET_ROLES, format!("{found} {what}"));
+            is_right.then_some(()).ok_or_else(refused)
         };
-        exactly(roles.len(), nodes, "roles")?;
+        let (role, roles_wanted) = (if roles.len() == 1 { "role" } else { "roles" }, nodes as u64);
+        exactly(roles.len(), Limit::Exactly { count: roles_wanted, what: "roles" }, role)?;
         let managers = roles.iter().filter(|part| **part == Part::Manager).count();
-        exactly(managers, 1, "managers")
+        exactly(managers, Limit::Exactly { count: 1, what: "manager" }, "managers")
     }
 }
 

@@ -310,7 +310,7 @@ impl Explain for ClusterError {
                 format!("add a line such as: {} = \"sleep\"", key::leaf(key))
             }
             Self::Unknown { suggestion: Some(suggestion), .. } => {
-                format!("did you mean {suggestion:?}?")
+                format!("write {suggestion} if that is what you mean")
             }
             Self::Unknown { suggestion: None, .. } => {
                 format!("remove it; the keys are {}", key::PATHS.join(", "))

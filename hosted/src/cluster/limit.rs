@@ -34,8 +34,13 @@ pub enum Limit {
     },
     /// Anything that was not given before.
     Once,
-    /// This number and no other.
-    Exactly(u64),
+    /// So many of something, no more and no fewer.
+    Exactly {
+        /// How many.
+        count: u64,
+        /// Of what, in words that fit the number.
+        what: &'static str,
+    },
 }
 
 impl Limit {
@@ -43,7 +48,7 @@ impl Limit {
     pub(super) fn admit(self, key: &'static str, value: u64) -> Result<(), LimitError> {
         let admitted = match self {
             Self::Range { min, max } | Self::Text { min, max } => (min..=max).contains(&value),
-            Self::Exactly(only) => value == only,
+            Self::Exactly { count, .. } => value == count,
             // Only whoever knows the others can tell.
             Self::Once => true,
             Self::PowerOfTwo { min, max } => {
@@ -72,7 +77,8 @@ impl fmt::Display for Limit {
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
             Self::Once => f.write_str("given once only"),
-            Self::Exactly(only) => write!(f, "exactly {only}"),
+            Self::Exactly { count: 1, what } => write!(f, "exactly one {what}"),
+            Self::Exactly { count, what } => write!(f, "exactly {count} {what}"),
         }
     }
 }
@@ -91,7 +97,10 @@ pub struct LimitError {
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, value, limit } = self;
-        write!(f, "{key} is {value}, but must be {limit}")
+        match limit {
+            Limit::Exactly { .. } => write!(f, "{key} names {value}, but must name {limit}"),
+            _ => write!(f, "{key} is {value}, but must be {limit}"),
+        }
     }
 }
 
@@ -103,7 +112,10 @@ impl Explain for LimitError {
     }
 
     fn cure(&self) -> String {
-        format!("set {} to {}", self.key, self.limit)
+        match self.limit {
+            Limit::Exactly { .. } => format!("let {} name {}", self.key, self.limit),
+            _ => format!("set {} to {}", self.key, self.limit),
+        }
     }
 }
 
@@ -140,5 +152,12 @@ mod tests {
             "mailbox.slots is 1000, but must be a power of two from 16 to 4096"
         );
         assert_eq!(error.cure(), "set mailbox.slots to a power of two from 16 to 4096");
+        let limit = Limit::Exactly { count: 1, what: "manager" };
+        let error = limit.refuse("dirnet.roles", "2 managers".to_owned());
+        assert_eq!(
+            error.to_string(),
+            "dirnet.roles names 2 managers, but must name exactly one manager"
+        );
+        assert_eq!(error.cure(), "let dirnet.roles name exactly one manager");
     }
 }

@@ -310,13 +310,16 @@ fn exactly_one_manager_leads_a_cluster() {
     for (line, cause) in [
         (
             "roles = [\"manager\", \"manager\", \"backup\"]",
-            "c.toml:4: dirnet.roles is 2 managers, but must be exactly 1",
+            "c.toml:4: dirnet.roles names 2 managers, but must name exactly one manager",
         ),
         (
             "roles = [\"backup\", \"agent\", \"backup\"]",
-            "c.toml:4: dirnet.roles is 0 managers, but must be exactly 1",
+            "c.toml:4: dirnet.roles names 0 managers, but must name exactly one manager",
         ),
-        ("roles = [\"manager\"]", "c.toml:4: dirnet.roles is 1 roles, but must be exactly 3"),
+        (
+            "roles = [\"manager\"]",
+            "c.toml:4: dirnet.roles names 1 role, but must name exactly 3 roles",
+        ),
         ("min_alive = 4", "c.toml:4: dirnet.min_alive is 4, but must be 1 to 3"),
         (
             "profile = \"wan\"",

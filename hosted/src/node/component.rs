@@ -31,7 +31,7 @@ use super::control::{
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
-use super::link::{FromComponent, LINK_FD, Ticket, ToComponent};
+use super::link::{FromComponent, LINK_FD, TaskChange, Ticket, ToComponent};
 use super::membership::Membership;
 use super::puts::{PutJob, Puts};
 use super::takes::{TakeJob, Takes};
@@ -311,6 +311,9 @@ impl Component {
             }
             ToComponent::Change(change) => {
                 self.with_dirnet(|dirnet, ground| dirnet.handle_change(now_ns, change, ground))?;
+                if let TaskChange::Error { number, .. } = change {
+                    self.tell(&FromComponent::Recorded { number })?;
+                }
             }
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
             ToComponent::Left { client } => {

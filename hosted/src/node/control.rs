@@ -463,6 +463,9 @@ pub struct TaskStatus {
     pub restarts: u64,
     /// How many errors it has met.
     pub errors: u64,
+    /// How many of them the database never gets: no component took them in while more than 64
+    /// errors of the node's tasks waited for one.
+    pub unrecorded: u64,
     /// The last of them, oldest first.
     pub last_errors: Vec<TaskError>,
 }

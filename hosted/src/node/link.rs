@@ -29,8 +29,8 @@ pub(super) struct Ticket {
 pub(super) enum TaskChange {
     /// What it is doing.
     Status { task: u8, status: u8 },
-    /// What went wrong, and when by the clock of this host.
-    Error { task: u8, kind: u16, at_us: u64 },
+    /// What went wrong, and when by the clock of this host; told again until it is answered.
+    Error { number: u64, task: u8, kind: u16, at_us: u64 },
 }
 
 /// What the manager wants done with a task.
@@ -95,6 +95,8 @@ pub(super) enum FromComponent {
     Isolated { peer: u16, boot: u32 },
     /// Lives of `peer` that begin after `boot` are let in again.
     Released { peer: u16, boot: u32 },
+    /// The errors of tasks up to this number are in the database, and saved.
+    Recorded { number: u64 },
     /// This node was removed: this life of it is over.
     Excluded,
     /// For the chronicle.

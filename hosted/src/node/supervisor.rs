@@ -512,6 +512,7 @@ impl Supervisor {
             FromComponent::Guard { task, action } => {
                 self.tasks.handle_guard(task, action, now_ns());
             }
+            FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
             FromComponent::Excluded => self.be_reborn()?,
             FromComponent::Note(entry) => self.chronicle.note(entry),
             FromComponent::Proven(proof) => self.note_proof(proof),

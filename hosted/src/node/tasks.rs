@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they call for
-//!                        └── Guard     the process: a group of its own, killed as a whole
+//!                        ├── Guard     the process: a group of its own, killed as a whole
+//!                        └── Owed      errors that the database has not got yet
 //! ```
 //!
 //! The supervisor starts them, from the thread that lives as long as the node, so that the kernel
@@ -11,12 +12,14 @@
 //! its environment: [`crate::task`].
 
 mod guard;
+mod owed;
 mod record;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use guard::Guard;
+use owed::Owed;
 use record::{Due, Record};
 
 use super::control::{Refused, TaskOrder, TaskState, TaskStatus};
@@ -55,6 +58,7 @@ struct Guarded {
 pub(super) struct Tasks {
     surroundings: Surroundings,
     guarded: Vec<Guarded>,
+    owed: Owed,
     sink: Sink,
 }
 
@@ -66,7 +70,8 @@ impl Tasks {
             let record = Record::new(task);
             Guarded { task: task.clone(), record, guard: None, runs: 0 }
         };
-        Self { guarded: own.map(waiting).collect(), surroundings, sink }
+        let guarded = own.map(waiting).collect();
+        Self { guarded, owed: Owed::default(), surroundings, sink }
     }
 
     /// Starts all of them.
@@ -175,17 +180,41 @@ impl Tasks {
         self.act(usize::from(index), due, now_ns);
     }
 
-    /// Nobody was told of anything: the next component has to be.
+    /// The next component has to be told of every state, and of the errors that the one before
+    /// has not answered.
     pub(super) fn forget_told(&mut self) {
+        self.owed.forget_sent();
         for guarded in &mut self.guarded {
             guarded.record.forget_told();
         }
     }
 
-    /// What has changed since this was last asked.
+    /// Errors of tasks, up to this one, are in the database.
+    pub(super) fn handle_recorded(&mut self, number: u64) {
+        self.owed.handle_recorded(number);
+    }
+
+    /// Puts the errors that were noted since on the list of what the database is owed.
+    pub(super) fn note_errors(&mut self) {
+        for index in 0..self.guarded.len() {
+            let task = u8::try_from(index).unwrap_or(u8::MAX);
+            for (at_ns, kind) in self.guarded[index].record.take_errors() {
+                let given_up = self.owed.push(task, kind, at_ns);
+                if let Some(guarded) = given_up.and_then(|it| self.guarded.get_mut(usize::from(it)))
+                {
+                    tracing::warn!(task = %guarded.task.name, "the database never gets an error");
+                    guarded.record.note_unrecorded();
+                }
+            }
+        }
+    }
+
+    /// What the component is to be told.
     pub(super) fn take_changes(&mut self) -> Vec<TaskChange> {
+        let mut changes: Vec<TaskChange> = std::iter::from_fn(|| self.owed.next()).collect();
         let numbered = (0..).zip(&mut self.guarded);
-        numbered.flat_map(|(task, guarded)| guarded.record.take_changes(task)).collect()
+        changes.extend(numbered.filter_map(|(task, guarded)| guarded.record.take_status(task)));
+        changes
     }
 
     /// Every task, for people.
@@ -196,6 +225,7 @@ impl Tasks {
             pid: guarded.guard.as_ref().map(Guard::pid),
             restarts: guarded.record.restarts(),
             errors: guarded.record.errors(),
+            unrecorded: guarded.record.unrecorded(),
             last_errors: guarded.record.last_errors(now_ns),
         };
         self.guarded.iter().map(status).collect()

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use weft::node::control::{EntryStatus, NodeState};
+use weft::node::control::{EntryStatus, Fault, NodeState};
 
 use crate::place::{Nodes, Place, eventually};
 
@@ -100,5 +100,58 @@ fn a_node_that_is_started_again_goes_on_with_its_record() {
             };
             its > Some(1) && status.dirnet.is_some_and(|dirnet| dirnet.database == errors)
         })
+    });
+}
+
+/// How many errors of node 0 the database of each node holds.
+fn counted(nodes: &Nodes) -> Vec<u32> {
+    let count = |rank| {
+        let dirnet = nodes.client(rank).status().expect("a status").dirnet;
+        let entries = dirnet.map(|dirnet| dirnet.database).unwrap_or_default();
+        entries.iter().find(|entry| entry.node == 0).map_or(0, |entry| entry.errors)
+    };
+    nodes.ranks().map(count).collect()
+}
+
+/// The component dies with errors on their way to it, before or after it has saved them.
+#[test]
+fn errors_reported_right_before_a_kill_are_neither_lost_nor_repeated() {
+    const ROUNDS: u16 = 20;
+    let place = Place::new();
+    // So many in so short a time are no reason to reset the node.
+    let patient = CLUSTER.replace("restart.max = 10\nrestart.within_s = 60", "restart.max = 10000");
+    let (_up, nodes) = place.up(&place.file("t.toml", patient));
+    for round in 0..ROUNDS {
+        let mut client = nodes.client(0);
+        let before = client.status().expect("a status").incarnation;
+        for error in 0..3 {
+            client.report("job", 3 * round + error).expect("a task");
+        }
+        client.kill().expect("it runs");
+        eventually("it is back", || {
+            let status = nodes.client(0).status().expect("a status");
+            status.incarnation > before && status.state == NodeState::Running
+        });
+    }
+    let all = 3 * u32::from(ROUNDS);
+    eventually("each is in every database", || counted(&nodes) == [all; 3]);
+    let task = nodes.client(0).status().expect("a status").tasks.remove(0);
+    assert_eq!((task.errors, task.unrecorded), (u64::from(all), 0));
+}
+
+/// While the component hangs, more are reported than can wait for it.
+#[test]
+fn errors_that_cannot_wait_are_counted() {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&place.file("t.toml", CLUSTER));
+    nodes.client(0).inject(Fault::Hang).expect("it runs");
+    let mut client = nodes.client(0);
+    for error in 0..200 {
+        client.report("job", error).expect("a task");
+    }
+    eventually("each is in every database, or counted as lost to it", || {
+        let task = nodes.client(0).status().expect("a status").tasks.remove(0);
+        let recorded = u32::try_from(200 - task.unrecorded).expect("not more than there were");
+        counted(&nodes) == [recorded; 3]
     });
 }

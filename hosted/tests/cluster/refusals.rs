@@ -123,7 +123,7 @@ fn a_node_that_gave_up_says_so() {
 fn a_cluster_file_is_refused_with_the_key_and_the_limit() {
     let place = Place::new();
     for (line, code, told) in [
-        ("mailbox.slot = 16", (10, "cluster_file"), "did you mean \"mailbox.slots\"?"),
+        ("mailbox.slot = 16", (10, "cluster_file"), "write mailbox.slots if that is what you mean"),
         ("mailbox.slots = 17", (10, "cluster_file"), "a power of two from 16 to 4096"),
         ("restart.max = -1", (10, "cluster_file"), "0 to 10000"),
         ("wait = \"doze\"", (10, "cluster_file"), "\"spin\", \"yield\" or \"futex\""),
@@ -223,7 +223,7 @@ fn a_reader_that_went_away_costs_nothing_but_its_output() {
     deaf("status --name t").done();
     deaf("status --name t --json").done();
     place.weft_with("put --name t --from 0 --to 1", "kept\n").done();
-    assert_eq!(deaf("get --name t --node 1 --count 1").status, Some(1));
+    assert_eq!(deaf("get --name t --node 1 --count 1").status, Some(44));
     assert_eq!(place.weft("get --name t --node 1 --count 1").done(), "kept\n");
 }
 
@@ -237,7 +237,17 @@ fn a_full_standard_output_is_no_success() {
     };
     into_full("status --name t --json").refused(44, "output");
     into_full("up --template --json").refused(44, "output");
-    assert_eq!(into_full("status --name t").status, Some(44));
+    for command in ["status --name t", "--help", "inject heal 1 --name t"] {
+        assert_eq!(into_full(command).status, Some(44), "{command}");
+    }
+    place.weft_with("put --name t --from 0 --to 1", "kept\n").done();
+    assert_eq!(into_full("get --name t --node 1 --count 1").status, Some(44));
+    assert_eq!(place.weft("get --name t --node 1 --count 1").done(), "kept\n");
+    place.weft_with("bcast --neb --from 0 --name t", "told\n").done();
+    let receive = "bcast --neb --receive --node 1 --name t";
+    assert_eq!(into_full(receive).status, Some(44));
+    place.weft(&format!("{receive} --output /dev/full --json")).refused(44, "output");
+    place.weft("key /no/such/place.key --json").refused(44, "output");
 }
 
 #[test]

@@ -6,7 +6,9 @@
 
 use super::{ASSEMBLIES, Component, News, Role, State};
 use crate::dirnet::record::ChangeError;
-use crate::dirnet::{Assembly, Change, Frame, ImagePart, Members, Message, Reject, Seat, Version};
+use crate::dirnet::{
+    Assembly, Change, Frame, ImagePart, Members, Message, Reject, Seat, TaskError, Version,
+};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -48,7 +50,10 @@ impl Sync {
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Something changed on this node; everybody is told.
+    /// Something changed on this node; everybody is told. An error of the same task, kind and time
+    /// as one that is kept is that one, told again: it changes nothing. So whoever does not know
+    /// what of its words an earlier component has saved tells the last of them again, no more than
+    /// are kept ([`ERRORS`](crate::dirnet::ERRORS)).
     ///
     /// # Errors
     /// [`Reject::NoSuchTask`]; nothing changed.
@@ -57,11 +62,21 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
     pub fn handle_change(&mut self, now: Instant, change: Change) -> Result<(), Reject> {
         self.begin(now);
+        if self.is_kept(change) && !crate::dirnet::ERRORS_ARE_REPEATED.is_planted() {
+            return Ok(());
+        }
         let changed = self.change_own(change).then_some(()).ok_or(Reject::NoSuchTask);
         if let (Ok(()), Change::TaskError { task, at_us, .. }) = (changed, change) {
             self.recover_task(now, self.me(), task, at_us);
         }
         self.count(changed)
+    }
+
+    /// Whether it is an error that the own entry holds.
+    fn is_kept(&self, change: Change) -> bool {
+        let Change::TaskError { task, kind, at_us } = change else { return false };
+        let own = self.db.record(self.me());
+        own.is_some_and(|own| own.errors().any(|kept| kept == TaskError { task, kind, at_us }))
     }
 
     /// Changes the own entry and tells the others; whether it could be.

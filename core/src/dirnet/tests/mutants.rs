@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{detect, join, refuse, succeed};
+use super::{detect, join, refuse, restore, succeed};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -78,6 +78,13 @@ scenarios! {
         a_joiner_in_mid_succession_finds_the_new_manager
         a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term
         a_component_that_dies_before_its_node_is_admitted_is_cloned;
+    restore:
+        all_components_end_at_once_and_nothing_is_lost
+        the_one_before_a_torn_snapshot_is_used
+        an_error_that_is_told_again_is_counted_once
+        what_cannot_be_restored_is_asked_for
+        a_snapshot_of_another_is_refused
+        halves_that_removed_each_other_meet_again_in_their_next_lives;
     refuse:
         words_of_strangers_and_of_old_are_refused
         a_frame_in_another_name_is_refused

@@ -30,7 +30,7 @@ fn refused(net: &Net, node: u16, reason: Reject) -> u32 {
 }
 
 #[test]
-fn all_components_end_at_once_and_nothing_is_lost() {
+pub(in crate::dirnet) fn all_components_end_at_once_and_nothing_is_lost() {
     let mut net = marked();
     net.log.clear();
     for node in [0, 1] {
@@ -54,7 +54,7 @@ fn all_components_end_at_once_and_nothing_is_lost() {
 
 /// A snapshot that was torn is counted, and the one before is used.
 #[test]
-fn the_one_before_a_torn_snapshot_is_used() {
+pub(in crate::dirnet) fn the_one_before_a_torn_snapshot_is_used() {
     let mut net = marked();
     net.crash(1);
     let [newest, before] = &mut net.nodes[1].saved;
@@ -66,9 +66,24 @@ fn the_one_before_a_torn_snapshot_is_used() {
     assert_marked(&net, 1);
 }
 
+/// Its component has saved an error and ends before anybody hears of it: the next is told again.
+#[test]
+pub(in crate::dirnet) fn an_error_that_is_told_again_is_counted_once() {
+    let mut net = marked();
+    net.crash(1);
+    net.boot(1);
+    for at_us in [6, 7, 8] {
+        let change = Change::TaskError { task: 1, kind: 9, at_us };
+        net.input(1, |it, now| it.handle_change(now, change)).unwrap();
+    }
+    let record = net.component(1).database().record(Rank(1)).unwrap();
+    assert_eq!((record.error_count, record.tasks()[1].errors, record.seq), (4, 4, 1));
+    assert!(record.errors().map(|error| error.at_us).eq([5, 6, 7, 8]));
+}
+
 /// Where none holds, the others are asked.
 #[test]
-fn what_cannot_be_restored_is_asked_for() {
+pub(in crate::dirnet) fn what_cannot_be_restored_is_asked_for() {
     let mut net = marked();
     net.crash(1);
     let [newest, before] = &mut net.nodes[1].saved;
@@ -84,7 +99,7 @@ fn what_cannot_be_restored_is_asked_for() {
 
 /// Of a life that is yet to come, or of a node with other tasks: another cluster's.
 #[test]
-fn a_snapshot_of_another_is_refused() {
+pub(in crate::dirnet) fn a_snapshot_of_another_is_refused() {
     let mut net = marked();
     net.crash(1);
     let mut other = Database::<8, 2>::default();
@@ -102,7 +117,7 @@ fn a_snapshot_of_another_is_refused() {
 
 /// Found by the swarm: two lives that had removed each other's predecessors kept quiet for ever.
 #[test]
-fn halves_that_removed_each_other_meet_again_in_their_next_lives() {
+pub(in crate::dirnet) fn halves_that_removed_each_other_meet_again_in_their_next_lives() {
     let mut net = Net::settled(2);
     net.resets_work = false;
     net.cuts.extend([(0, 1), (1, 0)]);

@@ -191,9 +191,8 @@ impl Explain for KeyError {
                 Code::InputMissing
             }
             Self::Unreadable { .. } | Self::Malformed { .. } => Code::InputUnreadable,
-            Self::Foreign { .. } | Self::Exposed { .. } | Self::Unwritable { .. } => {
-                Code::Permission
-            }
+            Self::Foreign { .. } | Self::Exposed { .. } => Code::Permission,
+            Self::Unwritable { .. } => Code::Output,
         }
     }
 

@@ -163,7 +163,7 @@ impl Sink {
             Some(path) => {
                 let file = File::create(path).map_err(|error| {
                     let cause = format!("{} cannot be written: {error}", path.display());
-                    Failure::of(Code::Permission, cause, "give a path that you may write")
+                    Failure::of(Code::Output, cause, "give a path that you may write")
                 })?;
                 Some(Box::new(BufWriter::new(file)))
             }
@@ -187,5 +187,5 @@ impl Sink {
 
 fn unwritable(error: &std::io::Error) -> Failure {
     let cause = format!("what is received cannot be written: {error}");
-    Failure::of(Code::Internal, cause, "make room for it, and let it be broadcast again")
+    Failure::of(Code::Output, cause, "make room for it, and let it be broadcast again")
 }

@@ -28,7 +28,11 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
     });
     let unwritable = |error: std::io::Error| {
         let cause = format!("the proof cannot be written: {error}");
-        Failure::of(Code::Permission, cause, "choose a file that this user may write to")
+        Failure::of(
+            Code::Output,
+            cause,
+            "choose a file that this user may write to, with room in it",
+        )
     };
     let mut text = String::new();
     if let Some(path) = &arguments.output {

@@ -133,6 +133,7 @@ mod tests {
             pid: None,
             restarts: 2,
             errors: 3,
+            unrecorded: 0,
             last_errors: vec![TaskError { fault, ago_ms: 1 }],
         };
         Answer::Answered(Box::new(NodeStatus {

@@ -297,7 +297,7 @@ impl DirNet {
     ) -> Result<(), NodeError> {
         let change = match change {
             TaskChange::Status { task, status } => Change::TaskStatus { task, status },
-            TaskChange::Error { task, kind, at_us } => Change::TaskError { task, kind, at_us },
+            TaskChange::Error { task, kind, at_us, .. } => Change::TaskError { task, kind, at_us },
         };
         if let Err(reason) = self.machine.handle_change(Instant(now_ns), change) {
             tracing::debug!(%reason, ?change, "a change of a task is refused");

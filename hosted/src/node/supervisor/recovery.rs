@@ -134,6 +134,7 @@ impl Supervisor {
 
     /// Tells the component what has changed at the tasks.
     fn tell_changes(&mut self) {
+        self.tasks.note_errors();
         if !self.component.as_ref().is_some_and(|component| component.entered) {
             return;
         }

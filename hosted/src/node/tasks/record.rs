@@ -49,8 +49,12 @@ pub(super) struct Record {
     beat_ns: Option<u64>,
     silent_at_ns: Option<u64>,
     started_at_ns: u64,
-    /// The state, and the errors, that the component was told of.
-    told: (Option<TaskState>, u64),
+    /// Errors that were noted since they were last taken.
+    fresh: Vec<(u64, u16)>,
+    /// Errors that the database never gets.
+    unrecorded: u64,
+    /// The state that the component was told of.
+    told: Option<TaskState>,
 }
 
 impl Record {
@@ -65,7 +69,9 @@ impl Record {
             beat_ns: task.beat_ms.map(|beat_ms| beat_ms.saturating_mul(1_000_000)),
             silent_at_ns: None,
             started_at_ns: 0,
-            told: (None, 0),
+            fresh: Vec::new(),
+            unrecorded: 0,
+            told: None,
         }
     }
 
@@ -175,25 +181,31 @@ impl Record {
         self.state == TaskState::Running && last.is_some_and(|at_ns| at_ns > self.started_at_ns)
     }
 
-    /// The component that was told is gone; errors were told to all and stay told.
-    pub(super) const fn forget_told(&mut self) {
-        self.told.0 = None;
+    /// Errors that the database never gets.
+    pub(super) const fn unrecorded(&self) -> u64 {
+        self.unrecorded
     }
 
-    /// What task number `task` has to tell the component.
-    pub(super) fn take_changes(&mut self, task: u8) -> Vec<TaskChange> {
-        let mut changes = Vec::new();
-        let untold = usize::try_from(self.errors - self.told.1).unwrap_or(usize::MAX);
-        let skipped = self.last.len().saturating_sub(untold);
-        for (at_ns, fault) in self.last.iter().skip(skipped) {
-            let (kind, at_us) = (kind_of(fault), at_ns / 1_000);
-            changes.push(TaskChange::Error { task, kind, at_us });
-        }
-        if self.told.0 != Some(self.state) {
-            changes.push(TaskChange::Status { task, status: self.state as u8 });
-        }
-        self.told = (Some(self.state), self.errors);
-        changes
+    /// One more of them.
+    pub(super) const fn note_unrecorded(&mut self) {
+        self.unrecorded += 1;
+    }
+
+    /// The component that was told is gone.
+    pub(super) const fn forget_told(&mut self) {
+        self.told = None;
+    }
+
+    /// The errors since this was last asked, as when and their numbers in the database.
+    pub(super) fn take_errors(&mut self) -> Vec<(u64, u16)> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// The state, if the component was not told of it.
+    pub(super) fn take_status(&mut self, task: u8) -> Option<TaskChange> {
+        let told = self.told.replace(self.state);
+        let status = self.state as u8;
+        (told != Some(self.state)).then_some(TaskChange::Status { task, status })
     }
 
     fn end_as(&mut self, state: TaskState) -> Due {
@@ -216,6 +228,7 @@ impl Record {
         if self.last.len() == ERRORS_MAX {
             self.last.pop_front();
         }
+        self.fresh.push((now_ns, kind_of(&fault)));
         self.last.push_back((now_ns, fault));
     }
 }

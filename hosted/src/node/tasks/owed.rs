@@ -1,0 +1,145 @@
+//! The errors that the database is owed: told of to the component until it has them saved.
+//!
+//! ```text
+//!   noted ─▶ waiting │ sent, at most WINDOW ─▶ component: applied, saved
+//!                    └◀──────────── recorded up to number n ──┘
+//! ```
+//!
+//! A component that dies may have saved what it was told or not; its answer may be lost with it.
+//! So the next one is told again, and looks for each error among those that it has restored: of
+//! these the database keeps [`ERRORS`], as many as may be under way, and no two errors of a node
+//! have the same time. What does not fit, while no component answers, is counted: that many the
+//! database never gets.
+
+use std::collections::VecDeque;
+
+use weft_core::dirnet::ERRORS;
+
+use crate::node::link::TaskChange;
+
+/// Errors that wait for the database; more push out the oldest that was not told of.
+const WAITING_MAX: usize = 64;
+/// Errors that a component was told of and has not answered.
+const WINDOW: usize = ERRORS;
+
+const _: () = assert!(WINDOW < WAITING_MAX);
+
+/// An error on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owing {
+    number: u64,
+    task: u8,
+    kind: u16,
+    at_us: u64,
+}
+
+/// The errors of a node's tasks that the database has not got yet, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    waiting: VecDeque<Owing>,
+    /// So many of the first were sent to the present component.
+    sent: usize,
+    /// How many there ever were.
+    count: u64,
+    last_at_us: u64,
+}
+
+impl Owed {
+    /// Adds an error of `task`; which task's oldest one is given up for it, if there are too many.
+    #[must_use]
+    pub(super) fn push(&mut self, task: u8, kind: u16, at_ns: u64) -> Option<u8> {
+        self.count += 1;
+        self.last_at_us = (at_ns / 1_000).max(self.last_at_us + 1);
+        let owing = Owing { number: self.count, task, kind, at_us: self.last_at_us };
+        self.waiting.push_back(owing);
+        if self.waiting.len() <= WAITING_MAX {
+            return None;
+        }
+        self.waiting.remove(self.sent).map(|given_up| given_up.task)
+    }
+
+    /// What to tell the component next.
+    pub(super) fn next(&mut self) -> Option<TaskChange> {
+        if self.sent == WINDOW {
+            return None;
+        }
+        let Owing { number, task, kind, at_us } = *self.waiting.get(self.sent)?;
+        self.sent += 1;
+        Some(TaskChange::Error { number, task, kind, at_us })
+    }
+
+    /// The component has saved all up to this one.
+    pub(super) fn handle_recorded(&mut self, number: u64) {
+        while self.sent > 0 && self.waiting.front().is_some_and(|first| first.number <= number) {
+            self.waiting.pop_front();
+            self.sent -= 1;
+        }
+    }
+
+    /// The component that was told is gone.
+    pub(super) const fn forget_sent(&mut self) {
+        self.sent = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many errors, at the same time, and what was given up.
+    fn owed(errors: u16) -> (Owed, Vec<u8>) {
+        let mut owed = Owed::default();
+        let given_up = (0..errors).filter_map(|kind| owed.push((kind % 3) as u8, kind, 7_000));
+        let given_up = given_up.collect();
+        (owed, given_up)
+    }
+
+    fn told(owed: &mut Owed) -> Vec<u64> {
+        let number = |change| match change {
+            TaskChange::Error { number, .. } => number,
+            TaskChange::Status { .. } => 0,
+        };
+        std::iter::from_fn(|| owed.next()).map(number).collect()
+    }
+
+    #[test]
+    fn what_is_not_answered_is_told_again_to_the_next() {
+        let (mut owed, given_up) = owed(10);
+        assert!(given_up.is_empty());
+        assert_eq!(told(&mut owed), (1..=8).collect::<Vec<_>>());
+        owed.handle_recorded(3);
+        assert_eq!(told(&mut owed), [9, 10]);
+        owed.forget_sent();
+        // An answer of one that was told nothing means nothing.
+        owed.handle_recorded(9);
+        assert_eq!(told(&mut owed), (4..=10).collect::<Vec<_>>());
+        owed.handle_recorded(10);
+        owed.forget_sent();
+        assert!(told(&mut owed).is_empty());
+    }
+
+    #[test]
+    fn no_two_have_the_same_time() {
+        let (mut owed, _) = owed(3);
+        let times = std::iter::from_fn(|| owed.next()).map(|change| match change {
+            TaskChange::Error { at_us, .. } => at_us,
+            TaskChange::Status { .. } => 0,
+        });
+        assert_eq!(times.collect::<Vec<_>>(), [7, 8, 9]);
+    }
+
+    #[test]
+    fn too_many_push_out_the_oldest_that_was_not_told() {
+        let (mut owed, _) = owed(64);
+        assert_eq!(told(&mut owed).len(), WINDOW);
+        assert_eq!(owed.push(2, 64, 0), Some(2), "number 9, of the third task");
+        owed.forget_sent();
+        let mut numbers = told(&mut owed);
+        assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
+        owed.handle_recorded(8);
+        numbers = told(&mut owed);
+        assert_eq!(numbers, (10..=17).collect::<Vec<_>>());
+        let (_, given_up) = self::owed(70);
+        assert_eq!(given_up.len(), 6);
+    }
+}
