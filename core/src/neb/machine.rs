@@ -238,6 +238,18 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         streams.fold(self.window.deadline(self.unreachable()), earlier)
     }
 
+    /// Has [`Self::poll`] read the progress of everybody who has shown less than was seen here: the
+    /// window asks only once it matters, and [`Standing::settled`] is as old as its last answer.
+    pub fn ask_progress(&mut self) {
+        self.note_heads(1);
+    }
+
+    /// Whether the progress of somebody who can be reached is still to be read, or on its way.
+    #[must_use]
+    pub fn asks_progress(&self) -> bool {
+        !self.window.asked().without(self.unreachable()).is_empty()
+    }
+
     /// Goes on with what `completion` belongs to; others are ignored.
     pub fn handle_completion(
         &mut self,
@@ -279,7 +291,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let oldest = self.origin.last().saturating_sub(u64::from(self.map.config.slots()));
         let shown = self.window.shown(peer, self.members.me);
         self.origin.restart(peer, shown.max(oldest));
-        self.note_heads();
+        self.note_heads(self.map.config.lag());
         for stream in &mut self.streams {
             stream.asks = true;
         }
@@ -331,10 +343,11 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    fn note_heads(&mut self) {
+    /// Whoever has shown `lag` messages less of some origin than were seen here lags.
+    fn note_heads(&mut self, lag: u64) {
         for origin in (0..self.map.config.peers()).map(Peer) {
             let head = self.streams[origin.index()].next - 1;
-            self.window.note_head(&self.members, origin, head, self.map.config.lag());
+            self.window.note_head(&self.members, origin, head, lag);
         }
     }
 
@@ -346,7 +359,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             Err(_) => News::None,
         };
         self.window.pause(peer, now, self.map.config.retry(), news);
-        self.note_heads();
+        self.note_heads(self.map.config.lag());
     }
 
     fn drop_member(&mut self, peer: Peer) {

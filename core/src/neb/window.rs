@@ -73,6 +73,11 @@ impl<const PEERS: usize> Window<PEERS> {
         due
     }
 
+    /// Whom to ask, now or later, and who was asked and has not answered.
+    pub(super) const fn asked(&self) -> PeerSet {
+        self.lagging.union(self.reading)
+    }
+
     /// Posts a read of the progress of `peer`.
     pub(super) fn ask(
         &mut self,

@@ -117,3 +117,23 @@ fn a_window_of_one_slot_works() {
     }
     assert_eq!(cluster.check(), Ok(()));
 }
+
+/// The window is far from full, so nobody needs to know; whoever wants to, may.
+#[test]
+fn how_far_everybody_is_can_be_asked_long_before_the_window_is_full() {
+    let world = World::<3>::with(Sizes { slots: 32, ..SIZES });
+    let mut cluster = Cluster::new(&world);
+    cluster.broadcast(O, b"one");
+    cluster.settle();
+    let standing = |cluster: &mut Cluster<'_, 3>| cluster.node(O).neb.standing(O).unwrap();
+    assert_eq!((standing(&mut cluster).seen, standing(&mut cluster).settled), (1, 0));
+    cluster.node(O).neb.ask_progress();
+    assert!(cluster.node(O).neb.asks_progress());
+    cluster.settle();
+    assert!(!cluster.node(O).neb.asks_progress());
+    assert_eq!(standing(&mut cluster).settled, 1);
+    let reads = cluster.node(O).neb.counters().progress_reads;
+    cluster.node(O).neb.ask_progress();
+    assert!(!cluster.node(O).neb.asks_progress(), "all is known");
+    assert_eq!((cluster.node(O).neb.counters().progress_reads, reads), (2, 2));
+}
