@@ -10,6 +10,7 @@
 mod error;
 mod inbox;
 mod listener;
+mod speaker;
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,13 +18,14 @@ use std::time::Duration;
 pub use error::ClientError;
 pub use inbox::Inbox;
 pub use listener::Listener;
+pub use speaker::Speaker;
 
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
     BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome,
-    Payload, PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder, Want,
+    Payload, PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder, Then, Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -154,7 +156,8 @@ impl Client {
         }
     }
 
-    /// Broadcasts messages to all members, in order, each with this tag.
+    /// Broadcasts messages to all members, in order, each with this tag. What does not fit into one
+    /// request and is to stay together is for a [`Speaker`].
     ///
     /// # Errors
     /// [`ClientError`]. A broadcast that stopped early is no error but a [`BroadcastOutcome`].
@@ -164,8 +167,18 @@ impl Client {
         messages: &[&[u8]],
         timeout: Duration,
     ) -> Result<BroadcastOutcome, ClientError> {
+        self.cast(tag, messages, Then::Rest, timeout)
+    }
+
+    fn cast(
+        &mut self,
+        tag: u64,
+        messages: &[&[u8]],
+        then: Then,
+        timeout: Duration,
+    ) -> Result<BroadcastOutcome, ClientError> {
         let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
-        let want = Want::Broadcast { tag, messages, timeout_ms: millis(timeout) };
+        let want = Want::Broadcast { tag, messages, timeout_ms: millis(timeout), then };
         match self.ask(want, timeout)? {
             Outcome::Broadcast(outcome) => Ok(outcome),
             other => Err(self.out_of_place(&other)),
@@ -190,7 +203,7 @@ impl Client {
     /// Gives up the place of the one that receives: see [`Listener`].
     pub(crate) fn end_deliveries(&mut self, after: Vec<u64>) -> Result<(), ClientError> {
         match self.ask(Want::EndDeliver { after }, Duration::ZERO)? {
-            Outcome::Done => Ok(()),
+            Outcome::Delivered(_) => Ok(()),
             other => Err(self.out_of_place(&other)),
         }
     }

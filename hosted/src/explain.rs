@@ -78,6 +78,8 @@ pub enum Code {
     Protocol,
     /// Members show different messages for one slot of a broadcast: somebody lies.
     Conflict,
+    /// A file that is received has no end: its origin began another.
+    CutShort,
     /// What is said to be a proof of equivocation proves nothing.
     ProofInvalid,
     /// The directory of control sockets cannot be used.
@@ -100,7 +102,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -122,6 +124,7 @@ impl Code {
         Self::NodeUnreachable,
         Self::Protocol,
         Self::Conflict,
+        Self::CutShort,
         Self::ProofInvalid,
         Self::RuntimeDir,
         Self::Memory,
@@ -170,6 +173,7 @@ impl Code {
             Self::Protocol => ("protocol", 33),
             Self::Conflict => ("conflict", 34),
             Self::ProofInvalid => ("proof_invalid", 35),
+            Self::CutShort => ("cut_short", 36),
             Self::RuntimeDir => ("runtime_dir", 40),
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
@@ -227,6 +231,7 @@ mod tests {
 33 protocol
 34 conflict
 35 proof_invalid
+36 cut_short
 40 runtime_dir
 41 memory
 42 permission

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The tag of every message is the stream's own number. A part says where it belongs; the end says
-//! how long the file is and carries its SHA-256. A sender whose component was lost sends its last
-//! parts again: what is there already is dropped by its offset. Messages of other streams and of
-//! no stream at all are told apart by tag and layout, and are the caller's to drop.
+//! how long the file is and carries its SHA-256. A part that comes again adds nothing, by its
+//! offset. Messages of other streams and of no stream at all are told apart by tag and layout, and
+//! are the caller's affair.
 
 use sha2::{Digest as _, Sha256};
 

@@ -1,5 +1,6 @@
 //! `weft bcast`: a file from one node to all others, so that no two receive different bytes.
 
+mod intake;
 mod receive;
 mod send;
 
@@ -47,7 +48,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "receive")]
     output: Option<PathBuf>,
 
-    /// How long nothing may move, in seconds: a full window here, a silent sender there.
+    /// How long nothing may move, in seconds: a full window or another sender here, a silent sender
+    /// there.
     #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
     timeout: f64,
 

@@ -54,7 +54,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     });
     bar.finish_and_clear();
     let Shown { summary, svg } = shown.map_err(Failure::new)?;
-    draft.map_or(Ok(()), |draft| draft.finish(&svg))?;
+    if let Some(mut draft) = draft {
+        draft.write(svg.as_bytes())?;
+        draft.finish()?;
+    }
     output.finish(&summary, &summary.to_string());
     if summary.ok {
         return Ok(());

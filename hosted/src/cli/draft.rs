@@ -1,23 +1,28 @@
 //! A file that a command makes: there as a whole, or not at all.
 //!
 //! ```text
-//!   begin ──▶ .NAME.PID, empty, beside the target ── finish ──▶ written, synced, renamed
+//!   begin ──▶ .NAME.PID beside the target ── write … ── finish ──▶ synced, renamed
 //!     └─ cannot be made: refused before the work     └─ dropped before: removed
 //! ```
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::failure::Failure;
 use crate::explain::Code;
+use crate::process::start_thread;
 
 /// A file on its way.
 #[derive(Debug)]
 pub(super) struct Draft {
     target: PathBuf,
     path: PathBuf,
-    file: File,
+    file: BufWriter<File>,
 }
 
 impl Draft {
@@ -37,12 +42,37 @@ impl Draft {
         let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
         let path = target.with_file_name(name);
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(refused)?;
-        Ok(Self { target, path, file })
+        Ok(Self { target, path, file: BufWriter::new(file) })
     }
 
-    /// Writes the whole and puts it in its place.
-    pub(super) fn finish(mut self, text: &str) -> Result<(), Failure> {
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_all());
+    /// As [`Self::begin`], for a command that a signal ends: nothing is left then either.
+    pub(super) fn begin_interruptible(target: &Path) -> Result<Self, Failure> {
+        let draft = Self::begin(target)?;
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| {
+            let cause = format!("signals cannot be listened for: {error}");
+            Failure::of(Code::Internal, cause, "`weft doctor` shows what is missing")
+        })?;
+        let path = draft.path.clone();
+        let listening = start_thread("weft-signals", move || {
+            for signal in signals.forever() {
+                // It may be in its place by now.
+                let _ = fs::remove_file(&path);
+                // Ends the process, as the signal would have.
+                let _ = emulate_default_handler(signal);
+            }
+        });
+        listening.map_err(Failure::new)?;
+        Ok(draft)
+    }
+
+    /// Writes what comes next.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|error| unwritable(&self.target, &error))
+    }
+
+    /// Puts what was written in its place.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         let renamed = written.and_then(|()| fs::rename(&self.path, &self.target));
         renamed.map_err(|error| unwritable(&self.target, &error))
     }
@@ -78,7 +108,10 @@ mod tests {
         fs::write(&target, "old").expect("a file");
         drop(Draft::begin(&target).expect("it can be written"));
         assert_eq!(fs::read_to_string(&target).expect("a file"), "old");
-        Draft::begin(&target).and_then(|draft| draft.finish("new")).expect("it can be written");
+        let mut draft = Draft::begin(&target).expect("it can be written");
+        draft.write(b"ne").and_then(|()| draft.write(b"w")).expect("it can be written");
+        assert_eq!(fs::read_to_string(&target).expect("a file"), "old");
+        draft.finish().expect("it can be written");
         assert_eq!(fs::read_to_string(&target).expect("a file"), "new");
         assert_eq!(names(&scratch), ["story.svg"]);
     }

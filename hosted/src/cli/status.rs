@@ -82,9 +82,11 @@ fn render(report: &Report) -> String {
             "node", "task is", "errors", "restarts", "process"
         ));
     }
-    text.push_str(&left_broadcasts(status));
     text.push_str(&broadcasts(status));
-    text.push_str(&isolated(status));
+    let standings = left_broadcasts(status) + &isolated(status);
+    if !standings.is_empty() {
+        text.push_str(&format!("\n{standings}"));
+    }
     if !report.verdicts.is_empty() {
         text.push_str("\nlast verdicts; `weft status --why NODE` tells more\n");
     }
@@ -98,9 +100,8 @@ fn render(report: &Report) -> String {
 fn isolated(status: &Survey) -> String {
     let known = status.answered().filter_map(|node| node.dirnet.as_ref());
     let isolated: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.isolated.clone()).collect();
-    let line = |node: &u16| {
-        format!("\nnode {node} is isolated; `weft release {node}` lets it come back\n")
-    };
+    let line =
+        |node: &u16| format!("node {node} is isolated; `weft release {node}` lets it come back\n");
     isolated.iter().map(line).collect()
 }
 
@@ -109,7 +110,7 @@ fn left_broadcasts(status: &Survey) -> String {
     let known = status.answered().filter_map(|node| node.dirnet.as_ref());
     let left: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.left_broadcasts.clone()).collect();
     let line = |node: &u16| {
-        format!("\nnode {node} was removed from broadcasts; the others go on without it\n")
+        format!("node {node} was removed from broadcasts; the others go on without it\n")
     };
     left.iter().map(line).collect()
 }
@@ -117,7 +118,7 @@ fn left_broadcasts(status: &Survey) -> String {
 /// Who has broadcast, and how every node stands with it.
 fn broadcasts(status: &Survey) -> String {
     let rows = status.answered().flat_map(|node| {
-        let is_used = |row: &&OriginStatus| row.broadcast > 0;
+        let is_used = |row: &&OriginStatus| row.broadcast > 0 || row.conflicts > 0;
         node.broadcasts.iter().filter(is_used).map(|row| broadcast_row(node.rank, row))
     });
     let rows: String = rows.collect();
@@ -126,6 +127,7 @@ fn broadcasts(status: &Survey) -> String {
     }
     let (node, origin, broadcast, delivered) = ("node", "origin", "broadcast", "delivered");
     let form = status.answered().next().map(|node| node.form).unwrap_or_default();
+    let (by_all, window, conflicts) = ("by all", "window", "conflicts");
     let proofs = status.answered().flat_map(|node| {
         node.proofs.iter().map(|proof| {
             let (rank, ProofStatus { origin, seq }) = (node.rank, proof);
@@ -137,19 +139,19 @@ fn broadcasts(status: &Survey) -> String {
     });
     let proofs: String = proofs.collect();
     format!(
-        "\n{node:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {:>11} {:>9}  \
-         {form}\n{rows}{proofs}",
-        "by all", "conflicts"
+        "\nbroadcasts, {form}\n{node:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {by_all:>11} \
+         {window:>11} {conflicts:>9}\n{rows}{proofs}"
     )
 }
 
 fn broadcast_row(rank: u16, row: &OriginStatus) -> String {
     let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, .. } = row;
+    let window = format!("{}/{}", row.window.used, row.window.slots);
     let conflict = first_conflict.map_or_else(String::new, |first| {
         format!(", the first at {} with node {}", first.seq, first.replayer)
     });
     format!(
-        "{rank:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {settled:>11} \
+        "{rank:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {settled:>11} {window:>11} \
          {conflicts:>9}{conflict}\n"
     )
 }

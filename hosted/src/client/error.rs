@@ -78,6 +78,19 @@ impl fmt::Display for ClientError {
                 Refused::OtherReceiver => {
                     write!(f, "another client receives what is broadcast at node {rank}")
                 }
+                Refused::OtherSender => {
+                    write!(f, "another client is in the midst of what it broadcasts at node {rank}")
+                }
+                Refused::WindowFull => write!(
+                    f,
+                    "the window of node {rank} is full: some node has not taken what it broadcast \
+                     before"
+                ),
+                Refused::TooFew { reached } => write!(
+                    f,
+                    "of those who take part in broadcasts, node {rank} reaches {reached}: nobody \
+                     can be told another story"
+                ),
                 Refused::Forgotten { origin, seq } => {
                     write!(f, "message {seq} of node {origin} is gone at node {rank}")
                 }
@@ -111,7 +124,12 @@ impl Explain for ClientError {
             Self::Unreachable { .. } => Code::NodeUnreachable,
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
-                Refused::Busy | Refused::TimedOut | Refused::OtherReceiver => Code::Timeout,
+                Refused::Busy
+                | Refused::TimedOut
+                | Refused::OtherReceiver
+                | Refused::OtherSender => Code::Timeout,
+                Refused::WindowFull => Code::WindowFull,
+                Refused::TooFew { .. } => Code::NodeUnreachable,
                 Refused::Forgotten { .. } => Code::ComponentLost,
                 Refused::OutOfRange { .. } => Code::NodeOutOfRange,
                 Refused::NoTask { .. } => Code::TaskUnknown,
@@ -161,10 +179,23 @@ impl Explain for ClientError {
                      release {rank}`"
                 ),
                 Refused::LeftBroadcasts => {
-                    "broadcast from another node, put and get instead, or start the cluster anew"
+                    "broadcast at another node, put and get at this one, or start the cluster anew"
                         .to_owned()
                 }
                 Refused::OtherReceiver => "wait until it has ended, or end it".to_owned(),
+                Refused::OtherSender => {
+                    "wait until it has ended, or end it; `--timeout` says how long to wait for it"
+                        .to_owned()
+                }
+                Refused::WindowFull => format!(
+                    "receive at every other node, with `weft bcast --neb --receive --origin {rank} \
+                     --node RANK`"
+                ),
+                Refused::TooFew { .. } => {
+                    "see with `weft status` who runs and who has left the broadcasts; it takes two \
+                     others"
+                        .to_owned()
+                }
                 Refused::Forgotten { .. } => "let it be broadcast again".to_owned(),
                 Refused::Malformed(_) => "run one build of weft".to_owned(),
             },

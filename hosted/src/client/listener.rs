@@ -25,7 +25,8 @@ impl Listener {
     }
 
     /// Messages of `origin`, or of every other node, that were not dealt with: up to `max`, at
-    /// least one unless `timeout` passes or there is a conflict.
+    /// least one unless `timeout` passes. A conflict with `origin` answers at once; without an
+    /// `origin` the honest ones are waited for, and conflicts are told with what came.
     ///
     /// # Errors
     /// [`ClientError`], but not that the component was lost: the next one goes on.

@@ -89,9 +89,8 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
     let mut stopped = None;
     for message in job.messages.iter().skip(job.outcome.broadcast) {
         match broadcast.stage(fabric, job.tag, &message.0) {
-            Ok(seq) => {
+            Ok(_) => {
                 job.outcome.broadcast += 1;
-                job.outcome.last = Some(seq);
                 while broadcast.take_from(fabric, me).is_some() {}
             }
             Err(BroadcastError::WindowFull) => {
@@ -111,5 +110,6 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
         return false;
     }
     job.outcome.stopped = stopped;
+    job.outcome.last = broadcast.standing(me).map_or(0, |standing| standing.seen);
     true
 }

@@ -6,6 +6,7 @@
 
 mod dirnet;
 mod equivocate;
+mod inquiries;
 mod leavers;
 mod nap;
 mod pairs;
@@ -42,6 +43,7 @@ use crate::packet::{PacketError, Socket};
 use crate::process::{adopt_inherited, start_thread};
 use crate::shm::{Bell, Grant, OwnMemory, Waiter};
 use dirnet::{DirNet, Entry, Ground};
+use inquiries::Inquiries;
 use nap::Nap;
 
 /// How long the supervisor may take to say `Start`.
@@ -56,6 +58,7 @@ const TAKES: u32 = 1;
 const CASTS: u32 = 2;
 const DELIVERIES: u32 = 3;
 const DIRNET: u32 = 4;
+const INQUIRIES: u32 = 5;
 
 type Heard = (ToComponent, Vec<OwnedFd>);
 
@@ -66,7 +69,9 @@ type Heard = (ToComponent, Vec<OwnedFd>);
 pub fn run() -> Result<(), NodeError> {
     let socket = Socket::from_fd(adopt_inherited(LINK_FD)?)?;
     let (word, fds) = socket.recv::<ToComponent>(START_TIMEOUT)?;
-    let ToComponent::Start { rank, incarnation, boot, generation, tasks, cluster } = word else {
+    let ToComponent::Start { rank, incarnation, boot, generation, tasks, cluster, dealt_with } =
+        word
+    else {
         return Err(NodeError::Link("the first word was not a start"));
     };
     let cluster = Cluster::parse(&cluster, Path::new("link"))
@@ -77,7 +82,10 @@ pub fn run() -> Result<(), NodeError> {
         life: Life { boot: Incarnation(boot), generation },
         tasks,
     };
-    let mut component = Component::new(socket, cluster, born, fds)?;
+    if dealt_with.len() != cluster.nodes {
+        return Err(NodeError::Link("positions of another number of origins"));
+    }
+    let mut component = Component::new(socket, cluster, born, (fds, &dealt_with))?;
     component.tell(&FromComponent::Ready)?;
     component.run()
 }
@@ -113,6 +121,7 @@ struct Component {
     takes: Takes,
     casts: Casts,
     deliveries: DeliveryLine,
+    inquiries: Inquiries,
     faults: FaultPlan,
     nap: Nap,
 }
@@ -130,7 +139,7 @@ impl Component {
         socket: Socket,
         cluster: Cluster,
         born: Born,
-        mut fds: Vec<OwnedFd>,
+        (mut fds, dealt_with): (Vec<OwnedFd>, &[u64]),
     ) -> Result<Self, NodeError> {
         let Born { me, incarnation, .. } = born;
         let plan = super::plan(&cluster)?;
@@ -149,7 +158,7 @@ impl Component {
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
         start_thread("weft-link", move || read_link(&reading, &sender, &reader_bell))?;
-        let deliveries = DeliveryLine::new(&mut endpoint, cluster.nodes);
+        let deliveries = DeliveryLine::new(&mut endpoint, dealt_with);
         Ok(Self {
             born,
             entry: Some(entry),
@@ -167,6 +176,7 @@ impl Component {
             takes: Takes::default(),
             casts: Casts::default(),
             deliveries,
+            inquiries: Inquiries::default(),
             faults: FaultPlan::default(),
             nap: Nap::new(cluster.fabric, now_ns()),
             cluster,
@@ -232,12 +242,17 @@ impl Component {
         answers.extend(self.takes.step(&mut self.endpoint, now_ns));
         answers.extend(self.casts.step(&mut self.endpoint, now_ns));
         answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
-        for (ticket, what) in answers {
-            self.answer(ticket, what)?;
-            progress = true;
+        answers.extend(self.answer_inquiries(now_ns));
+        // Whoever is told of a conflict finds what is known of it.
+        for conflict in self.deliveries.take_disputes() {
+            self.tell(&FromComponent::Disputed(conflict))?;
         }
         for proof in self.deliveries.take_proofs() {
             self.tell(&FromComponent::Proven(proof))?;
+        }
+        for (ticket, what) in answers {
+            self.answer(ticket, what)?;
+            progress = true;
         }
         if !progress {
             return Ok(Flow::Idle);
@@ -268,6 +283,7 @@ impl Component {
             (CASTS, self.casts.next_deadline_ns()),
             (DELIVERIES, self.deliveries.next_deadline_ns()),
             (DIRNET, dirnet),
+            (INQUIRIES, self.inquiries.next_deadline_ns()),
         ];
         for (timer, deadline_ns) in deadlines {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
@@ -386,7 +402,8 @@ impl Component {
                 let released = self.takes.release(&mut self.endpoint, ticket.client, &receipts);
                 Some((ticket, Outcome::Released(released)))
             }
-            Want::Broadcast { tag, messages, timeout_ms } => {
+            // Whose turn it is, is up to the supervisor.
+            Want::Broadcast { tag, messages, timeout_ms, then: _ } => {
                 self.casts.begin(CastJob::new(ticket, tag, messages, deadline(timeout_ms)))
             }
             Want::Deliver { origin, after, max, timeout_ms } => {
@@ -412,7 +429,7 @@ impl Component {
                 })?;
                 Some((ticket, done))
             }
-            Want::Status => Some((ticket, Outcome::Status(Box::new(self.status())))),
+            Want::Status => self.inquire(ticket, now_ns),
             Want::Await { .. }
             | Want::Chronicle { .. }
             | Want::Proof { .. }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use broadcast::{
     BroadcastOutcome, BroadcastStopped, ConflictStatus, DeliveredMessage, Deliveries, Equivocation,
-    HeldProof, OriginStatus, ProofStatus,
+    HeldProof, OriginStatus, ProofStatus, Then, WindowStatus,
 };
 
 pub use standing::{DirNetStatus, EntryStatus, NodeOrder};
@@ -86,8 +86,10 @@ pub enum Want {
         tag: u64,
         /// The messages.
         messages: Vec<Payload>,
-        /// How long a full window may hold this up.
+        /// How long a full window, or another client, may hold this up.
         timeout_ms: u64,
+        /// What the client means to do next.
+        then: Then,
     },
     /// Hand out what other members broadcast, waiting for the first. One client at a time.
     Deliver {
@@ -335,6 +337,15 @@ pub enum Refused {
     LeftBroadcasts,
     /// Another client receives what is broadcast.
     OtherReceiver,
+    /// Another client is in the midst of what it broadcasts.
+    OtherSender,
+    /// The window is full: some member has not taken what was broadcast before.
+    WindowFull,
+    /// Nobody can be told another story: too few members can be reached.
+    TooFew {
+        /// So many can.
+        reached: usize,
+    },
     /// A message was delivered so long ago that its slot has been used again.
     Forgotten {
         /// Who broadcast it.

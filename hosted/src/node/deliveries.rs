@@ -8,7 +8,11 @@
 //! A message counts as delivered once it was taken for the client, so a node whose client is slow,
 //! or that has none, holds up the origin's window and nothing is lost. What was taken stands in
 //! the ring until many more were delivered, so that a client goes on where it was when the
-//! component dies under it: it says after which message, and gets each of them once.
+//! component dies under it: it says after which message, and gets each of them once. The next
+//! client begins behind what this one has dealt with; the supervisor keeps that across components.
+//!
+//! A conflict answers at once who asks for that origin alone. Who asks for all of them waits for
+//! the honest ones, and is told of it when nothing came.
 
 use weft_core::ids::Peer;
 use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing};
@@ -16,7 +20,7 @@ use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing};
 use super::NodeEndpoint;
 use super::control::{
     ConflictStatus, DeliveredMessage, Deliveries, HeldProof, MESSAGES_MAX, OriginStatus, Outcome,
-    Payload, Refused, TakenMessage,
+    Payload, Refused, TakenMessage, WindowStatus,
 };
 use super::link::Ticket;
 use super::puts::Answer;
@@ -47,16 +51,20 @@ pub(super) struct DeliveryLine {
     after: Vec<u64>,
     /// For each origin, its first conflict.
     conflicts: Vec<Option<ConflictStatus>>,
-    /// Proofs on their way to the supervisor.
+    /// Conflicts and proofs on their way to the supervisor.
+    disputes: Vec<ConflictStatus>,
     proofs: Vec<HeldProof>,
 }
 
 impl DeliveryLine {
-    /// Goes on after what an earlier life had delivered.
-    pub(super) fn new(endpoint: &mut NodeEndpoint, nodes: usize) -> Self {
-        let after = ranks(nodes).map(|origin| standing(endpoint, origin).delivered).collect();
-        let (conflicts, proofs) = (vec![None; nodes], Vec::new());
-        Self { receiver: None, waiting: None, after, conflicts, proofs }
+    /// Goes on after what clients of earlier lives have dealt with.
+    pub(super) fn new(endpoint: &mut NodeEndpoint, dealt_with: &[u64]) -> Self {
+        let conflicts = vec![None; dealt_with.len()];
+        let (disputes, proofs) = (Vec::new(), Vec::new());
+        let after = dealt_with.to_vec();
+        let mut line = Self { receiver: None, waiting: None, after, conflicts, disputes, proofs };
+        line.note_dealt_with(endpoint, dealt_with);
+        line
     }
 
     /// Takes on what a client asks for: one client, one question at a time.
@@ -78,7 +86,8 @@ impl DeliveryLine {
         Some((ticket, Outcome::Refused(refused)))
     }
 
-    /// The client that receives has dealt with all that is told, and leaves.
+    /// The client that receives has dealt with all that is told, and leaves; answered with where
+    /// the next one begins.
     pub(super) fn end(
         &mut self,
         endpoint: &mut NodeEndpoint,
@@ -93,7 +102,7 @@ impl DeliveryLine {
         }
         self.note_dealt_with(endpoint, told);
         self.forget(client);
-        Outcome::Done
+        Outcome::Delivered(Deliveries { after: self.after.clone(), ..Deliveries::default() })
     }
 
     /// The client has left: another may receive, beginning with what this one has not dealt with.
@@ -116,7 +125,7 @@ impl DeliveryLine {
         match self.hand_out(endpoint, &job) {
             Ok(found) => {
                 let is_answer = !found.messages.is_empty()
-                    || !found.conflicts.is_empty()
+                    || job.origin.is_some() && !found.conflicts.is_empty()
                     || job.max == 0
                     || now_ns >= job.deadline_ns;
                 if is_answer {
@@ -145,10 +154,16 @@ impl DeliveryLine {
         } else {
             tracing::warn!(?status, "an origin or a replayer lies");
         }
+        self.disputes.push(status);
         let first = &mut self.conflicts[origin.index()];
         if first.is_none_or(|first| status.seq < first.seq) {
             *first = Some(status);
         }
+    }
+
+    /// The conflicts that are new.
+    pub(super) fn take_disputes(&mut self) -> Vec<ConflictStatus> {
+        std::mem::take(&mut self.disputes)
     }
 
     /// The proofs that are new.
@@ -167,8 +182,18 @@ impl DeliveryLine {
             let Standing { seen, delivered, settled, conflicts } = standing(endpoint, origin);
             let first_conflict = self.conflicts[origin.index()];
             let key = key_of(endpoint, origin);
-            let (broadcast, origin) = (seen, origin.0);
-            OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, key }
+            let layout = endpoint.broadcast().map(|(broadcast, _)| broadcast.layout().0);
+            let slots = layout.map_or(0, |sizes| sizes.slots());
+            OriginStatus {
+                origin: origin.0,
+                broadcast: seen,
+                delivered,
+                settled,
+                window: WindowStatus { used: seen.saturating_sub(settled), slots },
+                conflicts,
+                first_conflict,
+                key,
+            }
         };
         ranks(self.after.len()).map(row).collect()
     }

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use serde::{Deserialize, Serialize};
 
 use super::chronicle::Entry;
-use super::control::{HeldProof, Outcome, Payload, Want};
+use super::control::{ConflictStatus, HeldProof, Outcome, Payload, Want};
 use crate::bootstrap::PairEnd;
 use crate::signing::PublicKey;
 
@@ -44,7 +44,16 @@ pub(super) enum GuardAction {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToComponent {
     /// Be this node, in this life.
-    Start { rank: u16, incarnation: u32, boot: u32, generation: u32, tasks: u8, cluster: String },
+    Start {
+        rank: u16,
+        incarnation: u32,
+        boot: u32,
+        generation: u32,
+        tasks: u8,
+        cluster: String,
+        /// For each origin, the last message that a client has dealt with.
+        dealt_with: Vec<u64>,
+    },
     /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
     /// when both ends of a pair are made over verbs.
     Connect { peer: u16, incarnation: u32, boot: u32 },
@@ -101,6 +110,8 @@ pub(super) enum FromComponent {
     Excluded,
     /// For the chronicle.
     Note(Entry),
+    /// Members show different messages for one slot.
+    Disputed(ConflictStatus),
     /// A node has told different nodes different things: the proof.
     Proven(HeldProof),
     /// A peer could not be fenced: its process does not die.

@@ -4,9 +4,11 @@
 //! sockets, signals and the component's end into events. The component is started from that
 //! thread, which lives as long as the process, because the kernel ties the child to it.
 
+mod broadcasts;
 mod clients;
 mod deadlines;
 mod event;
+mod floor;
 mod guarded;
 mod isolation;
 mod lives;
@@ -14,7 +16,7 @@ mod meet;
 mod recovery;
 mod requests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -25,6 +27,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
+use broadcasts::Broadcasts;
 use clients::Clients;
 use deadlines::{Deadlines, Timer};
 use event::Event;
@@ -32,7 +35,7 @@ use lives::{Due, Lives};
 
 use super::NodeError;
 use super::chronicle::{Chronicle, What};
-use super::control::{HeldProof, NodeState, Outcome, Refused, Reply};
+use super::control::{NodeState, Outcome, Refused, Reply};
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
 use super::incarnation::Incarnations;
@@ -124,8 +127,8 @@ struct Supervisor {
     boot: Option<Incarnation>,
     /// What the components sign broadcasts with, where they are signed.
     signing: Option<SecretKey>,
-    /// The proofs that components of this node have found, the first against each node.
-    proofs: BTreeMap<u16, HeldProof>,
+    /// What components leave behind about broadcasts.
+    broadcasts: Broadcasts,
     /// Which component of that life is the present one; one that ends before it has taken part in
     /// the DIR net does not count.
     generation: u32,
@@ -203,7 +206,7 @@ impl Supervisor {
             reset,
             boot: None,
             signing,
-            proofs: BTreeMap::new(),
+            broadcasts: Broadcasts::new(cluster.nodes),
             generation: 0,
             im_alive: None,
             courier,
@@ -245,6 +248,7 @@ impl Supervisor {
             self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);
             self.enter_dirnet(now_ns);
+            self.give_floor(now_ns);
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);
             if flow == Flow::End {
@@ -258,6 +262,7 @@ impl Supervisor {
         self.deadlines.keep(Timer::Fence, self.fence_again_at_ns);
         self.deadlines.keep(Timer::CutOff, self.lives.next_deadline_ns());
         self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
+        self.deadlines.keep(Timer::Floor, self.broadcasts.floor.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
         self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
         self.deadlines.sleep(now_ns(), SLEEP_MAX)
@@ -284,6 +289,7 @@ impl Supervisor {
             Event::Came { client, socket } => self.clients.add(client, socket),
             Event::Left { client } => {
                 self.clients.remove(client);
+                self.broadcasts.floor.forget(client);
                 self.parked.retain(|(ticket, _)| ticket.client != client);
                 self.tell(&ToComponent::Left { client }, &[]);
             }
@@ -319,6 +325,7 @@ impl Supervisor {
             generation: self.generation,
             tasks: self.tasks.count(),
             cluster: self.cluster.to_toml(),
+            dealt_with: self.broadcasts.dealt_with(),
         };
         let mut grant = self.memory.grant_owner()?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
@@ -360,28 +367,6 @@ impl Supervisor {
             Some(_) | None => {}
         }
         Ok(())
-    }
-
-    /// Reaps the component of this life, if it is the present one, and sees whether it may have a
-    /// successor. Whether its I'm-Alive Task watched it; none if it is not the present one.
-    fn bury_component(&mut self, incarnation: Incarnation) -> Option<bool> {
-        let is_it = |component: &mut Component| component.incarnation == incarnation;
-        let mut component = self.component.take_if(is_it)?;
-        let status = component.spawned.child.wait();
-        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
-        self.bootstrap.retract(incarnation);
-        self.lives.handle_own_end();
-        self.clients.refuse_pending(&Refused::ComponentLost);
-        let now_ns = now_ns();
-        self.lost_at_ns.get_or_insert(now_ns);
-        if !self.intensity.allows(now_ns) {
-            tracing::error!(rank = self.rank, "component failed too often; not started again");
-            self.given_up = true;
-            self.parked.clear();
-            self.clients.refuse_pending(&Refused::GivenUp);
-        }
-        Some(component.roused)
     }
 
     fn handle_tidings(&mut self, tidings: Tidings) -> Result<(), NodeError> {
@@ -493,7 +478,10 @@ impl Supervisor {
                 self.lives.handle_joined(Peer(peer), Incarnation(incarnation));
                 self.note_recovery();
             }
-            FromComponent::Reply { ticket, what } => self.clients.finish(ticket, what),
+            FromComponent::Reply { ticket, mut what } => {
+                self.broadcasts.handle_outcome(&mut what);
+                self.clients.finish(ticket, what);
+            }
             FromComponent::Offer { peer, incarnation: theirs, end } => {
                 let offer = Offer { from: incarnation, to: Incarnation(theirs), end };
                 self.bootstrap.offer(Peer(peer), &offer);
@@ -515,6 +503,7 @@ impl Supervisor {
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
             FromComponent::Excluded => self.be_reborn()?,
             FromComponent::Note(entry) => self.chronicle.note(entry),
+            FromComponent::Disputed(conflict) => self.broadcasts.note_conflict(conflict),
             FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");

@@ -3,7 +3,10 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::place::{Place, Running, eventually};
+use weft::node::control::OriginStatus;
+use weft::process::Signal;
+
+use crate::place::{Nodes, Place, Running, eventually};
 
 /// A real file: the longest source of the core.
 const FILE: &[u8] = include_bytes!("../../../core/src/mailbox/owner.rs");
@@ -72,6 +75,120 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
     assert!(refused.contains("node 2 has not taken message"), "{refused}");
     drop(listener);
     nodes.assert_unharmed();
+}
+
+/// Starts a sender of `file` at node 0 and waits until it has filled the window.
+fn fill_window(place: &Place, nodes: &Nodes, file: &str) -> Running {
+    let line = format!("bcast --neb {file} --from 0 --timeout 60 --name t --json");
+    let sender = place.start(&line, "");
+    eventually("the window is full", || {
+        let status = nodes.client(0).status().expect("a status");
+        let is_full = |row: &OriginStatus| row.window.used == u64::from(row.window.slots);
+        status.broadcasts.first().is_some_and(is_full)
+    });
+    sender
+}
+
+#[test]
+fn a_file_behind_one_that_was_cut_short_is_not_lost() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let file = place.file("long.bin", FILE.repeat(10));
+    let first = fill_window(&place, &nodes, &file);
+    let line = "bcast --neb --from 0 --name t --timeout";
+    let refused = place.weft_with(&format!("{line} 0.1 --json"), "now").refused(30, "timeout");
+    assert!(refused.contains("another client"), "{refused}");
+    first.signal(Signal::KILL);
+    drop(first);
+    let second = place.start(&format!("{line} 60"), "the second");
+    let receive = |node, to: &str| {
+        let to = place.path_of(to);
+        let line = format!("bcast --neb --receive --node {node} --timeout 60 --name t");
+        place.start(&format!("{line} --output {to} --json"), "")
+    };
+    let torsos = [1, 2].map(|node| receive(node, "torso"));
+    for torso in torsos {
+        let refused = torso.wait().refused(36, "cut_short");
+        assert!(refused.starts_with("node 0 began another file after"), "{refused}");
+    }
+    assert_eq!(place.files("torso"), [""; 0], "half a file is no file");
+    second.wait().done();
+    // What was handed out and not dealt with is not lost with the component either.
+    nodes.client(1).kill().expect("it runs");
+    nodes.await_joined();
+    for node in [1, 2] {
+        let heard = receive(node, "whole").wait().object();
+        assert_eq!(
+            (&heard["sha256"], &heard["passed_over"]),
+            (&digest(b"the second").into(), &0.into())
+        );
+    }
+    assert_eq!(place.files("whole"), ["whole"]);
+}
+
+#[test]
+fn two_senders_at_one_node_do_not_mix_their_files() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let texts = ["one ", "two "].map(|name| name.repeat(100_000));
+    let send = |text: &String| {
+        let file = place.file(&text[..3], text);
+        place.start(&format!("bcast --neb {file} --from 0 --timeout 60 --name t --json"), "")
+    };
+    let senders = texts.each_ref().map(send);
+    let mut digests = Vec::new();
+    for _ in &texts {
+        let files = heard(listen(&place, 0, &[1, 2]));
+        assert_eq!(files[0]["sha256"], files[1]["sha256"]);
+        assert_eq!((&files[0]["repeated"], &files[0]["passed_over"]), (&0.into(), &0.into()));
+        digests.push(files[0]["sha256"].as_str().expect("a digest").to_owned());
+    }
+    let mut sent: Vec<String> = texts.iter().map(|text| digest(text.as_bytes())).collect();
+    digests.sort();
+    sent.sort();
+    assert_eq!(digests, sent);
+    senders.into_iter().for_each(|sender| drop(sender.wait().done()));
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn a_receive_that_fails_leaves_no_file() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    let old = place.file("copy", "old");
+    let line = |to: &str| format!("bcast --neb --receive --node 1 --name t --json --output {to}");
+    place.weft(&format!("{} --timeout 0.1", line(&old))).refused(30, "timeout");
+    assert_eq!(std::fs::read_to_string(&old).expect("it is there"), "old");
+    let new = place.path_of("new-copy");
+    place.weft(&format!("{} --timeout 0.1", line(&new))).refused(30, "timeout");
+    place.weft(&line("/no/such/folder/copy")).refused(44, "output");
+    let receive = place.start(&line(&new), "");
+    eventually("it has begun a file", || place.files("copy").len() == 2);
+    receive.signal(Signal::TERM);
+    assert_eq!(receive.wait().status, None, "as the signal does");
+    assert_eq!(place.files("copy"), ["copy"]);
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn a_status_tells_how_far_everybody_is() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    place.weft_with("bcast --neb --from 0 --name t", "a file").done();
+    let look = |rank| {
+        let status = nodes.client(rank).status().expect("a status");
+        let row = status.broadcasts.first().expect("it runs");
+        (row.broadcast, row.delivered, row.settled, row.window.used)
+    };
+    eventually("it has come", || [1, 2].iter().all(|rank| look(*rank) == (2, 0, 0, 2)));
+    assert_eq!(look(0), (2, 2, 0, 2));
+    place.weft("bcast --neb --receive --node 1 --name t").done();
+    assert_eq!(look(0), (2, 2, 0, 2), "node 2 has not taken it");
+    place.weft("bcast --neb --receive --node 2 --name t").done();
+    eventually("all know", || nodes.ranks().all(|rank| look(rank) == (2, 2, 2, 0)));
+    let text = place.weft("status --name t").done();
+    assert!(text.contains("broadcasts, unsigned\n") && text.contains(" 0/256 "), "{text}");
+    assert!(!text.contains("\n\n\n") && !text.ends_with("\n\n"), "{text}");
 }
 
 #[test]
@@ -190,8 +307,26 @@ fn a_listener_of_a_liar_is_told_so() {
     };
     let node = [1, 2].into_iter().find(disputed).expect("one of them has seen it");
     let line = format!("bcast --neb --receive --node {node} --name t --json");
-    let refused = place.weft(&line).refused(34, "conflict");
-    assert!(refused.contains("node 0 or node"), "{refused}");
+    // Nothing else comes, so that is what it is told; at once when it asks for the liar alone.
+    for rest in ["--timeout 0.1", "--origin 0 --timeout 60"] {
+        let refused = place.weft(&format!("{line} {rest}")).refused(34, "conflict");
+        assert!(refused.starts_with("node 0 or node"), "{refused}");
+        assert!(refused.contains("`--origin RANK`"), "{refused}");
+    }
+    // It does not keep what the honest broadcast from anybody.
+    let receive = place.start(&line, "");
+    place.weft_with(&format!("bcast --neb --from {} --name t", 3 - node), "honest").done();
+    assert_eq!(receive.wait().object()["sha256"], digest(b"honest"));
+    // What was seen is not forgotten with the component that saw it.
+    nodes.client(node).kill().expect("it runs");
+    let mut row = None;
+    eventually("the next one tells", || {
+        let status = nodes.client(node).status().expect("a status");
+        row = status.broadcasts.first().copied().filter(|_| status.restarts > 0);
+        row.is_some()
+    });
+    let row = row.expect("it was told");
+    assert_eq!((row.conflicts, row.first_conflict.map(|first| first.seq)), (1, Some(1)));
 }
 
 #[test]

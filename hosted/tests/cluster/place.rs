@@ -69,11 +69,24 @@ impl Place {
         self.path.join("r")
     }
 
+    /// Where a file of this name would be, outside the runtime directory.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        let path = self.path.join("f").join(name);
+        path.into_os_string().into_string().expect("the path is UTF-8")
+    }
+
     /// Writes a file, outside the runtime directory.
     pub(crate) fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
-        let path = self.path.join("f").join(name);
+        let path = self.path_of(name);
         fs::write(&path, text).expect("a file can be written");
-        path.into_os_string().into_string().expect("the path is UTF-8")
+        path
+    }
+
+    /// The files outside the runtime directory whose names contain `part`.
+    pub(crate) fn files(&self, part: &str) -> Vec<String> {
+        let mut files = names(&self.path.join("f"));
+        files.retain(|name| name.contains(part));
+        files
     }
 
     /// Starts `weft` with these arguments, words between spaces, and this standard input.
@@ -258,6 +271,19 @@ impl Nodes {
             let joined = self.client(rank).await_joined(0, self.cluster.nodes - 1, PATIENCE);
             joined.unwrap_or_else(|error| panic!("{error}\n{}", self.state()));
         }
+    }
+
+    /// Waits until some node holds a proof that `origin` told different nodes different things.
+    pub(crate) fn await_proof(&self, origin: u16) -> u16 {
+        let mut holder = None;
+        eventually("somebody holds a proof", || {
+            holder = self.ranks().filter(|rank| *rank != origin).find(|rank| {
+                let status = self.client(*rank).status().expect("a status");
+                status.proofs.iter().any(|proof| proof.origin == origin)
+            });
+            holder.is_some()
+        });
+        holder.expect("it was found")
     }
 
     /// Kills the supervisor of one node and waits for its end.

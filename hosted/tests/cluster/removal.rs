@@ -43,6 +43,8 @@ fn assert_out(place: &Place) {
     assert!(refused.contains("takes no part in broadcasts"), "{refused}");
     let line = "bcast --neb --receive --node 3 --name t --json";
     place.weft(line).refused(17, "standing");
+    let refused = place.weft("inject equivocate 3 --name t --json").refused(17, "standing");
+    assert!(refused.contains("takes no part in broadcasts"), "{refused}");
     place.weft_with("put --name t --from 3 --to 0", "still a member\n").done();
     assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "still a member\n");
 }

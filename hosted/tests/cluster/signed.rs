@@ -24,16 +24,7 @@ fn key_at(nodes: &Nodes, rank: u16, origin: usize) -> Option<String> {
 /// Has node 1 lie; a node that can prove it.
 fn lie(place: &Place, nodes: &Nodes) -> (u16, Value) {
     let told = place.weft("inject equivocate 1 --name t --json").object();
-    let mut holder = None;
-    eventually("somebody holds a proof", || {
-        let holds = |rank: &u16| {
-            let status = nodes.client(*rank).status().expect("a status");
-            status.proofs.iter().any(|proof| proof.origin == 1)
-        };
-        holder = [0, 2, 3].into_iter().find(holds);
-        holder.is_some()
-    });
-    (holder.expect("it was found"), told)
+    (nodes.await_proof(1), told)
 }
 
 #[test]
@@ -43,7 +34,15 @@ fn an_equivocation_is_proven_to_a_third_party() {
     place.weft_with("bcast --neb --from 1 --name t", "the truth").done();
     let (holder, told) = lie(&place, &nodes);
     let status = place.weft("status --name t").done();
-    assert!(status.contains("signed") && status.contains("weft neb proof --node"), "{status}");
+    assert!(status.contains("broadcasts, signed\n"), "{status}");
+    assert!(status.contains("weft neb proof --node"), "{status}");
+    // Who receives from the liar is told who it is, and how to prove it.
+    let line = format!("bcast --neb --receive --node {holder} --origin 1 --name t");
+    assert_eq!(place.weft(&line).done(), "the truth");
+    let refused = place.weft(&format!("{line} --json")).refused(34, "conflict");
+    assert!(refused.starts_with("node 1 lies: it has signed two different messages"), "{refused}");
+    let how = format!("`weft neb proof --node {holder} --origin 1`");
+    assert!(refused.contains(&how), "{refused}");
     // The proof is the supervisor's: it outlives the component that found it.
     nodes.client(holder).kill().expect("it runs");
     nodes.await_joined();
@@ -133,7 +132,10 @@ fn an_unsigned_cluster_has_neither_keys_nor_proofs() {
     assert_eq!(key_at(&nodes, 0, 1), None);
     place.weft("neb proof --node 0 --name t --json").refused(22, "input_missing");
     let status = place.weft("status --name t").done();
-    assert!(status.contains("unsigned") && !status.contains("weft neb proof"), "{status}");
+    assert!(
+        status.contains("broadcasts, unsigned\n") && !status.contains("weft neb proof"),
+        "{status}"
+    );
 }
 
 #[test]

@@ -41,17 +41,7 @@ fn an_equivocation_is_reported_and_proven() {
     let (_up, nodes) = up(&place, 4, &devices);
     let told = place.weft("inject equivocate 1 --wait 60 --name t --json").object();
     assert!(!told["conflicts"].as_array().expect("an array").is_empty(), "{told}");
-    let mut holder = None;
-    eventually("somebody holds a proof", || {
-        let holds = |rank: &u16| {
-            let status = nodes.client(*rank).status().expect("a status");
-            status.proofs.iter().any(|proof| proof.origin == 1)
-        };
-        holder = [0, 2, 3].into_iter().find(holds);
-        holder.is_some()
-    });
-    let file = place.file("proof", "");
-    let node = holder.expect("it was found");
+    let (node, file) = (nodes.await_proof(1), place.file("proof", ""));
     place.weft(&format!("neb proof --node {node} --output {file} --name t")).done();
     let verdict = place.weft(&format!("neb verify {file} --json")).object();
     assert_eq!((&verdict["origin"], &verdict["seq"]), (&1.into(), &told["seq"]), "{verdict}");

@@ -1,191 +1,228 @@
-//! The receiving side: one stream, from its first byte to its digest.
+//! The receiving side: one file, from its first byte to its digest.
 
-use std::fs::File;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{StdoutLock, Write, stderr, stdout};
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Arguments;
-use crate::cli::cluster_choice::seconds;
+use super::intake::{Broken, Intake, Took};
+use crate::cli::cluster_choice::{Running, seconds};
+use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::client::Listener;
 use crate::explain::Code;
-use crate::node::control::{ConflictStatus, DeliveredMessage, MESSAGES_MAX};
-use crate::transfer::{JoinError, Joiner, Piece};
+use crate::node::control::{ConflictStatus, MESSAGES_MAX};
 
 pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let running = arguments.cluster.find()?;
-    let mut listener = Listener::begin(running.connect(node)?).map_err(Failure::new)?;
-    let mut sink = Sink::open(arguments.output.as_deref(), output)?;
-    let mut intake = Intake::new(arguments.origin);
-    let received = receive(&mut listener, &mut intake, &mut sink, timeout);
+    let mut receiver = Receiver {
+        listener: Listener::begin(running.connect(node)?).map_err(Failure::new)?,
+        sink: Sink::open(arguments.output.as_deref(), output)?,
+        intake: Intake::default(),
+        origin: arguments.origin,
+        timeout,
+    };
+    let received = receiver.receive();
+    let Receiver { listener, sink, intake, .. } = receiver;
     // What was not dealt with is for the next one to receive, whatever ended this.
     let ended = listener.end();
-    received?;
-    ended.map_err(Failure::new)?;
+    received.map_err(|ended| ended.failure(&running, arguments, node, &intake))?;
     sink.finish()?;
-    let Intake { joiner, origin, messages, .. } = intake;
-    let (bytes, digest, origin) = (joiner.len(), joiner.digest(), origin.unwrap_or_default());
-    let object = json!({
-        "ok": true,
-        "node": node,
-        "origin": origin,
-        "bytes": bytes,
-        "messages": messages,
-        "repeated": joiner.repeated(),
-        "sha256": digest,
-        "output": arguments.output,
-    });
+    ended.map_err(Failure::new)?;
+    let object = result(arguments, node, &intake);
     let text = match &arguments.output {
         Some(path) => format!(
-            "{bytes} bytes of node {origin} received at node {node} into {}\nsha256 {digest}\n",
-            path.display()
+            "{} bytes of node {} received at node {node} into {}\nsha256 {}\n",
+            object["bytes"],
+            object["origin"],
+            path.display(),
+            intake.joiner().digest(),
         ),
         None => String::new(),
     };
     output.finish(&object, &text);
+    if intake.passed_over() > 0 && !output.is_json() {
+        // Nobody to tell if standard error is closed.
+        let _ = writeln!(stderr(), "weft: {}", passed_over(&intake));
+    }
     Ok(())
 }
 
-/// Listens until the stream has ended.
-fn receive(
-    listener: &mut Listener,
-    intake: &mut Intake,
-    sink: &mut Sink,
-    timeout: Duration,
-) -> Result<(), Failure> {
-    loop {
-        let heard = listener.listen(intake.origin, MESSAGES_MAX, timeout).map_err(Failure::new)?;
-        if let Some(conflict) = heard.conflicts.first() {
-            return Err(disputed(conflict));
-        }
-        if heard.messages.is_empty() {
-            return Err(Failure::of(
-                Code::Timeout,
-                format!("nothing came for {} s; {} bytes before", timeout.as_secs(), intake.len()),
-                "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`",
-            ));
-        }
-        for message in &heard.messages {
-            let took = intake.take(message, sink)?;
-            if took != Took::Left {
-                listener.note_dealt_with(message.origin, message.seq);
-            }
-            if took == Took::Last {
-                return Ok(());
-            }
-        }
-    }
+fn result(arguments: &Arguments, node: u16, intake: &Intake) -> Value {
+    json!({
+        "ok": true,
+        "node": node,
+        "origin": intake.origin(),
+        "bytes": intake.joiner().len(),
+        "messages": intake.messages(),
+        "repeated": intake.joiner().repeated(),
+        "passed_over": intake.passed_over(),
+        "sha256": intake.joiner().digest(),
+        "output": arguments.output,
+    })
 }
 
-fn disputed(conflict: &ConflictStatus) -> Failure {
-    let ConflictStatus { origin, seq, replayer } = conflict;
-    let cause = format!(
-        "node {origin} or node {replayer} lies: they show different messages for number {seq} of \
-         node {origin}, so it is not delivered, nor what node {origin} broadcasts later"
-    );
-    Failure::of(Code::Conflict, cause, "see with `weft status` what the other nodes were told")
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Took {
-    /// It is another stream's, for a later listener.
-    Left,
-    /// It is dealt with.
-    Taken,
-    /// With it the stream is complete.
-    Last,
-}
-
-/// The stream that is received: the first that begins.
-struct Intake {
+/// A receive under way.
+struct Receiver {
+    listener: Listener,
+    sink: Sink,
+    intake: Intake,
+    /// Only of this node.
     origin: Option<u16>,
-    stream: Option<u64>,
-    joiner: Joiner,
-    messages: u64,
+    timeout: Duration,
 }
 
-impl Intake {
-    fn new(origin: Option<u16>) -> Self {
-        Self { origin, stream: None, joiner: Joiner::default(), messages: 0 }
-    }
+/// Why nothing more is received.
+enum Ended {
+    /// Nothing came any more.
+    Silence,
+    /// Somebody lies.
+    Disputed(ConflictStatus),
+    /// It is no whole file.
+    Broken(Broken),
+    /// It cannot be written, or the node does not answer.
+    Failed(Failure),
+}
 
-    const fn len(&self) -> u64 {
-        self.joiner.len()
-    }
-
-    fn take(&mut self, message: &DeliveredMessage, sink: &mut Sink) -> Result<Took, Failure> {
-        if self.stream.is_some() && self.origin != Some(message.origin) {
-            return Ok(Took::Left);
-        }
-        if self.stream.is_some_and(|stream| stream != message.tag) {
-            // Another sender at the same node, or the same one once more.
-            return Ok(Took::Taken);
-        }
-        match self.joiner.join(&message.payload.0) {
-            // Whoever listened before took the beginning with it.
-            Err(JoinError::Foreign | JoinError::Gap { .. }) if self.stream.is_none() => {
-                Ok(Took::Taken)
+impl Receiver {
+    /// Listens until the file has ended.
+    fn receive(&mut self) -> Result<(), Ended> {
+        loop {
+            let origin = self.intake.origin().or(self.origin);
+            let heard = self.listener.listen(origin, MESSAGES_MAX, self.timeout);
+            let heard = heard.map_err(|error| Ended::Failed(Failure::new(error)))?;
+            if heard.messages.is_empty() {
+                let conflict = heard.conflicts.first();
+                return Err(conflict.map_or(Ended::Silence, |first| Ended::Disputed(*first)));
             }
-            Err(error) => {
-                let cause = format!("the stream of node {} is damaged: {error}", message.origin);
-                let cure = "let it be broadcast again; one listener at a time receives at a node";
-                Err(Failure::of(Code::Verification, cause, cure))
-            }
-            Ok(piece) => {
-                self.stream = Some(message.tag);
-                self.origin = Some(message.origin);
-                self.messages += 1;
-                match piece {
-                    Piece::Bytes(bytes) => sink.write(bytes).map(|()| Took::Taken),
-                    Piece::Repeated => Ok(Took::Taken),
-                    Piece::End => Ok(Took::Last),
+            for message in &heard.messages {
+                let took = self.intake.take(message).map_err(Ended::Broken)?;
+                if let Took::Bytes(bytes) = took {
+                    self.sink.write(bytes).map_err(Ended::Failed)?;
+                }
+                if took != Took::Left {
+                    self.listener.note_dealt_with(message.origin, message.seq);
+                }
+                if took == Took::Last {
+                    return Ok(());
                 }
             }
         }
     }
 }
 
+impl Ended {
+    fn failure(
+        self,
+        running: &Running,
+        arguments: &Arguments,
+        node: u16,
+        intake: &Intake,
+    ) -> Failure {
+        match self {
+            Self::Failed(failure) => failure,
+            Self::Silence => silence(arguments, intake),
+            Self::Disputed(conflict) => disputed(running, node, conflict),
+            Self::Broken(broken @ Broken::CutShort { origin, .. }) => {
+                let cure = format!(
+                    "receive again to have the other file; let node {origin} broadcast this one \
+                     again"
+                );
+                Failure::of(Code::CutShort, broken.to_string(), cure)
+            }
+            Self::Broken(broken @ Broken::Damaged { .. }) => {
+                Failure::of(Code::Verification, broken.to_string(), "let it be broadcast again")
+            }
+        }
+    }
+}
+
+fn silence(arguments: &Arguments, intake: &Intake) -> Failure {
+    let mut cause = match intake.origin() {
+        None => format!("no file began within {} s", arguments.timeout),
+        Some(origin) => format!(
+            "nothing came of node {origin} for {} s, after {} bytes of its file",
+            arguments.timeout,
+            intake.joiner().len()
+        ),
+    };
+    if intake.passed_over() > 0 {
+        cause = format!("{cause}; {}", passed_over(intake));
+    }
+    let cure = "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`";
+    Failure::of(Code::Timeout, cause, cure)
+}
+
+fn passed_over(intake: &Intake) -> String {
+    format!(
+        "messages passed over, of no file or of one whose beginning was received before: {}",
+        intake.passed_over()
+    )
+}
+
+fn disputed(running: &Running, node: u16, conflict: ConflictStatus) -> Failure {
+    let ConflictStatus { origin, seq, replayer } = conflict;
+    // A node that cannot be asked any more has told enough.
+    let proof = running.connect_now(node).and_then(|mut client| client.proof(Some(origin)));
+    let (who, cure) = match proof {
+        Ok(Some(_)) => (
+            format!("node {origin} lies: it has signed two different messages as number {seq}"),
+            format!("`weft neb proof --node {node} --origin {origin}` proves it"),
+        ),
+        Ok(None) | Err(_) => (
+            format!(
+                "node {origin} or node {replayer} lies: they show different messages for number \
+                 {seq} of node {origin}"
+            ),
+            "see with `weft status` what the other nodes were told".to_owned(),
+        ),
+    };
+    let cause = format!("{who}, so it is not delivered, nor what node {origin} broadcasts later");
+    let cure = format!("{cure}; receive from another node, with `--origin RANK`");
+    Failure::of(Code::Conflict, cause, cure)
+}
+
 /// Where the bytes go.
-struct Sink {
-    to: Option<Box<dyn Write>>,
+enum Sink {
+    /// Into a file, which is there once it is whole.
+    File(Draft),
+    /// To standard output, as they come.
+    Stdout(StdoutLock<'static>),
+    /// Nowhere: standard output is for the result.
+    Nowhere,
 }
 
 impl Sink {
-    /// A file, or standard output unless that is for the result as JSON.
     fn open(path: Option<&Path>, output: Output) -> Result<Self, Failure> {
-        let to: Option<Box<dyn Write>> = match path {
-            Some(path) => {
-                let file = File::create(path).map_err(|error| {
-                    let cause = format!("{} cannot be written: {error}", path.display());
-                    Failure::of(Code::Output, cause, "give a path that you may write")
-                })?;
-                Some(Box::new(BufWriter::new(file)))
-            }
-            None if output.is_json() => None,
-            None => Some(Box::new(stdout().lock())),
-        };
-        Ok(Self { to })
+        Ok(match path {
+            Some(path) => Self::File(Draft::begin_interruptible(path)?),
+            None if output.is_json() => Self::Nowhere,
+            None => Self::Stdout(stdout().lock()),
+        })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.to
-            .as_mut()
-            .map_or(Ok(()), |to| to.write_all(bytes))
-            .map_err(|error| unwritable(&error))
+        match self {
+            Self::File(draft) => draft.write(bytes),
+            Self::Stdout(out) => out.write_all(bytes).map_err(|error| unwritable(&error)),
+            Self::Nowhere => Ok(()),
+        }
     }
 
-    fn finish(mut self) -> Result<(), Failure> {
-        self.to.as_mut().map_or(Ok(()), |to| to.flush()).map_err(|error| unwritable(&error))
+    fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::File(draft) => draft.finish(),
+            Self::Stdout(mut out) => out.flush().map_err(|error| unwritable(&error)),
+            Self::Nowhere => Ok(()),
+        }
     }
 }
 
 fn unwritable(error: &std::io::Error) -> Failure {
-    let cause = format!("what is received cannot be written: {error}");
+    let cause = format!("what is received cannot be written to standard output: {error}");
     Failure::of(Code::Output, cause, "make room for it, and let it be broadcast again")
 }

@@ -11,27 +11,25 @@ use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::survey::Survey;
-use crate::client::{Client, ClientError};
+use crate::client::Speaker;
 use crate::clock::now_ns;
 use crate::explain::Code;
 use crate::node::control::{
-    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX, Refused,
+    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX,
 };
 use crate::transfer::{Cutter, HEADER_LEN};
-
-/// How often a batch is handed to a component before the loss of the last one is final.
-const ATTEMPTS: usize = 3;
 
 pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let (mut input, len) = open(arguments.file.as_deref())?;
     let running = arguments.cluster.find()?;
-    let mut client = running.connect(from)?;
     let message_len = running.cluster.neb.message_len;
     // No two senders of a cluster begin in the same nanosecond with the same process number.
     let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
+    let mut speaker =
+        Speaker::begin(running.connect(from)?, stream, timeout).map_err(Failure::new)?;
     let bar = output.progress(len, "broadcasting");
-    let (mut cutter, mut messages, mut last) = (Cutter::default(), 0, None);
+    let (mut cutter, mut messages, mut last) = (Cutter::default(), 0, 0);
     loop {
         let mut batch = read_batch(&mut input, &mut cutter, message_len)?;
         let is_last = batch.len() < batch_max(message_len);
@@ -41,9 +39,9 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         let slices: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
         let mut sent = 0;
         while sent < slices.len() {
-            let outcome = broadcast(&mut client, stream, &slices[sent..], timeout)?;
+            let outcome = speaker.broadcast(&slices[sent..], timeout).map_err(Failure::new)?;
             sent += outcome.broadcast;
-            last = outcome.last.or(last);
+            last = outcome.last;
             check(&running, from, &cutter, &outcome)?;
         }
         messages += slices.len();
@@ -122,27 +120,6 @@ fn read_batch(
         }
     }
     Ok(batch)
-}
-
-/// Hands a batch over, and again when the component is lost with it: receivers know by its offset
-/// what they have.
-fn broadcast(
-    client: &mut Client,
-    stream: u64,
-    batch: &[&[u8]],
-    timeout: std::time::Duration,
-) -> Result<BroadcastOutcome, Failure> {
-    let mut attempt = 1;
-    loop {
-        match client.broadcast(stream, batch, timeout) {
-            Err(ClientError::Refused { reason: Refused::ComponentLost, .. })
-                if attempt < ATTEMPTS =>
-            {
-                attempt += 1;
-            }
-            ended => return ended.map_err(Failure::new),
-        }
-    }
 }
 
 fn check(

@@ -1,6 +1,5 @@
 //! `weft neb proof`: a proof that a node holds, as a file.
 
-use std::fs;
 use std::io::{Write, stdout};
 
 use base64::Engine as _;
@@ -9,12 +8,14 @@ use serde_json::json;
 
 use super::Proof;
 use crate::cli::cluster_choice::Running;
+use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::explain::Code;
 use crate::node::control::HeldProof;
 
 pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
+    let draft = arguments.output.as_deref().map(Draft::begin).transpose()?;
     let running = arguments.cluster.find()?;
     let (node, HeldProof { origin, seq, bytes }) = find(&running, arguments)?;
     let object = json!({
@@ -26,24 +27,20 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
         "proof": STANDARD.encode(&bytes.0),
         "output": arguments.output,
     });
-    let unwritable = |error: std::io::Error| {
-        let cause = format!("the proof cannot be written: {error}");
-        Failure::of(
-            Code::Output,
-            cause,
-            "choose a file that this user may write to, with room in it",
-        )
-    };
     let mut text = String::new();
-    if let Some(path) = &arguments.output {
-        fs::write(path, &bytes.0).map_err(unwritable)?;
+    if let (Some(mut draft), Some(path)) = (draft, &arguments.output) {
+        draft.write(&bytes.0)?;
+        draft.finish()?;
         text = format!(
             "{}: node {origin} told two things as number {seq}; `weft neb verify` checks it\n",
             path.display()
         );
     } else if !output.is_json() {
         let mut out = stdout().lock();
-        out.write_all(&bytes.0).and_then(|()| out.flush()).map_err(unwritable)?;
+        out.write_all(&bytes.0).and_then(|()| out.flush()).map_err(|error| {
+            let cause = format!("the proof cannot be written to standard output: {error}");
+            Failure::of(Code::Output, cause, "make room for it, or send it elsewhere")
+        })?;
     }
     output.finish(&object, &text);
     Ok(())

@@ -8,18 +8,27 @@ use crate::node::faults::Lying;
 
 /// What most are told; the misled read another first letter.
 const STORY: &[u8] = b"one story for some, another for others";
+/// Fewer listeners than stories cannot be told different ones.
+const STORIES: usize = 2;
 /// What applications see of a lie that is delivered to some.
 const TAG: u64 = u64::MAX;
 
 impl Component {
-    /// Broadcasts a message that differs from peer to peer: every second one is misled.
+    /// Broadcasts a message that differs from peer to peer: of those who take part and can be
+    /// reached, every second one is misled.
     pub(super) fn equivocate(&mut self) -> Outcome {
         let me = self.endpoint.me();
+        let admitted = self.endpoint.admitted();
         let Some((broadcast, fabric)) = self.endpoint.broadcast() else {
-            return Outcome::Refused(Refused::Busy);
+            return Outcome::Refused(Refused::TooFew { reached: 0 });
         };
         let (sizes, regions) = broadcast.layout();
-        let others: Vec<Peer> = (0..sizes.peers()).map(Peer).filter(|peer| *peer != me).collect();
+        let live = broadcast.live();
+        let is_other = |peer: &Peer| *peer != me && live.contains(*peer);
+        let others: Vec<Peer> = admitted.iter().filter(is_other).collect();
+        if others.len() < STORIES {
+            return Outcome::Refused(Refused::TooFew { reached: others.len() });
+        }
         let mut victims = PeerSet::EMPTY;
         others.iter().skip(1).step_by(2).for_each(|peer| victims.insert(*peer));
         // What was staged before goes out as it is.
@@ -34,7 +43,7 @@ impl Component {
             }
         });
         let Ok(seq) = broadcast.broadcast(&mut lying, TAG, STORY) else {
-            return Outcome::Refused(Refused::Busy);
+            return Outcome::Refused(Refused::WindowFull);
         };
         let misled = lying.misled();
         let (misled, told) =

@@ -20,7 +20,7 @@ use weft_core::neb::{Decision, RemoveError};
 use super::Component;
 use crate::cluster::{Cluster, Membership};
 use crate::node::NodeEndpoint;
-use crate::node::control::Want;
+use crate::node::control::{Fault, Want};
 
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
@@ -72,7 +72,10 @@ impl Component {
 
     /// Whether `what` is about broadcasts, which this node has left.
     pub(super) fn has_left(&self, what: &Want) -> bool {
-        let is_asked = matches!(what, Want::Broadcast { .. } | Want::Deliver { .. });
+        let is_asked = matches!(
+            what,
+            Want::Broadcast { .. } | Want::Deliver { .. } | Want::Inject(Fault::Equivocate)
+        );
         is_asked && !may_take_part(&self.cluster, self.born.life.boot)
     }
 

@@ -11,10 +11,20 @@ pub struct BroadcastOutcome {
     /// So many of the messages are on their way to every member, whatever becomes of the
     /// component.
     pub broadcast: usize,
-    /// The number of the last of them among all messages of this node.
-    pub last: Option<u64>,
+    /// The number of the last message that this node has broadcast.
+    pub last: u64,
     /// Why not all were broadcast.
     pub stopped: Option<BroadcastStopped>,
+}
+
+/// What a client means to do after it has broadcast something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Then {
+    /// Broadcast what belongs to it: nothing of another client comes between, before this one has
+    /// said [`Then::Rest`] or has left.
+    GoOn,
+    /// Nothing: others may broadcast.
+    Rest,
 }
 
 /// Why a broadcast stopped early.
@@ -64,7 +74,7 @@ pub struct Deliveries {
     pub after: Vec<u64>,
     /// In the order of each origin.
     pub messages: Vec<DeliveredMessage>,
-    /// Of the origins that were asked for; the first of each.
+    /// Of the origins that were asked for; the first of each, once all before it was dealt with.
     pub conflicts: Vec<ConflictStatus>,
 }
 
@@ -90,12 +100,23 @@ pub struct OriginStatus {
     pub delivered: u64,
     /// The last message that every member is known to have delivered.
     pub settled: u64,
-    /// Slots in conflict.
+    /// How full its window is, as far as this node knows.
+    pub window: WindowStatus,
+    /// Slots that were in conflict, in this life of the component or an earlier one.
     pub conflicts: u32,
     /// The first of them.
     pub first_conflict: Option<ConflictStatus>,
     /// What it signs with, as this node was told, if broadcasts are signed.
     pub key: Option<PublicKey>,
+}
+
+/// How full the window of an origin is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowStatus {
+    /// Messages that were broadcast and that not every member is known to have delivered.
+    pub used: u64,
+    /// So many at most.
+    pub slots: u32,
 }
 
 /// A proof that a node told different nodes different things.

@@ -20,7 +20,7 @@ const OPEN_MAX: usize = 4096;
 
 /// An open request.
 enum Open {
-    /// It waits for a component to be ready.
+    /// It waits for a component to be ready, or for its turn.
     Parked,
     /// It is with the component.
     Sent,
@@ -69,7 +69,12 @@ impl Clients {
         self.open.len() >= OPEN_MAX
     }
 
-    /// Notes that a request waits for a component.
+    /// Whether this request was not answered yet.
+    pub(super) fn has_open(&self, ticket: Ticket) -> bool {
+        self.open.contains_key(&ticket)
+    }
+
+    /// Notes that a request waits for a component, or for its turn.
     pub(super) fn park(&mut self, ticket: Ticket) {
         self.open.insert(ticket, Open::Parked);
     }

@@ -23,6 +23,8 @@ pub(super) enum Timer {
     CutOff,
     /// A client has waited long enough.
     Clients,
+    /// A client has waited long enough for another to end what it broadcasts.
+    Floor,
     /// A task has been silent for too long.
     Tasks,
     /// The oldest restart that counts against the limit counts no longer.

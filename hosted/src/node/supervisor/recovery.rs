@@ -8,14 +8,14 @@
 use weft_core::dirnet::{Post, Spawned};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
-use super::Supervisor;
 use super::event::Event;
+use super::{Component, Supervisor};
 use crate::bootstrap::{Desk, Letter};
 use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::{Entry, What, alarm_words};
 use crate::node::component::{dirnet_config, dirnet_profile};
-use crate::node::control::{Fault, NodeState, Payload, TaskOrder, Want};
+use crate::node::control::{Fault, NodeState, Payload, Refused, TaskOrder, Want};
 use crate::node::im_alive::{ImAlive, Order};
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
@@ -93,6 +93,28 @@ impl Supervisor {
         self.restarts += 1;
         self.start_component()?;
         Ok(Spawned::Runs)
+    }
+
+    /// Reaps the component of this life, if it is the present one, and sees whether it may have a
+    /// successor. Whether its I'm-Alive Task watched it; none if it is not the present one.
+    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<bool> {
+        let is_it = |component: &mut Component| component.incarnation == incarnation;
+        let mut component = self.component.take_if(is_it)?;
+        let status = component.spawned.child.wait();
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
+        self.bootstrap.retract(incarnation);
+        self.lives.handle_own_end();
+        self.clients.refuse_pending(&Refused::ComponentLost);
+        let now_ns = now_ns();
+        self.lost_at_ns.get_or_insert(now_ns);
+        if !self.intensity.allows(now_ns) {
+            tracing::error!(rank = self.rank, "component failed too often; not started again");
+            self.given_up = true;
+            self.parked.clear();
+            self.clients.refuse_pending(&Refused::GivenUp);
+        }
+        Some(component.roused)
     }
 
     /// This life of the node is over, by decision of its peers: everything below the supervisor

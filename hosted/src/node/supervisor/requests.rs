@@ -3,17 +3,15 @@
 //! What concerns the node is answered here; what concerns messages goes to the component, and waits
 //! for the next one when there is none.
 
-use std::collections::btree_map::Entry;
-
 use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::clients::Awaited;
+use super::floor::Cast;
 use super::{Flow, PARKED_MAX, Supervisor};
 use crate::clock::now_ns;
-use crate::node::chronicle::What;
 use crate::node::control::{
-    CHRONICLE_MAX, HeldProof, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
+    CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
 };
 use crate::node::link::{Ticket, ToComponent};
 use crate::packet::PacketError;
@@ -36,9 +34,7 @@ impl Supervisor {
                 self.clients.reply(client, &Reply { id, what: Outcome::Chronicle(entries) });
             }
             Want::Proof { origin } => {
-                let mut proofs = self.proofs.values();
-                let proof = proofs.find(|proof| origin.is_none_or(|rank| rank == proof.origin));
-                let what = Outcome::Proof(proof.cloned());
+                let what = Outcome::Proof(self.broadcasts.proof(origin));
                 self.clients.reply(client, &Reply { id, what });
             }
             Want::KillNode => {
@@ -70,10 +66,14 @@ impl Supervisor {
                 let what = Outcome::Status(Box::new(self.status()));
                 self.clients.reply(client, &Reply { id, what });
             }
+            Want::Broadcast { tag, messages, timeout_ms, then } => {
+                let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
+                let cast = Cast { tag, messages, then, deadline_ns };
+                self.ask_for_floor(ticket, cast);
+            }
             Want::Put { .. }
             | Want::Take { .. }
             | Want::Release { .. }
-            | Want::Broadcast { .. }
             | Want::Deliver { .. }
             | Want::EndDeliver { .. }
             | Want::Inject(_)
@@ -86,16 +86,6 @@ impl Supervisor {
             }
         }
         Flow::On
-    }
-
-    /// A component has a proof; it outlives the component.
-    pub(super) fn note_proof(&mut self, proof: HeldProof) {
-        let (origin, seq) = (proof.origin, proof.seq);
-        if let Entry::Vacant(first) = self.proofs.entry(origin) {
-            first.insert(proof);
-            tracing::error!(origin, seq, "told different nodes different things: proven");
-            self.note(origin, What::Proven { seq });
-        }
     }
 
     /// Hands a request to the component, or parks it until there is one.
@@ -164,7 +154,7 @@ impl Supervisor {
             counters: None,
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
-            proofs: self.proofs.values().map(HeldProof::status).collect(),
+            proofs: self.broadcasts.proofs(),
         }
     }
 }

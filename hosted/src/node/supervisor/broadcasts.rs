@@ -1,0 +1,179 @@
+//! What a node knows of broadcasts and must not lose with a component: conflicts that were seen,
+//! proofs that were found, how far clients have dealt with what came, and whose turn it is.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::Supervisor;
+use super::floor::{Asked, Cast, Floor};
+use crate::clock::now_ns;
+use crate::node::chronicle::What;
+use crate::node::control::{
+    ConflictStatus, HeldProof, OriginStatus, Outcome, ProofStatus, Refused, Reply,
+};
+use crate::node::link::{Ticket, ToComponent};
+
+/// Conflicts that are remembered.
+const DISPUTES_MAX: usize = 1024;
+
+/// What components leave behind about broadcasts.
+#[derive(Debug)]
+pub(super) struct Broadcasts {
+    /// The first proof against each origin.
+    proofs: BTreeMap<u16, HeldProof>,
+    /// By origin and number: who showed something else.
+    disputes: BTreeMap<(u16, u64), u16>,
+    /// For each origin, the last message that a client has dealt with.
+    dealt_with: Vec<u64>,
+    pub(super) floor: Floor,
+}
+
+impl Broadcasts {
+    pub(super) fn new(nodes: usize) -> Self {
+        let (proofs, disputes) = (BTreeMap::new(), BTreeMap::new());
+        Self { proofs, disputes, dealt_with: vec![0; nodes], floor: Floor::default() }
+    }
+
+    /// A proof against `origin`, or against anybody.
+    pub(super) fn proof(&self, origin: Option<u16>) -> Option<HeldProof> {
+        let mut proofs = self.proofs.values();
+        proofs.find(|proof| origin.is_none_or(|rank| rank == proof.origin)).cloned()
+    }
+
+    /// The proofs that are held.
+    pub(super) fn proofs(&self) -> Vec<ProofStatus> {
+        self.proofs.values().map(HeldProof::status).collect()
+    }
+
+    /// For each origin, the last message that a client has dealt with.
+    pub(super) fn dealt_with(&self) -> Vec<u64> {
+        self.dealt_with.clone()
+    }
+
+    /// A component has seen a conflict; a later one sees the same once more, if at all.
+    pub(super) fn note_conflict(&mut self, conflict: ConflictStatus) {
+        let ConflictStatus { origin, seq, replayer } = conflict;
+        if self.disputes.len() < DISPUTES_MAX {
+            self.disputes.entry((origin, seq)).or_insert(replayer);
+        }
+    }
+
+    /// Learns from an answer of the component, and adds to it what earlier ones knew.
+    pub(super) fn handle_outcome(&mut self, what: &mut Outcome) {
+        match what {
+            Outcome::Delivered(found) if found.after.len() == self.dealt_with.len() => {
+                self.dealt_with.clone_from(&found.after);
+            }
+            Outcome::Status(status) => {
+                status.broadcasts.iter_mut().for_each(|row| self.complete(row));
+            }
+            _ => {}
+        }
+    }
+
+    fn complete(&self, row: &mut OriginStatus) {
+        let origin = row.origin;
+        let mut known = self.disputes.range((origin, 0)..=(origin, u64::MAX));
+        let count = u32::try_from(known.clone().count()).unwrap_or(u32::MAX);
+        row.conflicts = row.conflicts.max(count);
+        let known = known.next().map(|(&(origin, seq), &replayer)| ConflictStatus {
+            origin,
+            seq,
+            replayer,
+        });
+        let both = [row.first_conflict, known];
+        row.first_conflict = both.into_iter().flatten().min_by_key(|conflict| conflict.seq);
+    }
+}
+
+impl Supervisor {
+    /// A component has a proof.
+    pub(super) fn note_proof(&mut self, proof: HeldProof) {
+        let (origin, seq) = (proof.origin, proof.seq);
+        if let Entry::Vacant(first) = self.broadcasts.proofs.entry(origin) {
+            first.insert(proof);
+            tracing::error!(origin, seq, "told different nodes different things: proven");
+            self.note(origin, What::Proven { seq });
+        }
+    }
+
+    /// A client wants to broadcast: at once, or when it is its turn.
+    pub(super) fn ask_for_floor(&mut self, ticket: Ticket, cast: Cast) {
+        match self.broadcasts.floor.ask(ticket, cast) {
+            Asked::Now(cast) => {
+                let what = cast.want(now_ns());
+                self.forward(ticket, ToComponent::Request { ticket, what });
+            }
+            Asked::Later => self.clients.park(ticket),
+            Asked::Full => {
+                let what = Outcome::Refused(Refused::Busy);
+                self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
+            }
+        }
+    }
+
+    /// Hands over what those want to broadcast whose turn it is; whoever has waited too long for
+    /// another to end is told so.
+    pub(super) fn give_floor(&mut self, now_ns: u64) {
+        loop {
+            let clients = &self.clients;
+            let next = self.broadcasts.floor.next(|ticket| clients.has_open(ticket));
+            let Some((ticket, cast)) = next else { break };
+            let what = cast.want(now_ns);
+            self.forward(ticket, ToComponent::Request { ticket, what });
+        }
+        for ticket in self.broadcasts.floor.take_overdue(now_ns) {
+            self.clients.finish(ticket, Outcome::Refused(Refused::OtherSender));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::control::{Deliveries, WindowStatus};
+
+    fn conflict(origin: u16, seq: u64, replayer: u16) -> ConflictStatus {
+        ConflictStatus { origin, seq, replayer }
+    }
+
+    fn row(origin: u16, conflicts: u32, first: Option<ConflictStatus>) -> OriginStatus {
+        OriginStatus {
+            origin,
+            broadcast: 9,
+            delivered: 4,
+            settled: 4,
+            window: WindowStatus::default(),
+            conflicts,
+            first_conflict: first,
+            key: None,
+        }
+    }
+
+    #[test]
+    fn conflicts_of_earlier_components_are_told_and_none_is_counted_twice() {
+        let mut broadcasts = Broadcasts::new(3);
+        for known in [conflict(1, 6, 2), conflict(1, 5, 0), conflict(1, 5, 2), conflict(2, 1, 0)] {
+            broadcasts.note_conflict(known);
+        }
+        let completed = |mut row| {
+            broadcasts.complete(&mut row);
+            row
+        };
+        let first = Some(conflict(1, 5, 0));
+        assert_eq!(completed(row(1, 0, None)), row(1, 2, first));
+        assert_eq!(completed(row(1, 1, Some(conflict(1, 6, 2)))), row(1, 2, first));
+        assert_eq!(completed(row(0, 0, None)), row(0, 0, None));
+    }
+
+    #[test]
+    fn what_was_dealt_with_is_kept_as_the_component_says() {
+        let mut broadcasts = Broadcasts::new(2);
+        let told = |after: &[u64]| {
+            Outcome::Delivered(Deliveries { after: after.to_vec(), ..Deliveries::default() })
+        };
+        broadcasts.handle_outcome(&mut told(&[3, 0]));
+        broadcasts.handle_outcome(&mut told(&[]));
+        assert_eq!(broadcasts.dealt_with(), [3, 0]);
+    }
+}

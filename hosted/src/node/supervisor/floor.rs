@@ -1,0 +1,193 @@
+//! Whose turn it is to broadcast: one client at a time, so that no two files of a node are mixed.
+//!
+//! ```text
+//!   ask ──▶ has the floor ── GoOn: keeps it until it leaves ──▶ the next in line
+//!     │        └─ Rest: gives it up with the answer ──────────▶ the next in line
+//!     └──▶ in line ── its deadline ──▶ refused
+//! ```
+//!
+//! A decider. It lives in the supervisor, so that a file goes on where it was when a component dies
+//! in its midst, and nothing of another client comes in between.
+
+use std::collections::VecDeque;
+
+use crate::node::control::{Payload, Then, Want};
+use crate::node::link::Ticket;
+
+/// Requests in line.
+const LINE_MAX: usize = 256;
+
+/// What a client wants to broadcast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cast {
+    pub(super) tag: u64,
+    pub(super) messages: Vec<Payload>,
+    pub(super) then: Then,
+    pub(super) deadline_ns: u64,
+}
+
+impl Cast {
+    /// As the component is asked, with what is left of the time.
+    pub(super) fn want(self, now_ns: u64) -> Want {
+        let Self { tag, messages, then, deadline_ns } = self;
+        let timeout_ms = deadline_ns.saturating_sub(now_ns).div_ceil(1_000_000);
+        Want::Broadcast { tag, messages, timeout_ms, then }
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It is for the component now.
+    Now(Cast),
+    /// It is in line.
+    Later,
+    /// The line is full.
+    Full,
+}
+
+/// Who broadcasts.
+#[derive(Debug)]
+struct Holder {
+    client: u64,
+    /// The request whose answer ends its turn; none while it means to go on.
+    last: Option<Ticket>,
+}
+
+/// Who broadcasts, and who is next.
+#[derive(Debug, Default)]
+pub(super) struct Floor {
+    holder: Option<Holder>,
+    line: VecDeque<(Ticket, Cast)>,
+}
+
+impl Floor {
+    /// A client wants to broadcast.
+    pub(super) fn ask(&mut self, ticket: Ticket, cast: Cast) -> Asked {
+        if let Some(holder) = &mut self.holder
+            && holder.client == ticket.client
+        {
+            holder.last = last(ticket, &cast);
+            return Asked::Now(cast);
+        }
+        if self.line.len() >= LINE_MAX {
+            return Asked::Full;
+        }
+        self.line.push_back((ticket, cast));
+        Asked::Later
+    }
+
+    /// The request whose turn it is, if it is anybody's; `is_waiting` says of a request that it was
+    /// not answered yet.
+    pub(super) fn next(&mut self, is_waiting: impl Fn(Ticket) -> bool) -> Option<(Ticket, Cast)> {
+        let is_over = |holder: &mut Holder| holder.last.is_some_and(|last| !is_waiting(last));
+        self.holder.take_if(is_over);
+        self.line.retain(|(ticket, _)| is_waiting(*ticket));
+        if self.holder.is_some() {
+            return None;
+        }
+        let (ticket, cast) = self.line.pop_front()?;
+        self.holder = Some(Holder { client: ticket.client, last: last(ticket, &cast) });
+        Some((ticket, cast))
+    }
+
+    /// Those who have been in line for too long.
+    pub(super) fn take_overdue(&mut self, now_ns: u64) -> Vec<Ticket> {
+        let mut overdue = Vec::new();
+        self.line.retain(|(ticket, cast)| {
+            let waits = now_ns < cast.deadline_ns;
+            if !waits {
+                overdue.push(*ticket);
+            }
+            waits
+        });
+        overdue
+    }
+
+    /// The client has left.
+    pub(super) fn forget(&mut self, client: u64) {
+        self.holder.take_if(|holder| holder.client == client);
+        self.line.retain(|(ticket, _)| ticket.client != client);
+    }
+
+    /// When the first in line has waited long enough.
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        self.line.iter().map(|(_, cast)| cast.deadline_ns).min()
+    }
+}
+
+fn last(ticket: Ticket, cast: &Cast) -> Option<Ticket> {
+    (cast.then == Then::Rest).then_some(ticket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ticket(client: u64, id: u64) -> Ticket {
+        Ticket { client, id }
+    }
+
+    fn cast(then: Then) -> Cast {
+        Cast { tag: 1, messages: Vec::new(), then, deadline_ns: 100 }
+    }
+
+    /// Client 1 is in the midst of something; the request 2.1 waits.
+    fn taken(then: Then) -> Floor {
+        let mut floor = Floor::default();
+        assert_eq!(floor.ask(ticket(1, 1), cast(then)), Asked::Later);
+        assert_eq!(floor.next(|_| true).map(|(ticket, _)| ticket), Some(ticket(1, 1)));
+        assert_eq!(floor.ask(ticket(2, 1), cast(Then::Rest)), Asked::Later);
+        assert_eq!(floor.next(|_| true), None);
+        floor
+    }
+
+    #[test]
+    fn who_goes_on_keeps_the_floor_until_it_leaves() {
+        let mut floor = taken(Then::GoOn);
+        let is_waiting = |ticket: Ticket| ticket.client == 2;
+        assert_eq!(floor.next(is_waiting), None, "its request is answered, and it goes on");
+        assert_eq!(floor.ask(ticket(1, 2), cast(Then::GoOn)), Asked::Now(cast(Then::GoOn)));
+        floor.forget(1);
+        assert_eq!(floor.next(is_waiting), Some((ticket(2, 1), cast(Then::Rest))));
+    }
+
+    #[test]
+    fn who_rests_gives_the_floor_up_with_the_answer() {
+        let mut floor = taken(Then::Rest);
+        assert_eq!(floor.next(|_| true), None);
+        let is_waiting = |ticket: Ticket| ticket.client == 2;
+        assert_eq!(floor.next(is_waiting).map(|(ticket, _)| ticket), Some(ticket(2, 1)));
+    }
+
+    #[test]
+    fn who_waits_too_long_is_refused_and_who_was_answered_otherwise_is_forgotten() {
+        let mut floor = taken(Then::GoOn);
+        assert_eq!((floor.take_overdue(99), floor.next_deadline_ns()), (vec![], Some(100)));
+        assert_eq!(floor.take_overdue(100), [ticket(2, 1)]);
+        assert_eq!(floor.next_deadline_ns(), None);
+        assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
+        assert_eq!(floor.next(|_| false), None);
+        assert_eq!(floor.next_deadline_ns(), None);
+    }
+
+    #[test]
+    fn the_line_has_an_end() {
+        let mut floor = taken(Then::GoOn);
+        for id in 2..=LINE_MAX as u64 {
+            assert_eq!(floor.ask(ticket(2, id), cast(Then::Rest)), Asked::Later);
+        }
+        assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Full);
+        floor.forget(2);
+        assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
+    }
+
+    #[test]
+    fn the_component_is_told_what_is_left_of_the_time() {
+        let Want::Broadcast { timeout_ms, .. } = cast(Then::Rest).want(200) else { panic!() };
+        assert_eq!(timeout_ms, 0);
+        let cast = Cast { deadline_ns: 5_000_001, ..cast(Then::Rest) };
+        let Want::Broadcast { timeout_ms, .. } = cast.want(1) else { panic!() };
+        assert_eq!(timeout_ms, 5);
+    }
+}
