@@ -144,8 +144,8 @@ pub enum News {
     Restored(Rank),
     /// Not heard of here, and met by a second observer: a link is down, not the node.
     OneWay(Rank),
-    /// Down and fenced, and not reset: no second observer could be asked (G-11).
-    NotReset(Rank),
+    /// Silent, and neither removed nor reset: no second observer can be asked (G-11).
+    Uncorroborated(Rank),
     /// A node of the cluster file has never been heard of (G-24).
     Absent(Rank),
     /// More than r restarts in t: the node is isolated until an operator releases it.

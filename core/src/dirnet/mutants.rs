@@ -35,6 +35,11 @@ mutants! {
     ANY_ALARM_RENEWS = "any-alarm-renews", "G-17: others' alarms do not mask the manager";
     CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
+    OUTCASTS_REIGN = "outcasts-reign", "G-19: who was removed has no static role";
+    REMOVED_NODES_REIGN = "removed-nodes-reign", "G-10: a removed node's claim is refused";
+    REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";
+    ALONE_IT_REMOVES = "alone-it-removes", "G-11: a manager that hears nobody removes nobody";
+    UNHEARD_COUNT_AS_ALIVE = "unheard-count-as-alive", "G-11: who counts was heard in this reign";
     JOINERS_ARE_DEAF = "joiners-are-deaf", "G-20: a rebooted node can be reached";
     CLONES_START_ANEW = "clones-start-anew", "G-21: a clone joins, it does not start";
     WINNER_STARTS_OVER = "winner-starts-over", "G-22: the winner is manager in place";

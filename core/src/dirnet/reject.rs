@@ -30,6 +30,8 @@ rejects! {
     Forged = "forged",
     /// The term's claimant may not be manager.
     BadTerm = "bad-term",
+    /// A higher term whose claimant was removed here and has not been admitted since.
+    RemovedClaimant = "removed-claimant",
     /// A lower term; the sender was told of the current one.
     OldTerm = "old-term",
     /// The sender's life was removed.

@@ -11,10 +11,10 @@ use serde_json::json;
 use super::cluster_choice::{ClusterChoice, Running, seconds};
 use super::failure::Failure;
 use super::output::Output;
-use crate::client::Client;
+use crate::client::{Client, ClientError};
 use crate::clock::now_ns;
 use crate::explain::Code;
-use crate::node::control::Fault;
+use crate::node::control::{Fault, Refused};
 
 /// The longest stall, an hour.
 const STALL_MS_MAX: u64 = 3_600_000;
@@ -132,7 +132,7 @@ fn strike(
     struck: &Struck,
     output: Output,
     done: &str,
-    harm: impl FnOnce(&mut Client) -> Result<(), crate::client::ClientError>,
+    harm: impl FnOnce(&mut Client) -> Result<(), ClientError>,
 ) -> Result<(), Failure> {
     let wait = seconds("--wait", struck.wait)?;
     let running = struck.cluster.find()?;
@@ -182,14 +182,12 @@ fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
     let running = partition.cluster.find()?;
     let node = partition.node;
     let from = beyond(partition, &running)?;
-    let cut = |running: &Running, rank: u16, from: Vec<u16>| {
-        running.connect(rank)?.inject(Fault::Partition { from }).map_err(Failure::new)
-    };
+    let cut = |rank: u16, from: Vec<u16>| order(&running, rank, Fault::Partition { from });
     if !partition.one_way {
-        from.iter().try_for_each(|other| cut(&running, *other, vec![node]))?;
+        from.iter().try_for_each(|other| cut(*other, vec![node]))?;
     }
     let from: Vec<u16> = from.into_iter().collect();
-    cut(&running, node, from.clone())?;
+    cut(node, from.clone())?;
     let object = json!({ "ok": true, "node": node, "from": from, "one_way": partition.one_way });
     let way = if partition.one_way { "does not reach" } else { "is cut off from" };
     output.finish(&object, &format!("node {node}: {way} {from:?}\n"));
@@ -219,12 +217,21 @@ fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Fai
     Ok(from)
 }
 
+/// Orders what the node's supervisor keeps, whatever becomes of its component.
+fn order(running: &Running, rank: u16, fault: Fault) -> Result<(), Failure> {
+    match running.connect(rank)?.inject(fault) {
+        // The supervisor tells the next one.
+        Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => Ok(()),
+        ordered => ordered.map_err(Failure::new),
+    }
+}
+
 fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
     let running = heal.cluster.find()?;
     let nodes: Vec<u16> = heal.node.map_or_else(|| running.ranks().collect(), |node| vec![node]);
-    for node in &nodes {
-        running.connect(*node)?.inject(Fault::Heal).map_err(Failure::new)?;
-    }
+    // One that cannot be told is no reason not to tell the others.
+    let told: Vec<_> = nodes.iter().map(|node| order(&running, *node, Fault::Heal)).collect();
+    told.into_iter().collect::<Result<(), Failure>>()?;
     output.finish(&json!({ "ok": true, "nodes": nodes }), &format!("healed: nodes {nodes:?}\n"));
     Ok(())
 }

@@ -83,7 +83,7 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
-    let standings = left_broadcasts(status) + &isolated(status);
+    let standings = left_broadcasts(status) + &isolated(status) + &cuts(status);
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
     }
@@ -103,6 +103,18 @@ fn isolated(status: &Survey) -> String {
     let line =
         |node: &u16| format!("node {node} is isolated; `weft release {node}` lets it come back\n");
     isolated.iter().map(line).collect()
+}
+
+/// Which links are cut by order, and what mends them.
+fn cuts(status: &Survey) -> String {
+    let is_cut = |node: &&NodeStatus| !node.cut.is_empty();
+    let line = |node: &NodeStatus| {
+        format!(
+            "\nnode {} does not reach {:?}, by order; `weft inject heal`\n",
+            node.rank, node.cut
+        )
+    };
+    status.answered().filter(is_cut).map(line).collect()
 }
 
 /// Who takes no part in broadcasts any more, as any node knows.
@@ -211,16 +223,18 @@ pub(super) fn pid(pid: Option<i32>) -> String {
 }
 
 /// The peers of a node: each with its incarnation, `?` before it is greeted, `-` if it does not
-/// live, and `!` behind it when it is suspected.
+/// live; behind it `!` when it is suspected, and `x` when it is not reached by order.
 pub(super) fn peers(node: &NodeStatus) -> String {
     let suspects = node.dirnet.as_ref().map(|dirnet| dirnet.suspects.as_slice());
     let peers = node.peers.iter().map(|peer| {
-        let mark = if suspects.unwrap_or_default().contains(&peer.rank) { "!" } else { "" };
-        match (peer.incarnation, peer.joined) {
-            (Some(incarnation), true) => format!("{}:{incarnation}{mark}", peer.rank),
-            (Some(incarnation), false) => format!("{}:{incarnation}?{mark}", peer.rank),
-            (None, _) => format!("{}:-{mark}", peer.rank),
-        }
+        let suspected = if suspects.unwrap_or_default().contains(&peer.rank) { "!" } else { "" };
+        let cut = if node.cut.contains(&peer.rank) { "x" } else { "" };
+        let life = match (peer.incarnation, peer.joined) {
+            (Some(incarnation), true) => incarnation.to_string(),
+            (Some(incarnation), false) => format!("{incarnation}?"),
+            (None, _) => "-".to_owned(),
+        };
+        format!("{}:{life}{suspected}{cut}", peer.rank)
     });
     peers.collect::<Vec<_>>().join(" ")
 }

@@ -72,6 +72,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if cluster.fabric == FabricKind::Verbs {
             output.say(&format!("over verbs, {}", cluster.verbs.detection()));
         }
+        if let Some(risk) = cluster.dirnet.partition_risk(nodes) {
+            output.say(&risk);
+        }
         output.say(&format!(
             "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
              `weft down --name {name}` or Ctrl-C ends them"

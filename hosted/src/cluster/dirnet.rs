@@ -12,8 +12,10 @@ use crate::explain::{Code, Explain};
 pub struct DirNet {
     /// `profile`: how long silence is borne.
     pub profile: Profile,
-    /// `min_alive`: how many members must be thought alive for a verdict, 1 to 32; 1 prefers
-    /// availability, more than half of them excludes two managers in a partition.
+    /// `min_alive`: of how many members, itself included, a manager must have heard in its reign
+    /// for a verdict, 1 to 32. More than half of them: at most one side of a partition removes
+    /// anybody. 1: every side that can does, but of three or more nodes none that is cut off alone,
+    /// since a verdict needs a second observer.
     pub min_alive: u16,
     /// `roles`: the part of every node at the first start; node 0 is the manager and all others
     /// are backups when it is not given.
@@ -26,6 +28,21 @@ impl DirNet {
     pub fn parts(&self, nodes: usize) -> Vec<Part> {
         let first = |rank| if rank == 0 { Part::Manager } else { Part::Backup };
         self.roles.clone().unwrap_or_else(|| (0..nodes).map(first).collect())
+    }
+
+    /// What a partition may lead to, in a sentence; nothing where `min_alive` excludes it.
+    #[must_use]
+    pub fn partition_risk(&self, nodes: usize) -> Option<String> {
+        let safe = nodes / 2 + 1;
+        if nodes < 2 || usize::from(self.min_alive) >= safe {
+            return None;
+        }
+        let who = match nodes {
+            2 => "each of the two nodes removes the other",
+            _ => "each side with two nodes or more removes the other",
+        };
+        let min_alive = self.min_alive;
+        Some(format!("dirnet.min_alive is {min_alive}: in a partition {who}; {safe} excludes that"))
     }
 
     pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {

@@ -89,8 +89,12 @@ within_s = {within_s}
 # one host with others, "lan" for hosts of their own, "rdma" for dedicated polling processors.
 profile = "{profile}"
 
-# How many members must be thought alive for a verdict, {min_alive_limit} and at most `nodes`:
-# 1 prefers availability, more than half of them excludes two managers in a partition.
+# Of how many members, itself included, a manager must have heard for a verdict,
+# {min_alive_limit} and at most `nodes`. 1 prefers availability: in a partition each side with two
+# nodes or more removes the nodes of the other, which lose what they had in memory; of a cluster of
+# two, each removes the other. More than half of the nodes: at most one side removes anybody, and
+# where fewer are alive nobody is removed. One node of three or more that is cut off alone removes
+# nobody either way.
 min_alive = {min_alive}
 
 # What each node is at the first start: one "manager", which decides; "backup", which may follow

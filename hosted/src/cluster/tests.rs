@@ -332,6 +332,16 @@ fn exactly_one_manager_leads_a_cluster() {
     assert_eq!(parts, [Part::Manager, Part::Backup, Part::Backup]);
 }
 
+#[test]
+fn a_partition_is_no_risk_to_more_than_half() {
+    let risk = |min_alive, nodes| DirNet { min_alive, ..DirNet::default() }.partition_risk(nodes);
+    for (min_alive, nodes) in [(1, 1), (2, 2), (2, 3), (3, 4), (3, 5)] {
+        assert_eq!(risk(min_alive, nodes), None, "{min_alive} of {nodes}");
+    }
+    assert!(risk(1, 2).is_some_and(|risk| risk.contains("each of the two")));
+    assert!(risk(2, 4).is_some_and(|risk| risk.ends_with("3 excludes that")));
+}
+
 /// Up to three tasks whose program and arguments are any text; their nodes are always there.
 fn any_tasks() -> impl Strategy<Value = Vec<Task>> {
     let text =

@@ -70,6 +70,8 @@ impl Moment {
         let kind = match &entry.what {
             // Says something of the machine, not of the story.
             What::Late { .. } => return None,
+            // The blow, which is told already.
+            What::Injected { .. } => return None,
             What::Alarm { .. }
             | What::Gone
             | What::Suspected

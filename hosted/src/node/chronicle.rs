@@ -89,6 +89,11 @@ pub enum What {
     },
     /// It was removed, and begins anew.
     Reborn,
+    /// A fault of it began or ended by order.
+    Injected {
+        /// Which, in words.
+        fault: String,
+    },
 }
 
 /// A verdict and what it rests on.
@@ -138,6 +143,7 @@ impl std::fmt::Display for What {
                 write!(f, "told different nodes different things as number {seq}: proven")
             }
             Self::Reborn => f.write_str("was removed, and begins anew"),
+            Self::Injected { fault } => write!(f, "by order: {fault}"),
         }
     }
 }
@@ -219,7 +225,9 @@ impl What {
             News::Suspected(node) => (node, Self::Suspected),
             News::Restored(node) => (node, Self::Restored),
             News::OneWay(node) => told(node, "not heard here, but met by a second observer"),
-            News::NotReset(node) => told(node, "down and not reset: nobody could corroborate it"),
+            News::Uncorroborated(node) => {
+                told(node, "silent, and not removed: no second observer can be asked")
+            }
             News::Absent(node) => told(node, "has never been heard of"),
             News::Isolated(node) => told(node, "isolated until an operator releases it"),
             News::TooFew => told(me, "too few members are alive for a decision"),

@@ -465,6 +465,7 @@ impl Component {
             supervisor_pid: 0,
             component_pid: None,
             last_recovery_us: None,
+            cut: Vec::new(),
             peers: Vec::new(),
             tasks: Vec::new(),
             dirnet: self.dirnet.as_ref().map(|dirnet| dirnet.status(left)),

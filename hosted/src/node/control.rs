@@ -406,6 +406,8 @@ pub struct NodeStatus {
     pub last_recovery_us: Option<u64>,
     /// The peers.
     pub peers: Vec<PeerStatus>,
+    /// The peers that it does not reach, by order.
+    pub cut: Vec<u16>,
     /// The tasks under its guard.
     pub tasks: Vec<TaskStatus>,
     /// How its component stands in the DIR net, when it could be asked and takes part.
@@ -437,7 +439,7 @@ pub struct PeerStatus {
 pub enum TaskState {
     /// Its process runs.
     Running,
-    /// It has no process: it has finished, or is about to be started.
+    /// It has no process yet: it is about to be started.
     Waiting,
     /// It was stopped by order.
     Killed,
@@ -445,6 +447,8 @@ pub enum TaskState {
     Isolated,
     /// It cannot be started, or is being killed for its silence.
     Faulty,
+    /// Its process has ended with status 0.
+    Finished,
 }
 
 impl TaskState {
@@ -457,6 +461,7 @@ impl TaskState {
             Self::Killed => "killed",
             Self::Isolated => "isolated",
             Self::Faulty => "faulty",
+            Self::Finished => "finished",
         }
     }
 }

@@ -18,6 +18,8 @@ mod lie;
 pub(super) use cut::CutFabric;
 pub(super) use lie::Lying;
 
+use std::fmt;
+
 use weft_core::ids::{Peer, PeerSet};
 
 use super::control::Fault;
@@ -72,6 +74,29 @@ impl FaultPlan {
     /// The peers beyond the cut.
     pub(super) const fn cut(&self) -> PeerSet {
         self.cut
+    }
+}
+
+impl Fault {
+    /// Whether the next component has it, or is free of it, as well: the supervisor knows it.
+    pub(super) const fn outlives_component(&self) -> bool {
+        match self {
+            Self::Partition { .. } | Self::Heal => true,
+            Self::Hang | Self::Stall { .. } | Self::Silence | Self::Equivocate => false,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hang => f.write_str("hangs"),
+            Self::Stall { ms } => write!(f, "stalls for {ms} ms"),
+            Self::Silence => f.write_str("its timers stop"),
+            Self::Partition { from } => write!(f, "does not reach nodes {from:?}"),
+            Self::Equivocate => f.write_str("tells two stories"),
+            Self::Heal => f.write_str("healed: it reaches everybody, and what was stopped goes on"),
+        }
     }
 }
 

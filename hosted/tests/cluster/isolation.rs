@@ -40,6 +40,7 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     });
     assert_eq!(look(&nodes, 2).supervisor_pid, before.supervisor_pid);
     place.weft_with("put --name t --from 2 --to 0 --json", "a\n").refused(18, "isolated");
+    place.weft("inject kill 2 --name t --json").refused(18, "isolated");
     place.weft("inject equivocate 2 --name t --json").refused(18, "isolated");
     let alone = place.weft("inject equivocate 1 --name t --json");
     let alone = alone.refused(32, "node_unreachable");

@@ -32,6 +32,7 @@ mod faults;
 mod hosts;
 mod isolation;
 mod ledger;
+mod partition;
 mod peers;
 mod place;
 mod program;

@@ -81,7 +81,7 @@ fn a_task_that_ends_with_status_0_has_finished() {
     let place = Place::new();
     let (_up, nodes) = up_with(&place, &script("exit 0"));
     eventually("it has run", || nodes.client(0).status().expect("a status").tasks[0].pid.is_none());
-    let task = await_state(&nodes, TaskState::Waiting);
+    let task = await_state(&nodes, TaskState::Finished);
     assert_eq!((task.errors, task.restarts), (0, 0));
 }
 

@@ -8,8 +8,9 @@
 //!
 //! A later life is a member once the manager has heard of it in its own term. Others take the
 //! manager's word for it (NIUA), except about a node they never heard of, and except about the
-//! claimant of the term itself. WITM comes before all that: its term is only what the joiner
-//! remembers. What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
+//! claimant of the term itself. A term claimed by a node that stands removed is never adopted, by
+//! whomever it is told. WITM comes before all that: its term is only what the joiner remembers.
+//! What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
 
 use super::{Component, Rule, State, Verdict, Watch};
 use crate::dirnet::{
@@ -39,6 +40,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.tell_removed(from, frame.life);
             }
         })?;
+        if !is_witm && frame.seat == Seat::Component {
+            self.check_reign(now, from, frame.life, frame.term)?;
+        }
         match age {
             Age::Later if !is_witm => self.meet(now, from, frame.life, frame.term)?,
             Age::Current | Age::Later => {}
@@ -81,6 +85,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.tell_removed(from, beat.life);
             }
         })?;
+        self.check_reign(now, from, beat.life, beat.term)?;
         if !matches!(age, Age::Current) {
             self.meet(now, from, beat.life, beat.term)?;
         }
@@ -112,6 +117,31 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::BadTerm);
         }
         Ok(())
+    }
+
+    /// A claim of a node that was removed and has not been admitted since is none, whoever tells
+    /// of it. The manager does not leave it at that: the claimant cannot go below what it knows,
+    /// so the manager goes above it, and lets it in as a backup.
+    fn check_reign(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        life: Life,
+        term: Term,
+    ) -> Result<(), Reject> {
+        let has_opinion = matches!(self.state, State::Manager | State::Backup(_));
+        let is_refused = has_opinion && term > self.term && self.is_removed(term.claimant);
+        if !is_refused || crate::dirnet::REMOVED_NODES_REIGN.is_planted() {
+            return Ok(());
+        }
+        if let State::Manager = self.state
+            && !crate::dirnet::REFUSED_CLAIMS_STAND.is_planted()
+            && self.claim_above(now, term, Rule::Outbid)
+        {
+            self.expect(now, from, life);
+            self.send(Members::only(from), Seat::Component, Message::Nmi);
+        }
+        Err(Reject::RemovedClaimant)
     }
 
     /// It may not know yet that it is out.
@@ -150,7 +180,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         match self.state {
             State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
             _ if !self.db.standing(from).is_known() => self.introduce(from, life),
-            _ if term.claimant == from && term >= self.term => self.introduce(from, life),
+            _ if term.claimant == from && term >= self.term => {
+                self.introduce(from, life);
+                self.explain(now, from, life, Verdict::Admitted, Rule::NewLife.into());
+            }
             State::Manager | State::Backup(_) if term < self.term => {
                 self.send(Members::only(from), Seat::Component, Message::Nmi);
                 return Err(Reject::OldTerm);

@@ -119,8 +119,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         match loss {
             Loss::Agent(why) => self.recover_agent(now, manager, life, why),
-            Loss::Node { why, is_corroborated: true } => {
-                self.remove_node(now, manager, life, why, true);
+            Loss::Node { why, is_corroborated: true } if self.may_decide() => {
+                self.remove_node(now, manager, life, why);
             }
             Loss::Node { .. } => self.doubt(now, manager, life, Rule::Silence),
         }
@@ -128,7 +128,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Claims a term above all that are known; whether there was one.
     pub(super) fn claim(&mut self, now: Instant, rule: Rule) -> bool {
-        let Some(term) = self.term.claimed_by(self.me()) else {
+        self.claim_above(now, self.term, rule)
+    }
+
+    /// Claims a term above `known`, which is at least the own one; whether there was one.
+    pub(super) fn claim_above(&mut self, now: Instant, known: Term, rule: Rule) -> bool {
+        let Some(term) = known.claimed_by(self.me()) else {
             self.tell(News::NoMoreTerms);
             return false;
         };
@@ -137,8 +142,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.state = State::Backup(Succession::default());
             return false;
         }
-        self.explain(now, self.me(), self.life, Verdict::TookOver, rule.into());
         self.reign(now, term);
+        self.explain(now, self.me(), self.life, Verdict::TookOver, rule.into());
         let members = self.members();
         self.send(members, Seat::Component, Message::Nmi);
         true
@@ -148,12 +153,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn reign(&mut self, now: Instant, term: Term) {
         self.term = term;
         self.outputs.push(Output::Keep(term));
+        let was_manager = self.role() == Role::Manager;
         self.state = State::Manager;
+        self.followers = Members::NONE;
         self.beat_due = now;
         let due = now.after(self.timing().receive);
         for node in self.config.others().iter() {
-            let standing = self.db.standing(node);
-            let watch = if standing.is_up() { Watch::Up { due } } else { Watch::Off };
+            let watch = match self.watch(node) {
+                // What this manager has begun goes on in its next reign.
+                begun @ (Watch::Fencing { .. } | Watch::Joining { .. }) if was_manager => begun,
+                _ if self.db.standing(node).is_up() => Watch::Up { due },
+                _ => Watch::Off,
+            };
             self.set_watch(node, watch);
         }
         self.change_own(Change::Role(Part::Manager as u8));

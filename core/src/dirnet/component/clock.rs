@@ -112,7 +112,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.outputs.push(Output::Beat { to, beat });
     }
 
-    fn is_removed(&self, node: Rank) -> bool {
+    pub(super) fn is_removed(&self, node: Rank) -> bool {
         let standing = self.db.standing(node);
         standing.is_known() && !standing.is_up()
     }

@@ -4,11 +4,14 @@
 //!  nothing kept ─▶ static: role of the cluster file, first term
 //!  a term kept  ─▶ WITM to all, NMIs are collected until JOIN is over
 //!                    answered: the highest term's backup (or, if it names this node, term + 1)
-//!                    silence:  the static role, above the term kept
+//!                    silence:  the static role, above the term kept; who knows that it was
+//!                              removed has no role left, and asks until it is answered
 //! ```
+//!
+//! Only if all others ask as well is there nobody who could answer, and the static roles stand.
 
 use super::{Component, Role, Rule, State, Watch};
-use crate::dirnet::{Frame, Members, Message, Reject, Seat, Term};
+use crate::dirnet::{Frame, Members, Message, Reject, Seat, Standing, Term};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -17,11 +20,13 @@ use crate::time::Instant;
 pub(super) struct Joining {
     pub(super) due: Instant,
     is_answered: bool,
+    /// Who asks as well: none of them reigns.
+    asking: Members,
 }
 
 impl Joining {
     pub(super) const fn new(due: Instant) -> Self {
-        Self { due, is_answered: false }
+        Self { due, is_answered: false, asking: Members::NONE }
     }
 }
 
@@ -40,7 +45,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Asks everybody, and collects the answers (D-8).
     pub(super) fn ask_for_manager(&mut self, now: Instant) {
-        self.state = State::Joining(Joining::new(now.after(self.timing().join)));
+        let mut joining = Joining::new(now.after(self.timing().join));
+        if let State::Joining(before) = self.state {
+            joining.asking = before.asking;
+        }
+        self.state = State::Joining(joining);
         self.send(self.config.others(), Seat::Component, Message::Witm);
     }
 
@@ -64,6 +73,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// The time for answers is over.
     pub(super) fn join_over(&mut self, now: Instant) {
         let State::Joining(joining) = self.state else { return };
+        let may_be_missed = joining.asking != self.config.others();
+        if !joining.is_answered && self.is_outcast() && may_be_missed {
+            return self.ask_for_manager(now);
+        }
+        self.stand_up();
         let may_manage = self.config.may_manage(self.me());
         let is_own = self.term.claimant == self.me();
         let is_static = self.config.first_term().claimant == self.me();
@@ -79,8 +93,23 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
+    /// An earlier life of this node was removed, and nobody has told this one who the manager is.
+    pub(super) fn is_outcast(&self) -> bool {
+        let standing = self.db.standing(self.me());
+        standing.is_known() && !standing.is_up() && !crate::dirnet::OUTCASTS_REIGN.is_planted()
+    }
+
+    /// The own life is the one to be admitted.
+    pub(super) fn stand_up(&mut self) {
+        self.db.advance(self.me(), Standing::up(self.life));
+    }
+
     /// Somebody says who the manager is; its term is known by now.
     pub(super) fn handle_nmi(&mut self, now: Instant) {
+        if self.is_outcast() && self.term.claimant == self.me() {
+            // Who says so has not heard of the removal, or of what came after it.
+            return;
+        }
         if let State::Joining(joining) = &mut self.state {
             joining.is_answered = true;
             if crate::dirnet::FIRST_ANSWER_WINS.is_planted() {
@@ -93,12 +122,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn handle_witm(&mut self, now: Instant, frame: &Frame) -> Result<(), Reject> {
         let from: Rank = frame.sender;
         match self.state {
-            State::Joining(_) | State::Excluded => return Err(Reject::Joining),
+            State::Joining(ref mut joining) => {
+                joining.asking.insert(from);
+                return Err(Reject::Joining);
+            }
+            State::Excluded => return Err(Reject::Joining),
             State::Manager => {
                 // The joiner cannot go below what it knows, so the manager goes above it.
                 if frame.term > self.term {
-                    self.term = frame.term;
-                    self.claim(now, Rule::Outbid);
+                    self.claim_above(now, frame.term, Rule::Outbid);
                 }
                 self.expect(now, from, frame.life);
             }

@@ -15,14 +15,26 @@ use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Whether enough members are thought alive for a decision (G-11).
+    /// Whether enough members have been heard of in this reign, and are not in doubt, for a
+    /// decision (G-11).
     pub(super) fn may_decide(&self) -> bool {
         let is_in_doubt = |node: &Rank| match self.watch(*node) {
             Watch::Off | Watch::Up { .. } => false,
             Watch::Suspect(_) | Watch::Joining { .. } | Watch::Fencing { .. } => true,
         };
-        let alive = self.members().iter().filter(|node| !is_in_doubt(node)).count();
-        alive + 1 >= usize::from(self.config.min_alive())
+        let follows = |node: &Rank| {
+            self.followers.contains(*node) || crate::dirnet::UNHEARD_COUNT_AS_ALIVE.is_planted()
+        };
+        let alive = self.members().iter().filter(|node| follows(node) && !is_in_doubt(node));
+        // Alone it needs nobody.
+        self.config.min_alive() <= 1 || alive.count() + 1 >= usize::from(self.config.min_alive())
+    }
+
+    /// A member was heard of in the own term.
+    pub(super) fn note_follower(&mut self, node: Rank) {
+        if self.role() == Role::Manager && self.config.min_alive() > 1 {
+            self.followers.insert(node);
+        }
     }
 
     /// The component of `node` is down: a clone is spawned, while that helps.
@@ -58,29 +70,24 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The node is down: it is removed, fenced everywhere, and reset where that is allowed.
-    pub(super) fn remove_node(
-        &mut self,
-        now: Instant,
-        node: Rank,
-        life: Life,
-        why: Why,
-        is_corroborated: bool,
-    ) {
-        let recovery = self.decide(now, node, Fault::Node);
-        let (level, reset, verdict) = match recovery {
-            Recovery::Isolate => (Level::Isolated, Reset::Withheld, Verdict::Isolated),
-            _ if is_corroborated => (Level::Down, Reset::Follows, Verdict::NodeDown),
-            _ => (Level::Down, Reset::Withheld, Verdict::NodeDown),
-        };
-        let rule = if level == Level::Isolated { Rule::Intensity } else { why.rule };
-        self.explain(now, node, life, verdict, Why { rule, ..why });
-        match (level, reset) {
-            (Level::Isolated, _) => self.tell(News::Isolated(node)),
-            (_, Reset::Withheld) => self.tell(News::NotReset(node)),
-            (_, Reset::Follows) => {}
+    /// The node is down, by the word of a second observer if there is one in the cluster file: it
+    /// is removed, fenced everywhere and reset.
+    pub(super) fn remove_node(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
+        match self.decide(now, node, Fault::Node) {
+            Recovery::Isolate => {
+                let why = Why { rule: Rule::Intensity, ..why };
+                self.explain(now, node, life, Verdict::Isolated, why);
+                self.tell(News::Isolated(node));
+                self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
+            }
+            Recovery::Reset
+            | Recovery::RestartTask { .. }
+            | Recovery::Spawn
+            | Recovery::Escalate => {
+                self.explain(now, node, life, Verdict::NodeDown, why);
+                self.shut_out(now, node, life, Level::Down, Reset::Follows);
+            }
         }
-        self.shut_out(now, node, life, level, reset);
     }
 
     /// Makes the removal known and waits for everybody's fence.
@@ -252,7 +259,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return moved;
         }
         if node == self.me() && standing.life.boot == self.life.boot {
-            self.exclude();
+            self.exclude(standing.level);
             return true;
         }
         if node == self.me() || !self.db.advance(node, standing) {

@@ -39,9 +39,9 @@ use super::output::{Output, Outputs};
 use super::replay::Replay;
 use super::strategy::Recoveries;
 use super::{
-    Alarm, Assembly, Beat, Database, Frame, Kept, Life, Members, Message, Progress, Record,
+    Alarm, Assembly, Beat, Database, Frame, Kept, Level, Life, Members, Message, Progress, Record,
 };
-use super::{Reject, Rejects, Seat, Term, Timing};
+use super::{Reject, Rejects, Seat, Standing, Term, Timing};
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
@@ -104,6 +104,8 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     term: Term,
     state: State,
     fellows: [Fellow; NODES],
+    /// Who was heard of in the own reign; kept where decisions need it (`min_alive`).
+    followers: Members,
     db: Database<NODES, TASKS>,
     assemblies: [Assembly; ASSEMBLIES],
     sync: Sync,
@@ -142,6 +144,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             term: kept.term.unwrap_or_default(),
             state: State::Joining(Joining::new(now.after(timing.join))),
             fellows: [Fellow::default(); NODES],
+            followers: Members::NONE,
             db: Database::default(),
             assemblies: [const { Assembly::EMPTY }; ASSEMBLIES],
             sync: Sync::default(),
@@ -158,7 +161,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         };
         let record = Record::new(life, Part::Backup as u8, task_count);
         component.restore(kept.snapshots, &record);
-        component.db.advance(config.me(), super::Standing::up(life));
+        if !component.is_outcast() {
+            component.stand_up();
+        }
         component.db.merge(config.me(), &record);
         component.start(now, kept.term);
         component
@@ -302,7 +307,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let standing = self.db.standing(by);
         let is_mutual = standing.is_known() && !standing.is_up();
         if !is_mutual || term > self.term {
-            self.exclude();
+            self.exclude(Level::Down);
         }
     }
 
@@ -329,10 +334,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// This life was removed: it takes no part any more.
-    fn exclude(&mut self) {
+    /// This life was removed: it takes no part any more. That is remembered in the next one.
+    fn exclude(&mut self, level: Level) {
         if self.role() != Role::Excluded {
             self.state = State::Excluded;
+            self.db.advance(self.me(), Standing::removed(self.life, level));
             self.tell(News::Excluded);
         }
     }

@@ -188,15 +188,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_alone = self.next_witness(node, Members::NONE).is_none();
         let is_corroborated = testimonies > 0
             || self.config.nodes() < 3
-            || crate::dirnet::RESET_WITHOUT_WITNESS.is_planted();
+            || crate::dirnet::RESET_WITHOUT_WITNESS.is_planted()
+            || (is_alone && crate::dirnet::ALONE_IT_REMOVES.is_planted());
         match self.state {
             // Taking over does not wait for a second observer: it removes nobody.
             State::Backup(_) => {
                 self.lose_manager(now, Loss::Node { why, is_corroborated });
             }
-            State::Manager if !self.may_decide() => self.wait_for_more(now, node, suspicion),
-            State::Manager if is_corroborated || is_alone => {
-                self.remove_node(now, node, life, why, is_corroborated);
+            State::Manager if !self.may_decide() => {
+                self.wait_for_more(now, node, suspicion, News::TooFew);
+            }
+            State::Manager if is_corroborated => self.remove_node(now, node, life, why),
+            // All others may be silent because this node is cut off from them.
+            State::Manager if is_alone => {
+                self.wait_for_more(now, node, suspicion, News::Uncorroborated(node));
             }
             State::Manager => {
                 let due = now.after(self.timing().window);
@@ -216,9 +221,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.ask(node, Suspicion { due, asked, testimonies, seen, is_told: true, ..suspicion });
     }
 
-    fn wait_for_more(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
+    fn wait_for_more(&mut self, now: Instant, node: Rank, suspicion: Suspicion, news: News) {
         if !suspicion.is_told {
-            self.tell(News::TooFew);
+            self.tell(news);
         }
         let due = now.after(self.timing().window);
         self.set_watch(node, Watch::Suspect(Suspicion { due, is_told: true, ..suspicion }));

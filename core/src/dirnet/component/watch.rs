@@ -93,6 +93,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !self.watches(node) {
             return;
         }
+        self.note_follower(node);
         let due = now.after(self.timing().receive);
         let life = self.db.standing(node).life;
         let keeps_alarm = crate::dirnet::SUSPICION_LEAVES_ALARM.is_planted();

@@ -131,8 +131,7 @@ pub(in crate::dirnet) fn g7_an_alarm_that_is_lost_is_repeated() {
     assert_eq!(net.rules(1, Verdict::AgentDown), [Rule::AlarmInWindow]);
 }
 
-/// G-11, X-1: without a second observer's word there is no reset, and before all have fenced the
-/// node there is none either.
+/// G-11, X-1: without a second observer's word nobody is removed, let alone reset.
 #[test]
 pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     let mut net = Net::settled(4);
@@ -141,10 +140,71 @@ pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     }
     net.run(5_000);
     for node in [1, 2, 3] {
-        assert_eq!(net.rules(node, Verdict::NodeDown), [Rule::Silence], "node {node}");
-        assert_eq!(net.told(News::NotReset(Rank(node))), 1);
+        assert_eq!(net.told(News::Uncorroborated(Rank(node))), 1);
     }
+    assert_eq!(net.verdicts(), []);
     assert!(net.resets().is_empty());
+    (1..4).for_each(|node| net.boot(node));
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole() && net.manager() == Some(0));
+}
+
+/// G-11: to a manager that is cut off all others are silent, and it does them no harm; they have
+/// second observers, and go on without it.
+#[test]
+pub(in crate::dirnet) fn g11_a_manager_that_is_cut_off_removes_nobody() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.cut_off(0);
+    net.run(5_000);
+    assert_eq!(net.component(0).role(), Role::Manager);
+    assert_eq!(net.component(1).role(), Role::Manager);
+    let removed: Vec<_> = net.verdicts().into_iter().filter(is_removal).map(|e| e.node).collect();
+    assert_eq!(removed, [Rank(0)]);
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole() && net.manager() == Some(1));
+    assert!((1..4).all(|node| net.component(node).life().boot.0 == 1), "nobody else began anew");
+}
+
+/// G-11: with more than half of them in `min_alive`, no half of a partition removes anybody; who
+/// counts as alive was heard of by the manager that decides, not by the one before.
+#[test]
+pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
+    for half in [[0, 1], [0, 2], [0, 3]] {
+        let mut net = Net::new(4);
+        net.min_alive = 3;
+        net.boot_all();
+        net.run(1_000);
+        let is_in = |node: u16| half.contains(&node);
+        let pairs = (0..4).flat_map(|one| (0..4).map(move |other| (one, other)));
+        net.cuts.extend(pairs.filter(|(one, other)| is_in(*one) != is_in(*other)));
+        net.run(5_000);
+        assert!(!net.verdicts().iter().any(is_removal), "{half:?}: {:?}", net.verdicts());
+        net.cuts.clear();
+        net.run_while(9_000, Net::is_whole);
+        assert!(net.is_whole(), "{half:?}");
+    }
+}
+
+fn is_removal(verdict: &Explanation) -> bool {
+    matches!(verdict.verdict, Verdict::NodeDown | Verdict::Isolated)
+}
+
+/// A manager that goes above the term of a joiner finishes what it has begun.
+#[test]
+pub(in crate::dirnet) fn g33_a_reset_survives_the_managers_next_term() {
+    let mut net = Net::settled(4);
+    net.lost.push("FENCED");
+    net.crash(3);
+    net.run_while(3_000, |net| !net.rules(3, Verdict::NodeDown).is_empty());
+    let term = Term { epoch: 9, claimant: Rank(2) };
+    let asks = Frame { term, ..net.frame(2, Message::Witm) };
+    net.deliver(0, asks).unwrap();
+    assert!(net.component(0).term() > term && net.resets().is_empty());
+    net.lost.clear();
+    net.run_while(3_000, |net| !net.resets().is_empty());
+    assert_eq!(net.resets().len(), 1);
 }
 
 #[test]

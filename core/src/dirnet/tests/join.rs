@@ -53,6 +53,38 @@ pub(in crate::dirnet) fn g19_after_a_blackout_the_terms_go_on() {
     assert!(net.component(0).term() > before, "no term is used twice");
 }
 
+/// G-19: who was removed and knows it has no static role to fall back on, whatever it hears.
+#[test]
+pub(in crate::dirnet) fn g19_who_was_removed_asks_until_it_is_answered() {
+    let mut net = Net::settled(3);
+    net.resets_work = false;
+    net.cut_off(0);
+    net.run_while(3_000, |net| net.component(2).term().claimant == Rank(1));
+    net.run(1_000);
+    net.cuts.clear();
+    net.run_while(3_000, |net| net.told(News::Excluded) == 1);
+    net.cut_off(0);
+    net.run(5_000);
+    assert_eq!((net.component(0).role(), net.component(0).life().boot.0), (Role::Joining, 2));
+    assert!(net.rules(0, Verdict::TookOver).is_empty());
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole() && net.manager() == Some(1));
+}
+
+/// G-19: if all of them ask, nobody reigns, and the static roles stand.
+#[test]
+pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
+    let mut net = Net::settled(2);
+    let term = Term { epoch: 9, claimant: Rank(1) };
+    for (node, by) in [(0, 1), (1, 0)] {
+        net.input(node, |component, now| component.handle_refused(now, Rank(by), term));
+    }
+    assert_eq!(net.told(News::Excluded), 2);
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole() && net.manager() == Some(0));
+}
+
 /// G-20: in the original a rebooted node exported no mailbox.
 #[test]
 pub(in crate::dirnet) fn g20_a_joiner_can_be_reached() {

@@ -33,6 +33,9 @@ scenarios! {
         g11_a_reset_needs_a_second_observer
         g11_a_node_is_fenced_everywhere_before_it_is_reset
         g11_too_few_remove_nobody
+        g11_a_manager_that_is_cut_off_removes_nobody
+        g11_halves_that_are_too_small_remove_nobody
+        g33_a_reset_survives_the_managers_next_term
         x1_a_one_way_partition_removes_nobody
         g12_g14_every_removal_is_known_and_fenced_everywhere
         g16_any_current_frame_ends_a_suspicion
@@ -54,6 +57,7 @@ scenarios! {
         g8_a_repeated_span_does_nothing
         g10_two_halves_that_meet_again_have_one_manager
         g10_the_higher_term_wins_and_a_lower_one_is_told
+        g10_a_removed_nodes_claim_is_refused_until_it_is_admitted
         g15_the_watch_follows_the_manager
         g15_a_manager_by_hearsay_is_watched
         g17_another_nodes_alarms_do_not_mask_the_manager
@@ -68,6 +72,8 @@ scenarios! {
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term
         g19_after_a_blackout_the_terms_go_on
+        g19_who_was_removed_asks_until_it_is_answered
+        g19_where_all_were_removed_the_static_role_stands
         g20_a_joiner_can_be_reached
         g21_a_clone_joins_and_does_not_start
         g23_the_next_member_is_asked_and_failure_is_said

@@ -163,6 +163,13 @@ impl Net {
         Config::new(Rank(node), &self.parts, profile, self.min_alive, restarts).unwrap()
     }
 
+    /// Cuts every link of `node`.
+    pub(super) fn cut_off(&mut self, node: u16) {
+        let others = (0..self.nodes.len()).map(|other| u16::try_from(other).unwrap());
+        let others = others.filter(|other| *other != node);
+        self.cuts.extend(others.flat_map(|other| [(node, other), (other, node)]));
+    }
+
     pub(super) fn crash(&mut self, node: u16) {
         self.nodes[usize::from(node)].component = None;
         self.nodes[usize::from(node)].task = None;

@@ -110,6 +110,33 @@ pub(in crate::dirnet) fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
     );
 }
 
+/// G-10: node 0 was removed and begins anew; it hears nobody, is not heard to ask, takes its static
+/// role in a term above all others, and is heard. The others refuse it, and their manager goes
+/// above it.
+#[test]
+pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitted() {
+    let mut net = Net::settled(4);
+    net.cuts.extend([(1, 0), (2, 0), (3, 0)]);
+    net.lost.push("WITM");
+    net.nodes[0].kept = Some(Term { epoch: 7, claimant: Rank(0) });
+    net.crash(0);
+    let reigns =
+        |net: &Net| net.nodes[0].component.as_ref().is_some_and(|c| c.role() == Role::Manager);
+    net.run_while(9_000, reigns);
+    let claimed = net.component(0).term();
+    assert!(reigns(&net) && claimed.epoch == 8, "{claimed}");
+    net.run(3_000);
+    for node in 1..4 {
+        assert_eq!(net.component(node).term().claimant, Rank(1), "at node {node}");
+        assert!(net.component(node).rejects().of(Reject::RemovedClaimant) > 0, "at node {node}");
+        assert!(net.rules(node, Verdict::NodeDown).is_empty());
+    }
+    assert!(net.component(1).term() > claimed);
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole() && net.manager() == Some(1));
+}
+
 /// G-15: after adoption the one watch is on the new manager: when that dies too, it is noticed.
 #[test]
 pub(in crate::dirnet) fn g15_the_watch_follows_the_manager() {

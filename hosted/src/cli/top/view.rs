@@ -99,7 +99,7 @@ fn draw_tasks(frame: &mut Frame<'_>, area: Rect, survey: &Survey) {
             last,
         ];
         let colour = match task.state {
-            TaskState::Running | TaskState::Waiting => Style::new(),
+            TaskState::Running | TaskState::Waiting | TaskState::Finished => Style::new(),
             TaskState::Killed => Style::new().fg(Color::Yellow),
             TaskState::Isolated | TaskState::Faulty => Style::new().fg(Color::Red),
         };
@@ -144,6 +144,7 @@ mod tests {
             supervisor_pid: 1,
             component_pid: Some(4711),
             last_recovery_us: None,
+            cut: Vec::new(),
             peers: vec![PeerStatus { rank: 1, incarnation: None, joined: false }],
             tasks: vec![task],
             dirnet: Some(DirNetStatus {

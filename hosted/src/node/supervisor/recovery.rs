@@ -209,7 +209,8 @@ impl Supervisor {
         self.note(node, What::ResetOrdered { boot, possible });
     }
 
-    /// A partition cuts every way out of the node, letters too, and outlives the component.
+    /// Notes a fault in the chronicle. A partition cuts every way out of the node, letters too,
+    /// and outlives the component.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         match fault {
             Fault::Partition { from } => {
@@ -221,6 +222,12 @@ impl Supervisor {
             Fault::Hang | Fault::Stall { .. } | Fault::Silence | Fault::Equivocate => {}
         }
         self.cut.set(self.cut_off);
+        let struck = What::Injected { fault: fault.to_string() };
+        self.note(self.rank, struck);
+        if let Fault::Partition { from } = fault {
+            let cut = What::Injected { fault: format!("node {} does not reach it", self.rank) };
+            from.iter().for_each(|peer| self.note(*peer, cut.clone()));
+        }
     }
 
     /// A component that was just started is cut off from whom its predecessor was.

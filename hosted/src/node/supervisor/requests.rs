@@ -10,6 +10,7 @@ use super::clients::Awaited;
 use super::floor::Cast;
 use super::{Flow, PARKED_MAX, Supervisor};
 use crate::clock::now_ns;
+use crate::node::chronicle::What;
 use crate::node::control::{
     CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
 };
@@ -44,10 +45,12 @@ impl Supervisor {
                 let _ = kill_process(getpid(), Signal::KILL);
             }
             Want::Kill => {
+                self.note(self.rank, What::Injected { fault: "killed".to_owned() });
                 let killed =
                     self.component.as_ref().map(|component| component.spawned.pidfd.kill());
                 let what = match killed {
                     Some(Ok(_)) => Outcome::Done,
+                    None if self.isolated => Outcome::Refused(Refused::Isolated),
                     None if self.given_up => Outcome::Refused(Refused::GivenUp),
                     Some(Err(_)) | None => Outcome::Refused(Refused::ComponentLost),
                 };
@@ -62,7 +65,7 @@ impl Supervisor {
                 let wanted = Awaited { incarnation: Incarnation(incarnation), peers, deadline_ns };
                 self.clients.begin_await(ticket, wanted);
             }
-            Want::Status if !self.component.as_ref().is_some_and(|component| component.ready) => {
+            Want::Status if !self.is_ready() => {
                 let what = Outcome::Status(Box::new(self.status()));
                 self.clients.reply(client, &Reply { id, what });
             }
@@ -81,6 +84,11 @@ impl Supervisor {
             | Want::Status => {
                 if let Want::Inject(fault) = &what {
                     self.note_fault(fault);
+                    // The next component is told of a cut, and has no fault but that.
+                    if fault.outlives_component() && !self.is_ready() {
+                        self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                        return Flow::On;
+                    }
                 }
                 self.forward(ticket, ToComponent::Request { ticket, what });
             }
@@ -90,8 +98,7 @@ impl Supervisor {
 
     /// Hands a request to the component, or parks it until there is one.
     pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent) {
-        let is_ready = self.component.as_ref().is_some_and(|component| component.ready);
-        let refused = match is_ready.then(|| self.send(&word, &[])) {
+        let refused = match self.is_ready().then(|| self.send(&word, &[])) {
             _ if self.isolated => Refused::Isolated,
             _ if self.given_up => Refused::GivenUp,
             Some(Ok(())) => {
@@ -119,6 +126,11 @@ impl Supervisor {
         };
         let what = Outcome::Refused(refused);
         self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
+    }
+
+    /// Whether there is a component that answers.
+    fn is_ready(&self) -> bool {
+        self.component.as_ref().is_some_and(|component| component.ready)
     }
 
     pub(super) fn state(&self) -> NodeState {
@@ -149,6 +161,7 @@ impl Supervisor {
             component_pid: child.and_then(|pid| i32::try_from(pid).ok()),
             last_recovery_us: self.last_recovery_us,
             peers: self.lives.status(Peer(self.rank)),
+            cut: self.cut_off.iter().map(|peer| peer.0).collect(),
             tasks: self.tasks.status(now_ns()),
             dirnet: None,
             counters: None,

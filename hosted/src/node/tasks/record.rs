@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            started                exit 0
-//!   Waiting ─────────▶ Running ─────────────────▶ Waiting      it has finished
+//!   Waiting ─────────▶ Running ─────────────────▶ Finished
 //!      ▲                │   │  failed, or killed as Faulty
 //!      │ within the     │   └───────────────────▶ Running again, or Isolated when too often
 //!      │ intensity      │ silent past its deadline
@@ -117,7 +117,7 @@ impl Record {
             (_, After::Start) => Due::Start,
             (TaskState::Running, After::Stay) => {
                 let Some(fault) = fault else {
-                    self.state = TaskState::Waiting;
+                    self.state = TaskState::Finished;
                     return Due::Nothing;
                 };
                 self.note(now_ns, fault);
@@ -125,9 +125,10 @@ impl Record {
             }
             // Killed for being silent, which has been noted.
             (TaskState::Faulty, After::Stay) => self.start_again(now_ns),
-            (TaskState::Waiting | TaskState::Killed | TaskState::Isolated, After::Stay) => {
-                Due::Nothing
-            }
+            (
+                TaskState::Waiting | TaskState::Killed | TaskState::Isolated | TaskState::Finished,
+                After::Stay,
+            ) => Due::Nothing,
         }
     }
 
@@ -267,7 +268,7 @@ mod tests {
     fn one_that_ends_with_status_0_has_finished() {
         let mut record = running();
         assert_eq!(record.handle_ended(1, None), Due::Nothing);
-        assert_eq!((record.state(), record.errors()), (TaskState::Waiting, 0));
+        assert_eq!((record.state(), record.errors()), (TaskState::Finished, 0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Explanation, Life, Role, Term, Verdict};
+use weft_core::dirnet::{Explanation, Life, Members, Role, Term, Verdict};
 use weft_core::ids::Rank;
 
 use super::net::Machine;
@@ -18,8 +18,45 @@ pub(super) struct Ledger {
     reigns: BTreeMap<Term, (Rank, Life)>,
     /// The highest term of each node.
     terms: Vec<Term>,
+    /// What each node was when it was looked at last.
+    seen: Vec<Seen>,
+    /// For each node that learned that it was removed and follows nobody yet: who has not asked for
+    /// the manager since.
+    outcasts: BTreeMap<Rank, Members>,
     /// When the first verdict against a life of a node was.
     removed: BTreeMap<(u16, u32), u64>,
+}
+
+/// A component as it was after its last input.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    life: Life,
+    role: Role,
+    term: Term,
+    /// Whom it held removed.
+    removed: Members,
+}
+
+impl Seen {
+    fn of(component: &Machine) -> Self {
+        let is_removed = |node: &Rank| {
+            let standing = component.database().standing(*node);
+            standing.is_known() && !standing.is_up()
+        };
+        Self {
+            life: component.life(),
+            role: component.role(),
+            term: component.term(),
+            removed: (0..8).map(Rank).filter(is_removed).collect(),
+        }
+    }
+
+    const NOTHING: Self = Self {
+        life: Life { boot: weft_core::ids::Incarnation(0), generation: 0 },
+        role: Role::Joining,
+        term: Term { epoch: 0, claimant: Rank(0) },
+        removed: Members::NONE,
+    };
 }
 
 impl Ledger {
@@ -29,6 +66,8 @@ impl Ledger {
             weather,
             reigns: BTreeMap::new(),
             terms: vec![Term::default(); nodes],
+            seen: vec![Seen::NOTHING; nodes],
+            outcasts: BTreeMap::new(),
             removed: BTreeMap::new(),
         }
     }
@@ -45,6 +84,7 @@ impl Ledger {
             self.broken("terms", format!("node {me} went from term {before} to {term}"));
         }
         self.terms[usize::from(me.0)] = term;
+        self.look_for_outcasts(component);
         if component.role() != Role::Manager {
             return;
         }
@@ -54,6 +94,36 @@ impl Ledger {
             let what = format!("term {term} of node {other} in life {its}: {me} in life {life}");
             self.broken("one-manager", what);
         }
+    }
+
+    /// Who has an opinion adopts no term of a node that it holds removed; who was removed has none
+    /// before somebody who was not has told it.
+    fn look_for_outcasts(&mut self, component: &Machine) {
+        let (me, now) = (component.me(), Seen::of(component));
+        let before = std::mem::replace(&mut self.seen[usize::from(me.0)], now);
+        let claimant = now.term.claimant;
+        let has_opinion = matches!(before.role, Role::Manager | Role::Backup);
+        let is_adopted = before.life == now.life && before.term != now.term && claimant != me;
+        if has_opinion && is_adopted && before.removed.contains(claimant) {
+            let what = format!("node {me} follows {claimant}, which it held removed");
+            self.broken("outcast", what);
+        }
+        match now.role {
+            Role::Joining => self.outcasts.values_mut().for_each(|seated| seated.remove(me)),
+            Role::Backup => drop(self.outcasts.remove(&me)),
+            Role::Manager if self.outcasts.remove(&me).is_some_and(|seated| !seated.is_empty()) => {
+                self.broken("outcast", format!("node {me} was removed, and reigns by itself"));
+            }
+            Role::Manager | Role::Excluded => {}
+        }
+    }
+
+    /// `node` has learned that it was removed.
+    pub(super) fn handle_excluded(&mut self, node: Rank) {
+        let others = (0..).map(Rank).zip(&self.seen).filter(|(other, _)| *other != node);
+        let seated = others.filter(|(_, seen)| seen.role != Role::Joining);
+        let seated = seated.map(|(other, _)| other).collect();
+        self.outcasts.insert(node, seated);
     }
 
     pub(super) fn handle_verdict(&mut self, now: u64, why: &Explanation) {

@@ -491,6 +491,7 @@ impl Net {
                 self.ledger.handle_verdict(now, &why);
             }
             Output::Tell(News::Excluded) => {
+                self.ledger.handle_excluded(Rank(node));
                 self.crash(node);
                 self.post_at(now + 300 * MS, Flight::Boot { node, life });
             }

@@ -1,0 +1,80 @@
+//! Partitions: a cut is seen, does no harm to those who are many, and is mended by one order.
+
+use weft::node::control::{NodeState, NodeStatus};
+
+use crate::isolation::await_manager;
+use crate::place::{Nodes, Place, eventually};
+
+fn look(nodes: &Nodes, rank: u16) -> NodeStatus {
+    nodes.client(rank).status().expect("a status")
+}
+
+/// Whether these nodes agree on a manager and have nobody removed.
+fn are_whole(nodes: &Nodes, ranks: std::ops::Range<u16>) -> bool {
+    let standings: Option<Vec<_>> = ranks.map(|rank| look(nodes, rank).dirnet).collect();
+    standings.is_some_and(|all| {
+        let managers = all.iter().filter(|standing| standing.role == "manager").count();
+        let is_well = |it: &weft::node::control::DirNetStatus| {
+            (it.epoch, it.manager) == (all[0].epoch, all[0].manager)
+                && ["manager", "backup"].contains(&it.role.as_str())
+                && it.removed.is_empty()
+                && it.suspects.is_empty()
+        };
+        managers == 1 && all.iter().all(is_well)
+    })
+}
+
+/// G-11: to the manager all others are silent, and it has nobody to ask.
+#[test]
+fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    await_manager(&nodes);
+    let before: Vec<_> = (1..4).map(|rank| look(&nodes, rank).supervisor_pid).collect();
+    place.weft("inject partition 0 --name t").done();
+    eventually("the others remove it and go on", || {
+        (1..4).all(|rank| {
+            let standing = look(&nodes, rank).dirnet;
+            standing.is_some_and(|it| it.removed == [0] && it.manager == 1)
+        })
+    });
+    let shown = place.weft("status --name t").done();
+    for rank in 1..4 {
+        let line = format!("node {rank} does not reach [0], by order; `weft inject heal`");
+        assert!(shown.contains(&line), "{shown}");
+    }
+    assert_eq!(look(&nodes, 2).cut, [0]);
+    let why = place.weft("status --name t --why 0").done();
+    for said in ["by order: node 3 does not reach it", "node down by rule silence"] {
+        assert!(why.contains(said), "{why}");
+    }
+
+    place.weft("inject heal --name t").done();
+    eventually("everybody is back", || are_whole(&nodes, 0..4));
+    nodes.await_joined();
+    for rank in 1..4 {
+        let why = place.weft(&format!("status --name t --why {rank}")).done();
+        assert!(!why.contains("node down"), "{why}");
+    }
+    let after: Vec<_> = (1..4).map(|rank| look(&nodes, rank).supervisor_pid).collect();
+    assert_eq!(after, before);
+    let why = place.weft("status --name t --why 0").done();
+    assert!(why.contains("admitted by rule joined"), "{why}");
+}
+
+/// One node has no component to tell; that keeps nobody else from being healed.
+#[test]
+fn a_cut_is_made_and_mended_where_no_component_runs() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 3\nrestart.max = 0\n");
+    let (_up, nodes) = place.up(&file);
+    await_manager(&nodes);
+    place.weft("inject kill 1 --wait 0 --name t").done();
+    eventually("it has given up", || look(&nodes, 1).state == NodeState::GivenUp);
+    place.weft("inject partition 1 --from 2 --name t").done();
+    assert_eq!((look(&nodes, 1).cut, look(&nodes, 2).cut), (vec![2], vec![1]));
+    let why = place.weft("status --name t --why 1").done();
+    assert!(why.contains("by order: does not reach nodes [2]"), "{why}");
+    place.weft("inject heal --name t").done();
+    assert!((0..3).all(|rank| look(&nodes, rank).cut.is_empty()));
+}
