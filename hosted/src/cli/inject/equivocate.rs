@@ -52,8 +52,10 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
         "node {node}: told nodes {told:?} one thing and nodes {misled:?} another, as number {seq}\n"
     );
     for (rank, conflict) in &seen {
-        let replayer = conflict.replayer;
-        text.push_str(&format!("node {rank}: conflict with what node {replayer} was told\n"));
+        let ConflictStatus { seq, replayer, .. } = conflict;
+        text.push_str(&format!(
+            "node {rank}: conflict about number {seq} with what node {replayer} was told\n"
+        ));
     }
     output.finish(&object, &text);
     if seen.is_empty() {
