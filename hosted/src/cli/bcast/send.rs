@@ -26,12 +26,13 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     let message_len = running.cluster.neb.message_len;
     // No two senders of a cluster begin in the same nanosecond with the same process number.
     let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
-    let mut speaker =
-        Speaker::begin(running.connect(from)?, stream, timeout).map_err(Failure::new)?;
+    let client = running.connect(from)?;
     let bar = output.progress(len, "broadcasting");
     let (mut cutter, mut messages, mut last) = (Cutter::default(), 0, 0);
+    // Nobody waits for an input that has not begun.
+    let mut batch = read_batch(&mut input, &mut cutter, message_len)?;
+    let mut speaker = Speaker::begin(client, stream, timeout).map_err(Failure::new)?;
     loop {
-        let mut batch = read_batch(&mut input, &mut cutter, message_len)?;
         let is_last = batch.len() < batch_max(message_len);
         if is_last {
             batch.push(cutter.end());
@@ -49,6 +50,7 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         if is_last {
             break;
         }
+        batch = read_batch(&mut input, &mut cutter, message_len)?;
     }
     bar.finish_and_clear();
     let (bytes, digest) = (cutter.len(), cutter.digest());
