@@ -11,6 +11,7 @@
 //! | `wire_slot` `wire_cell` `wire_broadcast` | what a peer left in memory |
 //! | `endpoint_ops` | operations of two endpoints and a liar |
 //! | `dirnet_ops` | what others say to a component and an I'm-Alive Task |
+//! | `dirnet_snapshot` | what a node finds of its saved database |
 //! | `wheel_ops` | operations of a wheel, beside a sorted map |
 //! | `neb_proof` | what somebody says is a proof of equivocation |
 //! | `bootstrap_words` | what a stranger says before it is known |
@@ -22,6 +23,7 @@ pub mod bootstrap_words;
 pub mod cluster_file;
 pub mod control_request;
 pub mod dirnet_ops;
+pub mod dirnet_snapshot;
 pub mod endpoint_ops;
 pub mod neb_proof;
 pub mod network_words;
@@ -39,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     ("cluster_file", cluster_file::run),
     ("control_request", control_request::run),
     ("dirnet_ops", dirnet_ops::run),
+    ("dirnet_snapshot", dirnet_snapshot::run),
     ("endpoint_ops", endpoint_ops::run),
     ("neb_proof", neb_proof::run),
     ("network_words", network_words::run),

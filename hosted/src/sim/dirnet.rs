@@ -3,7 +3,7 @@
 //! A run takes seconds of virtual time, and what a lane or a heartbeat cell does to bytes is
 //! another protocol's proof; so here a message is what is lost, repeated, late or overtaken, and
 //! a heartbeat is a cell whose latest value counts. Processes crash, hang, stand still, lose
-//! their timers, fail to spawn; links are cut one way; nodes start late or all at once.
+//! their timers, fail to spawn, find what they had saved damaged; links are cut one way; nodes start late or all at once.
 //!
 //! | checker | promise |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | `outcast` | no removed node is followed before it is admitted, nor reigns before it is answered |
 //! | `fence` | a node is reset only after every live member has fenced that life |
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not removed |
+//! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |
 //! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.

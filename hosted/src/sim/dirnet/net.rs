@@ -4,13 +4,14 @@
 //! that happen in it.
 
 mod calm;
+mod saved;
 mod setting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, ImAliveTask, Kept, Life, News, Output, Post, Profile, Progress,
-    RestartLimit, SNAPSHOT_LEN_MAX, Seat, Spawned, Term,
+    Beat, Component, Config, Frame, ImAliveTask, Life, News, Output, Post, Profile, Progress,
+    RestartLimit, Seat, Spawned, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use crate::sim::draws::{Draws, Purpose};
 use crate::sim::fault::Keep;
 use crate::sim::run::Plan;
 use crate::sim::trace::Trace;
+use saved::Saved;
 pub(crate) use setting::Setting;
 
 /// Everybody is a member again within so long after the last fault.
@@ -52,8 +54,7 @@ struct Node {
     boot: u32,
     born: u64,
     kept: Option<Term>,
-    /// The database as the component saved it last, and its digest.
-    saved: (u32, Vec<u8>),
+    saved: Saved,
     progress: Progress,
     component_stalls: u64,
     task_stalls: u64,
@@ -241,8 +242,10 @@ impl Net {
         it.cells.clear();
         it.component_stalls = 0;
         it.has_dead_timers = false;
-        let kept = Kept { term: it.kept, snapshots: [&it.saved.1, &[]] };
-        it.component = Some(Component::new(now, config, life, 2, kept));
+        let component = Component::new(now, config, life, 2, it.saved.kept(it.kept));
+        let wrong = it.saved.judge(config.nodes(), &component);
+        it.component = Some(component);
+        wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
         self.note(|| format!("{node} begins life {life}"));
         self.drain(node);
     }
@@ -371,10 +374,10 @@ impl Net {
                 self.boot(node);
             }
             Strike::Hang(node) => self.node(node).component = None,
-            Strike::End(node) => {
-                self.node(node).component = None;
-                let life = self.node(node).boot;
-                self.post_at(now + MS, Flight::Ended { at: node, life });
+            Strike::End(node) => self.end(node),
+            Strike::Damage(node, damage) => {
+                self.node(node).saved.damage(damage);
+                self.end(node);
             }
             Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
             Strike::Stall(node, ms) => {
@@ -395,6 +398,13 @@ impl Net {
                 }
             }
         }
+    }
+
+    /// The component's process ends, which its task is told.
+    fn end(&mut self, node: u16) {
+        self.node(node).component = None;
+        let life = self.node(node).boot;
+        self.post_at(self.now + MS, Flight::Ended { at: node, life });
     }
 
     fn cut(&mut self, cut: (u16, u16), ms: u64) {
@@ -439,11 +449,7 @@ impl Net {
             outputs.extend(std::iter::from_fn(|| component.poll_output()));
             it.progress = component.progress();
             self.ledger.look(component);
-            let db = component.database();
-            if db.digest() != it.saved.0 {
-                let bytes = db.save(count, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
-                it.saved = (db.digest(), bytes);
-            }
+            it.saved.save(count, component.database());
         }
         if let Some(task) = &mut it.task {
             outputs.extend(std::iter::from_fn(|| task.poll_output()));
@@ -536,7 +542,7 @@ impl Node {
             boot: 0,
             born: 0,
             kept: None,
-            saved: (0, Vec::new()),
+            saved: Saved::default(),
             progress: Progress::default(),
             component_stalls: 0,
             task_stalls: 0,

@@ -10,6 +10,17 @@ const STALL_MS: u64 = 160;
 /// Stalls of one node are so far apart that they do not add up.
 const STALLS_APART_MS: u64 = 700;
 
+/// What happens to snapshots; the number says where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// A bit of the newest is another.
+    Flip(u64),
+    /// The newest ends early.
+    Cut(u64),
+    /// A bit of the newest is another, and the one before it ends early.
+    Both(u64),
+}
+
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strike {
@@ -31,6 +42,8 @@ pub(crate) enum Strike {
     Cut(u16, u16, u64),
     /// No process can be started on the node.
     RefuseSpawns(u16, u64),
+    /// What the node has saved of its database is damaged, and its component's process ends.
+    Damage(u16, Damage),
     /// The first half hears nothing of the second and the other way round.
     Partition(u64),
 }
@@ -70,6 +83,15 @@ fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     strikes
 }
 
+fn damage(draws: &mut Draws) -> Damage {
+    let place = draws.below(u64::MAX);
+    match draws.below(3) {
+        0 => Damage::Flip(place),
+        1 => Damage::Cut(place),
+        _ => Damage::Both(place),
+    }
+}
+
 fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let count = draws.between(1, 9);
     let mut strikes: Vec<_> = (0..count)
@@ -78,7 +100,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
             let node = draws.below(u64::from(nodes)) as u16;
             let other = draws.below(u64::from(nodes)) as u16;
             let span = draws.between(10, 3_000);
-            let strike = match draws.below(12) {
+            let strike = match draws.below(14) {
                 0..=2 => Strike::Crash(node),
                 3 => Strike::Restart(node),
                 4 => Strike::Hang(node),
@@ -88,6 +110,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
                 8 => Strike::StallComponent(node, span),
                 9 => Strike::Cut(node, other, span),
                 10 => Strike::RefuseSpawns(node, span),
+                11 | 12 => Strike::Damage(node, damage(draws)),
                 _ => Strike::Partition(span),
             };
             (at, strike)
