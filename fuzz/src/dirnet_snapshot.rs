@@ -1,4 +1,4 @@
-//! What a node finds of its database where it had saved it: any bytes, and any change of a good one.
+//! What a node finds where it had saved its database: any bytes, and any change of a good one.
 //!
 //! Restoring must not panic; what is accepted is saved as the same again, and a component that
 //! begins with it lives. The input is tried as it came, and as the entries behind a length, a

@@ -87,6 +87,7 @@ fn render(report: &Report) -> String {
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
     }
+    text.push_str(&refused(status));
     if !report.verdicts.is_empty() {
         text.push_str("\nlast verdicts; `weft status --why NODE` tells more\n");
     }
@@ -115,6 +116,17 @@ fn cuts(status: &Survey) -> String {
         )
     };
     status.answered().filter(is_cut).map(line).collect()
+}
+
+/// The words of others that the DIR net has refused, by reason.
+fn refused(status: &Survey) -> String {
+    let row = |node: &NodeStatus| {
+        let refused = &node.dirnet.as_ref()?.refused;
+        let counts: Vec<_> = refused.iter().map(|(why, n)| format!("{why} {n}")).collect();
+        (!counts.is_empty()).then(|| format!("{:>4}  {}\n", node.rank, counts.join(", ")))
+    };
+    let rows: String = status.answered().filter_map(row).collect();
+    if rows.is_empty() { rows } else { format!("\nnode  has refused words in the DIR net\n{rows}") }
 }
 
 /// Who takes no part in broadcasts any more, as any node knows.

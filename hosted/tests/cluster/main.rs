@@ -1,6 +1,7 @@
 //! The program and its client library as people and scripts use them: real processes.
 //!
 //! ```text
+//!   babble     a peer that is met and talks nonsense
 //!   broadcast  one file for everybody, while members die and lie
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
 //!   database   what is known of tasks and nodes outlives those who know it
@@ -24,6 +25,7 @@
 //! No test sleeps for something to have happened: it waits for the thing itself, and the
 //! deadline of that wait is there to end a hang, not to measure.
 
+mod babble;
 mod broadcast;
 mod control;
 mod database;

@@ -375,10 +375,7 @@ impl Net {
             }
             Strike::Hang(node) => self.node(node).component = None,
             Strike::End(node) => self.end(node),
-            Strike::Damage(node, damage) => {
-                self.node(node).saved.damage(damage);
-                self.end(node);
-            }
+            Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
             Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
             Strike::Stall(node, ms) => {
                 self.node(node).component_stalls = now + ms * MS;

@@ -42,7 +42,7 @@ pub(crate) enum Strike {
     Cut(u16, u16, u64),
     /// No process can be started on the node.
     RefuseSpawns(u16, u64),
-    /// What the node has saved of its database is damaged, and its component's process ends.
+    /// What the node has saved of its database is damaged; whoever begins next finds it so.
     Damage(u16, Damage),
     /// The first half hears nothing of the second and the other way round.
     Partition(u64),
@@ -83,6 +83,23 @@ fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     strikes
 }
 
+/// Before some of the ends of components, what they have saved is damaged.
+fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
+    let ended = strikes.iter().filter_map(|(at, strike)| match strike {
+        Strike::Crash(node) | Strike::Restart(node) | Strike::Hang(node) | Strike::End(node) => {
+            Some((*at, *node))
+        }
+        _ => None,
+    });
+    let mut damages = Vec::new();
+    for (at, node) in ended {
+        if draws.chance(1, 2) {
+            damages.push((at, Strike::Damage(node, damage(draws))));
+        }
+    }
+    damages
+}
+
 fn damage(draws: &mut Draws) -> Damage {
     let place = draws.below(u64::MAX);
     match draws.below(3) {
@@ -100,7 +117,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
             let node = draws.below(u64::from(nodes)) as u16;
             let other = draws.below(u64::from(nodes)) as u16;
             let span = draws.between(10, 3_000);
-            let strike = match draws.below(14) {
+            let strike = match draws.below(12) {
                 0..=2 => Strike::Crash(node),
                 3 => Strike::Restart(node),
                 4 => Strike::Hang(node),
@@ -110,12 +127,15 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
                 8 => Strike::StallComponent(node, span),
                 9 => Strike::Cut(node, other, span),
                 10 => Strike::RefuseSpawns(node, span),
-                11 | 12 => Strike::Damage(node, damage(draws)),
                 _ => Strike::Partition(span),
             };
             (at, strike)
         })
         .collect();
     strikes.sort_by_key(|(at, _)| *at);
-    strikes
+    let mut all = damages(draws, &strikes);
+    all.append(&mut strikes);
+    // Stable: the damage comes before the end at the same time.
+    all.sort_by_key(|(at, _)| *at);
+    all
 }
