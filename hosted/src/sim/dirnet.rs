@@ -3,7 +3,8 @@
 //! A run takes seconds of virtual time, and what a lane or a heartbeat cell does to bytes is
 //! another protocol's proof; so here a message is what is lost, repeated, late or overtaken, and
 //! a heartbeat is a cell whose latest value counts. Processes crash, hang, stand still, lose
-//! their timers, fail to spawn, find what they had saved damaged; links are cut one way; nodes start late or all at once.
+//! their timers, fail to spawn, find what they had saved damaged; links are cut one way; nodes
+//! start late or all at once.
 //!
 //! | checker | promise |
 //! |---|---|
