@@ -30,8 +30,8 @@
 //!
 //! **Where it differs from the original** is `spec/dirnet.md`, G-1 to G-33; tests and mutants
 //! carry these numbers. Not here: the recovery language (the strategy is built in, [`strategy`]),
-//! a clock, bytes on a wire, and a quorum: two halves of a partition both go on unless
-//! `min_alive` says otherwise (G-11).
+//! a clock, bytes on a wire, and a quorum: two sides of a partition that have two nodes each go on
+//! and remove each other, unless `min_alive` says otherwise (G-11).
 //!
 //! Source: V. De Florio, The DIR net, ESAT/ACCA/1998/1 (`seeds/002`).
 

@@ -203,7 +203,7 @@ pub(super) mod tests {
     use super::*;
 
     #[test]
-    pub(in crate::dirnet) fn both_profiles_keep_the_rules() {
+    pub(in crate::dirnet) fn x4_both_profiles_keep_the_rules() {
         for timing in [Timing::LAN, Timing::RDMA] {
             assert!(Profile::new(timing).is_ok(), "{timing:?}");
         }

@@ -15,6 +15,7 @@ use crate::client::{Client, ClientError};
 use crate::clock::now_ns;
 use crate::explain::Code;
 use crate::node::control::{Fault, Refused};
+use crate::packet::PacketError;
 
 /// The longest stall, an hour.
 const STALL_MS_MAX: u64 = 3_600_000;
@@ -217,9 +218,14 @@ fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Fai
     Ok(from)
 }
 
-/// Orders what the node's supervisor keeps, whatever becomes of its component.
+/// Orders what the node's supervisor keeps, whatever becomes of its component; a supervisor that is
+/// reset meanwhile is told as soon as it is back.
 fn order(running: &Running, rank: u16, fault: Fault) -> Result<(), Failure> {
-    match running.connect(rank)?.inject(fault) {
+    let mut ordered = running.connect(rank)?.inject(fault.clone());
+    if let Err(ClientError::Unreachable { source: PacketError::Closed, .. }) = ordered {
+        ordered = running.connect(rank)?.inject(fault);
+    }
+    match ordered {
         // The supervisor tells the next one.
         Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => Ok(()),
         ordered => ordered.map_err(Failure::new),

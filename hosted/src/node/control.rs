@@ -6,6 +6,7 @@
 
 mod broadcast;
 mod standing;
+mod task;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +18,7 @@ pub use broadcast::{
 };
 
 pub use standing::{DirNetStatus, EntryStatus, NodeOrder};
+pub use task::{TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;
 use crate::cluster::Form;
@@ -188,19 +190,6 @@ pub enum Fault {
     Equivocate,
     /// None of that any more.
     Heal,
-}
-
-/// What may be done with a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TaskOrder {
-    /// Start it, unless it runs.
-    Start,
-    /// Kill it and leave it.
-    Stop,
-    /// Kill it and start it.
-    Restart,
-    /// Kill it for being faulty; nothing but an order starts it again.
-    Isolate,
 }
 
 /// The reply to the request of the same number.
@@ -431,108 +420,6 @@ pub struct PeerStatus {
     pub incarnation: Option<u32>,
     /// Whether messages have gone to it and back.
     pub joined: bool,
-}
-
-/// What a task is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskState {
-    /// Its process runs.
-    Running,
-    /// It has no process yet: it is about to be started.
-    Waiting,
-    /// It was stopped by order.
-    Killed,
-    /// It failed too often, or was isolated by order.
-    Isolated,
-    /// It cannot be started, or is being killed for its silence.
-    Faulty,
-    /// Its process has ended with status 0.
-    Finished,
-}
-
-impl TaskState {
-    /// The word for people and scripts.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Killed => "killed",
-            Self::Isolated => "isolated",
-            Self::Faulty => "faulty",
-            Self::Finished => "finished",
-        }
-    }
-}
-
-/// A task as its node sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskStatus {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub state: TaskState,
-    /// Its process, when it has one.
-    pub pid: Option<i32>,
-    /// How often it was started again after it had failed.
-    pub restarts: u64,
-    /// How many errors it has met.
-    pub errors: u64,
-    /// How many of them the database never gets: no component took them in while more than 64
-    /// errors of the node's tasks waited for one.
-    pub unrecorded: u64,
-    /// The last of them, oldest first.
-    pub last_errors: Vec<TaskError>,
-}
-
-/// An error of a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskError {
-    /// What.
-    pub fault: TaskFault,
-    /// How long ago, in milliseconds.
-    pub ago_ms: u64,
-}
-
-/// What can be wrong with a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskFault {
-    /// It ended with a status that is not 0.
-    Exited {
-        /// The status.
-        status: i32,
-    },
-    /// A signal ended it.
-    Signalled {
-        /// The signal's number.
-        signal: i32,
-    },
-    /// Its program cannot be started.
-    NotStarted {
-        /// What the system said.
-        why: String,
-    },
-    /// It did not beat in time.
-    Silent,
-    /// It was reported.
-    Reported {
-        /// The number that was reported.
-        error: u16,
-    },
-}
-
-impl std::fmt::Display for TaskFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Exited { status } => write!(f, "ended with status {status}"),
-            Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
-            Self::NotStarted { why } => write!(f, "not started: {why}"),
-            Self::Silent => f.write_str("did not beat in time"),
-            Self::Reported { error } => write!(f, "reported error {error}"),
-        }
-    }
 }
 
 /// What a component counted since it began (MB-10).

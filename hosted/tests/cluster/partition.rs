@@ -1,4 +1,5 @@
-//! Partitions: a cut is seen, does no harm to those who are many, and is mended by one order.
+//! Faults by order are noted where they strike. Partitions: a cut is seen, does no harm to those
+//! who are many, and is mended by one order.
 
 use weft::node::control::{NodeState, NodeStatus};
 
@@ -77,4 +78,31 @@ fn a_cut_is_made_and_mended_where_no_component_runs() {
     assert!(why.contains("by order: does not reach nodes [2]"), "{why}");
     place.weft("inject heal --name t").done();
     assert!((0..3).all(|rank| look(&nodes, rank).cut.is_empty()));
+}
+
+/// G-32: the original's INJECT named nobody, and its macros dropped what they were given.
+#[test]
+fn g32_a_fault_strikes_the_node_it_names_with_what_it_was_given() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    await_manager(&nodes);
+    let faults = [
+        ("stall 1 --ms 50", "stalls for 50 ms"),
+        ("partition 1 --from 2 --one-way", "does not reach nodes [2]"),
+        ("heal 1", "healed"),
+        ("kill 1 --wait 60", "killed"),
+        ("silence 1 --wait 60", "its timers stop"),
+        ("hang 1 --wait 60", "hangs"),
+    ];
+    for (fault, _) in faults {
+        place.weft(&format!("inject {fault} --name t")).done();
+    }
+    let why = |node: u16| place.weft(&format!("status --name t --why {node}")).done();
+    let told = why(1);
+    for (_, words) in faults {
+        assert!(told.contains(&format!("by order: {words}")), "{words}: {told}");
+    }
+    assert!(!why(0).contains("by order"), "{}", why(0));
+    assert_eq!(why(2).matches("by order").count(), 1, "{}", why(2));
+    assert!(why(2).contains("by order: node 1 does not reach it"), "{}", why(2));
 }

@@ -124,7 +124,7 @@ fn reports_are_counted_and_kept_whoever_makes_them() {
     let weft = env!("CARGO_BIN_EXE_weft");
     let once = "[ -e \"$WEFT_RUNTIME_DIR/../f/told\" ]";
     let told = "touch \"$WEFT_RUNTIME_DIR/../f/told\"";
-    let report = format!("{once} || ({weft} report --error 7 && {told}); sleep 1000");
+    let report = format!("{once} || ({told} && {weft} report --error 7); sleep 1000");
     let (_up, nodes) = up_with(&place, &script(&report));
     eventually("it has reported", || look(&nodes).errors == 1);
     let first = look(&nodes);

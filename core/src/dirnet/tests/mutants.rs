@@ -114,7 +114,7 @@ scenarios! {
         x3_a_late_task_raises_no_alarm
         a_probe_is_answered_by_name;
     profile:
-        both_profiles_keep_the_rules
+        x4_both_profiles_keep_the_rules
         g4_the_values_of_the_original_are_refused
         g4_each_rule_is_checked_to_the_nanosecond
         spans_at_the_end_of_time_are_judged_without_overflow;

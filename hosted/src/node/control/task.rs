@@ -1,0 +1,118 @@
+//! The tasks under a node's guard: what they do, what went wrong, and what may be done with one.
+
+use serde::{Deserialize, Serialize};
+
+/// What may be done with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskOrder {
+    /// Start it, unless it runs.
+    Start,
+    /// Kill it and leave it.
+    Stop,
+    /// Kill it and start it.
+    Restart,
+    /// Kill it for being faulty; nothing but an order starts it again.
+    Isolate,
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Its process runs.
+    Running,
+    /// It has no process yet: it is about to be started.
+    Waiting,
+    /// It was stopped by order.
+    Killed,
+    /// It failed too often, or was isolated by order.
+    Isolated,
+    /// It cannot be started, or is being killed for its silence.
+    Faulty,
+    /// Its process has ended with status 0.
+    Finished,
+}
+
+impl TaskState {
+    /// The word for people and scripts.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Killed => "killed",
+            Self::Isolated => "isolated",
+            Self::Faulty => "faulty",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+/// A task as its node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStatus {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub state: TaskState,
+    /// Its process, when it has one.
+    pub pid: Option<i32>,
+    /// How often it was started again after it had failed.
+    pub restarts: u64,
+    /// How many errors it has met.
+    pub errors: u64,
+    /// How many of them the database never gets: no component took them in while more than 64
+    /// errors of the node's tasks waited for one.
+    pub unrecorded: u64,
+    /// The last of them, oldest first.
+    pub last_errors: Vec<TaskError>,
+}
+
+/// An error of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskError {
+    /// What.
+    pub fault: TaskFault,
+    /// How long ago, in milliseconds.
+    pub ago_ms: u64,
+}
+
+/// What can be wrong with a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskFault {
+    /// It ended with a status that is not 0.
+    Exited {
+        /// The status.
+        status: i32,
+    },
+    /// A signal ended it.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// Its program cannot be started.
+    NotStarted {
+        /// What the system said.
+        why: String,
+    },
+    /// It did not beat in time.
+    Silent,
+    /// It was reported.
+    Reported {
+        /// The number that was reported.
+        error: u16,
+    },
+}
+
+impl std::fmt::Display for TaskFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited { status } => write!(f, "ended with status {status}"),
+            Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
+            Self::NotStarted { why } => write!(f, "not started: {why}"),
+            Self::Silent => f.write_str("did not beat in time"),
+            Self::Reported { error } => write!(f, "reported error {error}"),
+        }
+    }
+}
