@@ -41,7 +41,7 @@ mod world;
 pub use explore::{Bounds, Findings, Found, Move, explore};
 pub use fabric::SimFabric;
 pub use protocol::{
-    Entry, Forgery, Membership, Protocol, Seat, Small, Supervision, Violation, What,
+    Entry, Forgery, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
 };
 pub use replay::Replay;
 pub use run::{Outcome, Plan, run};

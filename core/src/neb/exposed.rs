@@ -113,11 +113,16 @@ impl Exposed {
         } else {
             map.replay(origin, seq)
         };
-        let used = &mut into[..(self.used as usize).max(HEADER_LEN)];
+        let used = &mut into[..self.used()];
         fabric.memory().copy_out(at.region, at.offset, used);
         // The stamp is known, and stored last.
         used[..8].copy_from_slice(&seq.to_le_bytes());
         used
+    }
+
+    /// Bytes of the slot, header and signature included.
+    pub(super) fn used(&self) -> usize {
+        (self.used as usize).max(HEADER_LEN)
     }
 
     pub(super) const fn stamp(&self) -> Stamp {

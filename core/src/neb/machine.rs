@@ -17,6 +17,7 @@ use super::membership::{Decision, Members, Membership, RemoveError};
 use super::mutants::OVERRUN_WINDOW;
 use super::origin::Origin;
 use super::outcome::{BroadcastError, Counters, Standing};
+use super::own_copy::OwnCopy;
 use super::stream::{Stream, earlier};
 use super::window::{News, Window, read_progress};
 use super::work::Errand;
@@ -27,9 +28,6 @@ use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN};
 
 /// The longest slot in bytes: header, payload, signature.
 pub const SLOT_LEN_MAX: usize = HEADER_LEN + MESSAGE_LEN_MAX as usize + SIGNATURE_LEN;
-
-/// Private memory for one copy.
-type Buffer = Aside<[u8; SLOT_LEN_MAX]>;
 
 /// The broadcast of one member: up to `PEERS` members, up to `DEPTH` slots of each voted on at a
 /// time.
@@ -46,8 +44,8 @@ pub struct Neb<const PEERS: usize, const DEPTH: usize> {
     window: Window<PEERS>,
     /// Whose outcomes are looked at first, so that no origin starves another.
     turn: u16,
-    own: Buffer,
-    theirs: Buffer,
+    own: Aside<OwnCopy>,
+    theirs: Aside<[u8; SLOT_LEN_MAX]>,
     counters: Aside<Counters>,
     #[cfg(feature = "signed")]
     keys: Aside<Option<Keys<PEERS>>>,
@@ -71,9 +69,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         assert!(usize::from(config.depth()) <= DEPTH, "deeper than DEPTH");
         let map = Map { config, regions };
         let me = fabric.me();
-        let mut own = [0; SLOT_LEN_MAX];
+        let mut own = OwnCopy::new();
         let delivered = |origin| read_progress(fabric, &map, map.progress(), origin);
-        let origin = Origin::attach(fabric, &map, delivered(me), &mut own);
+        let origin = Origin::attach(fabric, &map, delivered(me), own.anew());
         let mut streams = core::array::from_fn(|_| Stream::<DEPTH>::new(0));
         for (peer, stream) in (0..config.peers()).map(Peer).zip(&mut streams) {
             *stream = Stream::new(delivered(peer));
@@ -81,7 +79,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
                 stream.next = origin.last() + 1;
                 continue;
             }
-            find_exposed(fabric, &map, peer, stream, &mut own);
+            find_exposed(fabric, &map, peer, stream, own.anew());
         }
         Self {
             map,
@@ -189,7 +187,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             }
         };
         let message = (tag, payload);
-        let seq = self.origin.stage(fabric, &self.map, message, &mut self.own.0, sign);
+        let seq = self.origin.stage(fabric, &self.map, message, self.own.0.anew(), sign);
         self.streams[me.index()].next = seq + 1;
         self.window.note_head(&self.members, me, seq, self.map.config.lag());
         self.counters.0.broadcast += 1;

@@ -94,6 +94,14 @@ impl Config {
     }
 }
 
+impl Regions {
+    /// Where reads of the others' replays and progress land.
+    #[must_use]
+    pub const fn landing(&self) -> Region {
+        self.landing
+    }
+}
+
 impl Map {
     /// Where `origin` writes its message `seq`.
     pub(super) const fn bcast(&self, origin: Peer, seq: u64) -> At {

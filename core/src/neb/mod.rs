@@ -50,6 +50,7 @@ mod membership;
 pub mod mutants;
 mod origin;
 mod outcome;
+mod own_copy;
 #[cfg(feature = "signed")]
 mod proof;
 #[cfg(feature = "signed")]

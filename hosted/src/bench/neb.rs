@@ -24,7 +24,7 @@ pub use report::{Report, Row};
 use self::member::{Board, Member, SHOW_EVERY};
 use super::error::BenchError;
 use super::figure::Samples;
-use super::host::{self, Stall};
+use super::host::{self, STALL_WATCH_NS, Stall};
 use super::report::Host;
 use crate::cluster::{self, Cluster};
 use crate::shm::{NodeMemory, Wait};
@@ -37,9 +37,6 @@ pub const BYTES: [usize; 4] = [8, 64, 512, 4096];
 pub(super) const HOP_LEN_MAX: usize = 4000;
 /// Messages that are staged and sent together where the rate is measured.
 pub const BATCH: u64 = 16;
-/// How long the host's own stall is watched after each cell: longer than the turn that a kernel
-/// gives a process which has just waited, or nobody else would ever be seen.
-const STALL_WATCH_NS: u64 = 50_000_000;
 
 /// What to measure.
 #[derive(Clone, Debug)]

@@ -29,7 +29,7 @@ pub use report::{Action, Keeper, Report, Row};
 use self::contender::{Contender, Faulty, Ours, SortedMap, TIMERS_MAX};
 use self::course::{Course, Track};
 use super::error::BenchError;
-use super::host::{self, Stall};
+use super::host::{self, STALL_WATCH_NS, Stall};
 use super::verdict;
 use crate::allocations;
 
@@ -37,8 +37,6 @@ use crate::allocations;
 pub const SIZES: [usize; 5] = [100, 1_000, 10_000, 100_000, TIMERS_MAX];
 /// Room to make a wheel of a million timers, which passes over the stack: three times its size.
 const STACK_LEN: usize = 256 << 20;
-/// How long the host's own stall is watched in each turn.
-const STALL_WATCH_NS: u64 = 1_000_000;
 
 /// What to measure.
 #[derive(Clone, Debug)]

@@ -79,6 +79,15 @@ impl ReadOnlyMapping {
         assert!(end <= self.pages.len(), "range {offset}..{end} of {} bytes", self.pages.len());
         let mut at = offset;
         let mut rest = out;
+        if offset.is_multiple_of(Segment::WORD_LEN) {
+            let source = &words_of(&self.pages)[offset / Segment::WORD_LEN..];
+            let mut whole = rest.chunks_exact_mut(Segment::WORD_LEN);
+            for (chunk, word) in whole.by_ref().zip(source) {
+                chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+                at += Segment::WORD_LEN;
+            }
+            rest = whole.into_remainder();
+        }
         while !rest.is_empty() {
             let skip = at % Segment::WORD_LEN;
             let count = rest.len().min(Segment::WORD_LEN - skip);

@@ -17,11 +17,23 @@
 //! - deaths that differ in regions that the next life overwrites unread
 //!   ([`Protocol::forgotten`]): nobody reaches the memory of a dead peer;
 //! - fences and joins between peers that have nothing to do with each other
-//!   ([`Protocol::talk`]), which the protocol vouches for.
+//!   ([`Protocol::talk`]), which the protocol vouches for;
+//! - when a write lands that asks for no completion, has nothing behind it in its pair, and goes
+//!   where nobody else can read: only its target's moves depend on it, so it lands right before
+//!   one of them. If its poster dies first, it lands late, before its target fences the poster;
+//! - which of several peers that are [alike](Small::alike) is which: renamed in the order in which
+//!   something first lands in them, with the one that dies before that as the last, every path
+//!   becomes one that is walked. What their rounds post to whom comes in an order that only the
+//!   death of the poster shows, and then only in reads that nobody waits for;
+//! - reads that a dead poster left under way: they change nothing, whenever they land.
+//!
+//! [`Pace::AtOnce`](super::protocol::Pace) is a bound, and a configuration's name says so: each
+//! work that reports its end is handled before anything else happens.
 //!
 //! What is not tried: work that lands in the middle of a round, which is one move and ends early
 //! only by a crash. Runs of seeds do that.
 
+pub(super) mod path;
 pub(super) mod shared;
 mod state;
 
@@ -29,7 +41,6 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -39,6 +50,7 @@ use super::fold::Folded;
 use super::panics;
 use super::protocol::{Protocol, Small, Violation};
 use super::world::Choice;
+use path::Path;
 use state::State;
 
 /// Configurations that are explored at once; what they remember is gigabytes.
@@ -115,24 +127,6 @@ pub type Findings = Vec<(String, Found)>;
 /// Fingerprints.
 type Seen = HashSet<u64, BuildHasherDefault<Folded>>;
 
-/// The way to a state, last move first.
-type Path = Option<Rc<Way>>;
-
-struct Way {
-    last: Move,
-    before: Path,
-}
-
-fn moves_of(mut path: &Path) -> Vec<String> {
-    let mut moves = Vec::new();
-    while let Some(way) = path {
-        moves.push(way.last.to_string());
-        path = &way.before;
-    }
-    moves.reverse();
-    moves
-}
-
 /// Explores every small configuration of `P` within `bounds`, on two threads where there are so
 /// many; by name. None is begun once a promise is broken. `on_states` is called now and then with
 /// how many more states were seen.
@@ -148,7 +142,7 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -
             let index = next.fetch_add(1, Ordering::Relaxed);
             // States share what they do not change within one thread, so each makes its own.
             let Some(small) = P::small().into_iter().nth(index) else { return done };
-            let name = small.name.clone();
+            let name = name(&small, bounds);
             let found = walk(small, bounds, on_states);
             tracing::info!(name, states = found.states, finished = found.finished, "explored");
             broken.fetch_or(found.violation.is_some(), Ordering::Relaxed);
@@ -165,6 +159,26 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -
     done.into_iter().map(|(_, name, found)| (name, found)).collect()
 }
 
+/// What a configuration is called, and how much may happen in it.
+fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
+    let counted = |number, one: &str, many: &str| match number {
+        0 => String::new(),
+        1 => format!(", {one}"),
+        _ => format!(", {number} {many}"),
+    };
+    let mut name = small.name.clone();
+    let steps = bounds.steps.map(|steps| vec![steps; small.orders.len()]);
+    if let Some(steps) = steps.or_else(|| small.steps.clone()) {
+        let steps: Vec<_> = steps.iter().map(u32::to_string).collect();
+        name += &format!(", rounds {}", steps.join("/"));
+    }
+    name += &counted(bounds.crashes.min(small.crashes), "a crash", "crashes");
+    name += &counted(bounds.births, "a birth", "births");
+    name += &counted(bounds.faults, "a mishap", "mishaps");
+    name += &counted(bounds.waits.unwrap_or(small.waits), "a wait", "waits");
+    name
+}
+
 /// Explores one configuration.
 fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
     let mut first = State::small(small, bounds);
@@ -176,12 +190,12 @@ fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) 
         return found;
     }
     let mut told = 0;
-    let mut open: Vec<(State<P>, Path)> = vec![(first, None)];
+    let mut open: Vec<(State<P>, Path<Move>)> = vec![(first, Path::default())];
     while let Some((state, path)) = open.pop() {
         let next =
             panics::quietly(|| catch_unwind(AssertUnwindSafe(|| state.successors(&mut idle))));
         let next = next.unwrap_or_else(|panic| {
-            found.violation = Some((Violation::new("panic", panic), moves_of(&path)));
+            found.violation = Some((Violation::new("panic", panic), path.in_words()));
             Vec::new()
         });
         if found.violation.is_some() {
@@ -193,15 +207,15 @@ fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) 
             if !seen.insert(successor.fingerprint()) && successor.violation.is_none() {
                 continue;
             }
-            let way = Some(Rc::new(Way { last, before: path.clone() }));
+            let way = path.then(last);
             if let Some(violation) = successor.violation.take() {
-                found.violation = Some((violation, moves_of(&way)));
+                found.violation = Some((violation, way.in_words()));
                 return found;
             }
             open.push((successor, way));
         }
         if is_end && let Err(violation) = state.settle(&mut settled) {
-            found.violation = Some((violation, moves_of(&path)));
+            found.violation = Some((violation, path.in_words()));
             return found;
         }
         found.states = seen.len() as u64;

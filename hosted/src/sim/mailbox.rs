@@ -27,7 +27,7 @@ use weft_core::time::Duration;
 use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 use super::draws::Draws;
-use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
+use super::protocol::{Entry, Forgery, Membership, Pace, Protocol, Seat, Small, Violation};
 use super::world::World;
 use ledger::Ledger;
 use name::PAYLOAD_MAX;
@@ -109,8 +109,17 @@ impl Protocol for Mailboxes {
         protocol.owners = PeerSet::only(Peer(0));
         // A put takes three rounds: reserve, write, forget the claim.
         let (orders, steps) = (vec![0, 1, 1], Some(vec![2, 3, 3]));
-        let name = "two writers, two slots".to_owned();
-        vec![Small { name, protocol, orders, steps, crashes: u32::MAX, waits: 0 }]
+        let name = "n = 3, two writers, two slots".to_owned();
+        vec![Small {
+            name,
+            protocol,
+            orders,
+            steps,
+            crashes: u32::MAX,
+            waits: 0,
+            alike: PeerSet::EMPTY,
+            pace: Pace::AtWill,
+        }]
     }
 
     /// Writers with an owner; lanes connect everybody.

@@ -217,6 +217,11 @@ impl SimMemory {
         self.races.borrow_mut().arrivals.retain(|arrival| arrival.flight != flight);
     }
 
+    /// Whether nothing was ever written.
+    pub(super) fn is_blank(&self) -> bool {
+        self.bytes.shared.borrow().iter().all(|&byte| byte == 0)
+    }
+
     /// Zeroes a region.
     pub(super) fn erase(&self, region: Region) {
         let spec = self.layout.spec(region).expect("own memory is addressed by configuration");

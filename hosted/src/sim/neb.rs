@@ -19,7 +19,7 @@ mod ledger;
 mod node;
 mod small;
 
-use weft_core::fabric::{Fabric, Layout};
+use weft_core::fabric::{Fabric, Layout, Region};
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::{Config, Keys, Membership as Members, Regions, Retry, SigningKey, Sizes};
 use weft_core::time::{Duration, Instant};
@@ -145,6 +145,11 @@ impl Protocol for Broadcasts {
 
     fn deadline(&self, node: &Node) -> Option<Instant> {
         node.deadline()
+    }
+
+    /// A new life reads nothing there that it has not asked for itself.
+    fn forgotten(&self) -> Vec<Region> {
+        vec![self.regions.landing()]
     }
 
     fn layout(&self) -> &Layout {

@@ -226,6 +226,21 @@ pub struct Small<P> {
     pub crashes: u32,
     /// How often time passes to the next deadline, unless the explorer is told otherwise.
     pub waits: u32,
+    /// Peers that differ in nothing but their number: whatever can be done to one can be done to
+    /// another, and to the others what was done to that one. They write nothing before somebody
+    /// writes to them.
+    pub alike: PeerSet,
+    /// When peers handle what has ended.
+    pub pace: Pace,
+}
+
+/// When the peers of a configuration that is explored handle works that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// At any later time, one or several in a round.
+    AtWill,
+    /// Each as it ends, before anything else happens.
+    AtOnce,
 }
 
 /// Who decides about lives.

@@ -1,7 +1,5 @@
 //! Which protocols can be simulated: one line each.
 
-use std::cell::Cell;
-
 use weft_core::mutant::Mutant;
 use weft_core::{lane, mailbox, neb, wire};
 
@@ -50,16 +48,9 @@ pub const SUBJECTS: &[Subject] = &[
     Subject {
         name: dirnet::NAME,
         run: dirnet::run,
-        explore: explore_dirnet,
+        explore: dirnet::explore,
         crashes: 2,
         mishaps: 1,
         mutants: &[],
     },
 ];
-
-/// Its explorer walks one list of clusters of its own, and counts all states together.
-fn explore_dirnet(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
-    let told = Cell::new(0);
-    let found = dirnet::explore(bounds, &|states| on_states(states - told.replace(states)));
-    found.map(|found| (dirnet::NAME.to_owned(), found)).into_iter().collect()
-}

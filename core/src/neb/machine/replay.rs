@@ -39,7 +39,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             self.counters.0.unfit += 1;
             return false;
         };
-        let exposed = Exposed::seal(fabric, &self.map, &header, &mut self.own.0);
+        let exposed = Exposed::seal(fabric, &self.map, &header, self.own.0.anew());
+        self.own.0.note(&exposed);
         let stream = &mut self.streams[origin.index()];
         *stream.ballot_mut(&self.map, next) = Ballot::on(exposed);
         stream.next = next + 1;
@@ -57,7 +58,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     ) -> Option<Header> {
         let (map, memory) = (&self.map, fabric.memory());
         let at = map.bcast(origin, seq);
-        let (head, body) = self.own.0.split_at_mut(HEADER_LEN);
+        let (head, body) = self.own.0.anew().split_at_mut(HEADER_LEN);
         memory.copy_out(at.region, at.offset, head);
         let header = Header::peek(head).ok()?;
         let fits = header.len <= map.config.message_len() && header.form == map.config.form();
@@ -67,7 +68,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let rest = header.used() - HEADER_LEN;
         #[expect(clippy::cast_possible_truncation, reason = "a header's length")]
         memory.copy_out(at.region, at.offset + HEADER_LEN as u32, &mut body[..rest]);
-        let opened = Header::open(&mut self.own.0, |bytes| fabric.crc32c(bytes));
+        let opened = Header::open(self.own.0.anew(), |bytes| fabric.crc32c(bytes));
         (opened.is_ok() || SKIP_CHECKSUM.is_planted()).then_some(header)
     }
 

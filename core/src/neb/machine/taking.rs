@@ -52,7 +52,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             return None;
         }
         let at = map.replay(origin, seq);
-        let slot = &mut self.own.0[..map.config.stride() as usize];
+        let slot = &mut self.own.0.anew()[..map.config.stride() as usize];
         fabric.memory().copy_out(at.region, at.offset, slot);
         let header = Header::open(slot, |bytes| fabric.crc32c(bytes)).ok()?;
         let payload = slot.get(header.payload())?;

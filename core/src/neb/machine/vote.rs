@@ -34,7 +34,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
                 let at = map.landing(origin, exposed.seq(), replayer);
                 let theirs = &mut self.theirs.0[..map.config.stride() as usize];
                 fabric.memory().copy_out(at.region, at.offset, theirs);
-                let own = exposed.copy_out(fabric, &map, &mut self.own.0);
+                let own = self.own.0.recall(fabric, &map, exposed);
                 judge(own, theirs, |bytes| fabric.crc32c(bytes))
             }
             // No vote, and no death either (N-7).
@@ -65,7 +65,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
 
     /// Whether the own copy, which lies in the buffer, is signed.
     fn look_at_signature(&self) -> Signed {
-        if self.vouches(&self.own.0) { Signed::Yes } else { Signed::No }
+        if self.vouches(self.own.0.bytes()) { Signed::Yes } else { Signed::No }
     }
 
     pub(super) fn note_reading(
@@ -125,11 +125,11 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
                 if READ_BEFORE_EXPOSE.is_planted() {
                     exposed.publish(fabric, &map);
                 }
-                exposed.copy_out(fabric, &map, &mut self.own.0)
+                self.own.0.recall(fabric, &map, exposed)
             }
             _ => {
                 let at = map.bcast(origin, seq);
-                let slot = &mut self.own.0[..map.config.stride() as usize];
+                let slot = &mut self.own.0.anew()[..map.config.stride() as usize];
                 fabric.memory().copy_out(at.region, at.offset, slot);
                 slot
             }

@@ -99,6 +99,37 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..160)
 }
 
+/// The completions of p's reads of q and r come in every order; of one peer in posting order (F-1).
+#[test]
+fn completions_reordered_across_peers() {
+    for order in 0..16_u32 {
+        let world = World::<4>::new();
+        let mut cluster = Cluster::new(&world);
+        let (p, others) = (Peer(1), [Peer(2), Peer(3)]);
+        cluster.node(p).fabric.holds = PeerSet::only(others[0]).union(PeerSet::only(others[1]));
+        for payload in [b"one", b"two"] {
+            cluster.broadcast(Peer(0), payload);
+        }
+        cluster.turn_of(p);
+        // As the bits say, as long as both have something under way; then what is left.
+        for bit in (0..4).chain(0..8) {
+            let first = usize::from(order >> (bit % 4) & 1 == 1);
+            let node = cluster.node(p);
+            let landed = node.fabric.land(others[first]);
+            if bit >= 4 && !landed {
+                node.fabric.land(others[1 - first]);
+            }
+            cluster.turn_of(p);
+        }
+        let delivered: Vec<u64> =
+            cluster.node(p).delivered.iter().map(|(_, seq, _)| *seq).collect();
+        assert_eq!(delivered, [1, 2], "order {order:04b}");
+        cluster.node(p).fabric.holds = PeerSet::EMPTY;
+        cluster.settle();
+        assert_eq!(cluster.check(), Ok(()), "order {order:04b}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 

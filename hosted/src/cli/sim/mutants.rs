@@ -10,6 +10,12 @@ use crate::sim::mutants::{Verdict, judge};
 
 pub(super) fn run(subject: &Subject, seeds_max: u64, output: Output) -> Result<(), Failure> {
     let count: usize = subject.mutants.iter().map(|list| list.len()).sum();
+    if count == 0 {
+        let cause =
+            format!("{} has no planted bugs that seeds or the explorer judge", subject.name);
+        let cure = format!("its scenarios judge them: ci/mutants {}", subject.name);
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
     let bar = output.progress(count as u64, "judging planted bugs");
     let head = ["planted bug", "seeds", "caught by", "faults", "replay", "explorer"];
     output.say(&columns(head, "what happened"));

@@ -20,12 +20,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 
 use weft_core::ids::Rank;
 
 use self::world::World;
-use crate::sim::explore::{Bounds, Found};
+use crate::sim::explore::path::Path;
+use crate::sim::explore::{Bounds, Findings, Found};
 use crate::sim::fold::Folded;
 use crate::sim::panics;
 use crate::sim::protocol::Violation;
@@ -43,6 +43,9 @@ enum Lanes {
     /// They lose and repeat nothing: the bounds' faults would be too many states.
     Faultless,
 }
+
+/// States between two words about how many there are.
+const TELL_EVERY: u64 = 1024;
 
 /// Something that happens on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,85 +72,78 @@ impl fmt::Display for Move {
     }
 }
 
-struct Way {
-    last: Move,
-    before: Path,
-}
-
-/// The way to a state, last move first.
-type Path = Option<Rc<Way>>;
-
-fn in_words(mut path: &Path) -> Vec<String> {
-    let mut moves = Vec::new();
-    while let Some(way) = path {
-        moves.push(way.last.to_string());
-        path = &way.before;
-    }
-    moves.reverse();
-    moves
-}
-
-/// Explores [`CLUSTERS`]: `crashes` nodes crash, `faults` messages are lost and as many repeated,
-/// and `waits` deadlines more come. Nobody is born again here, and nobody is stepped.
-pub(crate) fn explore(bounds: &Bounds, on_state: &dyn Fn(u64)) -> Option<Found> {
+/// Explores [`CLUSTERS`], by name: `crashes` nodes crash, `faults` messages are lost and as many
+/// repeated, and `waits` deadlines more come. Nobody is born again here, and nobody is stepped;
+/// within bounds that ask for it there is nothing to explore. `on_states` is called now and then
+/// with how many more states were seen.
+pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
+    let mut findings = Findings::new();
     if bounds.births > 0 || bounds.steps.is_some() {
-        return None;
+        return findings;
     }
-    let mut found = Found { states: 0, finished: true, violation: None };
     for (count, deadlines, lanes) in CLUSTERS {
         let deadlines = deadlines + bounds.waits.unwrap_or(0);
         let faults = if lanes == Lanes::Faulty { bounds.faults } else { 0 };
-        let walk = Walk { states: found.states, states_max: bounds.states_max, on_state };
-        found = walk.over(World::settled(count, deadlines, &Bounds { faults, ..*bounds }));
-        if !found.finished || found.violation.is_some() {
+        let bounds = Bounds { faults, ..*bounds };
+        let found = walk((count, deadlines), &bounds, on_states);
+        let broken = found.violation.is_some();
+        findings.push((name(count, deadlines, &bounds), found));
+        if broken {
             break;
         }
     }
-    Some(found)
+    findings
 }
 
-/// One cluster's walk.
-struct Walk<'a> {
-    /// Those of the clusters before.
-    states: u64,
-    states_max: u64,
-    on_state: &'a dyn Fn(u64),
+/// What a cluster is called: its size, and all that may happen to it.
+fn name(count: u16, deadlines: u32, bounds: &Bounds) -> String {
+    let counted = |number, one: &str, many: &str| match number {
+        0 => String::new(),
+        1 => format!(", 1 {one}"),
+        _ => format!(", {number} {many}"),
+    };
+    let mut name = format!("n = {count}");
+    name += &counted(deadlines, "deadline", "deadlines");
+    name += &counted(bounds.crashes, "crash", "crashes");
+    name += &counted(bounds.faults, "message lost, 1 repeated", "messages lost, as many repeated");
+    name
 }
 
-impl Walk<'_> {
-    fn over(&self, first: World) -> Found {
-        let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
-        seen.insert(fingerprint(&first));
-        let mut open: Vec<(World, Path)> = vec![(first, None)];
-        let mut violation = None;
-        while let Some((world, path)) = open.pop() {
-            let next = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| world.successors())));
-            let next = next.unwrap_or_else(|panic| {
-                violation = Some((Violation::new("panic", panic), in_words(&path)));
-                Vec::new()
-            });
-            for (last, mut successor) in next {
-                let broken = world.check(&mut successor);
-                let is_new = seen.insert(fingerprint(&successor));
-                let way = Some(Rc::new(Way { last, before: path.clone() }));
-                if let Err(broken) = broken {
-                    violation = Some((broken, in_words(&way)));
-                    break;
-                }
-                if is_new {
-                    open.push((successor, way));
-                }
+/// Walks one cluster.
+fn walk((count, deadlines): (u16, u32), bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
+    let first = World::settled(count, deadlines, bounds);
+    let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
+    seen.insert(fingerprint(&first));
+    let mut open: Vec<(World, Path<Move>)> = vec![(first, Path::default())];
+    let (mut told, mut violation) = (0, None);
+    while let Some((world, path)) = open.pop() {
+        let next = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| world.successors())));
+        let next = next.unwrap_or_else(|panic| {
+            violation = Some((Violation::new("panic", panic), path.in_words()));
+            Vec::new()
+        });
+        for (last, mut successor) in next {
+            let broken = world.check(&mut successor);
+            let is_new = seen.insert(fingerprint(&successor));
+            let way = path.then(last);
+            if let Err(broken) = broken {
+                violation = Some((broken, way.in_words()));
+                break;
             }
-            let states = self.states + seen.len() as u64;
-            if states.is_multiple_of(1024) {
-                (self.on_state)(states);
-            }
-            if violation.is_some() || states > self.states_max {
-                return Found { states, finished: false, violation };
+            if is_new {
+                open.push((successor, way));
             }
         }
-        Found { states: self.states + seen.len() as u64, finished: true, violation: None }
+        let states = seen.len() as u64;
+        if states >= told + TELL_EVERY {
+            on_states(states - told);
+            told = states;
+        }
+        if violation.is_some() || states > bounds.states_max {
+            return Found { states, finished: false, violation };
+        }
     }
+    Found { states: seen.len() as u64, finished: true, violation: None }
 }
 
 fn fingerprint(world: &World) -> u64 {
@@ -169,15 +165,10 @@ mod tests {
         states_max: 1_000_000,
     };
 
-    fn walk(count: u16, deadlines: u32) -> Found {
-        let walk = Walk { states: 0, states_max: BOUNDS.states_max, on_state: &|_| {} };
-        walk.over(World::settled(count, deadlines, &BOUNDS))
-    }
-
     #[test]
     fn x7_no_interleaving_of_a_few_deadlines_breaks_a_term() {
         for (count, deadlines) in [(2, 3), (3, 1)] {
-            let found = walk(count, deadlines);
+            let found = walk((count, deadlines), &BOUNDS, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
             assert!(found.states > 300, "{} states of {count}", found.states);
         }
@@ -207,13 +198,21 @@ mod tests {
 
     #[test]
     fn what_it_cannot_do_it_refuses() {
-        assert!(explore(&Bounds { births: 1, ..BOUNDS }, &|_| {}).is_none());
-        assert!(explore(&Bounds { steps: Some(1), ..BOUNDS }, &|_| {}).is_none());
+        assert!(explore(&Bounds { births: 1, ..BOUNDS }, &|_| {}).is_empty());
+        assert!(explore(&Bounds { steps: Some(1), ..BOUNDS }, &|_| {}).is_empty());
     }
 
     #[test]
     fn it_gives_up_where_it_is_told() {
-        let found = explore(&Bounds { states_max: 100, ..BOUNDS }, &|_| {}).expect("it explores");
+        let found = walk((3, 2), &Bounds { states_max: 100, ..BOUNDS }, &|_| {});
         assert!(!found.finished && found.states > 100 && found.violation.is_none());
+    }
+
+    #[test]
+    fn a_name_says_the_size_and_the_bounds() {
+        let calm = Bounds { crashes: 1, faults: 0, ..BOUNDS };
+        assert_eq!(name(4, 2, &calm), "n = 4, 2 deadlines, 1 crash");
+        let named = name(2, 1, &BOUNDS);
+        assert_eq!(named, "n = 2, 1 deadline, 2 crashes, 1 message lost, 1 repeated");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
 use super::shared::Shared;
@@ -11,7 +11,7 @@ use super::{Bounds, Move, Seen};
 use crate::sim::fabric::SimFabric;
 use crate::sim::fold::Folded;
 use crate::sim::protocol::{
-    Entry, Membership, Protocol, Seat, Small, Supervision, Violation, What,
+    Entry, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
 };
 use crate::sim::world::{Choice, World};
 
@@ -33,13 +33,19 @@ pub(super) struct State<P: Protocol> {
     births: u32,
     faults: u32,
     waits: u32,
+    /// Peers that differ in nothing but their number.
+    alike: PeerSet,
+    pace: Pace,
+    /// Whose turn it is before anybody else's: work has just landed in its memory that nobody
+    /// else can see there, or work of its own has ended that it handles at once.
+    struck: Option<Peer>,
     pub(super) violation: Option<Violation>,
 }
 
 impl<P: Protocol> State<P> {
     /// A small configuration: everybody in the first life, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
-        let Small { protocol, orders, steps, crashes, waits, .. } = small;
+        let Small { protocol, orders, steps, crashes, waits, alike, pace, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
             world: World::untimed(protocol.layout().clone()),
@@ -51,6 +57,9 @@ impl<P: Protocol> State<P> {
             births: bounds.births,
             faults: bounds.faults,
             waits: bounds.waits.unwrap_or(waits),
+            alike,
+            pace,
+            struck: None,
             violation: None,
             protocol: Shared::new(protocol),
         };
@@ -71,32 +80,26 @@ impl<P: Protocol> State<P> {
         self.protocol.hash(&mut hasher);
         self.nodes.hash(&mut hasher);
         (&self.orders, &self.known, &self.steps).hash(&mut hasher);
-        (self.crashes, self.births, self.faults, self.waits).hash(&mut hasher);
+        (self.crashes, self.births, self.faults, self.waits, self.struck).hash(&mut hasher);
         hasher.finish()
     }
 
     /// Everything that may happen next, and where it leads. A round that `idle` knows to change
-    /// nothing is left out.
+    /// nothing is left out; what waits in [`Self::struck`] or [`Self::alike`] for its turn, too.
     pub(super) fn successors(&self, idle: &mut Seen) -> Vec<(Move, Self)> {
         let mut next = Vec::new();
-        for peer in self.world.peers().filter(|&peer| self.world.is_alive(peer)) {
+        let concerns = |peer: Peer| self.struck.is_none_or(|struck| struck == peer);
+        let living = |&peer: &Peer| self.world.is_alive(peer) && concerns(peer);
+        for peer in self.world.peers().filter(living) {
             self.step_and_crash(peer, idle, &mut next);
         }
-        for choice in self.world.choices() {
-            next.push(self.after(Move::Fabric(choice), |state| state.choose(choice)));
-        }
-        if self.faults > 0 {
-            for choice in self.world.fault_choices() {
-                next.push(self.after(Move::Fabric(choice), |state| {
-                    state.faults -= 1;
-                    state.choose(choice);
-                }));
+        self.fabric_goes_on(&mut next);
+        for (by, peer) in self.unfenced() {
+            if concerns(by) || concerns(peer) {
+                next.push(self.after(Move::Fence(by, peer), |state| state.fence(by, peer)));
             }
         }
-        for (by, peer) in self.unfenced() {
-            next.push(self.after(Move::Fence(by, peer), |state| state.fence(by, peer)));
-        }
-        let dead = |peer: &Peer| self.births > 0 && !self.world.is_alive(*peer);
+        let dead = |&peer: &Peer| self.births > 0 && !self.world.is_alive(peer) && concerns(peer);
         for peer in self.world.peers().filter(dead) {
             next.push(self.after(Move::Birth(peer), |state| {
                 state.births -= 1;
@@ -104,9 +107,12 @@ impl<P: Protocol> State<P> {
             }));
         }
         for (one, other) in self.unjoined() {
-            next.push(self.after(Move::Join(one, other), |state| state.join(one, other)));
+            if concerns(one) || concerns(other) {
+                next.push(self.after(Move::Join(one, other), |state| state.join(one, other)));
+            }
         }
-        if let (true, Some(at)) = (self.waits > 0, self.next_deadline()) {
+        let may_wait = self.waits > 0 && self.struck.is_none();
+        if let (true, Some(at)) = (may_wait, self.next_deadline()) {
             next.push(self.after(Move::Wait, |state| {
                 state.waits -= 1;
                 state.world.pass_to(at);
@@ -115,8 +121,65 @@ impl<P: Protocol> State<P> {
         next
     }
 
+    /// The fabric's part of what may happen next.
+    fn fabric_goes_on(&self, next: &mut Vec<(Move, Self)>) {
+        for choice in self.world.choices() {
+            let unseen = match choice {
+                Choice::Land(from, to) if self.world.lands_unseen(from, to) => Some(to),
+                _ => None,
+            };
+            let struck = unseen.or(match choice {
+                Choice::Land(from, to) if self.world.reports(from, to) => match self.pace {
+                    Pace::AtWill => None,
+                    Pace::AtOnce => Some(from),
+                },
+                _ => None,
+            });
+            let waits = self.struck.is_some() && self.struck != unseen;
+            if !waits && !self.is_before_its_turn(choice) {
+                next.push(self.after(Move::Fabric(choice), |state| {
+                    state.choose(choice);
+                    state.struck = struck;
+                }));
+            }
+        }
+        if self.faults == 0 {
+            return;
+        }
+        for choice in self.world.fault_choices() {
+            let concerns = |struck| matches!(choice, Choice::Lose(_, to) if to == struck);
+            if self.struck.is_none_or(concerns) {
+                next.push(self.after(Move::Fabric(choice), |state| {
+                    state.faults -= 1;
+                    state.choose(choice);
+                }));
+            }
+        }
+    }
+
+    /// Whether the first work lands in one of those that are alike, and one that comes before it
+    /// has got none.
+    fn is_before_its_turn(&self, choice: Choice) -> bool {
+        let Choice::Land(_, to) = choice else { return false };
+        let waits = |peer: Peer| peer < to && self.world.memory(peer).is_blank();
+        self.alike.contains(to)
+            && self.world.is_alive(to)
+            && self.world.memory(to).is_blank()
+            && self.alike.iter().any(waits)
+    }
+
+    /// Whether `peer` may die now: of those that are alike and have got nothing, the last does.
+    fn may_die(&self, peer: Peer) -> bool {
+        let follows = |other: Peer| other > peer;
+        let is_stand_in = self.alike.contains(peer)
+            && self.world.memory(peer).is_blank()
+            && self.alike.iter().any(follows);
+        self.crashes > 0 && !is_stand_in
+    }
+
     fn after(&self, last: Move, action: impl FnOnce(&mut Self)) -> (Move, Self) {
         let mut state = self.clone();
+        state.struck = None;
         action(&mut state);
         (last, state)
     }
@@ -136,6 +199,8 @@ impl<P: Protocol> State<P> {
         let outlook = self.outlook(peer);
         if !idle.contains(&outlook) {
             let mut stepped = self.clone();
+            stepped.struck = None;
+            let before = stepped.fingerprint();
             stepped.world.memory(peer).fuse.set(None);
             stepped.step(peer);
             operations = stepped.world.memory(peer).fuse.used();
@@ -143,7 +208,7 @@ impl<P: Protocol> State<P> {
             if operations > 0 && left == Some(0) {
                 return;
             }
-            if stepped.violation.is_none() && stepped.fingerprint() == self.fingerprint() {
+            if stepped.violation.is_none() && stepped.fingerprint() == before {
                 idle.insert(outlook);
             } else {
                 // A round that touches nothing remote or shared may be repeated at will.
@@ -153,7 +218,7 @@ impl<P: Protocol> State<P> {
                 next.push((Move::Step(peer), stepped));
             }
         }
-        if self.crashes == 0 {
+        if !self.may_die(peer) {
             return;
         }
         for after in 0..operations.max(1) {
@@ -269,7 +334,7 @@ impl<P: Protocol> State<P> {
     /// has been.
     pub(super) fn settle(&self, settled: &mut Seen) -> Result<(), Violation> {
         let mut state = self.clone();
-        state.steps = None;
+        (state.steps, state.struck) = (None, None);
         (state.crashes, state.births, state.faults, state.waits) = (0, 0, 0, 0);
         let mut goal = Ok(());
         let mut way = HashSet::new();

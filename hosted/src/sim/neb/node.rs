@@ -97,26 +97,26 @@ impl Node {
         }
     }
 
-    /// One round of a liar that runs: it tells somebody something, or shows it.
+    /// One round of a liar that runs: it shows something, or tells the others all that it tells
+    /// them. When each of them hears what is the fabric's choice.
     pub(super) fn lie(&mut self, run: &Broadcasts, seat: &mut Seat<'_, Event>) {
         let mut done = [Completion::NONE; BATCH];
         seat.fabric.poll(seat.now, &mut done);
-        let mut own = run.script.iter().filter(|lie| lie.by == self.me);
-        let Some(Lie { to, at, bytes, .. }) = own.nth(self.made as usize) else {
-            return;
-        };
         if !seat.is_ordered() {
             return;
         }
-        self.made += 1;
-        if *to == self.me {
-            seat.fabric.memory().copy_in(at.region, at.offset, bytes);
-            return;
+        let own = run.script.iter().filter(|lie| lie.by == self.me);
+        for Lie { to, at, bytes, .. } in own.skip(self.made as usize) {
+            self.made += 1;
+            if *to == self.me {
+                seat.fabric.memory().copy_in(at.region, at.offset, bytes);
+                return;
+            }
+            let op = Op::Write { to: *at, bytes };
+            let work = Work { id: WorkId(u64::MAX), op, flags: CompletionFlags::QUIET };
+            // Whom it cannot reach it cannot lie to.
+            let _gone = seat.fabric.post(*to, work);
         }
-        let op = Op::Write { to: *at, bytes };
-        let work = Work { id: WorkId(u64::MAX), op, flags: CompletionFlags::QUIET };
-        // Whom it cannot reach it cannot lie to.
-        let _gone = seat.fabric.post(*to, work);
     }
 
     /// When this node wants to be stepped though nothing happens.

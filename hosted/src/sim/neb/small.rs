@@ -6,8 +6,15 @@
 //!   origin 0   correct, one message or two;
 //!              with two faces: one thing to some, another to others, then the other to the first
 //!   last one   correct; or a replayer that shows another message, then the right one, then none
-//!   crash      of anybody, at any operation: 2 members, and 3 with one message
+//!   crash      of anybody, at any operation: 2 and 3 members; 4, unsigned, with one slot
 //! ```
+//!
+//! Three members with two slots and a crash, and four with two slots or a crash, are bounded: reads
+//! are handled as they end, and the ring is so long that nobody asks for progress. What is not
+//! walked, for its states are too many, is in [`Case::is_too_large`].
+//!
+//! A two-faced origin posts everything at once, since a lie that is told later is one that lands
+//! later.
 //!
 //! Only one origin broadcasts: streams of different origins touch at nothing but the landings and
 //! the progress, whose places they do not share. Rounds are not counted: what a configuration
@@ -21,7 +28,7 @@ use weft_core::wire::broadcast::Form;
 
 use super::Broadcasts;
 use super::node::payload;
-use crate::sim::protocol::Small;
+use crate::sim::protocol::{Pace, Small};
 
 /// What a liar that runs does: a write to somebody, or into its own memory.
 #[derive(Clone, Debug, Hash)]
@@ -37,6 +44,9 @@ const PAUSES: u32 = 3;
 
 /// Who broadcasts.
 const ORIGIN: Peer = Peer(0);
+
+/// Whom a two-faced origin tells something else than the others.
+const MISLED: Peer = Peer(1);
 
 /// What the origin does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +71,7 @@ struct Case {
     origin: Origin,
     replayer: Replayer,
     crashes: u32,
+    pace: Pace,
 }
 
 /// All of them.
@@ -68,17 +79,30 @@ pub(super) fn all() -> Vec<Small<Broadcasts>> {
     cases().into_iter().map(Case::small).collect()
 }
 
+/// Members, messages, crashes, and when a read that has ended is handled.
+const SIZES: [(u16, u32, u32, Pace); 8] = [
+    (2, 1, 1, Pace::AtWill),
+    (2, 2, 1, Pace::AtWill),
+    (3, 1, 1, Pace::AtWill),
+    (3, 2, 0, Pace::AtWill),
+    (3, 2, 1, Pace::AtOnce),
+    (4, 1, 0, Pace::AtWill),
+    (4, 1, 1, Pace::AtOnce),
+    (4, 2, 0, Pace::AtOnce),
+];
+
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for form in [Form::Unsigned, Form::Signed] {
-        for (members, messages, crashes) in [(2, 1, 1), (2, 2, 1), (3, 1, 1), (3, 2, 0), (4, 1, 0)]
-        {
+        for (members, messages, crashes, pace) in SIZES {
             for origin in [Origin::Correct, Origin::TwoFaced] {
                 for replayer in [Replayer::Correct, Replayer::Lying] {
                     // Of two members nobody is left to be misled.
                     let lies = origin == Origin::TwoFaced || replayer == Replayer::Lying;
                     if members > 2 || !lies {
-                        cases.push(Case { form, members, messages, origin, replayer, crashes });
+                        let case =
+                            Case { form, members, messages, origin, replayer, crashes, pace };
+                        cases.extend(Some(case).filter(|case| !case.is_too_large()));
                     }
                 }
             }
@@ -91,7 +115,7 @@ impl Case {
     fn small(self) -> Small<Broadcasts> {
         let sizes = Sizes {
             peers: self.members,
-            slots: 4,
+            slots: self.slots(),
             depth: 2,
             message_len: 16,
             form: self.form,
@@ -113,14 +137,44 @@ impl Case {
         if self.replayer == Replayer::Lying {
             protocol.script.extend(self.shown(&protocol));
         }
-        let mut orders: Vec<u32> = (0..self.members)
-            .map(|peer| protocol.script.iter().filter(|lie| lie.by == Peer(peer)).count() as u32)
-            .collect();
+        let mut orders: Vec<u32> =
+            (0..self.members).map(|peer| rounds(&protocol.script, Peer(peer))).collect();
         if self.origin == Origin::Correct {
             orders[ORIGIN.index()] = self.messages;
         }
         let (crashes, waits) = (self.crashes, self.waits());
-        Small { name: self.name(), protocol, orders, steps: None, crashes, waits }
+        let (alike, pace) = (self.alike(), self.pace);
+        Small { name: self.name(), protocol, orders, steps: None, crashes, waits, alike, pace }
+    }
+
+    /// Whether it has a million states or more: of four members with two slots or a crash those
+    /// of the signed form, those with both, a crash where origin and replayer lie, and two slots
+    /// of a two-faced origin among correct members.
+    fn is_too_large(&self) -> bool {
+        let two_faced = self.origin == Origin::TwoFaced;
+        let lying = self.replayer == Replayer::Lying;
+        let is_one_more = self.members == 4 && (self.messages > 1 || self.crashes > 0);
+        let is_told =
+            self.crashes > 0 && two_faced && lying || self.messages > 1 && two_faced && !lying;
+        is_one_more && (self.form == Form::Signed || is_told)
+    }
+
+    /// W. Where reads are handled at once there are so many that nobody asks for progress, which
+    /// decides nothing before a slot is used again.
+    const fn slots(self) -> u32 {
+        match self.pace {
+            Pace::AtWill => 4,
+            Pace::AtOnce => 8,
+        }
+    }
+
+    /// Correct members that are told the same.
+    fn alike(self) -> PeerSet {
+        let first = if self.origin == Origin::Correct { MISLED } else { Peer(MISLED.0 + 1) };
+        let end = if self.replayer == Replayer::Lying { self.members - 1 } else { self.members };
+        let mut alike = PeerSet::EMPTY;
+        (first.0..end).map(Peer).for_each(|peer| alike.insert(peer));
+        alike
     }
 
     /// Who says nothing, or nothing that counts, is asked again before signatures are looked at:
@@ -131,7 +185,7 @@ impl Case {
         if is_slow && self.members == 3 && self.messages == 1 { PAUSES } else { 0 }
     }
 
-    /// One thing to every second member, another to the others; then the first is told that too.
+    /// One thing to the first member, another to the others; then the first is told that too.
     fn faces(self, run: &Broadcasts) -> Vec<Lie> {
         let tell = |to, seq, face| {
             let at = run.config.written_at(&run.regions, ORIGIN, seq);
@@ -140,10 +194,10 @@ impl Case {
         };
         let mut lies = Vec::new();
         for seq in 1..=u64::from(self.messages) {
-            let face = |peer: u16| if peer % 2 == 1 { b'y' } else { b'n' };
-            lies.extend((1..self.members).map(|peer| tell(Peer(peer), seq, face(peer))));
+            let face = |peer| if peer == MISLED { b'y' } else { b'n' };
+            lies.extend((1..self.members).map(Peer).map(|peer| tell(peer, seq, face(peer))));
         }
-        lies.push(tell(Peer(1), 1, b'n'));
+        lies.push(tell(MISLED, 1, b'n'));
         lies
     }
 
@@ -177,8 +231,19 @@ impl Case {
             Replayer::Correct => "",
             Replayer::Lying => ", lying replayer",
         };
-        let crashes = if self.crashes > 0 { ", a crash" } else { "" };
         let slots = if self.messages == 1 { "one slot" } else { "two slots" };
-        format!("{form}, n = {}, {slots}{origin}{replayer}{crashes}", self.members)
+        let pace = match self.pace {
+            Pace::AtWill => "",
+            Pace::AtOnce => ", reads handled at once",
+        };
+        let (n, w) = (self.members, self.slots());
+        format!("n = {n}, W = {w}, {form}, {slots}{origin}{replayer}{pace}")
     }
+}
+
+/// How many rounds `by` lies in: one to tell the others, one for each thing that it shows.
+fn rounds(script: &[Lie], by: Peer) -> u32 {
+    let (shown, told): (Vec<&Lie>, Vec<&Lie>) =
+        script.iter().filter(|lie| lie.by == by).partition(|lie| lie.to == by);
+    shown.len() as u32 + u32::from(!told.is_empty())
 }

@@ -1,6 +1,6 @@
 //! What may happen next in an untimed world.
 
-use weft_core::fabric::Failure;
+use weft_core::fabric::{Access, Failure};
 use weft_core::ids::Peer;
 
 use super::World;
@@ -47,6 +47,33 @@ impl World {
         choices.extend((0..self.stale.len()).map(Choice::LandLate));
         choices.extend((0..self.letters.len()).map(Choice::Deliver));
         choices
+    }
+
+    /// Whether the next work of the pair is a write that nobody but its target can tell from one
+    /// that is still on its way: its poster asked for no word of it, nothing waits behind it, and
+    /// where it lands nobody else can look.
+    #[must_use]
+    pub fn lands_unseen(&self, from: Peer, to: Peer) -> bool {
+        let pair = self.pair_ref(from, to);
+        let (Some(flight), Some(last)) = (pair.landing(), pair.flights.back()) else {
+            return false;
+        };
+        let ((at, needs), shown) =
+            (flight.load.target(), Access::REMOTE_READ | Access::REMOTE_ATOMIC);
+        let is_shown = self.layout.spec(at.region).is_none_or(|spec| spec.access.intersects(shown));
+        flight.number == last.number
+            && flight.quiet
+            && !flight.wrong_key
+            && needs == Access::REMOTE_WRITE
+            && !is_shown
+            && self.layout.allows(at.region, from, needs)
+            && self.gate(flight) == Gate::Open
+    }
+
+    /// Whether the poster of the next work of the pair is told how it ends.
+    #[must_use]
+    pub fn reports(&self, from: Peer, to: Peer) -> bool {
+        self.pair_ref(from, to).landing().is_some_and(|flight| !flight.quiet)
     }
 
     /// Everything that may go wrong with what is under way.
