@@ -36,14 +36,14 @@
 //! | `Outbox` | 4160 | 4160 |
 //! | `LaneWriter` | 48 | 48 |
 //! | `LaneReader` | 1072 | 1072 |
-//! | `Neb<4, 1>` | 9448 | 10480 |
-//! | `Neb<4, BROADCAST_DEPTH>` | 16168 | 17200 |
-//! | `Neb<7, BROADCAST_DEPTH>` | 22024 | 23656 |
+//! | `Neb<4, 1>` | 9472 | 10504 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 16192 | 17224 |
+//! | `Neb<7, BROADCAST_DEPTH>` | 22048 | 23680 |
 //! | `Component<4, 2>` | 8288 | 8288 |
 //! | `LargestComponent` | 40824 | 40824 |
 //! | `ImAliveTask` | 3776 | 3776 |
 //! | `Plan` | 2136 | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54968 | 56000 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54992 | 56024 |
 //!
 //! # Features
 //!
