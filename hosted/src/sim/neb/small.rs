@@ -151,12 +151,13 @@ impl Case {
     /// of the signed form, those with both, a crash where origin and replayer lie, and two slots
     /// of a two-faced origin among correct members.
     fn is_too_large(&self) -> bool {
-        let two_faced = self.origin == Origin::TwoFaced;
-        let lying = self.replayer == Replayer::Lying;
         let is_one_more = self.members == 4 && (self.messages > 1 || self.crashes > 0);
-        let is_told =
-            self.crashes > 0 && two_faced && lying || self.messages > 1 && two_faced && !lying;
-        is_one_more && (self.form == Form::Signed || is_told)
+        let is_told = match self.replayer {
+            Replayer::Lying => self.crashes > 0,
+            Replayer::Correct => self.messages > 1,
+        };
+        let is_larger = self.form == Form::Signed || self.origin == Origin::TwoFaced && is_told;
+        is_one_more && is_larger
     }
 
     /// W. Where reads are handled at once there are so many that nobody asks for progress, which
