@@ -39,9 +39,9 @@
 //! | `Neb<4, 1>` | 9472 | 10504 |
 //! | `Neb<4, BROADCAST_DEPTH>` | 16192 | 17224 |
 //! | `Neb<7, BROADCAST_DEPTH>` | 22048 | 23680 |
-//! | `Component<4, 2>` | 8288 | 8288 |
-//! | `LargestComponent` | 40824 | 40824 |
-//! | `ImAliveTask` | 3776 | 3776 |
+//! | `Component<4, 2>` | 8304 | 8304 |
+//! | `LargestComponent` | 40840 | 40840 |
+//! | `ImAliveTask` | 3792 | 3792 |
 //! | `Plan` | 2136 | 2136 |
 //! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54992 | 56024 |
 //!
