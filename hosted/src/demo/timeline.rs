@@ -73,6 +73,7 @@ impl Moment {
             // The blow, which is told already.
             What::Injected { .. } => return None,
             What::Alarm { .. }
+            | What::HungEarly { .. }
             | What::Gone
             | What::Suspected
             | What::Ended { .. }

@@ -52,6 +52,11 @@ pub enum What {
         /// Why.
         why: String,
     },
+    /// Its component hung before its I'm-Alive Task watched it, and was killed.
+    HungEarly {
+        /// For how long it stood still.
+        ms: u64,
+    },
     /// Its life has ended, or the link to its node has: so its supervisor or the kernel says.
     Gone,
     /// It is not heard of: it is gone, or was silent for too long.
@@ -128,6 +133,9 @@ impl std::fmt::Display for What {
             }
             Self::Running { incarnation } => write!(f, "component {incarnation} greeted by all"),
             Self::Alarm { why } => write!(f, "I'm-Alive Task raises the alarm: {why}"),
+            Self::HungEarly { ms } => {
+                write!(f, "hung for {ms} ms before its I'm-Alive Task watched it: killed")
+            }
             Self::Gone => f.write_str("gone: its process has ended, or the link to its node"),
             Self::Suspected => f.write_str("suspected: nothing is heard of it"),
             Self::Restored => f.write_str("heard of again"),

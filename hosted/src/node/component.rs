@@ -215,6 +215,9 @@ impl Component {
         if self.faults.is_hung(now_ns) {
             return Ok(Flow::Idle);
         }
+        if let Some(entry) = &mut self.entry {
+            entry.note_pass(self.born.life);
+        }
         let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
         progress |= self.drain_events(now_ns)?;
         self.note_losses()?;

@@ -10,6 +10,7 @@ mod deadlines;
 mod event;
 mod floor;
 mod guarded;
+mod infancy;
 mod isolation;
 mod lives;
 mod meet;
@@ -31,10 +32,12 @@ use broadcasts::Broadcasts;
 use clients::Clients;
 use deadlines::{Deadlines, Timer};
 use event::Event;
+use infancy::Infancy;
 use lives::{Due, Lives};
 
 use super::NodeError;
 use super::chronicle::{Chronicle, What};
+use super::component::dirnet_profile;
 use super::control::{NodeState, Outcome, Refused, Reply};
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
@@ -103,7 +106,8 @@ struct Component {
     spawned: Spawned,
     link: Socket,
     ready: bool,
-    ready_at_ns: u64,
+    /// The time before its I'm-Alive Task watches it.
+    infancy: Infancy,
     /// It was told to take part in the DIR net.
     entered: bool,
     /// Its I'm-Alive Task was told to watch it.
@@ -138,6 +142,8 @@ struct Supervisor {
     cut: Cut,
     cut_off: PeerSet,
     flag: Segment,
+    /// The same, mapped.
+    progress: Flag,
     term_file: PathBuf,
     database_file: PathBuf,
     chronicle: Chronicle,
@@ -190,6 +196,7 @@ impl Supervisor {
         let bootstrap = me.begin(&memory, meeting, sink)?;
         let courier = bootstrap.courier();
         let flag = Flag::segment(&format!("{name}-flag"))?;
+        let progress = Flag::open(flag.writable_fd())?;
         let signing = (cluster.neb.form == Form::Signed).then(SecretKey::draw).transpose();
         let signing = signing.map_err(NodeError::Signing)?;
         Ok(Self {
@@ -213,6 +220,7 @@ impl Supervisor {
             cut: Cut::default(),
             cut_off: PeerSet::EMPTY,
             flag,
+            progress,
             term_file: dir.term_file(usize::from(rank)),
             database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
@@ -247,6 +255,7 @@ impl Supervisor {
             }
             self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);
+            self.look_after_infant(now_ns);
             self.enter_dirnet(now_ns);
             self.give_floor(now_ns);
             let status = self.status();
@@ -265,6 +274,8 @@ impl Supervisor {
         self.deadlines.keep(Timer::Floor, self.broadcasts.floor.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
         self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
+        let infant = self.component.as_ref().and_then(|it| it.infancy.next_deadline_ns());
+        self.deadlines.keep(Timer::Infancy, infant);
         self.deadlines.sleep(now_ns(), SLEEP_MAX)
     }
 
@@ -337,9 +348,10 @@ impl Supervisor {
         event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
+        let profile = dirnet_profile(&self.cluster)?;
+        let infancy = Infancy::new(now_ns(), &profile, self.progress.load());
         let (ready, entered, roused) = (false, false, false);
-        let component =
-            Component { incarnation, spawned, link, ready, ready_at_ns: 0, entered, roused };
+        let component = Component { incarnation, spawned, link, ready, infancy, entered, roused };
         self.component = Some(component);
         // One that was killed before it could listen is started again, like any other.
         self.tell(&start, &grant.borrow());
@@ -528,7 +540,7 @@ impl Supervisor {
         let boot = self.boot.unwrap_or(incarnation);
         let Some(component) = &mut self.component else { return };
         component.ready = true;
-        component.ready_at_ns = now_ns();
+        component.infancy.handle_ready(now_ns());
         match component.spawned.pidfd.try_clone() {
             Ok(process) => {
                 let key = self.signing.as_ref().map(SecretKey::public);

@@ -32,6 +32,7 @@ mod database;
 mod demo;
 mod faults;
 mod hosts;
+mod infancy;
 mod isolation;
 mod ledger;
 mod partition;

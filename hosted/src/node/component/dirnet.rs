@@ -15,7 +15,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
     Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Output, Part,
-    Profile, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Term, Timing,
+    Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Term,
+    Timing,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -83,6 +84,7 @@ pub(super) struct Entry {
     term: Option<Term>,
     saved: SavedDatabase,
     snapshots: [Vec<u8>; 2],
+    passes: u32,
 }
 
 impl Entry {
@@ -92,7 +94,14 @@ impl Entry {
         let (saved, snapshots) = SavedDatabase::adopt(next()?).map_err(NodeError::Kept)?;
         let (kept, term) = KeptTerm::adopt(next()?).map_err(NodeError::Kept)?;
         let flag = Flag::open(next()?.as_fd())?;
-        Ok(Self { flag, kept, term, saved, snapshots })
+        Ok(Self { flag, kept, term, saved, snapshots, passes: 0 })
+    }
+
+    /// The loop runs, in the net or not: the flag shows it to the supervisor.
+    pub(super) fn note_pass(&mut self, life: Life) {
+        self.passes = self.passes.wrapping_add(1);
+        let (generation, timers) = (life.generation, self.passes);
+        self.flag.store(Progress { generation, timers, ..Progress::default() });
     }
 }
 
@@ -159,7 +168,7 @@ impl DirNet {
     ) -> Result<Self, NodeError> {
         let config = config(cluster, me)?;
         let look_every_ns = config.profile().timing().send.0 / 8;
-        let Entry { flag, kept, term, saved, snapshots } = entry;
+        let Entry { flag, kept, term, saved, snapshots, .. } = entry;
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before] };
         let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));

@@ -29,9 +29,11 @@ pub(super) enum Timer {
     Tasks,
     /// The oldest restart that counts against the limit counts no longer.
     Restarts,
+    /// A component that just started has stood still for too long.
+    Infancy,
 }
 
-const TIMERS: usize = Timer::Restarts as usize + 1;
+const TIMERS: usize = Timer::Infancy as usize + 1;
 
 /// One deadline for each [`Timer`].
 #[derive(Debug)]

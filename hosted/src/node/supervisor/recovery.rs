@@ -9,6 +9,7 @@ use weft_core::dirnet::{Post, Spawned};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
 use super::event::Event;
+use super::infancy::Greeted;
 use super::{Component, Supervisor};
 use crate::bootstrap::{Desk, Letter};
 use crate::clock::now_ns;
@@ -21,8 +22,6 @@ use crate::node::link::{Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
 use crate::shm::Flag;
 
-/// How long a component waits for peers that may not live before it enters the DIR net.
-const ENTER_AFTER_NS: u64 = 400_000_000;
 /// How long a killed component may take to end.
 const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -137,16 +136,31 @@ impl Supervisor {
         }
     }
 
-    /// Has the component enter the DIR net once it has been greeted by every node, or by those
-    /// that live and no other has come for a while.
+    /// A component that hangs before its I'm-Alive Task watches it is killed; its end brings the
+    /// next one.
+    pub(super) fn look_after_infant(&mut self, now_ns: u64) {
+        let flag = self.progress.load();
+        let Some(component) = &mut self.component else { return };
+        let Some(hung_for) = component.infancy.handle_time(now_ns, flag) else { return };
+        // One that is dead by now is what was wanted.
+        let _ = component.spawned.pidfd.kill();
+        let ms = u64::try_from(hung_for.as_millis()).unwrap_or(u64::MAX);
+        tracing::error!(rank = self.rank, ms, "the component hangs as it starts, and is killed");
+        self.note(self.rank, What::HungEarly { ms });
+    }
+
+    /// Has the component enter the DIR net once it has been greeted by every node; by those that
+    /// live, and no other has come for a while; or when it has waited long enough for those, too.
     pub(super) fn enter_dirnet(&mut self, now_ns: u64) {
         let state = self.state();
         let others = self.cluster.nodes - 1;
-        let is_complete = self.lives.joined() == others;
+        let greeted = match state {
+            NodeState::Running if self.lives.joined() == others => Greeted::All,
+            NodeState::Running => Greeted::Living,
+            _ => Greeted::Few,
+        };
         let Some(component) = &mut self.component else { return };
-        let is_late = now_ns >= component.ready_at_ns.saturating_add(ENTER_AFTER_NS);
-        let is_due = component.ready && !component.entered && (is_complete || is_late);
-        if is_due && state == NodeState::Running {
+        if !component.entered && component.infancy.is_to_enter(now_ns, greeted) {
             component.entered = true;
             self.tell(&ToComponent::Enter, &[]);
             self.tasks.forget_told();
@@ -192,6 +206,7 @@ impl Supervisor {
                 // It says one thing only to its own task: that it is to be watched.
                 if let Some(component) = &mut self.component {
                     component.roused = true;
+                    component.infancy.end();
                 }
                 if let Some(im_alive) = &self.im_alive {
                     im_alive.handle_letter(Rank(*rank), letter.bytes.0.clone());

@@ -1,0 +1,183 @@
+//! A component before its I'm-Alive Task watches it: that time has deadlines as well.
+//!
+//! ```text
+//!  started ───────────────▶ ready ──────────────────▶ told to enter ─────────▶ watched
+//!     └ half of `clone` at most └ peers greet it: `clone` at most ┘               by its task,
+//!                               └ no pass of its loop for an eighth of `clone`: ┘ with A
+//! ```
+//!
+//! `clone` is the profile's: within so long the manager must hear of a clone that it asked for. So
+//! one that hangs here is killed, and its successor heard of, before the whole node is reset. Its
+//! end is one as any other: the restart intensity counts it. No alarm goes to the other nodes, to
+//! which it has said nothing yet, and which may not be in the net themselves.
+
+use std::time::Duration;
+
+use weft_core::dirnet::{Profile, Progress};
+
+/// How long a component waits for peers that may not live before it enters the DIR net.
+const ENTER_AFTER_NS: u64 = 400_000_000;
+/// A supervisor that looks later than this after a deadline has not given what it watches all the
+/// time that it was due (X-3).
+const LATE_NS: u64 = 100_000_000;
+
+/// Which of the other nodes have greeted the component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Greeted {
+    /// Every one of the cluster.
+    All,
+    /// Every one that lives.
+    Living,
+    /// Not even those.
+    Few,
+}
+
+/// How much time it has, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Patience {
+    ready: u64,
+    pass: u64,
+    peers: u64,
+}
+
+/// What is known of one component before it is watched.
+#[derive(Debug)]
+pub(super) struct Infancy {
+    patience: Patience,
+    ready_at_ns: Option<u64>,
+    /// The flag as it was seen last.
+    seen: Progress,
+    /// How long it may stand still, and until when; none once it is watched or given up.
+    allowed_ns: u64,
+    due_ns: Option<u64>,
+}
+
+impl Infancy {
+    /// Of a component that is started now, with the flag as others have left it.
+    pub(super) fn new(now_ns: u64, profile: &Profile, seen: Progress) -> Self {
+        let clone = profile.timing().clone.0;
+        let patience = Patience { ready: clone / 2, pass: clone / 8, peers: clone };
+        let mut infancy =
+            Self { patience, ready_at_ns: None, seen, due_ns: None, allowed_ns: patience.ready };
+        infancy.wait(now_ns);
+        infancy
+    }
+
+    /// Its endpoint is made: from now on its loop runs.
+    pub(super) fn handle_ready(&mut self, now_ns: u64) {
+        self.ready_at_ns = Some(now_ns);
+        self.allowed_ns = self.patience.pass;
+        self.wait(now_ns);
+    }
+
+    /// Its I'm-Alive Task watches it.
+    pub(super) fn end(&mut self) {
+        self.due_ns = None;
+    }
+
+    /// For how long it has stood still, by what its flag shows now, if that is too long; told once.
+    pub(super) fn handle_time(&mut self, now_ns: u64, flag: Progress) -> Option<Duration> {
+        let due_ns = self.due_ns?;
+        let has_moved = self.ready_at_ns.is_some() && flag != self.seen;
+        let was_late = now_ns > due_ns.saturating_add(LATE_NS);
+        if has_moved || was_late {
+            self.seen = flag;
+            self.wait(now_ns);
+        } else if now_ns >= due_ns {
+            self.due_ns = None;
+            return Some(Duration::from_nanos(self.allowed_ns));
+        }
+        None
+    }
+
+    /// When to look again if nothing comes before.
+    pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
+        self.due_ns
+    }
+
+    /// Whether it is time to enter the DIR net.
+    pub(super) fn is_to_enter(&self, now_ns: u64, greeted: Greeted) -> bool {
+        let wait_ns = match greeted {
+            Greeted::All => 0,
+            Greeted::Living => ENTER_AFTER_NS,
+            Greeted::Few => self.patience.peers,
+        };
+        self.ready_at_ns.is_some_and(|at| now_ns >= at.saturating_add(wait_ns))
+    }
+
+    fn wait(&mut self, now_ns: u64) {
+        self.due_ns = Some(now_ns.saturating_add(self.allowed_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_core::dirnet::Timing;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn infancy() -> Infancy {
+        let profile = Profile::new(Timing::LAN).unwrap();
+        Infancy::new(0, &profile, passes(7))
+    }
+
+    fn passes(timers: u32) -> Progress {
+        Progress { timers, ..Progress::default() }
+    }
+
+    #[test]
+    fn one_that_does_not_become_ready_hangs_whatever_its_flag_shows() {
+        let mut infancy = infancy();
+        assert_eq!(infancy.next_deadline_ns(), Some(1_000 * MS));
+        assert_eq!(infancy.handle_time(999 * MS, passes(8)), None);
+        let hangs = infancy.handle_time(1_000 * MS, passes(9));
+        assert_eq!(hangs, Some(Duration::from_millis(1_000)));
+        assert_eq!(infancy.handle_time(9_000 * MS, passes(9)), None, "told once");
+        assert_eq!(infancy.next_deadline_ns(), None);
+    }
+
+    #[test]
+    fn one_that_is_ready_may_wait_for_as_long_as_its_loop_runs() {
+        let mut infancy = infancy();
+        infancy.handle_ready(900 * MS);
+        for pass in 1..100 {
+            let now_ns = 900 * MS + u64::from(pass) * 249 * MS;
+            assert_eq!(infancy.handle_time(now_ns, passes(7 + pass)), None);
+        }
+        let due_ns = infancy.next_deadline_ns().unwrap();
+        assert_eq!(infancy.handle_time(due_ns - 1, passes(106)), None);
+        let hangs = infancy.handle_time(due_ns, passes(106));
+        assert_eq!(hangs, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn one_that_is_watched_by_its_task_is_left_to_it() {
+        let mut infancy = infancy();
+        infancy.handle_ready(0);
+        infancy.end();
+        assert_eq!(infancy.handle_time(u64::MAX, passes(7)), None);
+    }
+
+    /// X-3: the host stood still, not the component.
+    #[test]
+    fn a_supervisor_that_was_late_allows_the_whole_time_again() {
+        let mut infancy = infancy();
+        assert_eq!(infancy.handle_time(1_101 * MS, passes(7)), None);
+        assert_eq!(infancy.next_deadline_ns(), Some(2_101 * MS));
+    }
+
+    #[test]
+    fn it_enters_with_all_at_once_with_the_living_soon_and_alone_in_the_end() {
+        let mut infancy = infancy();
+        assert!(!infancy.is_to_enter(u64::MAX, Greeted::All), "it is not ready");
+        infancy.handle_ready(100 * MS);
+        let cases = [(Greeted::All, 0), (Greeted::Living, 400), (Greeted::Few, 2_000)];
+        for (greeted, ms) in cases {
+            let at_ns = (100 + ms) * MS;
+            assert!(infancy.is_to_enter(at_ns, greeted), "{greeted:?}");
+            assert!(!infancy.is_to_enter(at_ns - 1, greeted), "{greeted:?}");
+        }
+    }
+}
