@@ -1,14 +1,12 @@
 //! What nodes that have met say to each other, whatever carries it.
 
 use serde::{Deserialize, Serialize};
+use weft_core::dirnet::FRAME_LEN;
 use weft_core::ids::Incarnation;
 
 use super::{Letter, Life, News, Offer, PairEnd};
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
-
-/// Bytes of a frame of the DIR net.
-const FRAME_LEN: usize = 64;
 
 /// One word of a session, in either direction.
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,8 +80,12 @@ impl Word {
                 let (from, to) = (Incarnation(from), Incarnation(to));
                 Some(News::Offered(Offer { from, to, end }))
             }
-            Self::Letter(letter) if letter.bytes.0.len() != FRAME_LEN => None,
-            Self::Letter(letter) => Some(News::Letter(letter)),
+            // One of another length goes on to whoever refuses and counts it; no more of it is kept
+            // than shows that.
+            Self::Letter(mut letter) => {
+                letter.bytes.0.truncate(FRAME_LEN + 1);
+                Some(News::Letter(letter))
+            }
             Self::ShutOut { incarnation } => Some(News::ShutOut(Incarnation(incarnation))),
             Self::Isolated => Some(News::Isolated),
             Self::Released => Some(News::Released),
@@ -101,12 +103,20 @@ mod tests {
     fn lives_that_cannot_be_are_no_news() {
         assert!(Word::Alive { incarnation: 0, boot: 0, key: None }.into_news(None).is_none());
         assert!(Word::Alive { incarnation: 1, boot: 2, key: None }.into_news(None).is_none());
-        let short = Letter { to: Desk::Component, bytes: Payload(vec![0; FRAME_LEN - 1]) };
-        assert!(Word::Letter(short).into_news(None).is_none());
         assert!(Word::ShutOut { incarnation: 0 }.into_news(None).is_none());
         // No life could follow it.
         assert!(Word::ShutOut { incarnation: u32::MAX }.into_news(None).is_none());
         let news = Word::ShutOut { incarnation: 7 }.into_news(None);
         assert!(matches!(news, Some(News::ShutOut(Incarnation(7)))), "{news:?}");
+    }
+
+    #[test]
+    fn a_letter_of_any_length_reaches_whoever_judges_it_as_far_as_it_matters() {
+        for (sent, kept) in [(0, 0), (63, 63), (64, 64), (65, 65), (9_000, 65)] {
+            let letter = Letter { to: Desk::Component, bytes: Payload(vec![0; sent]) };
+            let news = Word::Letter(letter).into_news(None);
+            let Some(News::Letter(letter)) = news else { panic!("{sent}: {news:?}") };
+            assert_eq!(letter.bytes.0.len(), kept, "{sent}");
+        }
     }
 }

@@ -13,8 +13,9 @@ mod pairs;
 mod signing;
 
 pub(crate) use dirnet::timing;
-pub(super) use dirnet::{config as dirnet_config, profile as dirnet_profile};
+pub(super) use dirnet::{config as dirnet_config, no_frame, profile as dirnet_profile};
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -488,6 +489,7 @@ impl Component {
             form: self.cluster.neb.form,
             broadcasts: self.deliveries.status(&mut self.endpoint),
             proofs: Vec::new(),
+            refused_by_task: BTreeMap::new(),
         }
     }
 

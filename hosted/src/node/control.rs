@@ -8,6 +8,8 @@ mod broadcast;
 mod standing;
 mod task;
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -409,6 +411,8 @@ pub struct NodeStatus {
     pub broadcasts: Vec<OriginStatus>,
     /// The proofs that it holds.
     pub proofs: Vec<ProofStatus>,
+    /// How many words its I'm-Alive Task has refused, by reason.
+    pub refused_by_task: BTreeMap<String, u32>,
 }
 
 /// A peer as a node sees it.

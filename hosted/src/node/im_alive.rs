@@ -9,9 +9,10 @@
 //! sessions between supervisors) and its eyes (the flag in shared memory). It shares nothing with
 //! the component, which may hang, and little with the main thread, which may be slow.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weft_core::dirnet::{Alarm, Frame, ImAliveTask, Message, News, Output, Post, Spawned};
@@ -20,6 +21,7 @@ use weft_core::time::Instant;
 
 use crate::bootstrap::{Courier, Desk, Letter};
 use crate::clock::now_ns;
+use crate::node::component::no_frame;
 use crate::node::control::Payload;
 use crate::process::{ProcessError, start_thread};
 use crate::shm::Flag;
@@ -63,10 +65,14 @@ impl Cut {
     }
 }
 
+/// How many words were refused, by reason; the reasons are few.
+type Refusals = Arc<Mutex<BTreeMap<&'static str, u32>>>;
+
 /// The hold on the thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct ImAlive {
     inputs: SyncSender<Input>,
+    refusals: Refusals,
 }
 
 struct Thread {
@@ -75,6 +81,7 @@ struct Thread {
     courier: Box<dyn Courier>,
     cut: Cut,
     sink: Sink,
+    refusals: Refusals,
 }
 
 impl ImAlive {
@@ -87,9 +94,17 @@ impl ImAlive {
         sink: Sink,
     ) -> Result<Self, ProcessError> {
         let (inputs, received) = sync_channel(INBOX);
-        let mut running = Thread { task: ImAliveTask::new(post), flag, courier, cut, sink };
+        let (task, refusals) = (ImAliveTask::new(post), Refusals::default());
+        let counted = Arc::clone(&refusals);
+        let mut running = Thread { task, flag, courier, cut, sink, refusals: counted };
         start_thread("weft-im-alive", move || running.run(&received))?;
-        Ok(Self { inputs })
+        Ok(Self { inputs, refusals })
+    }
+
+    /// How many words it has refused, by reason.
+    pub(super) fn refused(&self) -> BTreeMap<String, u32> {
+        let counts = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
     }
 
     /// A letter has come for it.
@@ -139,12 +154,22 @@ impl Thread {
     fn handle_letter(&mut self, now: Instant, from: Rank, bytes: &[u8]) {
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
-            Err(error) => return tracing::debug!(%error, from = from.0, "no frame"),
+            Err(error) => {
+                tracing::debug!(%error, from = from.0, "no frame");
+                return self.refuse(no_frame(error));
+            }
         };
         if let Err(reason) = self.task.handle_message(now, from, &frame, self.flag.load()) {
             let message = frame.message.name();
             tracing::debug!(%reason, from = from.0, message, "the I'm-Alive Task refuses a frame");
+            self.refuse(reason.name());
         }
+    }
+
+    fn refuse(&self, reason: &'static str) {
+        let mut counts = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(reason).or_default();
+        *count = count.saturating_add(1);
     }
 
     fn carry_out(&self, output: Output) {

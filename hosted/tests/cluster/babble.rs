@@ -1,5 +1,6 @@
 //! A peer that is met and talks nonsense: what is no frame is counted by reason, and shown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -46,16 +47,26 @@ fn what_is_no_frame_is_counted_by_reason_and_shown() {
         dirnet.is_some_and(|dirnet| dirnet.role == "manager")
     });
     let (_bootstrap, courier) = meet(&nodes);
-    for nonsense in [0, 0x55, 0xFF].map(|byte| vec![byte; FRAME_LEN]) {
-        courier.send(Peer(0), &Letter { to: Desk::Component, bytes: Payload(nonsense) });
+    let bytes = [0, 0x55, 0xFF].map(|byte| vec![byte; FRAME_LEN]);
+    let lengths = [0, FRAME_LEN - 1, FRAME_LEN + 1, 4_000].map(|len| vec![0; len]);
+    for nonsense in bytes.into_iter().chain(lengths) {
+        for to in [Desk::Component, Desk::ImAliveTask] {
+            courier.send(Peer(0), &Letter { to, bytes: Payload(nonsense.clone()) });
+        }
     }
-    eventually("each is counted", || {
-        let refused =
-            nodes.client(0).status().expect("a status").dirnet.expect("it manages").refused;
+    let counts = |refused: &BTreeMap<String, u32>| {
         let frames = refused.iter().filter(|(reason, _)| reason.starts_with("frame-"));
-        frames.map(|(_, count)| count).sum::<u32>() == 3
+        let all: u32 = frames.map(|(_, count)| count).sum();
+        (all, refused.get("frame-length").copied())
+    };
+    eventually("each is counted, by the component and by the I'm-Alive Task", || {
+        let status = nodes.client(0).status().expect("a status");
+        let by_component = status.dirnet.map(|dirnet| counts(&dirnet.refused));
+        by_component == Some((7, Some(4))) && counts(&status.refused_by_task) == (7, Some(4))
     });
     let shown = place.weft("status --name t").done();
-    assert!(shown.contains("frame-"), "people are shown it, too: {shown}");
+    for said in ["frame-length 4,", "frame-length 4 (I'm-Alive Task)"] {
+        assert!(shown.contains(said), "people are shown it, too: {shown}");
+    }
     assert_eq!(nodes.client(0).status().expect("a status").restarts, 0, "nobody is harmed");
 }

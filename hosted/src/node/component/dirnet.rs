@@ -489,7 +489,7 @@ impl DirNet {
 }
 
 /// Why a word is no frame, for people and scripts.
-const fn no_frame(error: FrameError) -> &'static str {
+pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     match error {
         FrameError::Length => "frame-length",
         FrameError::Kind(_) => "frame-kind",

@@ -14,6 +14,7 @@ use crate::node::chronicle::What;
 use crate::node::control::{
     CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
 };
+use crate::node::im_alive::ImAlive;
 use crate::node::link::{Ticket, ToComponent};
 use crate::packet::PacketError;
 
@@ -168,6 +169,7 @@ impl Supervisor {
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
             proofs: self.broadcasts.proofs(),
+            refused_by_task: self.im_alive.as_ref().map(ImAlive::refused).unwrap_or_default(),
         }
     }
 }
