@@ -206,6 +206,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             fellow.beat = 0;
             fellow.raised = None;
         }
+        for fellow in &mut self.fellows {
+            if let Watch::Fencing { fenced, .. } = &mut fellow.watch {
+                // What an earlier life has fenced, this one may not have.
+                fenced.remove(node);
+                if crate::dirnet::LATECOMERS_FENCE_NOTHING.is_planted() {
+                    fenced.insert(node);
+                }
+            }
+        }
         if before.is_up() && before.life.boot < life.boot {
             self.outputs.push(Output::Fence { node, boot: before.life.boot });
         }
@@ -219,8 +228,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.set_watch(node, Watch::Up { due });
         // Who was removed before it came is to be fenced by it too, before a reset.
         for fellow in &mut self.fellows {
-            if let Watch::Fencing { waiting, due, .. } = &mut fellow.watch {
-                waiting.insert(node);
+            if let Watch::Fencing { due, .. } = &mut fellow.watch {
                 *due = now;
             }
         }

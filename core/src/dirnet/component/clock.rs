@@ -88,8 +88,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Watch::Up { .. } => self.suspect(now, node),
             Watch::Suspect(suspicion) => self.window_over(now, node, suspicion),
             Watch::Joining { life, .. } => self.joining_over(now, node, life),
-            Watch::Fencing { life, waiting, reset, .. } => {
-                self.fence_again(now, node, life, waiting, reset);
+            Watch::Fencing { life, fenced, reset, .. } => {
+                self.fence_again(now, node, life, fenced, reset);
             }
         }
     }

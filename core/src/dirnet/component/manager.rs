@@ -94,10 +94,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn shut_out(&mut self, now: Instant, node: Rank, life: Life, level: Level, reset: Reset) {
         self.db.advance(node, Standing::removed(life, level));
         let members = self.members();
-        let mut waiting = members;
-        waiting.insert(self.me());
         let due = now.after(self.timing().window);
-        self.set_watch(node, Watch::Fencing { life, waiting, due, reset });
+        self.set_watch(node, Watch::Fencing { life, fenced: Members::NONE, due, reset });
         self.outputs.push(Output::Fence { node, boot: life.boot });
         if !crate::dirnet::VERDICTS_ARE_NOT_SPREAD.is_planted() {
             self.send(members, Seat::Component, Message::Anid { node, life, level });
@@ -109,35 +107,40 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// `by` has fenced the lives of `node` up to `boot`.
     pub(super) fn note_fenced(&mut self, now: Instant, by: Rank, node: Rank, boot: Incarnation) {
-        let Watch::Fencing { life, waiting, due, reset } = self.watch(node) else { return };
+        let Watch::Fencing { life, mut fenced, due, reset } = self.watch(node) else { return };
         if boot < life.boot {
             return;
         }
-        let waiting = waiting.without(by);
-        self.set_watch(node, Watch::Fencing { life, waiting, due, reset });
-        if waiting.is_empty() {
+        fenced.insert(by);
+        self.set_watch(node, Watch::Fencing { life, fenced, due, reset });
+        if self.without_fence(fenced).is_empty() {
             self.finish_fencing(now, node, life, reset);
         }
     }
 
-    /// Says the verdict again to who has not fenced the node; who was removed meanwhile is not
-    /// waited for.
+    /// Who has yet to fence a node that `fenced` have. Asked whenever it matters: who was removed
+    /// meanwhile is not waited for; who became known meanwhile is, by whose word it ever was.
+    fn without_fence(&self, fenced: Members) -> Members {
+        let mut all = self.members();
+        all.insert(self.me());
+        all.iter().filter(|member| !fenced.contains(*member)).collect()
+    }
+
+    /// Says the verdict again to who has not fenced the node.
     pub(super) fn fence_again(
         &mut self,
         now: Instant,
         node: Rank,
         life: Life,
-        waiting: Members,
+        fenced: Members,
         reset: Reset,
     ) {
-        let (me, members) = (self.me(), self.members());
-        let left: Members =
-            waiting.iter().filter(|who| *who == me || members.contains(*who)).collect();
+        let (me, left) = (self.me(), self.without_fence(fenced));
         if left.is_empty() {
             return self.finish_fencing(now, node, life, reset);
         }
         let due = now.after(self.timing().window);
-        self.set_watch(node, Watch::Fencing { life, waiting: left, due, reset });
+        self.set_watch(node, Watch::Fencing { life, fenced, due, reset });
         if left.contains(me) {
             self.outputs.push(Output::Fence { node, boot: life.boot });
         }

@@ -42,8 +42,8 @@ pub(super) enum Watch {
     Suspect(Suspicion),
     /// A later life is expected: a clone or a node that was reset or asks who the manager is.
     Joining { life: Life, due: Instant },
-    /// Removed; these have not fenced it yet. It is reset once all have, if that is allowed.
-    Fencing { life: Life, waiting: Members, due: Instant, reset: Reset },
+    /// Removed; these have fenced it. It is reset once every member has, if that is allowed.
+    Fencing { life: Life, fenced: Members, due: Instant, reset: Reset },
 }
 
 /// What follows the last fence.

@@ -220,6 +220,35 @@ pub(in crate::dirnet) fn g11_a_node_is_fenced_everywhere_before_it_is_reset() {
     assert_eq!(net.resets().len(), 1);
 }
 
+/// Found by the swarm: a manager that had forgotten where the others stand heard of one of them
+/// after a verdict, from a copy of the database, and did not wait for its fence. If that one is
+/// dead, it is waited for until it is removed itself.
+#[test]
+pub(in crate::dirnet) fn g11_a_member_that_is_known_by_hearsay_fences_before_the_reset() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.lost.extend(["REPLY_DB", "FENCED"]);
+    net.crash(0);
+    net.forget_saved(0);
+    net.crash(2);
+    net.boot(0);
+    net.run_while(1_000, |net| net.component(0).role() == Role::Manager);
+    net.run(50);
+    net.crash(3);
+    net.run_while(1_000, |net| !net.rules(3, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(3, Verdict::NodeDown), [Rule::Silence]);
+    let is_met = |net: &Net| net.component(0).database().standing(Rank(2)).is_up();
+    assert!(!is_met(&net));
+    net.lost.retain(|name| *name != "REPLY_DB");
+    net.run_while(1_000, is_met);
+    assert!(is_met(&net));
+    net.lost.clear();
+    let is_reset = |net: &Net| net.resets().iter().any(|(_, node)| *node == Rank(3));
+    net.run_while(3_000, is_reset);
+    assert!(is_reset(&net));
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence], "it was removed before");
+}
+
 #[test]
 pub(in crate::dirnet) fn g11_too_few_remove_nobody() {
     let mut net = Net::new(3);
