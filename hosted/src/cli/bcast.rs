@@ -24,7 +24,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     neb: bool,
 
-    /// What to broadcast; standard input without it.
+    /// What to broadcast; standard input without it. It is sent in large pieces, the last one at
+    /// the end of the input; what was sent waits in the window until each node has received it.
     #[arg(value_name = "FILE", conflicts_with = "receive")]
     file: Option<PathBuf>,
 
@@ -32,7 +33,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANK", conflicts_with = "receive")]
     from: Option<u16>,
 
-    /// Receive one file that another node broadcasts.
+    /// Receive one file that another node broadcasts. A receive that is interrupted has consumed
+    /// what it was given: the file is then to be broadcast again.
     #[arg(long, requires = "node")]
     receive: bool,
 
@@ -40,12 +42,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANK", requires = "receive")]
     node: Option<u16>,
 
-    /// Receive from this node only; without it, from whoever begins first.
-    #[arg(long, value_name = "RANK", requires = "receive")]
+    /// Receive from this node only; without it, from whoever begins first. Where several nodes
+    /// broadcast files longer than the window, name them, in the same order at every node.
+    #[arg(long, value_name = "RANK", requires = "receive", conflicts_with = "from")]
     origin: Option<u16>,
 
     /// Where to write what is received; standard output without it.
-    #[arg(long, value_name = "FILE", requires = "receive")]
+    #[arg(long, value_name = "FILE", requires = "receive", conflicts_with = "from")]
     output: Option<PathBuf>,
 
     /// How long nothing may move, in seconds: a full window or another sender here, a silent sender

@@ -87,7 +87,11 @@ impl Drop for Draft {
 
 fn unwritable(target: &Path, error: &io::Error) -> Failure {
     let cause = format!("{} cannot be written: {error}", target.display());
-    Failure::of(Code::Output, cause, "give a path that you may write, with room behind it")
+    Failure::of(
+        Code::Output,
+        cause,
+        "give the path of a file that you may write, with room behind it",
+    )
 }
 
 #[cfg(test)]

@@ -8,10 +8,8 @@
 use std::time::Duration;
 
 use super::{Client, ClientError};
+use crate::clock::Deadline;
 use crate::node::control::{BroadcastOutcome, Refused, Then};
-
-/// How often in a row a request may be lost with a component.
-const LOSSES_MAX: usize = 3;
 
 /// The sending side of the broadcast at one node.
 #[derive(Debug)]
@@ -37,22 +35,23 @@ impl Speaker {
     /// Broadcasts as many of the messages as the window takes within `timeout`.
     ///
     /// # Errors
-    /// [`ClientError`], when components are lost again and again. A broadcast that stopped early is
-    /// no error but a [`BroadcastOutcome`].
+    /// [`ClientError`], when components are lost until the time is over. A broadcast that stopped
+    /// early is no error but a [`BroadcastOutcome`].
     pub fn broadcast(
         &mut self,
         messages: &[&[u8]],
         timeout: Duration,
     ) -> Result<BroadcastOutcome, ClientError> {
-        let (before, mut done, mut losses) = (self.last, 0, 0);
+        let (before, mut done, deadline) = (self.last, 0, Deadline::after(timeout));
         loop {
-            match self.client.cast(self.tag, &messages[done..], Then::GoOn, timeout) {
+            let left = deadline.remaining();
+            match self.client.cast(self.tag, &messages[done..], Then::GoOn, left) {
                 Ok(outcome) => {
                     self.last = outcome.last;
                     return Ok(BroadcastOutcome { broadcast: done + outcome.broadcast, ..outcome });
                 }
-                Err(error) if !is_loss(&error) || losses == LOSSES_MAX => return Err(error),
-                Err(_) => losses += 1,
+                Err(error) if !is_loss(&error) || deadline.has_passed() => return Err(error),
+                Err(_) => {}
             }
             let broadcast = self.ask_last(timeout)?.saturating_sub(before);
             done = usize::try_from(broadcast).unwrap_or(usize::MAX).min(messages.len());
@@ -61,12 +60,12 @@ impl Speaker {
 
     /// The number of the last message that the node has broadcast.
     fn ask_last(&mut self, timeout: Duration) -> Result<u64, ClientError> {
-        let mut losses = 0;
+        let deadline = Deadline::after(timeout);
         loop {
-            match self.client.cast(self.tag, &[], Then::GoOn, timeout) {
+            match self.client.cast(self.tag, &[], Then::GoOn, deadline.remaining()) {
                 Ok(outcome) => return Ok(outcome.last),
-                Err(error) if !is_loss(&error) || losses == LOSSES_MAX => return Err(error),
-                Err(_) => losses += 1,
+                Err(error) if !is_loss(&error) || deadline.has_passed() => return Err(error),
+                Err(_) => {}
             }
         }
     }

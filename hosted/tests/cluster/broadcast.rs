@@ -192,6 +192,19 @@ fn a_status_tells_how_far_everybody_is() {
 }
 
 #[test]
+fn a_full_window_is_waited_for_across_lives() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let file = place.file("long.bin", FILE.repeat(10));
+    let line = format!("bcast --neb {file} --from 0 --timeout 2 --name t --json");
+    let sender = place.start(&line, "");
+    for _ in 0..5 {
+        eventually("it runs, and is killed", || nodes.client(0).kill().is_ok());
+    }
+    sender.wait().refused(25, "window_full");
+}
+
+#[test]
 fn components_killed_in_mid_broadcast_cost_nothing() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 4");
@@ -313,6 +326,9 @@ fn a_listener_of_a_liar_is_told_so() {
         assert!(refused.starts_with("node 0 or node"), "{refused}");
         assert!(refused.contains("`--origin RANK`"), "{refused}");
     }
+    // Nor is the liar heard any further, and it is told so.
+    let refused = place.weft_with("bcast --neb --from 0 --name t --json", "more");
+    assert!(refused.refused(34, "conflict").contains("saw a conflict about node 0"));
     // It does not keep what the honest broadcast from anybody.
     let receive = place.start(&line, "");
     place.weft_with(&format!("bcast --neb --from {} --name t", 3 - node), "honest").done();
@@ -337,6 +353,9 @@ fn what_cannot_be_broadcast_is_refused() {
     bcast("/no/such/file --from 0").refused(22, "input_missing");
     bcast("--from 2").refused(15, "node_out_of_range");
     bcast("--receive --node 0 --origin 2").refused(15, "node_out_of_range");
+    bcast("--receive --node 0 --origin 0").refused(2, "usage");
+    bcast("--from 0 --origin 1").refused(2, "usage");
+    bcast("--from 0 --output /dev/null").refused(2, "usage");
     bcast("--receive --node 0 --timeout 0.1").refused(30, "timeout");
     bcast("--receive").refused(2, "usage");
     bcast("").refused(2, "usage");

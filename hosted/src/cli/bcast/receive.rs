@@ -12,12 +12,18 @@ use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::cli::survey::Survey;
 use crate::client::Listener;
 use crate::explain::Code;
-use crate::node::control::{ConflictStatus, MESSAGES_MAX};
+use crate::node::control::{ConflictStatus, MESSAGES_MAX, NodeStatus};
 
 pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
+    if arguments.origin == Some(node) {
+        let cause = format!("--origin {node} is the node that is to receive");
+        let cure = "a node receives what others broadcast: name another node, or none";
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
     let running = arguments.cluster.find()?;
     let mut receiver = Receiver {
         listener: Listener::begin(running.connect(node)?).map_err(Failure::new)?,
@@ -125,7 +131,7 @@ impl Ended {
     ) -> Failure {
         match self {
             Self::Failed(failure) => failure,
-            Self::Silence => silence(arguments, intake),
+            Self::Silence => silence(running, arguments, intake),
             Self::Disputed(conflict) => disputed(running, node, conflict),
             Self::Broken(broken @ Broken::CutShort { origin, .. }) => {
                 let cure = format!(
@@ -141,7 +147,7 @@ impl Ended {
     }
 }
 
-fn silence(arguments: &Arguments, intake: &Intake) -> Failure {
+fn silence(running: &Running, arguments: &Arguments, intake: &Intake) -> Failure {
     let mut cause = match intake.origin() {
         None => format!("no file began within {} s", arguments.timeout),
         Some(origin) => format!(
@@ -153,8 +159,35 @@ fn silence(arguments: &Arguments, intake: &Intake) -> Failure {
     if intake.passed_over() > 0 {
         cause = format!("{cause}; {}", passed_over(intake));
     }
-    let cure = "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`";
+    let origin = intake.origin().or(arguments.origin);
+    let cure = origin.and_then(|origin| cure_of_origin(running, origin)).unwrap_or_else(|| {
+        "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`"
+            .to_owned()
+    });
     Failure::of(Code::Timeout, cause, cure)
+}
+
+/// What helps where waiting for `origin` does not.
+fn cure_of_origin(running: &Running, origin: u16) -> Option<String> {
+    let survey = Survey::take(running);
+    let has_left = |node: &NodeStatus| {
+        node.dirnet.as_ref().is_some_and(|dirnet| dirnet.left_broadcasts.contains(&origin))
+    };
+    let sees_conflict = |node: &NodeStatus| {
+        node.broadcasts.iter().any(|row| row.origin == origin && row.conflicts > 0)
+    };
+    if survey.answered().any(has_left) {
+        return Some(format!(
+            "node {origin} was removed and broadcasts nothing before the cluster is started anew: \
+             have it from another node"
+        ));
+    }
+    let disputing = survey.answered().find(|node| sees_conflict(node))?;
+    Some(format!(
+        "node {} saw a conflict about node {origin}, whose broadcasts end with it: have it from \
+         another node",
+        disputing.rank
+    ))
 }
 
 fn passed_over(intake: &Intake) -> String {

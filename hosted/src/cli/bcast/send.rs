@@ -15,7 +15,7 @@ use crate::client::Speaker;
 use crate::clock::now_ns;
 use crate::explain::Code;
 use crate::node::control::{
-    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX,
+    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, NodeStatus, PAYLOAD_LEN_MAX,
 };
 use crate::transfer::{Cutter, HEADER_LEN};
 
@@ -23,6 +23,7 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     let timeout = seconds("--timeout", arguments.timeout)?;
     let (mut input, len) = open(arguments.file.as_deref())?;
     let running = arguments.cluster.find()?;
+    hopeless(&running, &Survey::take(&running), from).map_or(Ok(()), Err)?;
     let message_len = running.cluster.neb.message_len;
     // No two senders of a cluster begin in the same nanosecond with the same process number.
     let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
@@ -135,6 +136,9 @@ fn check(
         None => Ok(()),
         Some(BroadcastStopped::WindowFull { settled }) => {
             let survey = Survey::take(running);
+            if let Some(failure) = hopeless(running, &survey, from) {
+                return Err(failure);
+            }
             let (gone, behind) = (gone(&survey, from), behind(running, &survey, from, settled));
             // Without its vote the others deliver nothing either.
             let holding = if gone.is_empty() { &behind } else { &gone };
@@ -168,6 +172,31 @@ fn check(
             "run one build of weft",
         )),
     }
+}
+
+/// Why what `from` broadcasts would not arrive, however long one waits.
+fn hopeless(running: &Running, survey: &Survey, from: u16) -> Option<Failure> {
+    let sees_conflict = |node: &&NodeStatus| {
+        node.broadcasts.iter().any(|row| row.origin == from && row.conflicts > 0)
+    };
+    if let Some(NodeStatus { rank, .. }) = survey.answered().find(sees_conflict) {
+        let cause = format!(
+            "node {rank} saw a conflict about node {from}, and delivers nothing more that node \
+             {from} broadcasts"
+        );
+        let cure = "broadcast from another node; `weft status` shows the conflict, and only a \
+                    cluster that is started anew forgets it";
+        return Some(Failure::of(Code::Conflict, cause, cure));
+    }
+    let left = &standing(survey, from)?.left_broadcasts;
+    let others = || running.ranks().filter(|rank| *rank != from);
+    if left.contains(&from) || others().any(|rank| !left.contains(&rank)) {
+        // The node itself says why it does not broadcast.
+        return None;
+    }
+    let cause = "no other node takes part in broadcasts any more: all were removed once";
+    let cure = "start the cluster anew; who is out says `weft status`";
+    Some(Failure::of(Code::NodeUnreachable, cause, cure))
 }
 
 /// How the origin itself stands in the DIR net.
