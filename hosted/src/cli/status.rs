@@ -133,14 +133,12 @@ fn refused(status: &Survey) -> String {
     if rows.is_empty() { rows } else { format!("\nnode  has refused words in the DIR net\n{rows}") }
 }
 
-/// Who takes no part in broadcasts any more, as any node knows.
+/// Who takes no part in broadcasts any more.
 fn left_broadcasts(status: &Survey) -> String {
-    let known = status.answered().filter_map(|node| node.dirnet.as_ref());
-    let left: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.left_broadcasts.clone()).collect();
     let line = |node: &u16| {
         format!("node {node} was removed from broadcasts; the others go on without it\n")
     };
-    left.iter().map(line).collect()
+    status.left_broadcasts().iter().map(line).collect()
 }
 
 /// Who has broadcast, and how every node stands with it.

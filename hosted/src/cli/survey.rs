@@ -2,6 +2,7 @@
 //!
 //! A node that hangs costs its own deadline and hides nobody else's answer.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use super::cluster_choice::Running;
 use super::failure::Failure;
-use crate::node::control::{NodeStatus, TaskStatus};
+use crate::node::control::{NodeStatus, OriginStatus, TaskStatus};
 
 /// How long a node that accepts a connection may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -55,6 +56,19 @@ impl Survey {
             Answer::Answered(node) => Some(&**node),
             Answer::Silent { .. } => None,
         })
+    }
+
+    /// Who takes no part in broadcasts any more, as any node knows.
+    pub(super) fn left_broadcasts(&self) -> BTreeSet<u16> {
+        let known = self.answered().filter_map(|node| node.dirnet.as_ref());
+        known.flat_map(|dirnet| dirnet.left_broadcasts.iter().copied()).collect()
+    }
+
+    /// A node that saw a conflict about `origin`, and delivers nothing more of it.
+    pub(super) fn disputing(&self, origin: u16) -> Option<u16> {
+        let disputes = |row: &OriginStatus| row.origin == origin && row.conflicts > 0;
+        let node = self.answered().find(|node| node.broadcasts.iter().any(disputes))?;
+        Some(node.rank)
     }
 
     /// Every task, with its node.

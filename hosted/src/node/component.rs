@@ -86,7 +86,7 @@ pub fn run() -> Result<(), NodeError> {
     if dealt_with.len() != cluster.nodes {
         return Err(NodeError::Link("positions of another number of origins"));
     }
-    let mut component = Component::new(socket, cluster, born, (fds, &dealt_with))?;
+    let mut component = Component::new(socket, cluster, born, Handed { fds, dealt_with })?;
     component.tell(&FromComponent::Ready)?;
     component.run()
 }
@@ -98,6 +98,13 @@ struct Born {
     incarnation: Incarnation,
     life: Life,
     tasks: u8,
+}
+
+/// What its supervisor has kept for it.
+struct Handed {
+    fds: Vec<OwnedFd>,
+    /// For each origin, the last message that a client has dealt with.
+    dealt_with: Vec<u64>,
 }
 
 struct Component {
@@ -140,8 +147,9 @@ impl Component {
         socket: Socket,
         cluster: Cluster,
         born: Born,
-        (mut fds, dealt_with): (Vec<OwnedFd>, &[u64]),
+        handed: Handed,
     ) -> Result<Self, NodeError> {
+        let Handed { mut fds, dealt_with } = handed;
         let Born { me, incarnation, .. } = born;
         let plan = super::plan(&cluster)?;
         let signing = signing::adopt(&cluster, plan.layout(), &mut fds)?;
@@ -159,7 +167,7 @@ impl Component {
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
         start_thread("weft-link", move || read_link(&reading, &sender, &reader_bell))?;
-        let deliveries = DeliveryLine::new(&mut endpoint, dealt_with);
+        let deliveries = DeliveryLine::new(&mut endpoint, &dealt_with);
         Ok(Self {
             born,
             entry: Some(entry),

@@ -27,7 +27,7 @@ use weft_core::time::Duration;
 use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 use super::draws::Draws;
-use super::protocol::{Entry, Forgery, Membership, Pace, Protocol, Seat, Small, Violation};
+use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
 use super::world::World;
 use ledger::Ledger;
 use name::PAYLOAD_MAX;
@@ -108,18 +108,9 @@ impl Protocol for Mailboxes {
         protocol.traffic = Traffic::Mailbox;
         protocol.owners = PeerSet::only(Peer(0));
         // A put takes three rounds: reserve, write, forget the claim.
-        let (orders, steps) = (vec![0, 1, 1], Some(vec![2, 3, 3]));
-        let name = "n = 3, two writers, two slots".to_owned();
-        vec![Small {
-            name,
-            protocol,
-            orders,
-            steps,
-            crashes: u32::MAX,
-            waits: 0,
-            alike: PeerSet::EMPTY,
-            pace: Pace::AtWill,
-        }]
+        let steps = Some(vec![2, 3, 3]);
+        let small = Small::of("n = 3, two writers, two slots", protocol, vec![0, 1, 1]);
+        vec![Small { steps, ..small }]
     }
 
     /// Writers with an owner; lanes connect everybody.

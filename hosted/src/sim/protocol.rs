@@ -234,6 +234,15 @@ pub struct Small<P> {
     pub pace: Pace,
 }
 
+impl<P> Small<P> {
+    /// One in which any peer may crash, no time passes and no two peers are alike.
+    pub fn of(name: impl Into<String>, protocol: P, orders: Vec<u32>) -> Self {
+        let (name, steps, crashes, waits) = (name.into(), None, u32::MAX, 0);
+        let (alike, pace) = (PeerSet::EMPTY, Pace::AtWill);
+        Self { name, protocol, orders, steps, crashes, waits, alike, pace }
+    }
+}
+
 /// When the peers of a configuration that is explored handle works that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {

@@ -15,7 +15,7 @@ use crate::cli::output::Output;
 use crate::cli::survey::Survey;
 use crate::client::Listener;
 use crate::explain::Code;
-use crate::node::control::{ConflictStatus, MESSAGES_MAX, NodeStatus};
+use crate::node::control::{ConflictStatus, MESSAGES_MAX};
 
 pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
@@ -170,24 +170,18 @@ fn silence(running: &Running, arguments: &Arguments, intake: &Intake) -> Failure
 /// What helps where waiting for `origin` does not.
 fn cure_of_origin(running: &Running, origin: u16) -> Option<String> {
     let survey = Survey::take(running);
-    let has_left = |node: &NodeStatus| {
-        node.dirnet.as_ref().is_some_and(|dirnet| dirnet.left_broadcasts.contains(&origin))
-    };
-    let sees_conflict = |node: &NodeStatus| {
-        node.broadcasts.iter().any(|row| row.origin == origin && row.conflicts > 0)
-    };
-    if survey.answered().any(has_left) {
+    if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
             "node {origin} was removed and broadcasts nothing before the cluster is started anew: \
              have it from another node"
         ));
     }
-    let disputing = survey.answered().find(|node| sees_conflict(node))?;
-    Some(format!(
-        "node {} saw a conflict about node {origin}, whose broadcasts end with it: have it from \
-         another node",
-        disputing.rank
-    ))
+    survey.disputing(origin).map(|node| {
+        format!(
+            "node {node} saw a conflict about node {origin}, whose broadcasts end with it: have it \
+             from another node"
+        )
+    })
 }
 
 fn passed_over(intake: &Intake) -> String {

@@ -15,7 +15,7 @@ use crate::client::Speaker;
 use crate::clock::now_ns;
 use crate::explain::Code;
 use crate::node::control::{
-    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, NodeStatus, PAYLOAD_LEN_MAX,
+    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX,
 };
 use crate::transfer::{Cutter, HEADER_LEN};
 
@@ -176,10 +176,7 @@ fn check(
 
 /// Why what `from` broadcasts would not arrive, however long one waits.
 fn hopeless(running: &Running, survey: &Survey, from: u16) -> Option<Failure> {
-    let sees_conflict = |node: &&NodeStatus| {
-        node.broadcasts.iter().any(|row| row.origin == from && row.conflicts > 0)
-    };
-    if let Some(NodeStatus { rank, .. }) = survey.answered().find(sees_conflict) {
+    if let Some(rank) = survey.disputing(from) {
         let cause = format!(
             "node {rank} saw a conflict about node {from}, and delivers nothing more that node \
              {from} broadcasts"

@@ -5,7 +5,7 @@ use weft_core::fabric::{PostError, Region, RegionSpec, Work, WorkId};
 use weft_core::ids::{Peer, PeerSet};
 
 use crate::sim::draws::Draws;
-use crate::sim::{Entry, Membership, Pace, Protocol, Seat, Small, Subject, Violation, What};
+use crate::sim::{Entry, Membership, Protocol, Seat, Small, Subject, Violation, What};
 
 /// Nobody touches the counter: as many rounds of the loop as there are orders, and no work.
 pub(super) const IDLE: u8 = 0;
@@ -87,17 +87,7 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
     fn small() -> Vec<Small<Self>> {
         let protocol = Self::draw(&mut Draws::new(0, crate::sim::draws::Purpose::Setup));
         let orders = if HOW == IDLE { ORDERS } else { [1, 1] };
-        let (name, orders, steps) = (Self::NAME.to_owned(), orders.to_vec(), Some(vec![3, 3]));
-        vec![Small {
-            name,
-            protocol,
-            orders,
-            steps,
-            crashes: u32::MAX,
-            waits: 0,
-            alike: PeerSet::EMPTY,
-            pace: Pace::AtWill,
-        }]
+        vec![Small { steps: Some(vec![3, 3]), ..Small::of(Self::NAME, protocol, orders.to_vec()) }]
     }
 
     fn talk(&self, _one: Peer, _other: Peer) -> bool {
