@@ -1,0 +1,233 @@
+//! The component: its start, its words, its end.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weft_core::ids::{Incarnation, Peer};
+
+use super::Supervisor;
+use super::event;
+use super::infancy::Infancy;
+use crate::bootstrap::{Life, Offer};
+use crate::clock::now_ns;
+use crate::node::NodeError;
+use crate::node::chronicle::What;
+use crate::node::component::dirnet_profile;
+use crate::node::control::NodeState;
+use crate::node::kept;
+use crate::node::link::{FromComponent, LINK_FD, ToComponent};
+use crate::packet::{PacketError, Socket};
+use crate::process::{Spawn, Spawned};
+use crate::signing::SecretKey;
+
+/// How long a component may leave the link full.
+const LINK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a peer that could not be fenced is fenced again.
+const FENCE_EVERY_NS: u64 = 1_000_000_000;
+/// How long a life that work was lost for may take to turn out dead, before it is given up.
+const LOSS_GRACE_NS: u64 = 2_000_000_000;
+/// How long a component may take to end in order.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The component that was started last.
+pub(super) struct Component {
+    pub(super) incarnation: Incarnation,
+    pub(super) spawned: Spawned,
+    pub(super) link: Socket,
+    pub(super) ready: bool,
+    /// The time before its I'm-Alive Task watches it.
+    pub(super) infancy: Infancy,
+    /// It was told to take part in the DIR net.
+    pub(super) entered: bool,
+    /// Its I'm-Alive Task was told to watch it.
+    pub(super) roused: bool,
+}
+
+impl Supervisor {
+    /// Starts the next life of the component.
+    pub(super) fn start_component(&mut self) -> Result<(), NodeError> {
+        let incarnation = self.incarnations.next().map_err(NodeError::Incarnation)?;
+        let boot = match self.boot {
+            Some(boot) => boot,
+            None => {
+                self.begin_life(incarnation)?;
+                incarnation
+            }
+        };
+        let (link, theirs) = Socket::pair()?;
+        let spawned = Spawn::own_program()
+            .arg("component")
+            .parent_death_signal(Signal::KILL)
+            .inherit(LINK_FD, OwnedFd::from(theirs))
+            .start()?;
+        let start = ToComponent::Start {
+            rank: self.rank,
+            incarnation: incarnation.0,
+            boot: boot.0,
+            generation: self.generation,
+            tasks: self.tasks.count(),
+            cluster: self.cluster.to_toml(),
+            dealt_with: self.broadcasts.dealt_with(),
+        };
+        let mut grant = self.memory.grant_owner()?;
+        let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
+        let term = kept::open(&self.term_file).map_err(NodeError::Kept)?;
+        let database = kept::open(&self.database_file).map_err(NodeError::Kept)?;
+        grant.0.extend([flag, term.into(), database.into()]);
+        let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
+        grant.0.extend(signing.map_err(NodeError::Signing)?);
+        event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
+        tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
+        self.note(self.rank, What::Started { incarnation: incarnation.0 });
+        let profile = dirnet_profile(&self.cluster)?;
+        let infancy = Infancy::new(now_ns(), &profile, self.progress.load());
+        let (ready, entered, roused) = (false, false, false);
+        let component = Component { incarnation, spawned, link, ready, infancy, entered, roused };
+        self.component = Some(component);
+        // One that was killed before it could listen is started again, like any other.
+        self.tell(&start, &grant.borrow());
+        Ok(())
+    }
+
+    pub(super) fn stop_component(&mut self) {
+        self.tell(&ToComponent::Stop, &[]);
+        let Some(mut component) = self.component.take() else { return };
+        component.spawned.end(STOP_TIMEOUT);
+    }
+
+    /// The component's process has ended: its memory stays, its peers are told, and its I'm-Alive
+    /// Task raises the alarm. A life of the node that was removed ends with it.
+    pub(super) fn handle_end(&mut self, incarnation: Incarnation) -> Result<(), NodeError> {
+        let Some(roused) = self.bury_component(incarnation) else { return Ok(()) };
+        match &self.im_alive {
+            _ if self.isolated => {}
+            Some(im_alive) if roused => im_alive.handle_ended(),
+            // Nobody has heard of it but its supervisor, which tries again.
+            Some(_) | None if !self.given_up => {
+                self.restarts += 1;
+                self.start_component()?;
+            }
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_word(
+        &mut self,
+        incarnation: Incarnation,
+        word: FromComponent,
+    ) -> Result<(), NodeError> {
+        if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
+            return Ok(());
+        }
+        match word {
+            FromComponent::Ready => self.handle_ready(incarnation),
+            FromComponent::Joined { peer, incarnation } => {
+                self.lives.handle_joined(Peer(peer), Incarnation(incarnation));
+                self.note_recovery();
+            }
+            FromComponent::Reply { ticket, mut what } => {
+                self.broadcasts.handle_outcome(&mut what);
+                self.clients.finish(ticket, what);
+            }
+            FromComponent::Offer { peer, incarnation: theirs, end } => {
+                let offer = Offer { from: incarnation, to: Incarnation(theirs), end };
+                self.bootstrap.offer(Peer(peer), &offer);
+            }
+            FromComponent::Letters { to, bytes } => self.post_letters(&to, bytes),
+            FromComponent::Removed { peer, boot } => {
+                self.lives.handle_removed(Peer(peer), Incarnation(boot));
+            }
+            FromComponent::Isolated { peer, boot } => {
+                self.isolate_peer(Peer(peer), Incarnation(boot));
+            }
+            FromComponent::Released { peer, boot } => {
+                self.release_peer(Peer(peer), Incarnation(boot));
+            }
+            FromComponent::Reset { node, boot } => self.reset_node(node, boot),
+            FromComponent::Guard { task, action } => {
+                self.tasks.handle_guard(task, action, now_ns());
+            }
+            FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
+            FromComponent::Excluded => self.be_reborn()?,
+            FromComponent::Note(entry) => self.chronicle.note(entry),
+            FromComponent::Disputed(conflict) => self.broadcasts.note_conflict(conflict),
+            FromComponent::Proven(proof) => self.note_proof(proof),
+            FromComponent::Unreachable { peer, error } => {
+                tracing::error!(peer, error, "a peer's memory cannot be reached");
+            }
+            FromComponent::Lost { peer, incarnation } => {
+                // The lower rank waits longer, so that not both give each other up.
+                let grace = if peer < self.rank { LOSS_GRACE_NS } else { 2 * LOSS_GRACE_NS };
+                self.lives.handle_lost(Peer(peer), Incarnation(incarnation), now_ns() + grace);
+            }
+            FromComponent::StillReaching { peer } => {
+                tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
+                self.unfenced.insert(Peer(peer));
+                self.fence_again_at_ns = Some(now_ns() + FENCE_EVERY_NS);
+            }
+        }
+        Ok(())
+    }
+
+    /// The component's endpoint is made: peers are told of this life, it is told of theirs, and
+    /// what waited for it is handed over.
+    fn handle_ready(&mut self, incarnation: Incarnation) {
+        let boot = self.boot.unwrap_or(incarnation);
+        let Some(component) = &mut self.component else { return };
+        component.ready = true;
+        component.infancy.handle_ready(now_ns());
+        match component.spawned.pidfd.try_clone() {
+            Ok(process) => {
+                let key = self.signing.as_ref().map(SecretKey::public);
+                let process = Some(process);
+                self.bootstrap.announce(Life { incarnation, boot, process, key });
+            }
+            Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
+        }
+        // Those who are dead may have signed something before.
+        self.tell_keys();
+        for peer in self.lives.alive() {
+            self.connect(peer);
+        }
+        self.tell_cut();
+        for (ticket, word) in std::mem::take(&mut self.parked) {
+            self.forward(ticket, word);
+        }
+        self.note_recovery();
+    }
+
+    /// Notes how long the node was away, once it is back.
+    pub(super) fn note_recovery(&mut self) {
+        if self.state() == NodeState::Running
+            && let Some(lost_at) = self.lost_at_ns.take()
+        {
+            self.last_recovery_us = Some((now_ns() - lost_at) / 1_000);
+            let incarnation = self.component.as_ref().map_or(0, |own| own.incarnation.0);
+            self.note(self.rank, What::Running { incarnation });
+        }
+    }
+
+    pub(super) fn tell(&self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
+        if let Err(error) = self.send(word, fds) {
+            tracing::debug!(%error, "the component does not listen");
+        }
+    }
+
+    /// Sends `word` to the component. One that leaves its link full hangs, and is killed.
+    pub(super) fn send(
+        &self,
+        word: &ToComponent,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), PacketError> {
+        let component = self.component.as_ref().ok_or(PacketError::Closed)?;
+        let sent = component.link.send(word, fds, LINK_TIMEOUT);
+        if matches!(sent, Err(PacketError::TimedOut { .. })) {
+            tracing::error!(rank = self.rank, "the component hangs, and is killed");
+            // One that is dead by now is what was wanted.
+            let _ = component.spawned.pidfd.kill();
+        }
+        sent
+    }
+}

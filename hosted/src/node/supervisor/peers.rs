@@ -1,0 +1,109 @@
+//! What the other nodes do: they live, end, part, offer, write, and shut lives out.
+
+use std::os::fd::AsFd;
+
+use weft_core::ids::{Incarnation, Peer};
+
+use super::lives::Due;
+use super::{Component, Supervisor};
+use crate::bootstrap::{News, Offer, Tidings};
+use crate::explain::Explain;
+use crate::node::NodeError;
+use crate::node::link::ToComponent;
+
+impl Supervisor {
+    pub(super) fn handle_tidings(&mut self, tidings: Tidings) -> Result<(), NodeError> {
+        match tidings {
+            Tidings::Refused { who, reason } => {
+                let (rank, cure) = (self.rank, reason.cure());
+                tracing::error!(rank, who, %reason, cure, "not met");
+            }
+            Tidings::Heard { peer, session, news } => {
+                tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");
+                let due = match news {
+                    News::Letter(letter) => {
+                        self.handle_letter(peer, letter);
+                        return Ok(());
+                    }
+                    News::Offered(offer) => {
+                        self.handle_offer(peer, session, &offer);
+                        return Ok(());
+                    }
+                    News::ShutOut(incarnation) => return self.handle_shut_out(peer, incarnation),
+                    News::Isolated => {
+                        self.be_isolated();
+                        return Ok(());
+                    }
+                    News::Released => return self.be_released(),
+                    News::Met(grant) => self.lives.handle_met(peer, session, grant),
+                    News::Alive(life) => self.lives.handle_alive(peer, session, life),
+                    News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
+                    News::Parted => self.lives.handle_parted(peer, session),
+                };
+                self.act(due);
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out what a change of a peer's life calls for, if there is a component to tell.
+    pub(super) fn act(&mut self, due: Option<Due>) {
+        match due {
+            Some(Due::ShutOut(peer, incarnation)) => {
+                return self.bootstrap.shut_out(peer, incarnation);
+            }
+            Some(Due::Isolate(peer)) => return self.bootstrap.isolate(peer),
+            None | Some(Due::Fence(_) | Due::Connect(_)) => {}
+        }
+        if !self.component.as_ref().is_some_and(|component| component.ready) {
+            return;
+        }
+        match due {
+            None | Some(Due::ShutOut(..) | Due::Isolate(_)) => self.note_recovery(),
+            Some(Due::Fence(peer)) => {
+                self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
+                self.note_recovery();
+            }
+            Some(Due::Connect(peer)) => self.connect(peer),
+        }
+    }
+
+    pub(super) fn connect(&mut self, peer: Peer) {
+        let Some((life, grant)) = self.lives.reach(peer) else { return };
+        let (incarnation, boot) = (life.incarnation.0, life.boot.0);
+        self.tell_keys();
+        let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
+        let mut fds = grant.borrow();
+        fds.extend(life.process.as_ref().map(AsFd::as_fd));
+        self.tell(&word, &fds);
+    }
+
+    /// Tells the component what the peers sign with; what it knows already changes nothing.
+    pub(super) fn tell_keys(&self) {
+        for (peer, key) in self.lives.keys() {
+            self.tell(&ToComponent::Key { peer: peer.0, key }, &[]);
+        }
+    }
+
+    /// A peer's end of a pair: for the component, if both lives of the pair are the present ones.
+    fn handle_offer(&mut self, peer: Peer, session: u64, offer: &Offer) {
+        let is_mine = |component: &Component| component.ready && component.incarnation == offer.to;
+        let is_present = self.component.as_ref().is_some_and(is_mine)
+            && self.lives.is_alive(peer, session, offer.from);
+        if is_present {
+            let (incarnation, end) = (offer.from.0, offer.end.clone());
+            self.tell(&ToComponent::Offer { peer: peer.0, incarnation, end }, &[]);
+        }
+    }
+
+    /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins.
+    fn handle_shut_out(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), NodeError> {
+        self.incarnations.raise(incarnation);
+        let is_mine = |component: &Component| component.incarnation <= incarnation;
+        if self.component.as_ref().is_some_and(is_mine) {
+            tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
+            self.be_reborn()?;
+        }
+        Ok(())
+    }
+}
