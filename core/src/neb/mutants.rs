@@ -1,4 +1,28 @@
 //! Guards that a test build can leave out: the traps of `spec/neb.md`, and a few more.
+//!
+//! Each breaks a promise, and the scenario named here notices; so do seeds of the simulator,
+//! but for those that say otherwise. `ci/mutants neb` shows both.
+//!
+//! | trap | guard | scenario |
+//! |---|---|---|
+//! | U3 | `READ_BEFORE_EXPOSE` | `traps::equivocation_between_halves` |
+//! | U5 | `COUNT_VOTES` | `traps::votes_of_who_left` |
+//! | U6 | `REMOVE_ON_TIMEOUT` | `traps::slow_is_not_dead` |
+//! | U8 | `SUBTRACT_ORIGIN_TWICE` | `traps::equivocate_then_die` |
+//! | S3 | `UNSIGNED_SILENCE` | `signed::silence_is_no_signature` |
+//! | S4 | `UNSIGNED_DENIAL` | `signed::two_unsigned_faces` |
+//! | S5 | `COUNT_UNSEALED` | `signed::seen_before_it_stood` |
+//! | S6 | `UNBOUND_SIGNATURE` | `signed::another_numbers_signature` |
+//! | T1 | `TRUST_ORIGIN_BUFFER` | `traps::rewritten_after_replay` |
+//! | T2 | `SHARED_LANDING` | `traps::landings_apart` |
+//! | T3 | `SKIP_CHECKSUM` | `traps::torn_by_the_origin` |
+//! | T4 | `DELIVER_AGAIN` | `traps::delivered_before_the_removal` |
+//! | T5 | `FOREIGN_WRITER` | `traps::foreign_writer` |
+//! | N1 | `OVERRUN_WINDOW` | `traps::wraps_with_a_slow_reader` |
+//! | N5 | `NEWER_IS_NOTHING` | `traps::newer_than_asked` |
+//! | N6 | `FORGET_CONFLICT` | `traps::conflict_then_silence` |
+//! | N7 | `FAILURE_IS_VOTE` | `traps::slow_is_not_dead` |
+//! | N9 | `REUSE_EARLY` | `traps::an_origin_that_overruns` |
 
 use crate::mutant::Mutant;
 

@@ -1,13 +1,35 @@
 //! The broadcast against everything that its members and its fabric may do to it.
+//!
+//! The scenarios of `spec/neb.md`, each a test by this name; a test (`tables`) sees to it that
+//! there is none in this table that does not exist. Which guard each trap of the specification
+//! is, and which scenario misses it: [`mutants`](super::mutants).
+//!
+//! | scenario | tests |
+//! |---|---|
+//! | all correct, n = 2 to 7, random schedules | `schedules::two_correct_members` `schedules::three_correct_members` `schedules::four_correct_members` `schedules::five_to_seven_correct_members` |
+//! | m to one half, m' to the other, every interleaving, n <= 4 | `faces::every_interleaving_of_two_faces_among_three` `faces::every_interleaving_of_two_faces_among_four` |
+//! | equivocate, then die | `traps::equivocate_then_die` |
+//! | the origin rewrites after the replay | `traps::rewritten_after_replay` |
+//! | a replayer that lies | `replayers::a_replayer_that_lies_vetoes_and_is_named` `signed::a_replayer_that_lies_or_is_silent_cannot_veto` |
+//! | that flaps | `replayers::a_replayer_that_flaps_vetoes_at_most` `replayers::a_replayer_that_flaps_makes_no_two_faces_one` `replayers::a_replayer_that_flaps_vetoes_nothing_that_is_signed` `replayers::a_replayer_that_flaps_makes_no_two_signed_faces_one` `traps::conflict_then_silence` |
+//! | that stays empty | `replayers::a_replayer_that_stays_empty_holds_nothing_up` `signed::a_replayer_that_lies_or_is_silent_cannot_veto` |
+//! | that tears | `traps::a_torn_replay_is_read_again_until_it_is_whole` `traps::a_replayer_that_stays_torn_is_asked_less_and_less` `signed::a_replayer_that_shows_what_is_newer_or_torn_for_ever_cannot_veto` |
+//! | a peer dies with reads outstanding | `lives::a_peer_that_dies_with_reads_outstanding_is_waited_for` `traps::slow_is_not_dead` |
+//! | ten wraps of the window with a slow reader | `traps::wraps_with_a_slow_reader` `lives::lives_come_and_go_through_ten_wraps` |
+//! | queue depths 1 and 2 | `windows::a_queue_that_takes_one_work_at_a_time_is_enough` |
+//! | completions reordered across peers | `schedules::completions_reordered_across_peers` |
 
 mod cluster;
 mod costs;
+mod faces;
 mod held;
 mod lives;
 mod planted;
+mod replayers;
 mod schedules;
 #[cfg(feature = "signed")]
 mod signed;
+mod tables;
 mod traps;
 mod windows;
 

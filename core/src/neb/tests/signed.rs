@@ -43,7 +43,11 @@ pub(super) fn keys<const N: usize>(me: Peer) -> Keys<N> {
 }
 
 /// A slot that its origin did not sign, whole otherwise.
-fn unsigned<const N: usize>(world: &World<N>, seq: u64, payload: &[u8]) -> std::vec::Vec<u8> {
+pub(super) fn unsigned<const N: usize>(
+    world: &World<N>,
+    seq: u64,
+    payload: &[u8],
+) -> std::vec::Vec<u8> {
     let mut slot = world.slot(O, seq, payload);
     let header = Header::peek(&slot).unwrap();
     slot[header.payload().end..][..SIGNATURE_LEN].fill(0xEE);
