@@ -193,14 +193,15 @@ impl Client {
         max: usize,
         timeout: Duration,
     ) -> Result<Deliveries, ClientError> {
-        let want = Want::Deliver { origin, after, max, timeout_ms: millis(timeout) };
+        let (process, timeout_ms) = (std::process::id(), millis(timeout));
+        let want = Want::Deliver { origin, process, after, max, timeout_ms };
         match self.ask(want, timeout)? {
             Outcome::Delivered(deliveries) => Ok(deliveries),
             other => Err(self.out_of_place(&other)),
         }
     }
 
-    /// Gives up the place of the one that receives: see [`Listener`].
+    /// Gives up every place of one that receives: see [`Listener`].
     pub(crate) fn end_deliveries(&mut self, after: Vec<u64>) -> Result<(), ClientError> {
         match self.ask(Want::EndDeliver { after }, Duration::ZERO)? {
             Outcome::Delivered(_) => Ok(()),

@@ -31,6 +31,7 @@ mod intensity;
 mod kept;
 mod link;
 mod membership;
+mod places;
 mod puts;
 mod reset;
 mod saved;

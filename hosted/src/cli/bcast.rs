@@ -42,8 +42,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANK", requires = "receive")]
     node: Option<u16>,
 
-    /// Receive from this node only; without it, from whoever begins first. Where several nodes
-    /// broadcast files longer than the window, name them, in the same order at every node.
+    /// Receive from this node only; without it, from whoever begins first and nobody else receives
+    /// here. Where several nodes broadcast at once, receive from each of them at the same time.
     #[arg(long, value_name = "RANK", requires = "receive", conflicts_with = "from")]
     origin: Option<u16>,
 

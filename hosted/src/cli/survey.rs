@@ -66,15 +66,29 @@ impl Survey {
 
     /// A node that saw a conflict about `origin`, and delivers nothing more of it.
     pub(super) fn disputing(&self, origin: u16) -> Option<u16> {
-        let disputes = |row: &OriginStatus| row.origin == origin && row.conflicts > 0;
-        let node = self.answered().find(|node| node.broadcasts.iter().any(disputes))?;
-        Some(node.rank)
+        let disputes = |node: &&NodeStatus| row(node, origin).is_some_and(|row| row.conflicts > 0);
+        self.answered().find(disputes).map(|node| node.rank)
+    }
+
+    /// A node that the full window of `origin` waits for, and that has taken less than `node`.
+    pub(super) fn behind(&self, origin: u16, node: u16) -> Option<u16> {
+        let rows = || self.answered().filter_map(|other| Some((other.rank, row(other, origin)?)));
+        let of = |rank| rows().find(|(other, _)| *other == rank).map(|(_, row)| row);
+        let (window, taken) = (of(origin)?.window, of(node)?.delivered);
+        let is_full = window.used >= u64::from(window.slots);
+        let behind = rows().find(|(rank, row)| *rank != origin && row.delivered < taken);
+        behind.filter(|_| is_full).map(|(rank, _)| rank)
     }
 
     /// Every task, with its node.
     pub(super) fn tasks(&self) -> impl Iterator<Item = (u16, &TaskStatus)> {
         self.answered().flat_map(|node| node.tasks.iter().map(|task| (node.rank, task)))
     }
+}
+
+/// How `node` stands with `origin`.
+fn row(node: &NodeStatus, origin: u16) -> Option<&OriginStatus> {
+    node.broadcasts.iter().find(|row| row.origin == origin)
 }
 
 fn entry(running: &Running, rank: u16) -> Answer {

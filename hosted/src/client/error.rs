@@ -75,9 +75,10 @@ impl fmt::Display for ClientError {
                 Refused::LeftBroadcasts => {
                     write!(f, "node {rank} was removed, and takes no part in broadcasts any more")
                 }
-                Refused::OtherReceiver => {
-                    write!(f, "another client receives what is broadcast at node {rank}")
-                }
+                Refused::OtherReceiver { origin, process } => write!(
+                    f,
+                    "process {process} receives what node {origin} broadcasts at node {rank}"
+                ),
                 Refused::OtherSender => {
                     write!(f, "another client is in the midst of what it broadcasts at node {rank}")
                 }
@@ -126,7 +127,7 @@ impl Explain for ClientError {
                 Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
                 Refused::Busy
                 | Refused::TimedOut
-                | Refused::OtherReceiver
+                | Refused::OtherReceiver { .. }
                 | Refused::OtherSender => Code::Timeout,
                 Refused::WindowFull => Code::WindowFull,
                 Refused::TooFew { .. } => Code::NodeUnreachable,
@@ -182,7 +183,11 @@ impl Explain for ClientError {
                     "broadcast at another node, put and get at this one, or start the cluster anew"
                         .to_owned()
                 }
-                Refused::OtherReceiver => "wait until it has ended, or end it".to_owned(),
+                Refused::OtherReceiver { .. } => {
+                    "wait until it has ended, end it, or receive from another node, with `--origin \
+                     RANK`"
+                        .to_owned()
+                }
                 Refused::OtherSender => {
                     "wait until it has ended, or end it; `--timeout` says how long to wait for it"
                         .to_owned()

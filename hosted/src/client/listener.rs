@@ -6,11 +6,12 @@ use super::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::node::control::{Deliveries, Refused};
 
-/// The receiving side of the broadcast at one node. There is one at a time.
+/// The receiving side of the broadcast at one node. Each origin is held by one listener at a time:
+/// by who asks for it alone, or was handed something of it.
 #[derive(Debug)]
 pub struct Listener {
     client: Client,
-    /// For each origin, the last message that was dealt with.
+    /// For each origin, the last message that was dealt with, by this one where it holds it.
     after: Vec<u64>,
 }
 
@@ -18,7 +19,7 @@ impl Listener {
     /// Receives at the client's node, beginning with what the last listener has not dealt with.
     ///
     /// # Errors
-    /// [`ClientError`]; another one listens, for instance.
+    /// [`ClientError`].
     pub fn begin(mut client: Client) -> Result<Self, ClientError> {
         let deliveries = client.deliveries(None, Vec::new(), 0, Duration::ZERO)?;
         Ok(Self { client, after: deliveries.after })
@@ -28,8 +29,12 @@ impl Listener {
     /// least one unless `timeout` passes. A conflict with `origin` answers at once; without an
     /// `origin` the honest ones are waited for, and conflicts are told with what came.
     ///
+    /// With an `origin` this one holds it, and gives back all others. Without one it waits for
+    /// those that no other listener holds, and holds what it was handed something of.
+    ///
     /// # Errors
-    /// [`ClientError`], but not that the component was lost: the next one goes on.
+    /// [`ClientError`], another one holds `origin`, for instance; but not that the component was
+    /// lost: the next one goes on.
     pub fn listen(
         &mut self,
         origin: Option<u16>,
@@ -41,7 +46,11 @@ impl Listener {
             let left = deadline.remaining();
             match self.client.deliveries(origin, self.after.clone(), max, left) {
                 Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
-                heard => return heard,
+                heard => {
+                    let heard = heard?;
+                    self.after.clone_from(&heard.after);
+                    return Ok(heard);
+                }
             }
         }
     }

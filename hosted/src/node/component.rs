@@ -35,6 +35,7 @@ use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
 use super::link::{FromComponent, LINK_FD, TaskChange, Ticket, ToComponent};
 use super::membership::Membership;
+use super::places::Places;
 use super::puts::{PutJob, Puts};
 use super::takes::{TakeJob, Takes};
 use super::{NodeEndpoint, NodeError};
@@ -70,8 +71,7 @@ type Heard = (ToComponent, Vec<OwnedFd>);
 pub fn run() -> Result<(), NodeError> {
     let socket = Socket::from_fd(adopt_inherited(LINK_FD)?)?;
     let (word, fds) = socket.recv::<ToComponent>(START_TIMEOUT)?;
-    let ToComponent::Start { rank, incarnation, boot, generation, tasks, cluster, dealt_with } =
-        word
+    let ToComponent::Start { rank, incarnation, boot, generation, tasks, cluster, places } = word
     else {
         return Err(NodeError::Link("the first word was not a start"));
     };
@@ -83,10 +83,10 @@ pub fn run() -> Result<(), NodeError> {
         life: Life { boot: Incarnation(boot), generation },
         tasks,
     };
-    if dealt_with.len() != cluster.nodes {
+    if places.len() != cluster.nodes {
         return Err(NodeError::Link("positions of another number of origins"));
     }
-    let mut component = Component::new(socket, cluster, born, Handed { fds, dealt_with })?;
+    let mut component = Component::new(socket, cluster, born, Handed { fds, places })?;
     component.tell(&FromComponent::Ready)?;
     component.run()
 }
@@ -103,8 +103,7 @@ struct Born {
 /// What its supervisor has kept for it.
 struct Handed {
     fds: Vec<OwnedFd>,
-    /// For each origin, the last message that a client has dealt with.
-    dealt_with: Vec<u64>,
+    places: Places,
 }
 
 struct Component {
@@ -149,7 +148,7 @@ impl Component {
         born: Born,
         handed: Handed,
     ) -> Result<Self, NodeError> {
-        let Handed { mut fds, dealt_with } = handed;
+        let Handed { mut fds, places } = handed;
         let Born { me, incarnation, .. } = born;
         let plan = super::plan(&cluster)?;
         let signing = signing::adopt(&cluster, plan.layout(), &mut fds)?;
@@ -160,14 +159,13 @@ impl Component {
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
         let fabric = NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?;
         let fabric = CutFabric::new(fabric);
-        let mut endpoint = Box::new(match signing {
+        let endpoint = Box::new(match signing {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
         let (sender, inbox) = sync_channel(INBOX);
         let reading = socket.try_clone()?;
         start_thread("weft-link", move || read_link(&reading, &sender, &reader_bell))?;
-        let deliveries = DeliveryLine::new(&mut endpoint, &dealt_with);
         Ok(Self {
             born,
             entry: Some(entry),
@@ -184,7 +182,7 @@ impl Component {
             told_lost: PeerSet::EMPTY,
             takes: Takes::default(),
             casts: Casts::default(),
-            deliveries,
+            deliveries: DeliveryLine::new(places),
             inquiries: Inquiries::default(),
             faults: FaultPlan::default(),
             nap: Nap::new(cluster.fabric, now_ns()),
@@ -418,9 +416,10 @@ impl Component {
             Want::Broadcast { tag, messages, timeout_ms, then: _ } => {
                 self.casts.begin(CastJob::new(ticket, tag, messages, deadline(timeout_ms)))
             }
-            Want::Deliver { origin, after, max, timeout_ms } => {
+            Want::Deliver { origin, process, after, max, timeout_ms } => {
                 let deadline_ns = deadline(timeout_ms);
-                self.deliveries.begin(DeliverJob { ticket, origin, after, max, deadline_ns })
+                let job = DeliverJob { ticket, process, origin, after, max, deadline_ns };
+                self.deliveries.begin(&mut self.endpoint, job)
             }
             Want::EndDeliver { after } => {
                 let done = self.deliveries.end(&mut self.endpoint, ticket.client, &after);
@@ -501,7 +500,10 @@ impl Component {
         }
     }
 
-    fn answer(&self, ticket: Ticket, what: Outcome) -> Result<(), NodeError> {
+    fn answer(&mut self, ticket: Ticket, what: Outcome) -> Result<(), NodeError> {
+        if let Some(places) = self.deliveries.take_places() {
+            self.tell(&FromComponent::Receiving(places))?;
+        }
         self.tell(&FromComponent::Reply { ticket, what })
     }
 

@@ -95,12 +95,15 @@ pub enum Want {
         /// What the client means to do next.
         then: Then,
     },
-    /// Hand out what other members broadcast, waiting for the first. One client at a time.
+    /// Hand out what other members broadcast, waiting for the first. One client for each origin.
     Deliver {
-        /// Only of this origin.
+        /// Only of this origin, which is held from now on, and no other; without it, of all that
+        /// no other client holds, and what something was handed out of is held.
         origin: Option<u16>,
-        /// For each origin, the last message that was dealt with; none for wherever the last
-        /// client was.
+        /// The client's process, for others to be told.
+        process: u32,
+        /// For each origin, the last message that was dealt with, where the client holds it; none
+        /// for wherever the last client was.
         after: Vec<u64>,
         /// At most so many; none just says what was dealt with.
         max: usize,
@@ -326,8 +329,13 @@ pub enum Refused {
     Isolated,
     /// The node takes no part in broadcasts any more.
     LeftBroadcasts,
-    /// Another client receives what is broadcast.
-    OtherReceiver,
+    /// Another client receives what this origin broadcasts.
+    OtherReceiver {
+        /// As asked.
+        origin: u16,
+        /// That client's process.
+        process: u32,
+    },
     /// Another client is in the midst of what it broadcasts.
     OtherSender,
     /// The window is full: some member has not taken what was broadcast before.

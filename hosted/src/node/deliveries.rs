@@ -1,4 +1,4 @@
-//! What other origins broadcast, on its way to the one client that receives it.
+//! What other origins broadcast, on its way to the clients that receive it: one for each origin.
 //!
 //! ```text
 //!   … dealt with │ handed out, stands in the replay ring │ not taken yet: holds up the window
@@ -9,7 +9,10 @@
 //! or that has none, holds up the origin's window and nothing is lost. What was taken stands in
 //! the ring until many more were delivered, so that a client goes on where it was when the
 //! component dies under it: it says after which message, and gets each of them once. The next
-//! client begins behind what this one has dealt with; the supervisor keeps that across components.
+//! client begins behind what this one has dealt with.
+//!
+//! Who asks for one origin holds it from then on, and no other. Who asks for whatever comes holds
+//! what it was handed something of, and waits for what nobody else holds.
 //!
 //! A conflict answers at once who asks for that origin alone. Who asks for all of them waits for
 //! the honest ones, and is told of it when nothing came.
@@ -23,8 +26,12 @@ use super::control::{
     Payload, Refused, TakenMessage, WindowStatus,
 };
 use super::link::Ticket;
+use super::places::{Places, Receiver};
 use super::puts::Answer;
 use crate::signing::PublicKey;
+
+/// Clients that wait.
+const LINE_MAX: usize = 256;
 
 /// Messages of one origin in one reply, so that all of them still stand when they are asked for
 /// again: fewer than the smallest ring has beyond the depth.
@@ -34,6 +41,8 @@ const BURST: usize = 32;
 #[derive(Debug)]
 pub(super) struct DeliverJob {
     pub(super) ticket: Ticket,
+    /// The process that asks.
+    pub(super) process: u32,
     /// Only of this origin.
     pub(super) origin: Option<u16>,
     /// For each origin, the last message that was dealt with; none for where the last client was.
@@ -42,13 +51,20 @@ pub(super) struct DeliverJob {
     pub(super) deadline_ns: u64,
 }
 
+impl DeliverJob {
+    const fn receiver(&self) -> Receiver {
+        Receiver { client: self.ticket.client, process: self.process }
+    }
+}
+
 /// The receiving side of the broadcast.
 #[derive(Debug)]
 pub(super) struct DeliveryLine {
-    receiver: Option<u64>,
-    waiting: Option<DeliverJob>,
-    /// For each origin, the last message that a client has dealt with.
-    after: Vec<u64>,
+    /// One question of a client at a time, in the order in which they asked.
+    waiting: Vec<DeliverJob>,
+    places: Places,
+    /// As the supervisor was told.
+    told: Places,
     /// For each origin, its first conflict.
     conflicts: Vec<Option<ConflictStatus>>,
     /// Conflicts and proofs on their way to the supervisor.
@@ -57,92 +73,111 @@ pub(super) struct DeliveryLine {
 }
 
 impl DeliveryLine {
-    /// Goes on after what clients of earlier lives have dealt with.
-    pub(super) fn new(endpoint: &mut NodeEndpoint, dealt_with: &[u64]) -> Self {
-        let conflicts = vec![None; dealt_with.len()];
+    /// Goes on where clients of earlier lives were.
+    pub(super) fn new(places: Places) -> Self {
+        let conflicts = vec![None; places.len()];
         let (disputes, proofs) = (Vec::new(), Vec::new());
-        let after = dealt_with.to_vec();
-        let mut line = Self { receiver: None, waiting: None, after, conflicts, disputes, proofs };
-        line.note_dealt_with(endpoint, dealt_with);
-        line
+        let (waiting, told) = (Vec::new(), places.clone());
+        Self { waiting, places, told, conflicts, disputes, proofs }
     }
 
-    /// Takes on what a client asks for: one client, one question at a time.
-    pub(super) fn begin(&mut self, job: DeliverJob) -> Option<Answer> {
-        let nodes = u16::try_from(self.after.len()).unwrap_or(u16::MAX);
+    /// Takes on what a client asks for.
+    pub(super) fn begin(&mut self, endpoint: &mut NodeEndpoint, job: DeliverJob) -> Option<Answer> {
+        let nodes = u16::try_from(self.places.len()).unwrap_or(u16::MAX);
         let (ticket, client) = (job.ticket, job.ticket.client);
-        let refused = if self.receiver.is_some_and(|receiver| receiver != client) {
-            Refused::OtherReceiver
-        } else if let Some(rank) = job.origin.filter(|origin| *origin >= nodes) {
+        // A client that asks again has given up what it asked before.
+        self.waiting.retain(|other| other.ticket.client != client);
+        let holder = job.origin.and_then(|origin| self.places.other_holder(Peer(origin), client));
+        let refused = if let Some(rank) = job.origin.filter(|origin| *origin >= nodes) {
             Refused::OutOfRange { rank, nodes }
-        } else if !job.after.is_empty() && job.after.len() != self.after.len() {
+        } else if !job.after.is_empty() && job.after.len() != self.places.len() {
             positions_of(job.after.len())
+        } else if let (Some(origin), Some(Receiver { process, .. })) = (job.origin, holder) {
+            Refused::OtherReceiver { origin, process }
+        } else if self.waiting.len() >= LINE_MAX {
+            Refused::Busy
         } else {
-            self.receiver = Some(client);
-            // A client that asks again has given up what it asked before.
-            self.waiting = Some(job);
+            self.note_dealt_with(endpoint, client, &job.after);
+            if let Some(origin) = job.origin.map(Peer) {
+                self.places.hold(origin, job.receiver());
+                self.places.give_back(client, Some(origin));
+            }
+            self.waiting.push(job);
             return None;
         };
         Some((ticket, Outcome::Refused(refused)))
     }
 
-    /// The client that receives has dealt with all that is told, and leaves; answered with where
-    /// the next one begins.
+    /// A client has dealt with all that is told, and leaves; answered with where the next one
+    /// begins.
     pub(super) fn end(
         &mut self,
         endpoint: &mut NodeEndpoint,
         client: u64,
         told: &[u64],
     ) -> Outcome {
-        if self.receiver.is_some_and(|receiver| receiver != client) {
-            return Outcome::Refused(Refused::OtherReceiver);
-        }
-        if told.len() != self.after.len() {
+        if told.len() != self.places.len() {
             return Outcome::Refused(positions_of(told.len()));
         }
-        self.note_dealt_with(endpoint, told);
+        self.note_dealt_with(endpoint, client, told);
         self.forget(client);
-        Outcome::Delivered(Deliveries { after: self.after.clone(), ..Deliveries::default() })
+        Outcome::Delivered(Deliveries { after: self.places.after(), ..Deliveries::default() })
     }
 
-    /// The client has left: another may receive, beginning with what this one has not dealt with.
+    /// The client has left: others may receive, beginning with what this one has not dealt with.
     pub(super) fn forget(&mut self, client: u64) {
-        if self.receiver == Some(client) {
-            self.receiver = None;
-            self.waiting = None;
-        }
+        self.places.give_back(client, None);
+        self.waiting.retain(|job| job.ticket.client != client);
+    }
+
+    /// Who receives what, if that has changed since it was last asked.
+    pub(super) fn take_places(&mut self) -> Option<Places> {
+        (self.told != self.places).then(|| {
+            self.told.clone_from(&self.places);
+            self.places.clone()
+        })
     }
 
     /// Hands out what there is, and notes conflicts whether anybody asks or not.
-    pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Option<Answer> {
+    pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         while let Some(conflict) =
             endpoint.broadcast().and_then(|(broadcast, _)| broadcast.take_conflict())
         {
             self.note_conflict(endpoint, conflict);
         }
-        let job = self.waiting.take()?;
-        self.note_dealt_with(endpoint, &job.after);
-        match self.hand_out(endpoint, &job) {
+        let mut answers = Vec::new();
+        for job in std::mem::take(&mut self.waiting) {
+            match self.serve(endpoint, &job, now_ns) {
+                Some(outcome) => answers.push((job.ticket, outcome)),
+                None => self.waiting.push(job),
+            }
+        }
+        answers
+    }
+
+    /// The answer to what a client asked for, if there is one yet.
+    fn serve(
+        &mut self,
+        endpoint: &mut NodeEndpoint,
+        job: &DeliverJob,
+        now_ns: u64,
+    ) -> Option<Outcome> {
+        match self.hand_out(endpoint, job) {
             Ok(found) => {
                 let is_answer = !found.messages.is_empty()
                     || job.origin.is_some() && !found.conflicts.is_empty()
                     || job.max == 0
                     || now_ns >= job.deadline_ns;
-                if is_answer {
-                    return Some((job.ticket, Outcome::Delivered(found)));
-                }
-                self.waiting = Some(job);
-                None
+                is_answer.then_some(Outcome::Delivered(found))
             }
-            Err(refused) => Some((job.ticket, Outcome::Refused(refused))),
+            Err(refused) => Some(Outcome::Refused(refused)),
         }
     }
 
-    /// A client has dealt with what is told of each origin.
-    fn note_dealt_with(&mut self, endpoint: &mut NodeEndpoint, told: &[u64]) {
-        for (origin, (after, told)) in (0..).map(Peer).zip(self.after.iter_mut().zip(told)) {
-            *after = (*told).min(standing(endpoint, origin).delivered);
-        }
+    /// A client has dealt with what it tells of each origin.
+    fn note_dealt_with(&mut self, endpoint: &mut NodeEndpoint, client: u64, told: &[u64]) {
+        let delivered = |origin| standing(endpoint, origin).delivered;
+        self.places.note_dealt_with(client, told, delivered);
     }
 
     fn note_conflict(&mut self, endpoint: &mut NodeEndpoint, conflict: Conflict) {
@@ -171,9 +206,9 @@ impl DeliveryLine {
         std::mem::take(&mut self.proofs)
     }
 
-    /// When the client that waits gives up.
+    /// When the first of the clients that wait gives up.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.waiting.as_ref().map(|job| job.deadline_ns)
+        self.waiting.iter().map(|job| job.deadline_ns).min()
     }
 
     /// How this node stands with every origin.
@@ -195,33 +230,37 @@ impl DeliveryLine {
                 key,
             }
         };
-        ranks(self.after.len()).map(row).collect()
+        ranks(self.places.len()).map(row).collect()
     }
 
     fn hand_out(
-        &self,
+        &mut self,
         endpoint: &mut NodeEndpoint,
         job: &DeliverJob,
     ) -> Result<Deliveries, Refused> {
         let me = endpoint.me();
-        let mut found = Deliveries { after: self.after.clone(), ..Deliveries::default() };
+        let mut found = Deliveries { after: self.places.after(), ..Deliveries::default() };
         let Some((broadcast, _)) = endpoint.broadcast() else { return Ok(found) };
         let longest = DeliveredMessage::encoded_len_max(broadcast.layout().0.message_len().into());
         let mut room = TakenMessage::REPLY_LEN_MAX - found.after.len() * 24;
         let max = job.max.min(MESSAGES_MAX);
-        let is_asked_for =
-            |origin: &Peer| *origin != me && job.origin.is_none_or(|only| Peer(only) == *origin);
-        for origin in ranks(self.after.len()).filter(is_asked_for) {
-            for seq in (self.after[origin.index()] + 1..).take(BURST) {
+        let client = job.ticket.client;
+        for origin in ranks(self.places.len()) {
+            let is_asked_for = origin != me && job.origin.is_none_or(|only| Peer(only) == origin);
+            if !is_asked_for || self.places.other_holder(origin, client).is_some() {
+                continue;
+            }
+            let due = self.places.after_of(origin) + 1;
+            for seq in (due..).take(BURST) {
                 if found.messages.len() >= max || room < longest {
                     return Ok(found);
                 }
                 let Some(message) = next(endpoint, origin, seq)? else { break };
                 room -= DeliveredMessage::encoded_len_max(message.payload.0.len());
                 found.messages.push(message);
+                self.places.hold(origin, job.receiver());
             }
             // It is news once everything before it has been dealt with.
-            let due = self.after[origin.index()] + 1;
             let conflict = self.conflicts[origin.index()];
             found.conflicts.extend(conflict.filter(|conflict| max > 0 && conflict.seq == due));
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chronicle::Entry;
 use super::control::{ConflictStatus, HeldProof, Outcome, Payload, Want};
+use super::places::Places;
 use crate::bootstrap::PairEnd;
 use crate::signing::PublicKey;
 
@@ -51,8 +52,8 @@ pub(super) enum ToComponent {
         generation: u32,
         tasks: u8,
         cluster: String,
-        /// For each origin, the last message that a client has dealt with.
-        dealt_with: Vec<u64>,
+        /// Who receives what is broadcast, and how far they have come.
+        places: Places,
     },
     /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
     /// when both ends of a pair are made over verbs.
@@ -110,6 +111,9 @@ pub(super) enum FromComponent {
     Excluded,
     /// For the chronicle.
     Note(Entry),
+    /// Who receives what is broadcast, and how far they have come; said before whoever has come
+    /// that far is answered.
+    Receiving(Places),
     /// Members show different messages for one slot.
     Disputed(ConflictStatus),
     /// A node has told different nodes different things: the proof.

@@ -35,6 +35,7 @@ mod hosts;
 mod infancy;
 mod isolation;
 mod ledger;
+mod parallel;
 mod partition;
 mod peers;
 mod place;

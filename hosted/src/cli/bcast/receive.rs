@@ -131,7 +131,7 @@ impl Ended {
     ) -> Failure {
         match self {
             Self::Failed(failure) => failure,
-            Self::Silence => silence(running, arguments, intake),
+            Self::Silence => silence(running, arguments, node, intake),
             Self::Disputed(conflict) => disputed(running, node, conflict),
             Self::Broken(broken @ Broken::CutShort { origin, .. }) => {
                 let cure = format!(
@@ -147,7 +147,7 @@ impl Ended {
     }
 }
 
-fn silence(running: &Running, arguments: &Arguments, intake: &Intake) -> Failure {
+fn silence(running: &Running, arguments: &Arguments, node: u16, intake: &Intake) -> Failure {
     let mut cause = match intake.origin() {
         None => format!("no file began within {} s", arguments.timeout),
         Some(origin) => format!(
@@ -160,15 +160,16 @@ fn silence(running: &Running, arguments: &Arguments, intake: &Intake) -> Failure
         cause = format!("{cause}; {}", passed_over(intake));
     }
     let origin = intake.origin().or(arguments.origin);
-    let cure = origin.and_then(|origin| cure_of_origin(running, origin)).unwrap_or_else(|| {
-        "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`"
-            .to_owned()
-    });
+    let cure =
+        origin.and_then(|origin| cure_of_origin(running, origin, node)).unwrap_or_else(|| {
+            "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`"
+                .to_owned()
+        });
     Failure::of(Code::Timeout, cause, cure)
 }
 
 /// What helps where waiting for `origin` does not.
-fn cure_of_origin(running: &Running, origin: u16) -> Option<String> {
+fn cure_of_origin(running: &Running, origin: u16, node: u16) -> Option<String> {
     let survey = Survey::take(running);
     if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
@@ -176,12 +177,17 @@ fn cure_of_origin(running: &Running, origin: u16) -> Option<String> {
              have it from another node"
         ));
     }
-    survey.disputing(origin).map(|node| {
-        format!(
-            "node {node} saw a conflict about node {origin}, whose broadcasts end with it: have it \
-             from another node"
-        )
-    })
+    if let Some(other) = survey.disputing(origin) {
+        return Some(format!(
+            "node {other} saw a conflict about node {origin}, whose broadcasts end with it: have \
+             it from another node"
+        ));
+    }
+    let behind = survey.behind(origin, node)?;
+    Some(format!(
+        "node {behind} has not taken what is here, and the window waits for it: receive there, \
+         too, with `weft bcast --neb --receive --node {behind} --origin {origin}`"
+    ))
 }
 
 fn passed_over(intake: &Intake) -> String {

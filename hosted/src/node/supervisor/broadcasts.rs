@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::Supervisor;
+use super::clients::Clients;
 use super::floor::{Asked, Cast, Floor};
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
@@ -12,6 +13,7 @@ use crate::node::control::{
     ConflictStatus, HeldProof, OriginStatus, Outcome, ProofStatus, Refused, Reply,
 };
 use crate::node::link::{Ticket, ToComponent};
+use crate::node::places::Places;
 
 /// Conflicts that are remembered.
 const DISPUTES_MAX: usize = 1024;
@@ -23,15 +25,15 @@ pub(super) struct Broadcasts {
     proofs: BTreeMap<u16, HeldProof>,
     /// By origin and number: who showed something else.
     disputes: BTreeMap<(u16, u64), u16>,
-    /// For each origin, the last message that a client has dealt with.
-    dealt_with: Vec<u64>,
+    /// Who receives what, as the last component said.
+    places: Places,
     pub(super) floor: Floor,
 }
 
 impl Broadcasts {
     pub(super) fn new(nodes: usize) -> Self {
         let (proofs, disputes) = (BTreeMap::new(), BTreeMap::new());
-        Self { proofs, disputes, dealt_with: vec![0; nodes], floor: Floor::default() }
+        Self { proofs, disputes, places: Places::new(nodes), floor: Floor::default() }
     }
 
     /// A proof against `origin`, or against anybody.
@@ -45,9 +47,16 @@ impl Broadcasts {
         self.proofs.values().map(HeldProof::status).collect()
     }
 
-    /// For each origin, the last message that a client has dealt with.
-    pub(super) fn dealt_with(&self) -> Vec<u64> {
-        self.dealt_with.clone()
+    /// Who receives what, of those who are connected, and how far they have come.
+    pub(super) fn places(&self, clients: &Clients) -> Places {
+        let mut places = self.places.clone();
+        places.retain(|client| clients.is_connected(client));
+        places
+    }
+
+    /// The component says who receives what.
+    pub(super) fn note_places(&mut self, places: Places) {
+        self.places = places;
     }
 
     /// A component has seen a conflict; a later one sees the same once more, if at all.
@@ -58,20 +67,14 @@ impl Broadcasts {
         }
     }
 
-    /// Learns from an answer of the component, and adds to it what earlier ones knew.
-    pub(super) fn handle_outcome(&mut self, what: &mut Outcome) {
-        match what {
-            Outcome::Delivered(found) if found.after.len() == self.dealt_with.len() => {
-                self.dealt_with.clone_from(&found.after);
-            }
-            Outcome::Status(status) => {
-                status.broadcasts.iter_mut().for_each(|row| self.complete(row));
-            }
-            _ => {}
+    /// Adds to an answer of the component what earlier ones knew.
+    pub(super) fn complete(&self, what: &mut Outcome) {
+        if let Outcome::Status(status) = what {
+            status.broadcasts.iter_mut().for_each(|row| self.complete_row(row));
         }
     }
 
-    fn complete(&self, row: &mut OriginStatus) {
+    fn complete_row(&self, row: &mut OriginStatus) {
         let origin = row.origin;
         let mut known = self.disputes.range((origin, 0)..=(origin, u64::MAX));
         let count = u32::try_from(known.clone().count()).unwrap_or(u32::MAX);
@@ -131,7 +134,7 @@ impl Supervisor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::control::{Deliveries, WindowStatus};
+    use crate::node::control::WindowStatus;
 
     fn conflict(origin: u16, seq: u64, replayer: u16) -> ConflictStatus {
         ConflictStatus { origin, seq, replayer }
@@ -157,23 +160,12 @@ mod tests {
             broadcasts.note_conflict(known);
         }
         let completed = |mut row| {
-            broadcasts.complete(&mut row);
+            broadcasts.complete_row(&mut row);
             row
         };
         let first = Some(conflict(1, 5, 0));
         assert_eq!(completed(row(1, 0, None)), row(1, 2, first));
         assert_eq!(completed(row(1, 1, Some(conflict(1, 6, 2)))), row(1, 2, first));
         assert_eq!(completed(row(0, 0, None)), row(0, 0, None));
-    }
-
-    #[test]
-    fn what_was_dealt_with_is_kept_as_the_component_says() {
-        let mut broadcasts = Broadcasts::new(2);
-        let told = |after: &[u64]| {
-            Outcome::Delivered(Deliveries { after: after.to_vec(), ..Deliveries::default() })
-        };
-        broadcasts.handle_outcome(&mut told(&[3, 0]));
-        broadcasts.handle_outcome(&mut told(&[]));
-        assert_eq!(broadcasts.dealt_with(), [3, 0]);
     }
 }

@@ -64,6 +64,11 @@ impl Clients {
         self.open.retain(|ticket, _| ticket.client != client);
     }
 
+    /// Whether this client is connected.
+    pub(super) fn is_connected(&self, client: u64) -> bool {
+        self.sockets.contains_key(&client)
+    }
+
     /// Whether no more requests are taken on.
     pub(super) fn are_busy(&self) -> bool {
         self.open.len() >= OPEN_MAX

@@ -68,7 +68,7 @@ impl Supervisor {
             generation: self.generation,
             tasks: self.tasks.count(),
             cluster: self.cluster.to_toml(),
-            dealt_with: self.broadcasts.dealt_with(),
+            places: self.broadcasts.places(&self.clients),
         };
         let mut grant = self.memory.grant_owner()?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
@@ -128,7 +128,7 @@ impl Supervisor {
                 self.note_recovery();
             }
             FromComponent::Reply { ticket, mut what } => {
-                self.broadcasts.handle_outcome(&mut what);
+                self.broadcasts.complete(&mut what);
                 self.clients.finish(ticket, what);
             }
             FromComponent::Offer { peer, incarnation: theirs, end } => {
@@ -152,6 +152,7 @@ impl Supervisor {
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
             FromComponent::Excluded => self.be_reborn()?,
             FromComponent::Note(entry) => self.chronicle.note(entry),
+            FromComponent::Receiving(places) => self.broadcasts.note_places(places),
             FromComponent::Disputed(conflict) => self.broadcasts.note_conflict(conflict),
             FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {
