@@ -29,6 +29,7 @@ mod name;
 mod section;
 mod task;
 mod template;
+mod timing;
 mod verbs;
 
 use std::fs::File;
@@ -37,13 +38,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use dirnet::{DirNet, DirNetWordError, Part, Profile};
-pub use error::{ClusterError, Place};
+pub use error::{CheckError, ClusterError, Place};
 pub use fabric_kind::{FabricKind, FabricKindError};
 pub use form::{Form, FormError};
 pub use limit::{Limit, LimitError};
 pub use membership::{Membership, MembershipError};
 pub use name::{ClusterName, ClusterNameError};
 pub use task::{Task, TaskName, TaskNameError};
+pub use timing::{Overrides, TimingError};
 pub use verbs::{Detection, Verbs};
 
 use crate::shm::Wait;
@@ -252,6 +254,7 @@ impl Cluster {
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
         let dirnet = top.section(key::DIRNET)?;
+        let timing = dirnet.section(key::DIRNET_TIMING)?;
 
         let name = top.word::<ClusterName>(key::NAME)?;
         let nodes = top.number(&key::NODES)?;
@@ -297,13 +300,18 @@ impl Cluster {
         cluster.network.addresses = addresses.unwrap_or_default();
         cluster.network.key = network.text(key::NETWORK_KEY)?.map(PathBuf::from);
         cluster.dirnet.profile = dirnet.word::<Profile>(key::DIRNET_PROFILE)?.unwrap_or_default();
+        cluster.dirnet.timing = Overrides::read(&timing)?;
         cluster.dirnet.roles = dirnet.words::<Part>(key::DIRNET_ROLES)?;
         if let Some(value) = dirnet.number(&key::DIRNET_MIN_ALIVE)? {
             cluster.dirnet.min_alive = u16::try_from(value).unwrap_or(u16::MAX);
         }
-        // All that is left to be wrong is how many there are of something.
+        // All that is left to be wrong is how many there are of something, and how values fit.
         let sections = [(key::NETWORK, &network), (key::DIRNET, &dirnet)];
-        cluster.check().map_err(|source| {
+        cluster.check().map_err(|error| {
+            let source = match error {
+                CheckError::Limit(source) => source,
+                CheckError::Timing(source) => return timing.timing(source),
+            };
             let is_in = |(name, _): &&(&str, _)| source.key.split('.').next() == Some(*name);
             let section = sections.iter().find(is_in).map_or(&verbs, |(_, section)| *section);
             section.limit(source.key, source)
@@ -311,11 +319,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Whether every value is within its limit.
+    /// Whether every value is within its limit, and the timing keeps its rules.
     ///
     /// # Errors
-    /// The first that is not, in the order of the file.
-    pub fn check(&self) -> Result<(), LimitError> {
+    /// The first that is not, in the order of the file; then the first rule that is broken.
+    pub fn check(&self) -> Result<(), CheckError> {
         let numbers = [
             (key::NODES, self.nodes as u64),
             (key::MAILBOX_SLOTS, self.mailbox.slots as u64),
@@ -331,7 +339,8 @@ impl Cluster {
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
         self.verbs.check()?;
         self.dirnet.check(self.nodes)?;
-        self.check_tasks()
+        self.check_tasks()?;
+        Ok(TimingError::check(self.dirnet.timing())?)
     }
 
     /// The file that describes this cluster; parsing it gives the same cluster again.

@@ -40,7 +40,6 @@ mod takes;
 mod tasks;
 
 pub use component::run as run_component;
-pub(crate) use component::timing;
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};
 use faults::CutFabric;

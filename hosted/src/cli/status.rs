@@ -12,7 +12,9 @@ use super::failure::Failure;
 use super::output::Output;
 use super::survey::{Answer, Survey};
 use crate::node::chronicle::Entry;
-use crate::node::control::{DirNetStatus, NodeStatus, OriginStatus, ProofStatus, TaskStatus};
+use crate::node::control::{
+    DirNetStatus, NodeStatus, OriginStatus, ProofStatus, TaskStatus, TimingStatus,
+};
 use why::Why;
 
 /// Arguments of `weft status`.
@@ -88,6 +90,7 @@ fn render(report: &Report) -> String {
         text.push_str(&format!("\n{standings}"));
     }
     text.push_str(&refused(status));
+    text.push_str(&timing(status));
     if !report.verdicts.is_empty() {
         text.push_str("\nlast verdicts; `weft status --why NODE` tells more\n");
     }
@@ -131,6 +134,19 @@ fn refused(status: &Survey) -> String {
     };
     let rows: String = status.answered().filter_map(row).collect();
     if rows.is_empty() { rows } else { format!("\nnode  has refused words in the DIR net\n{rows}") }
+}
+
+/// How patient the nodes are, as the first says that takes part.
+fn timing(status: &Survey) -> String {
+    let timing = status.answered().find_map(|node| Some(&node.dirnet.as_ref()?.timing));
+    timing.map_or_else(String::new, |timing| {
+        let TimingStatus { profile, receive_us, window_us, .. } = timing;
+        let ms = |us: u64| us as f64 / 1_000.0;
+        let (receive, verdict) = (ms(*receive_us), ms(receive_us + window_us));
+        format!(
+            "\ntiming {profile}: silence of {receive} ms is a suspicion, of {verdict} ms a verdict\n"
+        )
+    })
 }
 
 /// Who takes no part in broadcasts any more.

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use weft_core::dirnet::Timing;
+
 use super::key;
 use super::limit::{Limit, LimitError};
+use super::timing::Overrides;
 use crate::explain::{Code, Explain};
 
 /// The DIR net of a cluster: detection, isolation, recovery.
@@ -12,6 +15,8 @@ use crate::explain::{Code, Explain};
 pub struct DirNet {
     /// `profile`: how long silence is borne.
     pub profile: Profile,
+    /// `timing`: values that are set instead of the profile's.
+    pub timing: Overrides,
     /// `min_alive`: of how many members, itself included, a manager must have heard in its reign
     /// for a verdict, 1 to 32. More than half of them: at most one side of a partition removes
     /// anybody. 1: every side that can does, but of three or more nodes none that is cut off alone,
@@ -28,6 +33,12 @@ impl DirNet {
     pub fn parts(&self, nodes: usize) -> Vec<Part> {
         let first = |rank| if rank == 0 { Part::Manager } else { Part::Backup };
         self.roles.clone().unwrap_or_else(|| (0..nodes).map(first).collect())
+    }
+
+    /// The values in force: the profile's, with those that are set.
+    #[must_use]
+    pub fn timing(&self) -> Timing {
+        self.timing.apply(self.profile.timing())
     }
 
     /// What a partition may lead to, in a sentence; nothing where `min_alive` excludes it.
@@ -48,6 +59,7 @@ impl DirNet {
     pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {
         let limit = Limit::Range { min: 1, max: nodes as u64 };
         limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive))?;
+        self.timing.check_limits()?;
         let Some(roles) = &self.roles else { return Ok(()) };
         let exactly = |found: usize, limit: Limit, what: &str| {
             let is_right = limit.admit(key::DIRNET_ROLES, found as u64).is_ok();
@@ -63,7 +75,8 @@ impl DirNet {
 
 impl Default for DirNet {
     fn default() -> Self {
-        Self { profile: Profile::default(), min_alive: 1, roles: None }
+        let (profile, timing) = (Profile::default(), Overrides::default());
+        Self { profile, timing, min_alive: 1, roles: None }
     }
 }
 

@@ -14,6 +14,7 @@ use super::limit::LimitError;
 use super::membership::MembershipError;
 use super::name::ClusterNameError;
 use super::task::TaskNameError;
+use super::timing::TimingError;
 use super::{Cluster, key};
 use crate::explain::{Code, Explain};
 use crate::shm::WaitError;
@@ -121,6 +122,54 @@ impl From<FabricKindError> for Choice {
     }
 }
 
+/// Why a cluster is not one that can be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckError {
+    /// A value is outside its limit.
+    Limit(LimitError),
+    /// The values of the timing break a rule.
+    Timing(TimingError),
+}
+
+impl CheckError {
+    fn reason(&self) -> &(dyn Explain + 'static) {
+        match self {
+            Self::Limit(source) => source,
+            Self::Timing(source) => source,
+        }
+    }
+}
+
+impl From<LimitError> for CheckError {
+    fn from(source: LimitError) -> Self {
+        Self::Limit(source)
+    }
+}
+
+impl From<TimingError> for CheckError {
+    fn from(source: TimingError) -> Self {
+        Self::Timing(source)
+    }
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.reason(), f)
+    }
+}
+
+impl std::error::Error for CheckError {}
+
+impl Explain for CheckError {
+    fn code(&self) -> Code {
+        self.reason().code()
+    }
+
+    fn cure(&self) -> String {
+        self.reason().cure()
+    }
+}
+
 /// Why a cluster file was refused.
 #[derive(Debug)]
 pub enum ClusterError {
@@ -187,6 +236,13 @@ pub enum ClusterError {
         /// Key, value and limit.
         source: LimitError,
     },
+    /// The values of the timing break a rule.
+    Timing {
+        /// Where the value is that was set.
+        place: Place,
+        /// Rule, both sides and what mends it.
+        source: TimingError,
+    },
     /// A word that is not one of those allowed.
     Choice {
         /// Where.
@@ -241,6 +297,7 @@ impl fmt::Display for ClusterError {
                 write!(f, "{place}: {key} is {found}, but must be {expected}")
             }
             Self::Limit { place, source } => write!(f, "{place}: {source}"),
+            Self::Timing { place, source } => write!(f, "{place}: {source}"),
             Self::Choice { place, source } => write!(f, "{place}: {}", source.reason()),
         }
     }
@@ -251,6 +308,7 @@ impl std::error::Error for ClusterError {
         match self {
             Self::Unreadable { source, .. } => Some(source),
             Self::Limit { source, .. } => Some(source),
+            Self::Timing { source, .. } => Some(source),
             Self::Choice { source, .. } => match source {
                 Choice::Name(source) => Some(source),
                 Choice::Wait(source) => Some(source),
@@ -283,7 +341,8 @@ impl Explain for ClusterError {
             | Self::Missing { .. }
             | Self::Unknown { .. }
             | Self::WrongType { .. }
-            | Self::Limit { .. } => Code::ClusterFile,
+            | Self::Limit { .. }
+            | Self::Timing { .. } => Code::ClusterFile,
         }
     }
 
@@ -317,6 +376,7 @@ impl Explain for ClusterError {
             }
             Self::WrongType { key, expected, .. } => format!("make {key} {expected}"),
             Self::Limit { source, .. } => source.cure(),
+            Self::Timing { source, .. } => source.cure(),
             Self::Choice { source, .. } => source.reason().cure(),
         }
     }

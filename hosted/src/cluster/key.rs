@@ -36,6 +36,7 @@ pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
 pub(super) const DIRNET_ROLES: &str = "dirnet.roles";
+pub(super) const DIRNET_TIMING: &str = "dirnet.timing";
 pub(super) const TASK_NAME: &str = "task.name";
 pub(super) const TASK_NODES: &str = "task.nodes";
 pub(super) const TASK_RESTART: &str = "task.restart";
@@ -57,6 +58,34 @@ pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
 pub(super) const DIRNET_MIN_ALIVE: Key =
     Key::new("dirnet.min_alive", Limit::Range { min: 1, max: Cluster::NODES_MAX as u64 });
+pub(super) const TIMING_SEND_US: Key = Key::new("dirnet.timing.send_us", SPAN);
+pub(super) const TIMING_RECEIVE_US: Key = Key::new("dirnet.timing.receive_us", SPAN);
+pub(super) const TIMING_CLEAR_US: Key = Key::new("dirnet.timing.clear_us", SPAN);
+pub(super) const TIMING_ALARM_US: Key = Key::new("dirnet.timing.alarm_us", SPAN);
+pub(super) const TIMING_WINDOW_US: Key = Key::new("dirnet.timing.window_us", SPAN);
+pub(super) const TIMING_DELAY_US: Key = Key::new("dirnet.timing.delay_us", SPAN);
+pub(super) const TIMING_LOSSES: Key =
+    Key::new("dirnet.timing.losses", Limit::Range { min: 0, max: 1000 });
+pub(super) const TIMING_CANDIDATE_US: Key = Key::new("dirnet.timing.candidate_us", SPAN);
+pub(super) const TIMING_JOIN_US: Key = Key::new("dirnet.timing.join_us", SPAN);
+pub(super) const TIMING_CLONE_MS: Key = Key::new(
+    "dirnet.timing.clone_ms",
+    Limit::Reasoned {
+        min: 250,
+        max: 600_000,
+        why: "a process takes about that long to start, and one that is not waited for is reset",
+    },
+);
+pub(super) const TIMING_REBOOT_MS: Key = Key::new(
+    "dirnet.timing.reboot_ms",
+    Limit::Reasoned {
+        min: 1_000,
+        max: 600_000,
+        why: "a node takes about that long to start, and one that is not waited for is reset again",
+    },
+);
+/// Of a heartbeat, or of what is reckoned in heartbeats, in microseconds.
+const SPAN: Limit = Limit::Range { min: 10, max: 60_000_000 };
 pub(super) const VERBS_DEVICES: Key =
     Key::new("verbs.devices", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
 /// Each of `verbs.devices`.
@@ -88,7 +117,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 41] = [
+pub(super) const PATHS: [&str; 53] = [
     NAME,
     NODES.path,
     WAIT,
@@ -130,6 +159,18 @@ pub(super) const PATHS: [&str; 41] = [
     DIRNET_PROFILE,
     DIRNET_MIN_ALIVE.path,
     DIRNET_ROLES,
+    DIRNET_TIMING,
+    TIMING_SEND_US.path,
+    TIMING_RECEIVE_US.path,
+    TIMING_CLEAR_US.path,
+    TIMING_ALARM_US.path,
+    TIMING_WINDOW_US.path,
+    TIMING_DELAY_US.path,
+    TIMING_LOSSES.path,
+    TIMING_CANDIDATE_US.path,
+    TIMING_JOIN_US.path,
+    TIMING_CLONE_MS.path,
+    TIMING_REBOOT_MS.path,
 ];
 
 /// The last part of a path: `slots` of `mailbox.slots`.
@@ -177,6 +218,8 @@ mod tests {
             ("mailbox.mesage_len", Some("mailbox.message_len")),
             ("restart.within", Some("restart.within_s")),
             ("malbox", Some("mailbox")),
+            ("dirnet.send_us", Some("dirnet.timing.send_us")),
+            ("dirnet.timing.recieve_us", Some("dirnet.timing.receive_us")),
             ("colour", None),
         ] {
             assert_eq!(suggestion(unknown), meant, "{unknown}");

@@ -18,6 +18,15 @@ pub enum Limit {
         /// The largest.
         max: u64,
     },
+    /// Any number from `min` to `max`, for a reason that people would not guess.
+    Reasoned {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// Why not less.
+        why: &'static str,
+    },
     /// A power of two from `min` to `max`.
     PowerOfTwo {
         /// The smallest.
@@ -47,7 +56,9 @@ impl Limit {
     /// Checks the value of `key`.
     pub(super) fn admit(self, key: &'static str, value: u64) -> Result<(), LimitError> {
         let admitted = match self {
-            Self::Range { min, max } | Self::Text { min, max } => (min..=max).contains(&value),
+            Self::Range { min, max }
+            | Self::Reasoned { min, max, .. }
+            | Self::Text { min, max } => (min..=max).contains(&value),
             Self::Exactly { count, .. } => value == count,
             // Only whoever knows the others can tell.
             Self::Once => true,
@@ -73,7 +84,9 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Range { min, max } => write!(f, "{min} to {max}"),
+            Self::Range { min, max } | Self::Reasoned { min, max, .. } => {
+                write!(f, "{min} to {max}")
+            }
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
             Self::Once => f.write_str("given once only"),
@@ -99,6 +112,9 @@ impl fmt::Display for LimitError {
         let Self { key, value, limit } = self;
         match limit {
             Limit::Exactly { .. } => write!(f, "{key} names {value}, but must name {limit}"),
+            Limit::Reasoned { why, .. } => {
+                write!(f, "{key} is {value}, but must be {limit}: {why}")
+            }
             _ => write!(f, "{key} is {value}, but must be {limit}"),
         }
     }

@@ -14,6 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Choice, ClusterError, Place};
 use super::key::{self, Key};
 use super::limit::{Limit, LimitError};
+use super::timing::TimingError;
 
 /// A table of the file, or one that is not there and so sets nothing.
 pub(super) struct Section<'a> {
@@ -175,6 +176,12 @@ impl<'a> Section<'a> {
     pub(super) fn limit(&self, path: &'static str, source: LimitError) -> ClusterError {
         let line = self.get(path).and_then(|value| self.place(value).line);
         ClusterError::Limit { place: Place { origin: self.origin.to_owned(), line }, source }
+    }
+
+    /// A broken rule, at the line of the first of its keys that is set here.
+    pub(super) fn timing(&self, source: TimingError) -> ClusterError {
+        let line = source.keys().find_map(|key| self.place(self.get(key)?).line);
+        ClusterError::Timing { place: Place { origin: self.origin.to_owned(), line }, source }
     }
 
     fn get(&self, path: &str) -> Option<&'a Spanned<DeValue<'a>>> {

@@ -7,7 +7,8 @@
 use toml::Value;
 
 use super::task::Task;
-use super::{Cluster, Part, key};
+use super::timing::Row;
+use super::{Cluster, DirNet, Part, key};
 
 fn list(texts: &[String]) -> Value {
     Value::from(texts.to_vec())
@@ -101,6 +102,7 @@ min_alive = {min_alive}
 # it; "agent", which never does. Without it node 0 is the manager and all others are backups.
 # roles = ["manager", "backup", "backup", "agent"]
 {roles}
+{timing}
 [verbs]
 # The RDMA device of each node, in the order of ranks, taken in turn when there are fewer. None:
 # each host's first. `weft node --devices` chooses for one host.
@@ -129,6 +131,7 @@ addresses = {addresses}
 {key}
 {task_help}"#,
         profile = dirnet.profile,
+        timing = timing_table(dirnet),
         min_alive_limit = key::DIRNET_MIN_ALIVE.limit,
         min_alive = dirnet.min_alive,
         name_len_max = super::ClusterName::LEN_MAX,
@@ -169,6 +172,31 @@ addresses = {addresses}
     for task in tasks {
         text.push('\n');
         text.push_str(&task_table(task));
+    }
+    text
+}
+
+/// Every value of the timing: those that are set, and in comments those of the profile.
+fn timing_table(dirnet: &DirNet) -> String {
+    let mut text = r#"[dirnet.timing]
+# Single values instead of the profile's own, which are those in comments here. Refused unless
+#   clear + delay < alarm
+#   receive >= (losses + 1) * send + delay
+#   receive + window >= send + 2 * alarm + delay
+#   window >= 4 * delay
+#   candidate >= (losses + 1) * send + 3 * delay
+#   join >= 2 * delay
+
+"#
+    .to_owned();
+    let base = dirnet.profile.timing();
+    for Row { key, means, set, base } in dirnet.timing.rows(&base) {
+        let (leaf, limit) = (key::leaf(key.path), key.limit);
+        let line = match set {
+            Some(value) => format!("{leaf} = {value}"),
+            None => format!("# {leaf} = {base}"),
+        };
+        text.push_str(&format!("# {means}: {limit}.\n{line}\n"));
     }
     text
 }

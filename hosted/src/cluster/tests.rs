@@ -8,6 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
+use weft_core::dirnet::{BrokenRule, Timing};
+use weft_core::time::Duration as Span;
 
 use super::*;
 use crate::explain::{Code, Explain};
@@ -45,8 +47,10 @@ fn the_template_shows_every_key() {
         })
         .collect();
     // Those without a default, and the tables of tasks, are shown in comments.
-    let optional = [key::NETWORK_KEY, key::DIRNET_ROLES];
-    for path in optional {
+    let of_timing = key::PATHS.into_iter().filter(|path| path.starts_with("dirnet.timing."));
+    let optional: Vec<_> =
+        [key::NETWORK_KEY, key::DIRNET_ROLES].into_iter().chain(of_timing).collect();
+    for path in &optional {
         assert!(Cluster::template().contains(&format!("# {} = ", key::leaf(path))), "{path}");
     }
     let is_shown = |path: &&&str| !path.starts_with(key::TASKS.path) && !optional.contains(path);
@@ -122,7 +126,11 @@ fn one_task_too_many_is_refused() {
 #[test]
 fn a_task_of_a_node_that_a_smaller_cluster_lacks_is_refused() {
     let cluster = Cluster { tasks: vec![Task::example()], nodes: 2, ..Cluster::default() };
-    assert_eq!(cluster.check().expect_err("no node 2").key, key::TASK_NODES);
+    let error = cluster.check().expect_err("no node 2");
+    assert!(
+        matches!(&error, CheckError::Limit(source) if source.key == key::TASK_NODES),
+        "{error}"
+    );
 }
 
 #[test]
@@ -301,7 +309,20 @@ fn any_dirnet(nodes: usize) -> DirNet {
     let mut roles = vec![Part::Backup; nodes];
     roles[0] = Part::Agent;
     roles[nodes - 1] = Part::Manager;
-    DirNet { profile: Profile::Rdma, min_alive: 2, roles: Some(roles) }
+    let timing = Overrides {
+        send_us: Some(50),
+        receive_us: Some(400),
+        clear_us: Some(40),
+        alarm_us: Some(160),
+        window_us: Some(210),
+        delay_us: Some(45),
+        losses: Some(3),
+        candidate_us: Some(500),
+        join_us: Some(900),
+        clone_ms: Some(250),
+        reboot_ms: Some(1_000),
+    };
+    DirNet { profile: Profile::Rdma, timing, min_alive: 2, roles: Some(roles) }
 }
 
 #[test]
@@ -330,6 +351,70 @@ fn exactly_one_manager_leads_a_cluster() {
     }
     let parts = parse(&format!("{TOP}min_alive = 2")).expect("it parses").dirnet.parts(3);
     assert_eq!(parts, [Part::Manager, Part::Backup, Part::Backup]);
+}
+
+/// G-4: each rule broken through the file is refused with its name, both sides and what mends it.
+#[test]
+fn a_timing_that_breaks_a_rule_is_refused() {
+    const TOP: &str = "name = \"t\"\nnodes = 3\n[dirnet]\nprofile = \"lan\"\n[dirnet.timing]\n";
+    for (lines, at, rule, sides, mends) in [
+        ("clear_us = 80000", 6, BrokenRule::Alarm, "100000 us < 100000 us", ("alarm_us", 100_001)),
+        ("losses = 5", 6, BrokenRule::Tolerance, "220000 us >= 260000 us", ("receive_us", 260_000)),
+        (
+            "# slower\nalarm_us = 200000",
+            7,
+            BrokenRule::Window,
+            "400000 us >= 460000 us",
+            ("window_us", 240_000),
+        ),
+        (
+            "send_us = 10000\nreceive_us = 500000\nwindow_us = 79999",
+            8,
+            BrokenRule::Testimony,
+            "79999 us >= 80000 us",
+            ("window_us", 80_000),
+        ),
+        (
+            "candidate_us = 259999",
+            6,
+            BrokenRule::Candidate,
+            "259999 us >= 260000 us",
+            ("candidate_us", 260_000),
+        ),
+        ("join_us = 39999", 6, BrokenRule::Join, "39999 us >= 40000 us", ("join_us", 40_000)),
+    ] {
+        let error = refused(&format!("{TOP}{lines}"));
+        let cause = format!("c.toml:{at}: dirnet.timing breaks {rule}, which comes to {sides}");
+        assert_eq!(error.to_string(), cause);
+        let (key, least) = mends;
+        let cure = format!("set dirnet.timing.{key} to {least} or more");
+        assert!(error.cure().starts_with(&cure), "{}", error.cure());
+        assert_eq!(error.code(), Code::ClusterFile);
+    }
+}
+
+#[test]
+fn values_of_the_timing_are_the_profiles_unless_they_are_set() {
+    const TOP: &str = "name = \"t\"\nnodes = 3\n[dirnet]\nprofile = \"lan\"\n";
+    let read = |lines: &str| parse(&format!("{TOP}{lines}")).expect(lines).dirnet.timing();
+    assert_eq!(read(""), Timing::LAN);
+    let (send, reboot) = (Span::from_millis(39), Span::from_millis(1_000));
+    let set = read("[dirnet.timing]\nsend_us = 39_000\nreboot_ms = 1000");
+    assert_eq!(set, Timing { send, reboot, ..Timing::LAN });
+    for (line, cause) in [
+        (
+            "clone_ms = 249",
+            "dirnet.timing.clone_ms is 249, but must be 250 to 600000: a process takes about that \
+             long to start, and one that is not waited for is reset",
+        ),
+        ("send_us = 0", "dirnet.timing.send_us is 0, but must be 10 to 60000000"),
+        ("losses = -1", "dirnet.timing.losses is -1, but must be 0 to 1000"),
+        ("send_us = 0.5", "dirnet.timing.send_us is a float, but must be an integer"),
+        ("send_ms = 1", "the key \"dirnet.timing.send_ms\" is unknown"),
+    ] {
+        let error = refused(&format!("{TOP}[dirnet.timing]\n{line}"));
+        assert_eq!(error.to_string(), format!("c.toml:6: {cause}"));
+    }
 }
 
 #[test]

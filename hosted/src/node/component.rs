@@ -12,7 +12,6 @@ mod nap;
 mod pairs;
 mod signing;
 
-pub(crate) use dirnet::timing;
 pub(super) use dirnet::{config as dirnet_config, no_frame, profile as dirnet_profile};
 
 use std::collections::BTreeMap;

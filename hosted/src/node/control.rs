@@ -19,7 +19,7 @@ pub use broadcast::{
     HeldProof, OriginStatus, ProofStatus, Then, WindowStatus,
 };
 
-pub use standing::{DirNetStatus, EntryStatus, NodeOrder};
+pub use standing::{DirNetStatus, EntryStatus, NodeOrder, TimingStatus};
 pub use task::{TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;

@@ -17,6 +17,7 @@
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
 //!   tasks      programs under guard
+//!   timing     single values of the timing profile
 //!      │
 //!   place      one test's own runtime directory, and every process that was started in it
 //!   said       how a command ended and what it printed
@@ -47,6 +48,7 @@ mod said;
 mod signed;
 mod storm;
 mod tasks;
+mod timing;
 
 use std::time::Duration;
 

@@ -5,7 +5,6 @@ use super::fault::Fault;
 use super::report::{Accuracy, Detection, Ground, Report, Trouble};
 use crate::bench::verdict::Verdict;
 use crate::cluster::Profile;
-use crate::node;
 
 /// A dedicated polling processor notices within so long.
 const RDMA_US: u64 = 600;
@@ -42,7 +41,7 @@ fn slowest(rows: &[Detection], profile: Profile) -> Option<u64> {
 }
 
 fn soon(rows: &[Detection], profile: Profile) -> Verdict {
-    let timing = node::timing(profile);
+    let timing = profile.timing();
     // The last heartbeat may arrive δ after the crash, and the machine looks when it is due.
     let limit_us = (timing.receive.0 + timing.window.0 + timing.delay.0) / 1_000;
     let aim = format!("{profile}: every crash of a node judged within R + W + one delay");

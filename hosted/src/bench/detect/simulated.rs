@@ -7,7 +7,6 @@ use super::fault::{Fault, Target};
 use super::moments::{Moments, Series};
 use super::report::{Detection, Ground, Traffic};
 use crate::cluster::Profile;
-use crate::node;
 use crate::sim::dirnet::{Event, Lab, Setting, Strike};
 use crate::sim::draws::{Draws, Purpose};
 
@@ -23,7 +22,7 @@ pub(super) fn detect(
     target: Target,
     runs: u32,
 ) -> Option<Detection> {
-    let timing = node::timing(profile);
+    let timing = profile.timing();
     let all: Vec<_> = (0..u64::from(runs))
         .map(|seed| {
             let (mut lab, victim) = settled(&timing, target, seed)?;
@@ -129,7 +128,7 @@ fn note(moments: &mut Moments, event: &Event, began: u64, victim: Rank, fault: F
 
 /// What heartbeats and verdicts cost.
 pub(super) fn traffic(profile: Profile, runs: u32) -> Traffic {
-    let timing = node::timing(profile);
+    let timing = profile.timing();
     let mut quiet: Option<f64> = None;
     let mut frames_max = 0;
     for seed in 0..u64::from(runs) {

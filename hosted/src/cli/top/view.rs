@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
     use crate::node::control::{
-        CounterStatus, DirNetStatus, PeerStatus, TaskError, TaskFault, TaskStatus,
+        CounterStatus, DirNetStatus, PeerStatus, TaskError, TaskFault, TaskStatus, TimingStatus,
     };
 
     /// A node that runs and has put so many messages, with one task that failed.
@@ -153,6 +153,7 @@ mod tests {
                 manager: 0,
                 boot: 7,
                 generation: 0,
+                timing: TimingStatus::new("lan", &weft_core::dirnet::Timing::LAN),
                 suspects: vec![1],
                 removed: Vec::new(),
                 isolated: Vec::new(),

@@ -16,7 +16,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use weft_core::dirnet::{
     Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Output, Part,
     Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Term,
-    Timing,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -25,7 +24,9 @@ use weft_core::time::{self, Instant};
 use super::leavers;
 use crate::cluster::{self, Cluster};
 use crate::node::chronicle::{Entry as Noted, What};
-use crate::node::control::{DirNetStatus, EntryStatus, NodeOrder, Outcome, Payload, Refused};
+use crate::node::control::{
+    DirNetStatus, EntryStatus, NodeOrder, Outcome, Payload, Refused, TimingStatus,
+};
 use crate::node::faults::Timers;
 use crate::node::kept::KeptTerm;
 use crate::node::link::{FromComponent, GuardAction, TaskChange};
@@ -37,29 +38,12 @@ use crate::shm::Flag;
 /// How often a fence that failed is tried again.
 const FENCE_EVERY_NS: u64 = 100_000_000;
 
-/// For many processes on one host: outlasts stalls of half a second. On two processors that had
-/// three times as much to do, all loops were seen 205 ms late at once. A clone that ends before it
-/// is heard of is told by its process, so only one that hangs at once is waited for in vain; one
-/// that lives may have a long way, with a pair to make and memory to register for every peer.
-const HOST: Timing = Timing {
-    send: time::Duration::from_millis(100),
-    receive: time::Duration::from_millis(700),
-    clear: time::Duration::from_millis(100),
-    alarm: time::Duration::from_millis(350),
-    window: time::Duration::from_millis(500),
-    delay: time::Duration::from_millis(50),
-    losses: 4,
-    candidate: time::Duration::from_millis(700),
-    join: time::Duration::from_millis(250),
-    clone: time::Duration::from_millis(20_000),
-    reboot: time::Duration::from_millis(40_000),
-};
-
 type Machine = Component<PEERS, TASKS_MAX>;
 
 /// The DIR net at this component.
 pub(super) struct DirNet {
     machine: Box<Machine>,
+    timing: TimingStatus,
     flag: Flag,
     kept: KeptTerm,
     saved: SavedDatabase,
@@ -127,18 +111,9 @@ pub(in crate::node) fn config(cluster: &Cluster, me: Rank) -> Result<Config<PEER
         .map_err(|error| refused(&error))
 }
 
-/// The timing of the cluster's profile.
+/// The cluster's timing.
 pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> {
-    Profile::new(timing(cluster.dirnet.profile)).map_err(|rule| NodeError::Plan(rule.to_string()))
-}
-
-/// What a profile's name stands for.
-pub(crate) const fn timing(profile: cluster::Profile) -> Timing {
-    match profile {
-        cluster::Profile::Host => HOST,
-        cluster::Profile::Lan => Timing::LAN,
-        cluster::Profile::Rdma => Timing::RDMA,
-    }
+    Profile::new(cluster.dirnet.timing()).map_err(|rule| NodeError::Plan(rule.to_string()))
 }
 
 /// The restart intensity of the cluster file, in the numbers that core remembers.
@@ -167,6 +142,7 @@ impl DirNet {
         (me, now_ns): (Rank, u64),
     ) -> Result<Self, NodeError> {
         let config = config(cluster, me)?;
+        let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
         let look_every_ns = config.profile().timing().send.0 / 8;
         let Entry { flag, kept, term, saved, snapshots, .. } = entry;
         let [newest, before] = &snapshots;
@@ -174,6 +150,7 @@ impl DirNet {
         let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
         Ok(Self {
             machine,
+            timing,
             flag,
             kept,
             saved,
@@ -347,6 +324,7 @@ impl DirNet {
             manager: machine.term().claimant.0,
             boot: machine.life().boot.0,
             generation: machine.life().generation,
+            timing: self.timing.clone(),
             suspects: others.clone().filter(|rank| machine.suspects(*rank)).map(|r| r.0).collect(),
             removed: others.clone().filter(is_removed).map(|rank| rank.0).collect(),
             isolated: others

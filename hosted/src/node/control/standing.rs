@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use weft_core::dirnet::Timing;
 
 /// What may be done with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub struct DirNetStatus {
     pub boot: u32,
     /// How many components there were before it in that life of the node.
     pub generation: u32,
+    /// How patient it is.
+    pub timing: TimingStatus,
     /// The nodes that it suspects.
     pub suspects: Vec<u16>,
     /// The nodes that were removed and have not come back.
@@ -38,6 +41,57 @@ pub struct DirNetStatus {
     pub left_broadcasts: Vec<u16>,
     /// How many words it has refused, by reason.
     pub refused: BTreeMap<String, u32>,
+}
+
+/// The timing in force: the profile of the cluster file, with the values that the file sets. Core's
+/// [`Timing`] tells what each means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimingStatus {
+    /// The profile's name.
+    pub profile: String,
+    /// S.
+    pub send_us: u64,
+    /// R.
+    pub receive_us: u64,
+    /// C.
+    pub clear_us: u64,
+    /// A.
+    pub alarm_us: u64,
+    /// W.
+    pub window_us: u64,
+    /// δ.
+    pub delay_us: u64,
+    /// k.
+    pub losses: u32,
+    /// MID.
+    pub candidate_us: u64,
+    /// JOIN.
+    pub join_us: u64,
+    /// How soon a clone must be heard of.
+    pub clone_ms: u64,
+    /// How soon a node that was reset must be heard of.
+    pub reboot_ms: u64,
+}
+
+impl TimingStatus {
+    /// `timing`, which goes back to a profile of this name.
+    #[must_use]
+    pub fn new(profile: &str, timing: &Timing) -> Self {
+        Self {
+            profile: profile.to_owned(),
+            send_us: timing.send.as_micros(),
+            receive_us: timing.receive.as_micros(),
+            clear_us: timing.clear.as_micros(),
+            alarm_us: timing.alarm.as_micros(),
+            window_us: timing.window.as_micros(),
+            delay_us: timing.delay.as_micros(),
+            losses: timing.losses,
+            candidate_us: timing.candidate.as_micros(),
+            join_us: timing.join.as_micros(),
+            clone_ms: timing.clone.as_micros() / 1_000,
+            reboot_ms: timing.reboot.as_micros() / 1_000,
+        }
+    }
 }
 
 /// What the replicated database holds of a node that has tasks, as one component knows it.
