@@ -8,7 +8,7 @@ use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything two nodes say to each other, memory layout included.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Who a node is and what it takes for granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,10 @@ pub struct Hello {
     pub cluster: String,
     /// The digest of its memory layout.
     pub layout: u64,
+    /// The digest of what it takes for granted of the DIR net. Older versions do not say it, and are
+    /// refused for their version.
+    #[serde(default)]
+    pub dirnet: u64,
     /// What carries its messages.
     pub fabric: FabricKind,
     /// The sender's rank.
@@ -44,6 +48,13 @@ pub enum Refusal {
     },
     /// Their cluster files give different memory layouts.
     Layout {
+        /// Of the node that refuses.
+        ours: u64,
+        /// Of the other.
+        theirs: u64,
+    },
+    /// Their cluster files say different things of the DIR net: timing, parts, `min_alive`.
+    DirNet {
         /// Of the node that refuses.
         ours: u64,
         /// Of the other.
@@ -89,6 +100,9 @@ impl Hello {
         if theirs.layout != self.layout {
             return Err(Refusal::Layout { ours: self.layout, theirs: theirs.layout });
         }
+        if theirs.dirnet != self.dirnet {
+            return Err(Refusal::DirNet { ours: self.dirnet, theirs: theirs.dirnet });
+        }
         if theirs.fabric != self.fabric {
             return Err(Refusal::Fabric { ours: self.fabric, theirs: theirs.fabric });
         }
@@ -111,6 +125,12 @@ impl fmt::Display for Refusal {
             Self::Layout { ours, theirs } => {
                 write!(f, "memory layouts differ: {theirs:016x} there, {ours:016x} here")
             }
+            Self::DirNet { ours, theirs } => {
+                write!(
+                    f,
+                    "timing or parts in the DIR net differ: {theirs:016x} there, {ours:016x} here"
+                )
+            }
             Self::Fabric { ours, theirs } => {
                 write!(f, "a node over {theirs} came to a cluster over {ours}")
             }
@@ -131,6 +151,7 @@ impl Explain for Refusal {
         match self {
             Self::Version { .. }
             | Self::Layout { .. }
+            | Self::DirNet { .. }
             | Self::Cluster { .. }
             | Self::Fabric { .. }
             | Self::NotWeft => Code::Protocol,
@@ -145,6 +166,7 @@ impl Explain for Refusal {
             Self::Version { .. } => "run the same build of weft for every node",
             Self::Cluster { .. } => "start the node with the file of the cluster it belongs to",
             Self::Layout { .. } => "start every node with the same cluster file",
+            Self::DirNet { .. } => "start every node with the same [dirnet] in its cluster file",
             Self::Fabric { .. } => "start every node with the same `--fabric`",
             Self::Rank { .. } => "start each rank below `nodes` exactly once",
             Self::User => "run all nodes of a cluster as one user",
@@ -170,6 +192,7 @@ mod tests {
             version: VERSION,
             cluster: "weft".to_owned(),
             layout: 7,
+            dirnet: 5,
             fabric: FabricKind::Shm,
             rank,
         }
@@ -190,6 +213,8 @@ mod tests {
         assert!(matches!(other, Refusal::Cluster { .. }));
         let layout = refused(Hello { layout: 8, ..hello(1) });
         assert_eq!(layout, Refusal::Layout { ours: 7, theirs: 8 });
+        let dirnet = refused(Hello { dirnet: 6, ..hello(1) });
+        assert_eq!(dirnet, Refusal::DirNet { ours: 5, theirs: 6 });
         let fabric = refused(Hello { fabric: FabricKind::Verbs, ..hello(1) });
         let (ours, theirs) = (FabricKind::Shm, FabricKind::Verbs);
         assert_eq!(fabric, Refusal::Fabric { ours, theirs });

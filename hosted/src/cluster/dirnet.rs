@@ -41,6 +41,22 @@ impl DirNet {
         self.timing.apply(self.profile.timing())
     }
 
+    /// A number that differs, all but certainly, when two nodes of a cluster of `nodes` would judge
+    /// each other differently: by their timing, `min_alive`, or the part of any node (64-bit
+    /// FNV-1a).
+    #[must_use]
+    pub fn digest(&self, nodes: usize) -> u64 {
+        let t = self.timing();
+        let spans = [t.send, t.receive, t.clear, t.alarm, t.window, t.delay];
+        let others = [t.candidate, t.join, t.clone, t.reboot].map(|span| span.0);
+        let parts = self.parts(nodes).into_iter().map(|part| part as u64);
+        let numbers = spans.map(|span| span.0).into_iter().chain(others);
+        let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive)]).chain(parts);
+        numbers.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     /// What a partition may lead to, in a sentence; nothing where `min_alive` excludes it.
     #[must_use]
     pub fn partition_risk(&self, nodes: usize) -> Option<String> {

@@ -418,6 +418,27 @@ fn values_of_the_timing_are_the_profiles_unless_they_are_set() {
 }
 
 #[test]
+fn nets_that_would_judge_differently_have_another_digest() {
+    let digest = |text: &str| parse(&format!("name = \"t\"\nnodes = 3\n{text}")).expect(text);
+    let digest = |text: &str| digest(text).dirnet.digest(3);
+    let plain = digest("");
+    let same = "[dirnet]\nroles = [\"manager\", \"backup\", \"backup\"]\ntiming.losses = 4";
+    assert_eq!(digest(same), plain);
+    let others = [
+        "dirnet.profile = \"lan\"",
+        "dirnet.min_alive = 2",
+        "dirnet.timing.losses = 3",
+        "dirnet.timing.reboot_ms = 39999",
+        "dirnet.roles = [\"backup\", \"manager\", \"backup\"]",
+        "dirnet.roles = [\"manager\", \"backup\", \"agent\"]",
+    ];
+    let mut digests: Vec<u64> = others.iter().map(|text| digest(text)).chain([plain]).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), others.len() + 1);
+}
+
+#[test]
 fn a_partition_is_no_risk_to_more_than_half() {
     let risk = |min_alive, nodes| DirNet { min_alive, ..DirNet::default() }.partition_risk(nodes);
     for (min_alive, nodes) in [(1, 1), (2, 2), (2, 3), (3, 4), (3, 5)] {

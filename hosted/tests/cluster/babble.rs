@@ -22,7 +22,9 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
     let layout = node::plan(&nodes.cluster).expect("it runs").layout().clone();
     let memory = Arc::new(NodeMemory::create("babbler", &layout).expect("memory"));
     let (cluster, fabric) = ("t".to_owned(), FabricKind::Shm);
-    let hello = Hello { version: VERSION, cluster, layout: layout.digest(), fabric, rank: 1 };
+    let dirnet = nodes.cluster.dirnet.digest(nodes.cluster.nodes);
+    let digest = layout.digest();
+    let hello = Hello { version: VERSION, cluster, layout: digest, dirnet, fabric, rank: 1 };
     let (sender, tidings) = channel();
     let sink = move |tidings| {
         // Nobody listens any more once the two have met.

@@ -35,7 +35,8 @@ fn connect(nodes: &Nodes, rank: usize) -> Socket {
 /// What node `rank` of this cluster would say.
 fn hello(nodes: &Nodes, rank: u16) -> Hello {
     let layout = node::plan(&nodes.cluster).expect("it runs").layout().digest();
-    Hello { version: VERSION, cluster: "t".to_owned(), layout, fabric: FabricKind::Shm, rank }
+    let (dirnet, fabric) = (nodes.cluster.dirnet.digest(nodes.cluster.nodes), FabricKind::Shm);
+    Hello { version: VERSION, cluster: "t".to_owned(), layout, dirnet, fabric, rank }
 }
 
 /// The answer of node 0.
@@ -74,6 +75,7 @@ fn a_stranger_is_refused_with_the_reason() {
     for (stranger, reason) in [
         (Hello { version: 99, ..ours.clone() }, version),
         (Hello { cluster: "u".to_owned(), ..ours.clone() }, cluster),
+        (Hello { dirnet: theirs, ..ours.clone() }, Refusal::DirNet { ours: ours.dirnet, theirs }),
         (Hello { layout: theirs, ..ours.clone() }, Refusal::Layout { ours: layout, theirs }),
         (
             Hello { fabric: FabricKind::Verbs, ..ours.clone() },

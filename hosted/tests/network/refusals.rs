@@ -31,7 +31,7 @@ fn who_does_without_a_key_meets_nobody_who_has_one() {
 }
 
 #[test]
-fn another_cluster_layout_and_fabric_are_refused_by_name() {
+fn another_cluster_layout_net_and_fabric_are_refused_by_name() {
     let key = key();
     let other = Hello { cluster: "loom".to_owned(), ..hello(1) };
     let (ours, theirs) = ("weft".to_owned(), "loom".to_owned());
@@ -40,6 +40,10 @@ fn another_cluster_layout_and_fabric_are_refused_by_name() {
 
     let other = Hello { layout: 8, ..hello(1) };
     let reason = Refusal::Layout { ours: 7, theirs: 8 };
+    assert_eq!(refusals(other, &key, &key), (reason.clone(), reason));
+
+    let other = Hello { dirnet: 6, ..hello(1) };
+    let reason = Refusal::DirNet { ours: 5, theirs: 6 };
     assert_eq!(refusals(other, &key, &key), (reason.clone(), reason));
 
     let other = Hello { fabric: FabricKind::Shm, ..hello(1) };

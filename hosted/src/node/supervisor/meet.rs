@@ -30,7 +30,8 @@ impl Member<'_> {
     ) -> Result<Box<dyn Bootstrap>, NodeError> {
         let (cluster, fabric) = (self.cluster.name.to_string(), self.cluster.fabric);
         let (layout, rank) = (self.layout.digest(), self.rank);
-        let hello = Hello { version: VERSION, cluster, layout, fabric, rank };
+        let dirnet = self.cluster.dirnet.digest(self.cluster.nodes);
+        let hello = Hello { version: VERSION, cluster, layout, dirnet, fabric, rank };
         if let Some(meeting) = meeting {
             if fabric == FabricKind::Shm {
                 return Err(NodeError::NotShared);
