@@ -8,6 +8,11 @@
 //! Each run has a free port, and each process the processor that its counterpart of ours has. The
 //! client is not started before the server listens, since it does not try twice. Of the table the
 //! column is found by its title, so that a release with other columns is an error and no figure.
+//!
+//! The tools count cycles, and find out at the end of each run how many a microsecond has. When a
+//! stall of the host falls between their two looks at their clocks they say so (`Correlation
+//! coefficient r^2: … < 0.9`) and print `0.00` or `inf`: such a run is not a measurement. It is
+//! repeated, a bounded number of times, and the report says how often.
 
 use std::fmt;
 
@@ -33,6 +38,13 @@ pub enum RivalError {
         /// The column.
         column: &'static str,
     },
+    /// The tool could not find out how long its cycles are, in any of its runs.
+    Astray {
+        /// Its name.
+        tool: &'static str,
+        /// How many runs.
+        runs: u32,
+    },
 }
 
 impl fmt::Display for RivalError {
@@ -41,7 +53,10 @@ impl fmt::Display for RivalError {
             Self::Missing { tool } => write!(f, "there is no {tool} to compare with"),
             Self::Failed { tool, words } => write!(f, "{tool} failed: {words}"),
             Self::Unreadable { tool, column } => {
-                write!(f, "{tool} has printed no column {column:?}")
+                write!(f, "{tool} has printed no figure in a column {column:?}")
+            }
+            Self::Astray { tool, runs } => {
+                write!(f, "{tool} could not measure its own clock in {runs} runs")
             }
         }
     }
@@ -60,7 +75,37 @@ impl RivalError {
                 "run the tool by hand, once as a server and once with `127.0.0.1`, to see why"
             }
             Self::Unreadable { .. } => "use a release of perftest from 4.4 on",
+            Self::Astray { .. } => "run the benchmark when less else runs on this host",
         }
+    }
+}
+
+/// What a tool prints, on standard error, instead of the length of its cycles.
+const ASTRAY: &str = "Correlation coefficient";
+
+/// What the words of a tool that has ended are worth.
+#[derive(Clone, Debug, PartialEq)]
+enum Reading {
+    /// The figures of the wanted columns.
+    Figures([f64; 2]),
+    /// Its clock was astray: whatever its table has is nothing.
+    Astray,
+    /// There is a table, without a figure in this column.
+    Without(&'static str),
+    /// There is no table.
+    NoTable,
+}
+
+fn read(words: &str, columns: [&'static str; 2]) -> Reading {
+    if words.contains(ASTRAY) {
+        return Reading::Astray;
+    }
+    if !words.contains("#bytes") {
+        return Reading::NoTable;
+    }
+    match columns.map(|column| figure(words, column).ok_or(column)) {
+        [Ok(best), Ok(typical)] => Reading::Figures([best, typical]),
+        [Err(column), _] | [_, Err(column)] => Reading::Without(column),
     }
 }
 
@@ -96,7 +141,7 @@ fn titles_of(line: &str) -> Vec<String> {
 #[cfg(feature = "verbs")]
 mod process;
 #[cfg(feature = "verbs")]
-pub(super) use process::{Tool, measure};
+pub(super) use process::{Measured, Tool, measure};
 
 #[cfg(test)]
 mod tests {
@@ -140,12 +185,24 @@ t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
     }
 
     #[test]
+    fn a_run_whose_clock_was_astray_is_no_measurement() {
+        const COLUMNS: [&str; 2] = ["BW peak[MB/sec]", "BW average[MB/sec]"];
+        assert_eq!(read(BANDWIDTH, COLUMNS), Reading::Figures([131.21, 129.10]));
+        let said = "Correlation coefficient r^2: 0.0149681 < 0.9\n";
+        let zeros = BANDWIDTH.replace("129.10", "0.00").replace("131.21", "0.00");
+        assert_eq!(read(&format!("{zeros}{said}"), COLUMNS), Reading::Astray);
+        assert_eq!(read(&zeros, COLUMNS), Reading::Without(COLUMNS[0]));
+        assert_eq!(read("Couldn't connect to 127.0.0.1:18515", COLUMNS), Reading::NoTable);
+    }
+
+    #[test]
     fn every_failure_has_a_cause_and_a_cure() {
         let tool = "ib_write_lat";
         for error in [
             RivalError::Missing { tool },
             RivalError::Failed { tool, words: "status 1".to_owned() },
             RivalError::Unreadable { tool, column: "t_min[usec]" },
+            RivalError::Astray { tool, runs: 5 },
         ] {
             assert!(error.to_string().contains(tool), "{error}");
             assert!(!error.cure().is_empty());

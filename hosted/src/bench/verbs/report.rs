@@ -61,6 +61,8 @@ pub struct Report {
     pub rounds: u32,
     /// The longest that a process which only reads the clock did not run, in microseconds.
     pub longest_stall_us: f64,
+    /// How many runs of rivals were repeated, since their own clocks were astray.
+    pub astray: u32,
     /// The rows.
     pub rows: Vec<Row>,
     /// The ways to take rights back.
@@ -119,12 +121,19 @@ pub(super) fn thousandths(value: f64) -> f64 {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { device, processors, rounds, longest_stall_us, .. } = self;
+        let Self { device, processors, rounds, longest_stall_us, astray, .. } = self;
         writeln!(
             f,
             "device {device}, {processors} processors, {rounds} rounds; \
-             the host's longest stall was {longest_stall_us:.0} us\n"
+             the host's longest stall was {longest_stall_us:.0} us"
         )?;
+        if *astray > 0 {
+            writeln!(
+                f,
+                "rivals' runs that were repeated, their own clocks being astray: {astray}"
+            )?;
+        }
+        writeln!(f)?;
         f.write_str("operation   #bytes     best  typical  ")?;
         f.write_str("rival             best  typical  ratio  of best  aim\n")?;
         for row in &self.rows {
@@ -218,6 +227,7 @@ mod tests {
             processors: 2,
             rounds: 1,
             longest_stall_us: 4.0,
+            astray: 2,
             rows: rows.collect(),
             fences: vec![fence],
             reached: false,
@@ -227,6 +237,7 @@ mod tests {
             assert!(text.contains(subject.rival()), "{text}");
         }
         assert!(text.contains(" NO") && text.contains(" yes") && text.contains("deregister"));
+        assert!(text.contains("clocks being astray: 2"), "{text}");
         let (line, rest) = text.trim_end().rsplit_once('\n').map(|(a, b)| (b, a)).unwrap();
         assert!(line.starts_with("aims: ") && line.contains("; missed by "), "{rest}");
         let json = serde_json::to_value(&report).unwrap();

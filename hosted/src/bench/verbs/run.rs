@@ -7,7 +7,7 @@ use super::companion::Companions;
 use super::end::Vigil;
 use super::error::VerbsBenchError;
 use super::fence;
-use super::perftest::{self, Tool};
+use super::perftest::{self, Measured, Tool};
 use super::pins::Pins;
 use super::report::{Report, Round, Row, thousandths};
 use super::subject::{Subject, What};
@@ -41,6 +41,7 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
     let mut companions = Companions::start(&device, &pins)?;
     let mut circle = Circle::new(&plan.device, Vigil::new(pins.yield_every()))?;
     let mut stall = Stall::default();
+    let mut astray = 0;
     let mut courses: Vec<_> =
         plan.subjects.iter().map(|subject| (*subject, [vec![], vec![]])).collect();
     for _ in 0..plan.rounds {
@@ -56,15 +57,15 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
             rivals.push(match subject.what {
                 What::Mailbox => round(*subject, &companions.run(Turn::AddAndWrite, iterations)?)?,
                 What::Broadcast => {
-                    let bare = |what| {
+                    let mut bare = |what| {
                         let part = Subject { what, bytes: subject.bytes };
-                        rival(part, iterations, &device, &pins)
+                        rival(part, iterations, &device, &pins, &mut astray)
                     };
                     let (write, read) = (bare(What::Write)?, bare(What::Read)?);
                     Round { best: write.best + read.best, typical: write.typical + read.typical }
                 }
                 What::Write | What::Read | What::FetchAdd | What::Bandwidth => {
-                    rival(*subject, iterations, &device, &pins)?
+                    rival(*subject, iterations, &device, &pins, &mut astray)?
                 }
             });
             on_turn();
@@ -79,6 +80,7 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
         processors: pins.count(),
         rounds: plan.rounds,
         longest_stall_us: thousandths(stall.longest_ns as f64 / 1e3),
+        astray,
         reached: rows.iter().all(|row| row.reached),
         rows,
         fences: fence::measure(&plan.device)?,
@@ -95,12 +97,13 @@ fn round(subject: Subject, samples: &Samples) -> Result<Round, VerbsBenchError> 
     Ok(Round { best: unit(figure.min_ns), typical: unit(figure.p50_ns) })
 }
 
-/// The rival's figures of one turn.
+/// The rival's figures of one turn; `astray` counts the runs that were none.
 fn rival(
     subject: Subject,
     iterations: u32,
     device: &Device,
     pins: &Pins,
+    astray: &mut u32,
 ) -> Result<Round, VerbsBenchError> {
     const LATENCY: [&str; 2] = ["t_min[usec]", "t_typical[usec]"];
     const BANDWIDTH: [&str; 2] = ["BW average[MB/sec]", "BW average[MB/sec]"];
@@ -112,6 +115,7 @@ fn rival(
         iterations,
         columns: if subject.what == What::Bandwidth { BANDWIDTH } else { LATENCY },
     };
-    let [best, typical] = perftest::measure(&tool, pins)?;
+    let Measured { figures: [best, typical], astray: runs } = perftest::measure(&tool, pins)?;
+    *astray += runs;
     Ok(Round { best, typical })
 }
