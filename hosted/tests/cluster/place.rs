@@ -334,6 +334,15 @@ impl Nodes {
     }
 }
 
+/// A test that fails says what its nodes were doing.
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.state());
+        }
+    }
+}
+
 /// Waits for what no event tells.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

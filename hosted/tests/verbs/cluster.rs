@@ -87,38 +87,46 @@ fn a_pair_that_was_lost_is_made_again_when_the_cable_is_mended() {
     assert!(got.ends_with("over the mended cable\n"), "{got}");
 }
 
-fn dirnet(place: &Place) -> Vec<Value> {
-    let status = place.weft("status --name t --json").object();
-    let nodes = status["nodes"].as_array().expect("an array");
-    nodes.iter().map(|node| node["dirnet"].clone()).collect()
+/// What each node holds for true about the net, once all agree on a manager of theirs.
+fn agreed(place: &Place, nodes: usize) -> Vec<Value> {
+    let mut all = Vec::new();
+    eventually("all follow one manager", || {
+        let status = place.weft("status --name t --json").object();
+        all = status["nodes"]
+            .as_array()
+            .expect("an array")
+            .iter()
+            .map(|node| node["dirnet"].clone())
+            .collect();
+        let manager = &all[0]["manager"];
+        all.len() == nodes
+            && all.iter().enumerate().all(|(rank, one)| {
+                let role = if *manager == rank { "manager" } else { "backup" };
+                one["manager"] == *manager && one["role"] == role
+            })
+    });
+    all
 }
 
-/// What decides for the net dies with all below it: the next in the ring takes over, the dead life
-/// is fenced everywhere, and its node comes back as a later one that follows.
+/// What decides for the net dies with all below it: another takes over, the dead life is fenced
+/// everywhere, and its node comes back as a later one that follows. Which node is manager when is
+/// not asked: on a host that stalls for seconds a manager may be given up while it lives.
 #[test]
 fn the_managers_node_dies_another_takes_over_and_it_rejoins() {
     let Some(devices) = devices() else { return };
     let place = Place::new();
     let (up, nodes) = place.up(&format!("--nodes 3 --fabric verbs --devices {devices}"));
     nodes.await_joined();
-    let stands = |rank: usize, role: &str| dirnet(&place)[rank]["role"] == role;
-    eventually("node 0 is followed", || {
-        stands(0, "manager") && stands(1, "backup") && stands(2, "backup")
-    });
-    let before = dirnet(&place)[1].clone();
+    let before = agreed(&place, 3);
+    let manager = before[0]["manager"].as_u64().expect("a rank");
     place.weft_with("put --name t --from 0 --to 2", "before\n").done();
 
-    place.weft("inject node 0 --name t --wait 120").done();
+    place.weft(&format!("inject node {manager} --name t --wait 120")).done();
     nodes.await_joined();
-    eventually("node 1 is followed", || {
-        stands(0, "backup") && stands(1, "manager") && stands(2, "backup")
-    });
-    let after = dirnet(&place);
-    assert_eq!(after[1]["manager"], 1);
-    for one in &after {
-        assert!(one["epoch"].as_u64() > before["epoch"].as_u64(), "{}", nodes.state());
-    }
-    assert!(after[0]["boot"].as_u64() > before["boot"].as_u64(), "{}", nodes.state());
+    let after = agreed(&place, 3);
+    let epoch = |all: &[Value]| all[0]["epoch"].as_u64().expect("a number");
+    let boot = |all: &[Value]| all[manager as usize]["boot"].as_u64().expect("a number");
+    assert!(epoch(&after) > epoch(&before) && boot(&after) > boot(&before), "{after:?}");
     for line in ["from 0 to 2\n", "from 2 to 0\n"] {
         let (from, to) = (line.as_bytes()[5] - b'0', line.as_bytes()[10] - b'0');
         place.weft_with(&format!("put --name t --from {from} --to {to}"), line).done();
