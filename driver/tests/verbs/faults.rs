@@ -165,7 +165,7 @@ fn a_pair_whose_loss_no_work_tells_of_is_seen_to_be_lost() {
 #[test]
 fn a_device_that_never_tells_is_overruled_by_the_deadline() {
     let Some(wires) = Wires::take() else { return };
-    let config = Config { deadline: Duration::from_millis(400), ..STUBBORN };
+    let config = Config { deadline: rig::SHORT, ..STUBBORN };
     assert_eq!(cut_path(&wires, config, Hook::Output), Failure::DeadlinePassed);
 }
 

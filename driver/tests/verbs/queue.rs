@@ -83,11 +83,11 @@ fn a_queue_that_nobody_polls_fills_up_and_loses_no_completion() {
 /// A quiet tail is nobody's debt: no completion is owed for it, and its pair is not failed.
 #[test]
 fn a_quiet_tail_outlives_its_deadline() {
-    let deadline = weft_core::time::Duration::from_millis(400);
-    let Some((mut one, other)) = two(Config { deadline, ..Config::default() }) else { return };
+    let config = Config { deadline: rig::SHORT, ..Config::default() };
+    let Some((mut one, other)) = two(config) else { return };
     write_quietly(&mut one, 5);
     let begin = rig::now();
-    while rig::now() < begin.after(weft_core::time::Duration::from_millis(1_000)) {
+    while rig::now() < begin.after(rig::SHORT).after(rig::SHORT) {
         assert_eq!(one.poll(rig::now(), &mut [Completion::NONE; 4]), 0);
         std::thread::yield_now();
     }

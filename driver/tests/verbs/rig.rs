@@ -8,7 +8,7 @@ use weft_core::fabric::{
     At, Completion, CompletionFlags, Fabric, Failure, Layout, Op, PostError, Region, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
-use weft_core::time::Instant;
+use weft_core::time::{Duration, Instant};
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 pub(crate) type End = VerbsFabric<Heap>;
@@ -73,6 +73,10 @@ pub(crate) fn admit(one: &mut End, other: &mut End, lives: (Incarnation, Incarna
     one.open(other.me(), lives.1).unwrap();
     other.open(one.me(), lives.0).unwrap();
 }
+
+/// A deadline that a test waits for to pass. Work that is to end well has it too, so it is no
+/// shorter than what stalls of a busy host ask for.
+pub(crate) const SHORT: Duration = Config::DEFAULT.deadline;
 
 pub(crate) const FIRST: (Incarnation, Incarnation) = (Incarnation(1), Incarnation(1));
 
