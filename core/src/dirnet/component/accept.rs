@@ -6,10 +6,11 @@
 //!        ─▶ a sign of life
 //! ```
 //!
-//! A later life is a member once the manager has heard of it in its own term. Others take the
-//! manager's word for it (NIUA), except about a node they never heard of, and except about the
-//! claimant of the term itself. A term claimed by a node that stands removed is never adopted, by
-//! whomever it is told. WITM comes before all that: its term is only what the joiner remembers.
+//! A later life is a member once the manager has heard of it in its own term, or has gone above a
+//! term that it claimed. Others take the manager's word for it (NIUA), except about a node they
+//! never heard of, and except about the claimant of the term itself. A term claimed by a node that
+//! stands removed is never adopted, by whomever it is told. WITM comes before all that: its term is
+//! only what the joiner remembers.
 //! What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
 
 use super::{Component, Rule, State, Verdict, Watch};
@@ -122,6 +123,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A claim of a node that was removed and has not been admitted since is none, whoever tells
     /// of it. The manager does not leave it at that: the claimant cannot go below what it knows,
     /// so the manager goes above it, and lets it in as a backup.
+    ///
+    /// The claimant may hold an earlier life of this node for removed as well, as the halves of a
+    /// partition do. Then it refuses in turn and goes above; but it is a member by now, and the
+    /// higher term wins: a life is outbid once, and one of the two follows. If it says no more, it
+    /// is removed again, as any member that falls silent.
     fn check_reign(
         &mut self,
         now: Instant,
@@ -138,8 +144,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             && !crate::dirnet::REFUSED_CLAIMS_STAND.is_planted()
             && self.claim_above(now, term, Rule::Outbid)
         {
-            self.expect(now, from, life);
             self.send(Members::only(from), Seat::Component, Message::Nmi);
+            if from == term.claimant && !crate::dirnet::RIVALS_STAY_OUT.is_planted() {
+                self.admit(now, from, life, Rule::NewLife);
+            } else {
+                self.expect(now, from, life);
+            }
         }
         Err(Reject::RemovedClaimant)
     }

@@ -15,7 +15,7 @@
 //! and of whom (G-30).
 
 use super::{Component, State, Watch};
-use crate::dirnet::{Beat, Members, Output};
+use crate::dirnet::{Beat, Level, Members, Output};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
@@ -94,11 +94,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// MIA to everybody who is not removed, TAIA to the manager.
+    /// MIA to everybody who is not isolated, TAIA to the manager. A later life of a node that
+    /// stands removed may reign over others, and hold this one for removed: somebody has to begin.
     fn send_beat(&mut self) {
         let to: Members = match self.state {
             State::Manager => {
-                self.config.others().iter().filter(|n| !self.is_removed(*n)).collect()
+                let is_out = |node: &Rank| {
+                    self.db.standing(*node).level == Level::Isolated
+                        || (self.is_removed(*node)
+                            && crate::dirnet::REMOVED_HEAR_NOTHING.is_planted())
+                };
+                self.config.others().iter().filter(|node| !is_out(node)).collect()
             }
             State::Backup(_) => Members::only(self.term.claimant).without(self.me()),
             State::Joining(_) | State::Excluded => Members::NONE,

@@ -7,4 +7,5 @@ mod mutants;
 mod net;
 mod refuse;
 mod restore;
+mod rivals;
 mod succeed;

@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{detect, join, refuse, restore, succeed};
+use super::{detect, join, refuse, restore, rivals, succeed};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -69,6 +69,12 @@ scenarios! {
         the_last_component_is_cloned_by_its_own_task
         a_component_that_the_new_manager_never_met_is_cloned
         a_node_that_the_new_manager_knows_by_hearsay_is_watched;
+    rivals:
+        g10_managers_that_removed_each_others_earlier_lives_meet
+        g10_rivals_meet_if_either_is_heard_first
+        g10_a_claimant_that_claims_again_is_followed
+        g10_a_claimant_that_dies_is_removed_again
+        g10_a_claimant_is_not_admitted_by_hearsay;
     join:
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term

@@ -1,0 +1,125 @@
+//! Two managers, each a later life than the one that the other holds for removed (G-10).
+
+use super::net::Net;
+use crate::dirnet::*;
+use crate::ids::{Incarnation, Rank};
+
+const fn life(boot: u32) -> Life {
+    Life { boot: Incarnation(boot), generation: 0 }
+}
+
+/// Nodes 0 and 1 are cut from 2 and 3. In each half the backup begins anew, is told whom the half
+/// has removed, and follows the manager, which dies: nodes 1 and 3 reign in their second lives,
+/// and each holds the other's first one for removed.
+fn rivals() -> Net {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    for (one, other) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        net.cuts.extend([(one, other), (other, one)]);
+    }
+    net.run(3_000);
+    for node in [1, 3] {
+        net.crash(node);
+        net.boot(node);
+    }
+    net.run(1_000);
+    for (manager, node) in [(0, 1), (2, 3)] {
+        assert_eq!(net.component(node).term().claimant, Rank(manager));
+        net.crash(manager);
+    }
+    net.run(2_000);
+    for (node, other) in [(1, Rank(3)), (3, Rank(1))] {
+        let component = net.component(node);
+        assert_eq!((component.role(), component.life()), (Role::Manager, life(2)));
+        let removed = Standing::removed(life(1), Level::Down);
+        assert_eq!(component.database().standing(other), removed);
+    }
+    net
+}
+
+/// Found by the swarm: neither spoke to the other, and both reigned for ever.
+#[test]
+pub(in crate::dirnet) fn g10_managers_that_removed_each_others_earlier_lives_meet() {
+    let mut net = rivals();
+    let before = net.component(1).term().max(net.component(3).term());
+    net.cuts.clear();
+    let took = net.run_while(1_000, |net| net.manager().is_some());
+    assert!(net.manager().is_some(), "not after {took} ms");
+    assert!(net.component(1).term() > before, "the higher claim is above both");
+    for node in [1, 3] {
+        assert_eq!(net.component(node).life(), life(2), "nobody has to begin anew");
+    }
+    net.boot(0);
+    net.boot(2);
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
+/// Only one of the two hears the other: the one that is heard learns of the rival by the answer.
+#[test]
+pub(in crate::dirnet) fn g10_rivals_meet_if_either_is_heard_first() {
+    for deaf in [1, 3] {
+        let mut net = rivals();
+        net.cuts.clear();
+        net.lost.push("BEAT");
+        let other = 4 - deaf;
+        let word = net.frame(other, Message::Nmi);
+        let _ = net.deliver(deaf, word);
+        net.run(5);
+        net.lost.clear();
+        net.run_while(1_000, |net| net.manager().is_some());
+        assert!(net.manager().is_some(), "{deaf} heard {other} first");
+    }
+}
+
+/// Node 2 was removed and claims a term in its second life.
+fn claimant() -> (Net, Frame) {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    let word = net.frame(2, Message::Nmi);
+    net.crash(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    net.run(100);
+    let term = Term { epoch: 5, claimant: Rank(2) };
+    (net, Frame { term, life: life(2), ..word })
+}
+
+/// The manager goes above a refused claim and admits the claimant. If that refuses the manager as
+/// well and claims again, it is a member: the higher term wins.
+#[test]
+pub(in crate::dirnet) fn g10_a_claimant_that_claims_again_is_followed() {
+    let (mut net, claim) = claimant();
+    assert_eq!(net.deliver(0, claim), Err(Reject::RemovedClaimant));
+    let reign = Term { epoch: 6, claimant: Rank(0) };
+    assert_eq!((net.component(0).role(), net.component(0).term()), (Role::Manager, reign));
+    net.run(5);
+    for node in [0, 1, 3] {
+        let standing = net.component(node).database().standing(Rank(2));
+        assert_eq!(standing, Standing::up(life(2)), "at node {node}");
+    }
+    let term = Term { epoch: 7, claimant: Rank(2) };
+    let again = Frame { term, sequence: claim.sequence + 1, ..claim };
+    assert_eq!(net.deliver(0, again), Ok(()));
+    assert_eq!((net.component(0).role(), net.component(0).term()), (Role::Backup, term));
+}
+
+/// A claimant that dies before it claims again leaves the manager where it is.
+#[test]
+pub(in crate::dirnet) fn g10_a_claimant_that_dies_is_removed_again() {
+    let (mut net, claim) = claimant();
+    assert_eq!(net.deliver(0, claim), Err(Reject::RemovedClaimant));
+    net.log.clear();
+    net.run_while(2_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence]);
+    assert_eq!((net.manager(), net.component(0).term().epoch), (Some(0), 6));
+}
+
+/// Who only tells of the claim says nothing of the claimant's life: nobody is admitted by hearsay.
+#[test]
+pub(in crate::dirnet) fn g10_a_claimant_is_not_admitted_by_hearsay() {
+    let (mut net, claim) = claimant();
+    let hearsay = Frame { term: claim.term, ..net.frame(1, Message::Enia) };
+    assert_eq!(net.deliver(0, hearsay), Err(Reject::RemovedClaimant));
+    assert_eq!(net.component(0).term(), Term { epoch: 6, claimant: Rank(0) });
+    assert!(!net.component(0).database().standing(Rank(2)).is_up());
+}
