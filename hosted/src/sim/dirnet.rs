@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `one-manager` | no term is ever reigned by two lives, nor by anybody but its claimant |
 //! | `terms` | no node ever knows a lower term than before, its earlier lives included |
-//! | `outcast` | no removed node is followed before it is admitted, nor reigns before it is answered |
+//! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
 //! | `fence` | a node is reset only after every live member has fenced that life |
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not removed |
 //! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |

@@ -138,6 +138,12 @@ impl Ledger {
         }
     }
 
+    /// The newest of what `node` had saved was damaged when its component began: what it had
+    /// learned of its removal may be lost, and it begins like any that never learned of it.
+    pub(super) fn handle_memory_lost(&mut self, node: Rank) {
+        self.outcasts.remove(&node);
+    }
+
     /// When that life of `node` was removed.
     pub(super) fn removed_at(&self, node: Rank, boot: u32) -> Option<u64> {
         self.removed.get(&(node.0, boot)).copied()

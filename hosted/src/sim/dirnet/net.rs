@@ -244,7 +244,11 @@ impl Net {
         it.has_dead_timers = false;
         let component = Component::new(now, config, life, 2, it.saved.kept(it.kept));
         let wrong = it.saved.judge(config.nodes(), &component);
+        let is_memory_lost = it.saved.is_newest_damaged();
         it.component = Some(component);
+        if is_memory_lost {
+            self.ledger.handle_memory_lost(Rank(node));
+        }
         wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
         self.note(|| format!("{node} begins life {life}"));
         self.drain(node);
@@ -420,6 +424,9 @@ impl Net {
         let is_calm = self.now > self.setting.calm_from || from == to;
         let is_lost = !is_calm && self.draws.chance(self.setting.lost, 1000);
         if self.cuts.contains(&(from, to)) || (is_lost && self.may_lose(from, to, &flight)) {
+            if let Flight::Frame { frame, .. } = flight {
+                self.note(|| format!("{} of {from} to {to} is lost", frame.message.name()));
+            }
             return;
         }
         self.lost_in_a_row.remove(&(from, to));

@@ -100,6 +100,17 @@ fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
     damages
 }
 
+/// Damage at any time, as often as the run is unlucky with its memory.
+fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    let count = draws.pick(&[0, 0, 2, 20]);
+    let strike = |_| {
+        let at = draws.below(STORM_MS) * MS;
+        let node = draws.below(u64::from(nodes)) as u16;
+        (at, Strike::Damage(node, damage(draws)))
+    };
+    (0..count).map(strike).collect()
+}
+
 fn damage(draws: &mut Draws) -> Damage {
     let place = draws.below(u64::MAX);
     match draws.below(3) {
@@ -134,6 +145,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
         .collect();
     strikes.sort_by_key(|(at, _)| *at);
     let mut all = damages(draws, &strikes);
+    all.extend(rot(draws, nodes));
     all.append(&mut strikes);
     // Stable: the damage comes before the end at the same time.
     all.sort_by_key(|(at, _)| *at);

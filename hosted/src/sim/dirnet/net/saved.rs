@@ -72,6 +72,11 @@ impl Saved {
         }
     }
 
+    /// Whether what was saved last is not as it was saved.
+    pub(super) fn is_newest_damaged(&self) -> bool {
+        self.snapshots[0].is_damaged()
+    }
+
     /// What is wrong with what `component`, which has just begun, has made of them: what is damaged
     /// is counted, and what is isolated is what the first that is whole says.
     pub(super) fn judge(&self, nodes: u16, component: &Machine) -> Option<String> {
