@@ -28,6 +28,7 @@ mutants! {
     RESET_WITHOUT_WITNESS = "reset-without-witness", "G-11: a reset needs a second observer";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
+    REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
     REMOVAL_IS_NOT_HEARD = "removal-is-not-heard", "G-12: ANID is handled";
     RETURN_IS_NOT_HEARD = "return-is-not-heard", "G-13: NIUA is handled by backups";
     VERDICTS_ARE_NOT_SPREAD = "verdicts-are-not-spread", "G-14: every node verdict is made known";

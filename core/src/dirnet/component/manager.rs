@@ -5,7 +5,8 @@
 //! ```
 //!
 //! No node is reset before every live member has fenced it (X-1), and none without a second
-//! observer's word when there are three or more (G-11).
+//! observer's word when there are three or more (G-11). One that does not come back is reset again,
+//! and fenced again before: by the members that there are by then.
 
 use super::watch::Reset;
 use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
@@ -174,7 +175,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.doubt(now, node, life, Rule::NeverJoined);
         }
         match self.decide(now, node, Fault::Node) {
-            Recovery::Reset => self.reset(now, node, standing.life.boot),
+            Recovery::Reset if crate::dirnet::REPEATED_RESETS_ARE_RASH.is_planted() => {
+                self.reset(now, node, standing.life.boot);
+            }
+            // Members that were met since the last reset have fenced nobody.
+            Recovery::Reset => {
+                self.fence_again(now, node, standing.life, Members::NONE, Reset::Follows);
+            }
             Recovery::RestartTask { .. }
             | Recovery::Spawn
             | Recovery::Escalate

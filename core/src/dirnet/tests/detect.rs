@@ -249,6 +249,28 @@ pub(in crate::dirnet) fn g11_a_member_that_is_known_by_hearsay_fences_before_the
     assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence], "it was removed before");
 }
 
+/// A node does not come back from its reset. Meanwhile node 2 begins anew, and is not told that the
+/// node was removed: it has fenced nobody.
+#[test]
+pub(in crate::dirnet) fn g11_a_member_that_came_after_a_reset_fences_before_the_next() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(3);
+    net.run_while(3_000, |net| net.resets().len() == 1);
+    net.lost.extend(["REPLY_DB", "ANID"]);
+    net.crash(2);
+    net.forget_saved(2);
+    net.boot(2);
+    net.run_while(2_000, |net| net.component(0).database().standing(Rank(2)).life.boot.0 == 2);
+    net.run(2 * timing().reboot.0 / MS);
+    assert!(!net.component(2).database().standing(Rank(3)).is_known());
+    assert_eq!(net.resets().len(), 1, "it waits for the fence of node 2");
+    net.lost.clear();
+    net.run_while(1_000, |net| net.resets().len() == 2);
+    assert_eq!(net.resets().len(), 2);
+    assert_eq!(net.component(2).database().standing(Rank(3)).level, Level::Down);
+}
+
 #[test]
 pub(in crate::dirnet) fn g11_too_few_remove_nobody() {
     let mut net = Net::new(3);

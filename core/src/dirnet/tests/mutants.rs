@@ -33,6 +33,7 @@ scenarios! {
         g11_a_reset_needs_a_second_observer
         g11_a_node_is_fenced_everywhere_before_it_is_reset
         g11_a_member_that_is_known_by_hearsay_fences_before_the_reset
+        g11_a_member_that_came_after_a_reset_fences_before_the_next
         g11_too_few_remove_nobody
         g11_a_manager_that_is_cut_off_removes_nobody
         g11_halves_that_are_too_small_remove_nobody
