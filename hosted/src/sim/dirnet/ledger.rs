@@ -23,8 +23,6 @@ pub(super) struct Ledger {
     /// For each node that learned that it was removed and follows nobody yet: who has not asked for
     /// the manager since.
     outcasts: BTreeMap<Rank, Members>,
-    /// When the first verdict against a life of a node was.
-    removed: BTreeMap<(u16, u32), u64>,
 }
 
 /// A component as it was after its last input.
@@ -68,7 +66,6 @@ impl Ledger {
             terms: vec![Term::default(); nodes],
             seen: vec![Seen::NOTHING; nodes],
             outcasts: BTreeMap::new(),
-            removed: BTreeMap::new(),
         }
     }
 
@@ -126,11 +123,10 @@ impl Ledger {
         self.outcasts.insert(node, seated);
     }
 
-    pub(super) fn handle_verdict(&mut self, now: u64, why: &Explanation) {
+    pub(super) fn handle_verdict(&mut self, why: &Explanation) {
         if !matches!(why.verdict, Verdict::NodeDown | Verdict::Isolated) {
             return;
         }
-        self.removed.entry((why.node.0, why.life.boot.0)).or_insert(now);
         if self.weather == Weather::Stalls {
             let rule = why.rule.name();
             let what = format!("node {} only stood still, and is removed by {rule}", why.node);
@@ -142,10 +138,5 @@ impl Ledger {
     /// learned of its removal may be lost, and it begins like any that never learned of it.
     pub(super) fn handle_memory_lost(&mut self, node: Rank) {
         self.outcasts.remove(&node);
-    }
-
-    /// When that life of `node` was removed.
-    pub(super) fn removed_at(&self, node: Rank, boot: u32) -> Option<u64> {
-        self.removed.get(&(node.0, boot)).copied()
     }
 }

@@ -498,7 +498,7 @@ impl Net {
             Output::Verdict(why) => {
                 let name = why.rule.name();
                 self.note(|| format!("{node}: {:?} {} {name}", why.verdict, why.node));
-                self.ledger.handle_verdict(now, &why);
+                self.ledger.handle_verdict(&why);
             }
             Output::Tell(News::Excluded) => {
                 self.ledger.handle_excluded(Rank(node));
@@ -520,17 +520,15 @@ impl Net {
         }
     }
 
-    /// Every live member that the manager knows in its current life has fenced that life, unless
-    /// it was born after the verdict and never admitted it.
+    /// Every live member that the manager knows in its current life has fenced that life.
     fn check_fences(&mut self, by: u16, node: Rank, boot: Incarnation) {
-        let removed = self.ledger.removed_at(node, boot.0).unwrap_or(u64::MAX);
         let manager = self.nodes[usize::from(by)].component.as_ref();
         let Some(manager) = manager else { return };
         let missing = self.nodes.iter().zip(0..).find(|(it, at)| {
             let standing = manager.database().standing(Rank(*at));
             let is_member = *at != node.0 && standing.is_up() && standing.life.boot.0 == it.boot;
             let has_fenced = it.fenced.get(&node.0).is_some_and(|up_to| boot.0 <= *up_to);
-            it.component.is_some() && is_member && it.born < removed && !has_fenced
+            it.component.is_some() && is_member && !has_fenced
         });
         if let Some((_, at)) = missing {
             self.ledger.broken("fence", format!("{node} is reset and {at} has not fenced it"));
