@@ -11,7 +11,7 @@
 //! | 2 | `usage`, the number that command lines everywhere reserve for it |
 //! | 10–18 | the cluster: its file, its name, whether it runs, what it has |
 //! | 20–25 | what was to be sent |
-//! | 30–34 | what happened on the way |
+//! | 30–37 | what happened on the way |
 //! | 40–44 | the machine |
 //! | 50 | `verification`: the program ran and its own check failed |
 //! | 130 | `interrupted`, as shells number an end by SIGINT |
@@ -80,6 +80,8 @@ pub enum Code {
     Conflict,
     /// A file that is received has no end: its origin began another.
     CutShort,
+    /// The sender of a file that is received gave up before its end.
+    Abandoned,
     /// What is said to be a proof of equivocation proves nothing.
     ProofInvalid,
     /// The directory of control sockets cannot be used.
@@ -102,7 +104,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -125,6 +127,7 @@ impl Code {
         Self::Protocol,
         Self::Conflict,
         Self::CutShort,
+        Self::Abandoned,
         Self::ProofInvalid,
         Self::RuntimeDir,
         Self::Memory,
@@ -174,6 +177,7 @@ impl Code {
             Self::Conflict => ("conflict", 34),
             Self::ProofInvalid => ("proof_invalid", 35),
             Self::CutShort => ("cut_short", 36),
+            Self::Abandoned => ("abandoned", 37),
             Self::RuntimeDir => ("runtime_dir", 40),
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
@@ -232,6 +236,7 @@ mod tests {
 34 conflict
 35 proof_invalid
 36 cut_short
+37 abandoned
 40 runtime_dir
 41 memory
 42 permission

@@ -38,6 +38,7 @@ mod saved;
 mod supervisor;
 mod takes;
 mod tasks;
+mod wills;
 
 pub use component::run as run_component;
 pub use error::NodeError;

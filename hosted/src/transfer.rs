@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The tag of every message is the stream's own number. A part says where it belongs; the end says
-//! how long the file is and carries its SHA-256. A part that comes again adds nothing, by its
-//! offset. Messages of other streams and of no stream at all are told apart by tag and layout, and
-//! are the caller's affair.
+//! how long the file is and carries its SHA-256, unless it is said that none comes. A part that
+//! comes again adds nothing, by its offset. Messages of other streams and of no stream at all are
+//! told apart by tag and layout, and are the caller's affair.
 
 use sha2::{Digest as _, Sha256};
 
@@ -18,6 +18,7 @@ pub const HEADER_LEN: usize = 16;
 const WHAT: usize = 8;
 const PART: u8 = 1;
 const END: u8 = 2;
+const GIVEN_UP: u8 = 3;
 
 /// Cuts a file into messages.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,12 @@ impl Cutter {
     #[must_use]
     pub fn end(&self) -> Vec<u8> {
         message(self.offset, END, &self.digest.clone().finalize())
+    }
+
+    /// The message that says, whatever came before it, that the rest does not come.
+    #[must_use]
+    pub fn given_up() -> Vec<u8> {
+        message(0, GIVEN_UP, &[])
     }
 
     /// How many bytes were cut.
@@ -85,6 +92,8 @@ pub enum Piece<'a> {
     Repeated,
     /// The file is complete, and is what the sender sent.
     End,
+    /// The rest does not come: the sender has given up.
+    GivenUp,
 }
 
 /// Why a message does not go on with a stream.
@@ -141,6 +150,7 @@ impl Joiner {
             END if found != at => Err(JoinError::Gap { at, found }),
             END if bytes == self.digest.clone().finalize().as_slice() => Ok(Piece::End),
             END => Err(JoinError::Digest),
+            GIVEN_UP => Ok(Piece::GivenUp),
             _ => Err(JoinError::Foreign),
         }
     }
@@ -197,6 +207,7 @@ mod tests {
                     Piece::Bytes(bytes) => file.extend_from_slice(bytes),
                     Piece::Repeated => {}
                     Piece::End => ended = true,
+                    Piece::GivenUp => unreachable!("nobody did"),
                 }
             }
             prop_assert!(ended);
@@ -209,6 +220,15 @@ mod tests {
         fn bytes_that_are_no_stream_do_no_harm(message in any::<Vec<u8>>()) {
             let _ = Joiner::default().join(&message);
         }
+    }
+
+    #[test]
+    fn a_stream_that_is_given_up_says_so_wherever_it_is() {
+        let mut cutter = Cutter::default();
+        let mut joiner = Joiner::default();
+        assert_eq!(joiner.join(&Cutter::given_up()), Ok(Piece::GivenUp));
+        assert_eq!(joiner.join(&cutter.part(b"one")), Ok(Piece::Bytes(b"one")));
+        assert_eq!((joiner.join(&Cutter::given_up()), joiner.len()), (Ok(Piece::GivenUp), 3));
     }
 
     #[test]

@@ -70,14 +70,19 @@ impl Survey {
         self.answered().find(disputes).map(|node| node.rank)
     }
 
+    /// How `node` stands with `origin`, if it answered.
+    pub(super) fn row(&self, node: u16, origin: u16) -> Option<&OriginStatus> {
+        row(self.answered().find(|answered| answered.rank == node)?, origin)
+    }
+
     /// A node that the full window of `origin` waits for, and that has taken less than `node`.
     pub(super) fn behind(&self, origin: u16, node: u16) -> Option<u16> {
-        let rows = || self.answered().filter_map(|other| Some((other.rank, row(other, origin)?)));
-        let of = |rank| rows().find(|(other, _)| *other == rank).map(|(_, row)| row);
-        let (window, taken) = (of(origin)?.window, of(node)?.delivered);
-        let is_full = window.used >= u64::from(window.slots);
-        let behind = rows().find(|(rank, row)| *rank != origin && row.delivered < taken);
-        behind.filter(|_| is_full).map(|(rank, _)| rank)
+        let (window, taken) = (self.row(origin, origin)?.window, self.row(node, origin)?.delivered);
+        let is_behind = |other: &&NodeStatus| {
+            other.rank != origin && row(other, origin).is_some_and(|row| row.delivered < taken)
+        };
+        let is_full = window.is_full();
+        is_full.then(|| self.answered().find(is_behind).map(|other| other.rank))?
     }
 
     /// Every task, with its node.

@@ -3,33 +3,51 @@
 //!
 //! A node broadcasts for one client at a time: others wait until this one has left. When the
 //! component dies with a request, its successor knows by number how much of it was broadcast, and
-//! only the rest is handed over again.
+//! only the rest is handed over again. Whoever leaves before its end has a last will, which the
+//! node broadcasts in its place.
 
 use std::time::Duration;
 
 use super::{Client, ClientError};
 use crate::clock::Deadline;
-use crate::node::control::{BroadcastOutcome, Refused, Then};
+use crate::node::control::{BroadcastOutcome, Payload, Refused, Then};
 
 /// The sending side of the broadcast at one node.
 #[derive(Debug)]
 pub struct Speaker {
     client: Client,
     tag: u64,
+    will: Vec<u8>,
     /// The number of the last message that the node has broadcast.
     last: u64,
 }
 
 impl Speaker {
     /// Begins to broadcast messages with this tag once nobody else is in the midst of something,
-    /// within `timeout`. Dropping it ends it.
+    /// within `timeout`. Should it be dropped before its end, by the end of the process too, the
+    /// node broadcasts `will`, behind what was broadcast, if there is anything; that waits until
+    /// there is room for it.
     ///
     /// # Errors
-    /// [`ClientError`]; another one did not end in time, for instance.
-    pub fn begin(client: Client, tag: u64, timeout: Duration) -> Result<Self, ClientError> {
-        let mut speaker = Self { client, tag, last: 0 };
-        speaker.last = speaker.ask_last(timeout)?;
+    /// [`ClientError`]; another one did not end in time, for instance, or the window has no room
+    /// for the will of one that has left.
+    pub fn begin(
+        client: Client,
+        tag: u64,
+        will: &[u8],
+        timeout: Duration,
+    ) -> Result<Self, ClientError> {
+        let mut speaker = Self { client, tag, will: will.to_vec(), last: 0 };
+        speaker.last = speaker.ask_last(&speaker.go_on(), timeout)?;
         Ok(speaker)
+    }
+
+    /// Ends, after which others may broadcast and there is no will.
+    ///
+    /// # Errors
+    /// [`ClientError`], when components are lost until the time is over.
+    pub fn end(mut self, timeout: Duration) -> Result<(), ClientError> {
+        self.ask_last(&Then::Rest, timeout).map(drop)
     }
 
     /// Broadcasts as many of the messages as the window takes within `timeout`.
@@ -45,7 +63,7 @@ impl Speaker {
         let (before, mut done, deadline) = (self.last, 0, Deadline::after(timeout));
         loop {
             let left = deadline.remaining();
-            match self.client.cast(self.tag, &messages[done..], Then::GoOn, left) {
+            match self.client.cast(self.tag, &messages[done..], self.go_on(), left) {
                 Ok(outcome) => {
                     self.last = outcome.last;
                     return Ok(BroadcastOutcome { broadcast: done + outcome.broadcast, ..outcome });
@@ -53,16 +71,24 @@ impl Speaker {
                 Err(error) if !is_loss(&error) || deadline.has_passed() => return Err(error),
                 Err(_) => {}
             }
-            let broadcast = self.ask_last(timeout)?.saturating_sub(before);
+            let broadcast = self.ask_last(&self.go_on(), timeout)?.saturating_sub(before);
             done = usize::try_from(broadcast).unwrap_or(usize::MAX).min(messages.len());
         }
     }
 
+    fn go_on(&self) -> Then {
+        Then::GoOn { will: Payload(self.will.clone()) }
+    }
+
     /// The number of the last message that the node has broadcast.
-    fn ask_last(&mut self, timeout: Duration) -> Result<u64, ClientError> {
+    fn ask_last(&mut self, then: &Then, timeout: Duration) -> Result<u64, ClientError> {
         let deadline = Deadline::after(timeout);
         loop {
-            match self.client.cast(self.tag, &[], Then::GoOn, deadline.remaining()) {
+            match self.client.cast(self.tag, &[], then.clone(), deadline.remaining()) {
+                Ok(BroadcastOutcome { stopped: Some(_), .. }) => {
+                    let (rank, reason) = (self.client.rank(), Refused::WindowFull);
+                    return Err(ClientError::Refused { rank, reason });
+                }
                 Ok(outcome) => return Ok(outcome.last),
                 Err(error) if !is_loss(&error) || deadline.has_passed() => return Err(error),
                 Err(_) => {}

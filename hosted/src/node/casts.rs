@@ -3,17 +3,24 @@
 //! A full window is waited for until the client's deadline, but a broadcast is tried at least
 //! once; the reply says how far it came and why no further. What it says was broadcast stands in
 //! the memory of the supervisor, so that the next life of the component goes on with it.
+//!
+//! A will stands in line like a broadcast, and has all the time there is: see [`super::wills`]. The
+//! last slot of the window is kept for it, so that those who wait for the rest of something hear at
+//! once that it does not come, however full the window is.
 
 use std::collections::VecDeque;
 
 use weft_core::ids::Peer;
-use weft_core::neb::BroadcastError;
+use weft_core::neb::{BroadcastError, Standing};
 
 use super::NodeEndpoint;
 use super::control::{BroadcastOutcome, BroadcastStopped, Outcome, Payload, Refused};
 use super::link::Ticket;
 use super::puts::Answer;
+use super::wills::Will;
 
+/// Slots of the window that no broadcast of a client takes.
+const KEPT_FREE: u64 = 1;
 /// Broadcasts in line.
 const LINE_MAX: usize = 256;
 
@@ -31,12 +38,34 @@ impl CastJob {
     pub(super) fn new(ticket: Ticket, tag: u64, messages: Vec<Payload>, deadline_ns: u64) -> Self {
         Self { ticket, tag, messages, deadline_ns, outcome: BroadcastOutcome::default() }
     }
+
+    fn answer(&mut self) -> Answer {
+        (self.ticket, Outcome::Broadcast(std::mem::take(&mut self.outcome)))
+    }
+
+    /// Its time is over while the window is full.
+    fn give_up(&mut self, endpoint: &mut NodeEndpoint) {
+        let me = endpoint.me();
+        let standing = endpoint.broadcast().and_then(|(broadcast, _)| broadcast.standing(me));
+        let Standing { settled, seen, .. } = standing.unwrap_or_default();
+        self.outcome.stopped = Some(BroadcastStopped::WindowFull { settled });
+        self.outcome.last = seen;
+    }
+}
+
+/// What stands in line.
+#[derive(Debug)]
+enum InLine {
+    Job(CastJob),
+    Will { number: u64, will: Will },
 }
 
 /// The line.
 #[derive(Debug, Default)]
 pub(super) struct Casts {
-    line: VecDeque<CastJob>,
+    line: VecDeque<InLine>,
+    /// Wills that are over.
+    executed: Vec<u64>,
 }
 
 impl Casts {
@@ -45,32 +74,62 @@ impl Casts {
         if self.line.len() >= LINE_MAX {
             return Some((job.ticket, Outcome::Refused(Refused::Busy)));
         }
-        self.line.push_back(job);
+        self.line.push_back(InLine::Job(job));
         None
+    }
+
+    /// Queues a will, of which the supervisor keeps no more than a few.
+    pub(super) fn execute(&mut self, number: u64, will: Will) {
+        self.line.push_back(InLine::Will { number, will });
+    }
+
+    /// The wills that are over since this was last asked.
+    pub(super) fn take_executed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.executed)
     }
 
     /// The client has left: what it has not broadcast yet is dropped.
     pub(super) fn forget(&mut self, client: u64) {
-        self.line.retain(|job| job.ticket.client != client);
+        self.line.retain(|it| !matches!(it, InLine::Job(job) if job.ticket.client == client));
     }
 
     /// Broadcasts as much as the window takes; the answers of those that have ended.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         let mut answers = Vec::new();
         deliver_own(endpoint);
-        while let Some(job) = self.line.front_mut() {
-            if !advance(job, endpoint, now_ns) {
+        while let Some(first) = self.line.front_mut() {
+            let is_over = match first {
+                InLine::Job(job) => advance(job, endpoint, now_ns),
+                InLine::Will { will, .. } => execute(will, endpoint),
+            };
+            if !is_over {
                 break;
             }
-            let ended = self.line.pop_front();
-            answers.extend(ended.map(|job| (job.ticket, Outcome::Broadcast(job.outcome))));
+            match self.line.pop_front() {
+                Some(InLine::Job(mut job)) => answers.push(job.answer()),
+                Some(InLine::Will { number, .. }) => self.executed.push(number),
+                None => {}
+            }
         }
+        // Whoever stands behind a will that waits, waits for the same.
+        self.line.retain_mut(|it| match it {
+            InLine::Job(job) if now_ns >= job.deadline_ns => {
+                job.give_up(endpoint);
+                answers.push(job.answer());
+                false
+            }
+            InLine::Job(_) | InLine::Will { .. } => true,
+        });
         answers
     }
 
-    /// When the first in line gives up.
+    /// When the first of those in line gives up.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.line.front().map(|job| job.deadline_ns)
+        let deadline = |it: &InLine| match it {
+            InLine::Job(job) => Some(job.deadline_ns),
+            InLine::Will { .. } => None,
+        };
+        self.line.iter().filter_map(deadline).min()
     }
 }
 
@@ -82,13 +141,24 @@ fn deliver_own(endpoint: &mut NodeEndpoint) {
     }
 }
 
+/// Whether the window has room for a client's message.
+fn has_room(standing: Standing, slots: u32) -> bool {
+    standing.seen.saturating_sub(standing.settled) + KEPT_FREE < u64::from(slots)
+}
+
 /// Broadcasts what the window takes; whether the job has ended.
 fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
     let mut stopped = None;
     for message in job.messages.iter().skip(job.outcome.broadcast) {
-        match broadcast.stage(fabric, job.tag, &message.0) {
+        let staged = match broadcast.standing(me) {
+            Some(standing) if !has_room(standing, broadcast.layout().0.slots()) => {
+                Err(BroadcastError::WindowFull)
+            }
+            Some(_) | None => broadcast.stage(fabric, job.tag, &message.0),
+        };
+        match staged {
             Ok(_) => {
                 job.outcome.broadcast += 1;
                 while broadcast.take_from(fabric, me).is_some() {}
@@ -112,4 +182,26 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
     job.outcome.stopped = stopped;
     job.outcome.last = broadcast.standing(me).map_or(0, |standing| standing.seen);
     true
+}
+
+/// Broadcasts a will once there is room, unless it is void; whether it is over.
+fn execute(will: &Will, endpoint: &mut NodeEndpoint) -> bool {
+    let me = endpoint.me();
+    let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
+    let last = broadcast.standing(me).map_or(0, |standing| standing.seen);
+    let is_due = broadcast
+        .delivered(fabric, me, last)
+        .is_some_and(|last| last.tag == will.tag && last.payload != will.message.0);
+    if !is_due {
+        return true;
+    }
+    match broadcast.stage(fabric, will.tag, &will.message.0) {
+        Ok(_) => {
+            while broadcast.take_from(fabric, me).is_some() {}
+            broadcast.flush(fabric);
+            true
+        }
+        Err(BroadcastError::WindowFull) => false,
+        Err(BroadcastError::TooLong) => true,
+    }
 }

@@ -259,6 +259,9 @@ impl Component {
         for proof in self.deliveries.take_proofs() {
             self.tell(&FromComponent::Proven(proof))?;
         }
+        for number in self.casts.take_executed() {
+            self.tell(&FromComponent::Executed { number })?;
+        }
         for (ticket, what) in answers {
             self.answer(ticket, what)?;
             progress = true;
@@ -341,6 +344,7 @@ impl Component {
                 }
             }
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
+            ToComponent::Execute { number, will } => self.casts.execute(number, will),
             ToComponent::Left { client } => {
                 self.puts.forget(client);
                 self.takes.forget(&mut self.endpoint, client);

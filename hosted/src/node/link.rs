@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::chronicle::Entry;
 use super::control::{ConflictStatus, HeldProof, Outcome, Payload, Want};
 use super::places::Places;
+use super::wills::Will;
 use crate::bootstrap::PairEnd;
 use crate::signing::PublicKey;
 
@@ -72,6 +73,9 @@ pub(super) enum ToComponent {
     Fence { peer: u16 },
     /// A client wants something.
     Request { ticket: Ticket, what: Want },
+    /// Broadcast this, if the last message that was broadcast has its tag and is another one;
+    /// answered by [`FromComponent::Executed`].
+    Execute { number: u64, will: Will },
     /// A client has left: what it holds goes back, what it waits for is dropped.
     Left { client: u64 },
     /// End in order.
@@ -114,6 +118,8 @@ pub(super) enum FromComponent {
     /// Who receives what is broadcast, and how far they have come; said before whoever has come
     /// that far is answered.
     Receiving(Places),
+    /// The will of this number was broadcast, or is void.
+    Executed { number: u64 },
     /// Members show different messages for one slot.
     Disputed(ConflictStatus),
     /// A node has told different nodes different things: the proof.

@@ -273,9 +273,8 @@ impl Supervisor {
             Event::Came { client, socket } => self.clients.add(client, socket),
             Event::Left { client } => {
                 self.clients.remove(client);
-                self.broadcasts.floor.forget(client);
                 self.parked.retain(|(ticket, _)| ticket.client != client);
-                self.tell(&ToComponent::Left { client }, &[]);
+                self.end_turn(client);
             }
             Event::Wants { client, request } => return Ok(self.handle_request(client, request)),
             Event::Nonsense { client, error } => {

@@ -3,7 +3,6 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use weft::node::control::OriginStatus;
 use weft::process::Signal;
 
 use crate::place::{Nodes, Place, Running, eventually};
@@ -68,7 +67,7 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
     let listener = listen(&place, 0, &[1]);
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
     place.weft(&line).refused(25, "window_full");
-    eventually("it has taken a window", || {
+    eventually("it has taken a window, and that its sender has given up", || {
         nodes.client(1).status().expect("a status").broadcasts[0].delivered == 256
     });
     let refused = place.weft(&line).refused(25, "window_full");
@@ -78,52 +77,14 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
 }
 
 /// Starts a sender of `file` at node 0 and waits until it has filled the window.
-fn fill_window(place: &Place, nodes: &Nodes, file: &str) -> Running {
+pub(crate) fn fill_window(place: &Place, nodes: &Nodes, file: &str) -> Running {
     let line = format!("bcast --neb {file} --from 0 --timeout 60 --name t --json");
     let sender = place.start(&line, "");
     eventually("the window is full", || {
         let status = nodes.client(0).status().expect("a status");
-        let is_full = |row: &OriginStatus| row.window.used == u64::from(row.window.slots);
-        status.broadcasts.first().is_some_and(is_full)
+        status.broadcasts.first().is_some_and(|row| row.window.is_full())
     });
     sender
-}
-
-#[test]
-fn a_file_behind_one_that_was_cut_short_is_not_lost() {
-    let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
-    let file = place.file("long.bin", FILE.repeat(10));
-    let first = fill_window(&place, &nodes, &file);
-    let line = "bcast --neb --from 0 --name t --timeout";
-    let refused = place.weft_with(&format!("{line} 0.1 --json"), "now").refused(30, "timeout");
-    assert!(refused.contains("another client"), "{refused}");
-    first.signal(Signal::KILL);
-    drop(first);
-    let second = place.start(&format!("{line} 60"), "the second");
-    let receive = |node, to: &str| {
-        let to = place.path_of(to);
-        let line = format!("bcast --neb --receive --node {node} --timeout 60 --name t");
-        place.start(&format!("{line} --output {to} --json"), "")
-    };
-    let torsos = [1, 2].map(|node| receive(node, "torso"));
-    for torso in torsos {
-        let refused = torso.wait().refused(36, "cut_short");
-        assert!(refused.starts_with("node 0 began another file after"), "{refused}");
-    }
-    assert_eq!(place.files("torso"), [""; 0], "half a file is no file");
-    second.wait().done();
-    // What was handed out and not dealt with is not lost with the component either.
-    nodes.client(1).kill().expect("it runs");
-    nodes.await_joined();
-    for node in [1, 2] {
-        let heard = receive(node, "whole").wait().object();
-        assert_eq!(
-            (&heard["sha256"], &heard["passed_over"]),
-            (&digest(b"the second").into(), &0.into())
-        );
-    }
-    assert_eq!(place.files("whole"), ["whole"]);
 }
 
 #[test]

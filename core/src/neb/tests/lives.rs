@@ -139,10 +139,13 @@ fn what_was_delivered_can_be_had_again_until_its_slot_is_used_again() {
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"one").unwrap();
     cluster.settle();
-    cluster.revive(P);
+    for who in [O, P] {
+        cluster.revive(who);
+        let node = cluster.node(who);
+        let again = node.neb.delivered(&node.fabric, O, 1).map(|message| message.payload.to_vec());
+        assert_eq!(again, Some(b"one".to_vec()));
+    }
     let node = cluster.node(P);
-    let again = node.neb.delivered(&node.fabric, O, 1).map(|message| message.payload.to_vec());
-    assert_eq!(again, Some(b"one".to_vec()));
     for nothing in [(O, 0), (O, 2), (P, 1), (Peer(3), 1)] {
         assert_eq!(node.neb.delivered(&node.fabric, nothing.0, nothing.1), None);
     }
@@ -150,6 +153,8 @@ fn what_was_delivered_can_be_had_again_until_its_slot_is_used_again() {
         cluster.broadcast(O, &[n]).unwrap();
         cluster.settle();
     }
-    let node = cluster.node(P);
-    assert_eq!(node.neb.delivered(&node.fabric, O, 1), None);
+    for who in [O, P] {
+        let node = cluster.node(who);
+        assert_eq!(node.neb.delivered(&node.fabric, O, 1), None);
+    }
 }

@@ -5,7 +5,8 @@
 //!   no file yet ─────────────────────────▶ a file ─────────▶ received
 //!     │ the rest of a file that was          │ of another origin: left for the next receive
 //!     │ taken before, or of none:            │ of no file: passed over, and counted
-//!     └ passed over, and counted             └ a beginning: this one was cut short; it is left
+//!     └ passed over, and counted             │ a beginning: this one was cut short; it is left
+//!                                            └ that it was given up: it has no end
 //! ```
 //!
 //! A decider: it takes in one message after another, in the order of their origin. A node
@@ -27,6 +28,8 @@ pub(super) enum Took<'a> {
     Bytes(&'a [u8]),
     /// With it the file is complete.
     Last,
+    /// With it the file has no end: its sender has given up.
+    GivenUp,
 }
 
 /// Why the file cannot be received.
@@ -102,6 +105,7 @@ impl Intake {
             Piece::Bytes(bytes) => Took::Bytes(bytes),
             Piece::Repeated => Took::Bytes(&[]),
             Piece::End => Took::Last,
+            Piece::GivenUp => Took::GivenUp,
         })
     }
 
@@ -133,7 +137,10 @@ impl Intake {
 
 /// Whether a file begins with this message.
 fn begins(message: &[u8]) -> bool {
-    !matches!(Joiner::default().join(message), Err(JoinError::Foreign | JoinError::Gap { .. }))
+    match Joiner::default().join(message) {
+        Ok(Piece::Bytes(_) | Piece::Repeated | Piece::End) | Err(JoinError::Digest) => true,
+        Ok(Piece::GivenUp) | Err(JoinError::Foreign | JoinError::Gap { .. }) => false,
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +193,19 @@ mod tests {
                 "node 1 began another file after 4 bytes of this one"
             );
         }
+    }
+
+    #[test]
+    fn a_file_that_is_given_up_ends_with_that() {
+        let given_up = |stream| {
+            let payload = Payload(Cutter::given_up());
+            DeliveredMessage { origin: 1, seq: 2, tag: stream, payload }
+        };
+        assert_eq!(Intake::default().take(&given_up(7)), Ok(Took::PassedOver), "not begun");
+        let mut intake = begun();
+        assert_eq!(intake.take(&given_up(6)), Ok(Took::PassedOver), "another one");
+        assert_eq!(intake.take(&given_up(7)), Ok(Took::GivenUp));
+        assert_eq!((intake.joiner().len(), intake.passed_over()), (4, 1));
     }
 
     #[test]

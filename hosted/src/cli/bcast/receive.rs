@@ -90,6 +90,8 @@ enum Ended {
     Disputed(ConflictStatus),
     /// It is no whole file.
     Broken(Broken),
+    /// Its sender has given up.
+    GivenUp,
     /// It cannot be written, or the node does not answer.
     Failed(Failure),
 }
@@ -113,8 +115,10 @@ impl Receiver {
                 if took != Took::Left {
                     self.listener.note_dealt_with(message.origin, message.seq);
                 }
-                if took == Took::Last {
-                    return Ok(());
+                match took {
+                    Took::Last => return Ok(()),
+                    Took::GivenUp => return Err(Ended::GivenUp),
+                    Took::Left | Took::PassedOver | Took::Bytes(_) => {}
                 }
             }
         }
@@ -139,6 +143,15 @@ impl Ended {
                      again"
                 );
                 Failure::of(Code::CutShort, broken.to_string(), cure)
+            }
+            Self::GivenUp => {
+                let from =
+                    intake.origin().map_or_else(String::new, |rank| format!(" at node {rank}"));
+                let cause = format!(
+                    "the sender{from} gave up after {} bytes, before the end of its file",
+                    intake.joiner().len()
+                );
+                Failure::of(Code::Abandoned, cause, "let it be broadcast again")
             }
             Self::Broken(broken @ Broken::Damaged { .. }) => {
                 Failure::of(Code::Verification, broken.to_string(), "let it be broadcast again")

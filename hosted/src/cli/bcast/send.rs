@@ -11,11 +11,11 @@ use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::survey::Survey;
-use crate::client::Speaker;
+use crate::client::{ClientError, Speaker};
 use crate::clock::now_ns;
 use crate::explain::Code;
 use crate::node::control::{
-    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX,
+    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX, Refused,
 };
 use crate::transfer::{Cutter, HEADER_LEN};
 
@@ -32,7 +32,13 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     let (mut cutter, mut messages, mut last) = (Cutter::default(), 0, 0);
     // Nobody waits for an input that has not begun.
     let mut batch = read_batch(&mut input, &mut cutter, message_len)?;
-    let mut speaker = Speaker::begin(client, stream, timeout).map_err(Failure::new)?;
+    let begun = Speaker::begin(client, stream, &Cutter::given_up(), timeout);
+    let mut speaker = begun.map_err(|error| match error {
+        ClientError::Refused { reason: Refused::WindowFull, .. } => {
+            window_full(&running, from, &cutter, None)
+        }
+        error => Failure::new(error),
+    })?;
     loop {
         let is_last = batch.len() < batch_max(message_len);
         if is_last {
@@ -53,6 +59,7 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         }
         batch = read_batch(&mut input, &mut cutter, message_len)?;
     }
+    speaker.end(timeout).map_err(Failure::new)?;
     bar.finish_and_clear();
     let (bytes, digest) = (cutter.len(), cutter.digest());
     let object = json!({
@@ -131,40 +138,10 @@ fn check(
     cutter: &Cutter,
     outcome: &BroadcastOutcome,
 ) -> Result<(), Failure> {
-    let bytes = cutter.len();
     match outcome.stopped {
         None => Ok(()),
         Some(BroadcastStopped::WindowFull { settled }) => {
-            let survey = Survey::take(running);
-            if let Some(failure) = hopeless(running, &survey, from) {
-                return Err(failure);
-            }
-            let (gone, behind) = (gone(&survey, from), behind(running, &survey, from, settled));
-            // Without its vote the others deliver nothing either.
-            let holding = if gone.is_empty() { &behind } else { &gone };
-            let cause = format!(
-                "the window of node {from} stayed full past the deadline, within the first \
-                 {bytes} bytes: {} not taken message {}",
-                match &holding[..] {
-                    [] => "some node has".to_owned(),
-                    [one] => format!("node {one} has"),
-                    several => format!("nodes {several:?} have"),
-                },
-                settled + 1
-            );
-            let cure = if let Some(node) = gone.first() {
-                format!(
-                    "node {node} was removed, and with the membership \"fixed\" it is waited for: \
-                     let it come back, or start the cluster anew with \"decided\""
-                )
-            } else {
-                let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
-                format!(
-                    "receive at every other node, with `weft bcast --neb --receive --node {node}`; \
-                     `weft status` shows who has taken how much"
-                )
-            };
-            Err(Failure::of(Code::WindowFull, cause, cure))
+            Err(window_full(running, from, cutter, Some(settled)))
         }
         Some(BroadcastStopped::TooLong { limit }) => Err(Failure::of(
             Code::MessageTooLong,
@@ -172,6 +149,43 @@ fn check(
             "run one build of weft",
         )),
     }
+}
+
+/// Who holds up the window of `from`, which stayed full.
+fn window_full(running: &Running, from: u16, cutter: &Cutter, settled: Option<u64>) -> Failure {
+    let survey = Survey::take(running);
+    if let Some(failure) = hopeless(running, &survey, from) {
+        return failure;
+    }
+    let known = survey.row(from, from).map_or(0, |row| row.settled);
+    let settled = settled.unwrap_or(known);
+    let (gone, behind) = (gone(&survey, from), behind(running, &survey, from, settled));
+    // Without its vote the others deliver nothing either.
+    let holding = if gone.is_empty() { &behind } else { &gone };
+    let cause = format!(
+        "the window of node {from} stayed full past the deadline, within the first {} bytes: {} \
+         not taken message {}",
+        cutter.len(),
+        match &holding[..] {
+            [] => "some node has".to_owned(),
+            [one] => format!("node {one} has"),
+            several => format!("nodes {several:?} have"),
+        },
+        settled + 1
+    );
+    let cure = if let Some(node) = gone.first() {
+        format!(
+            "node {node} was removed, and with the membership \"fixed\" it is waited for: let it \
+             come back, or start the cluster anew with \"decided\""
+        )
+    } else {
+        let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
+        format!(
+            "receive at every other node, with `weft bcast --neb --receive --node {node}`; `weft \
+             status` shows who has taken how much"
+        )
+    };
+    Failure::of(Code::WindowFull, cause, cure)
 }
 
 /// Why what `from` broadcasts would not arrive, however long one waits.

@@ -18,11 +18,15 @@ pub struct BroadcastOutcome {
 }
 
 /// What a client means to do after it has broadcast something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
     /// Broadcast what belongs to it: nothing of another client comes between, before this one has
     /// said [`Then::Rest`] or has left.
-    GoOn,
+    GoOn {
+        /// What the node broadcasts in its place if it leaves first, with the same tag and behind
+        /// what it has broadcast, if there is anything; one longer than a message is void.
+        will: Payload,
+    },
     /// Nothing: others may broadcast.
     Rest,
 }
@@ -110,13 +114,22 @@ pub struct OriginStatus {
     pub key: Option<PublicKey>,
 }
 
-/// How full the window of an origin is.
+/// How full the window of an origin is. The last slot is kept for the word that a sender has given
+/// up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowStatus {
     /// Messages that were broadcast and that not every member is known to have delivered.
     pub used: u64,
     /// So many at most.
     pub slots: u32,
+}
+
+impl WindowStatus {
+    /// Whether the next message of a client has to wait.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.used + 1 >= self.slots as u64
+    }
 }
 
 /// A proof that a node told different nodes different things.

@@ -14,6 +14,7 @@ use crate::node::control::{
 };
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::places::Places;
+use crate::node::wills::Wills;
 
 /// Conflicts that are remembered.
 const DISPUTES_MAX: usize = 1024;
@@ -27,13 +28,20 @@ pub(super) struct Broadcasts {
     disputes: BTreeMap<(u16, u64), u16>,
     /// Who receives what, as the last component said.
     places: Places,
+    pub(super) wills: Wills,
     pub(super) floor: Floor,
 }
 
 impl Broadcasts {
     pub(super) fn new(nodes: usize) -> Self {
         let (proofs, disputes) = (BTreeMap::new(), BTreeMap::new());
-        Self { proofs, disputes, places: Places::new(nodes), floor: Floor::default() }
+        Self {
+            proofs,
+            disputes,
+            places: Places::new(nodes),
+            wills: Wills::default(),
+            floor: Floor::default(),
+        }
     }
 
     /// A proof against `origin`, or against anybody.
@@ -112,6 +120,26 @@ impl Supervisor {
                 let what = Outcome::Refused(Refused::Busy);
                 self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
             }
+        }
+    }
+
+    /// A client has left: what it has not broadcast yet is dropped, and if that is in the midst of
+    /// something, its will is told before anybody else is heard.
+    pub(super) fn end_turn(&mut self, client: u64) {
+        let will = self.broadcasts.floor.forget(client);
+        self.tell(&ToComponent::Left { client }, &[]);
+        let Some(will) = will else { return };
+        if let Some(number) = self.broadcasts.wills.keep(will.clone()) {
+            self.tell(&ToComponent::Execute { number, will }, &[]);
+        } else {
+            tracing::warn!(client, "too many wills: nobody is told that it has left");
+        }
+    }
+
+    /// Tells a component that is ready of the wills that none has executed.
+    pub(super) fn tell_wills(&self) {
+        for (number, will) in self.broadcasts.wills.kept() {
+            self.tell(&ToComponent::Execute { number, will: will.clone() }, &[]);
         }
     }
 

@@ -153,6 +153,7 @@ impl Supervisor {
             FromComponent::Excluded => self.be_reborn()?,
             FromComponent::Note(entry) => self.chronicle.note(entry),
             FromComponent::Receiving(places) => self.broadcasts.note_places(places),
+            FromComponent::Executed { number } => self.broadcasts.wills.handle_executed(number),
             FromComponent::Disputed(conflict) => self.broadcasts.note_conflict(conflict),
             FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {
@@ -193,6 +194,7 @@ impl Supervisor {
             self.connect(peer);
         }
         self.tell_cut();
+        self.tell_wills();
         for (ticket, word) in std::mem::take(&mut self.parked) {
             self.forward(ticket, word);
         }

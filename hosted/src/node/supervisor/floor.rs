@@ -1,7 +1,7 @@
 //! Whose turn it is to broadcast: one client at a time, so that no two files of a node are mixed.
 //!
 //! ```text
-//!   ask ──▶ has the floor ── GoOn: keeps it until it leaves ──▶ the next in line
+//!   ask ──▶ has the floor ── GoOn: keeps it until it leaves ──▶ its will, and the next in line
 //!     │        └─ Rest: gives it up with the answer ──────────▶ the next in line
 //!     └──▶ in line ── its deadline ──▶ refused
 //! ```
@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use crate::node::control::{Payload, Then, Want};
 use crate::node::link::Ticket;
+use crate::node::wills::Will;
 
 /// Requests in line.
 const LINE_MAX: usize = 256;
@@ -52,6 +53,27 @@ struct Holder {
     client: u64,
     /// The request whose answer ends its turn; none while it means to go on.
     last: Option<Ticket>,
+    /// What is said in its place if it leaves before that.
+    will: Option<Will>,
+}
+
+impl Holder {
+    fn new(ticket: Ticket, cast: &Cast) -> Self {
+        let mut holder = Self { client: ticket.client, last: None, will: None };
+        holder.note(ticket, cast);
+        holder
+    }
+
+    /// Learns from its next request. A will stands until the answer to its last one.
+    fn note(&mut self, ticket: Ticket, cast: &Cast) {
+        match &cast.then {
+            Then::GoOn { will } => {
+                self.will = Some(Will { tag: cast.tag, message: will.clone() });
+                self.last = None;
+            }
+            Then::Rest => self.last = Some(ticket),
+        }
+    }
 }
 
 /// Who broadcasts, and who is next.
@@ -67,7 +89,7 @@ impl Floor {
         if let Some(holder) = &mut self.holder
             && holder.client == ticket.client
         {
-            holder.last = last(ticket, &cast);
+            holder.note(ticket, &cast);
             return Asked::Now(cast);
         }
         if self.line.len() >= LINE_MAX {
@@ -87,7 +109,7 @@ impl Floor {
             return None;
         }
         let (ticket, cast) = self.line.pop_front()?;
-        self.holder = Some(Holder { client: ticket.client, last: last(ticket, &cast) });
+        self.holder = Some(Holder::new(ticket, &cast));
         Some((ticket, cast))
     }
 
@@ -104,20 +126,17 @@ impl Floor {
         overdue
     }
 
-    /// The client has left.
-    pub(super) fn forget(&mut self, client: u64) {
-        self.holder.take_if(|holder| holder.client == client);
+    /// The client has left; its will, if it was in the midst of something.
+    pub(super) fn forget(&mut self, client: u64) -> Option<Will> {
         self.line.retain(|(ticket, _)| ticket.client != client);
+        let holder = self.holder.take_if(|holder| holder.client == client)?;
+        holder.will
     }
 
     /// When the first in line has waited long enough.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.line.iter().map(|(_, cast)| cast.deadline_ns).min()
     }
-}
-
-fn last(ticket: Ticket, cast: &Cast) -> Option<Ticket> {
-    (cast.then == Then::Rest).then_some(ticket)
 }
 
 #[cfg(test)]
@@ -128,41 +147,55 @@ mod tests {
         Ticket { client, id }
     }
 
+    /// In the midst of something.
+    fn go_on() -> Cast {
+        cast(Then::GoOn { will: Payload(vec![9]) })
+    }
+
     fn cast(then: Then) -> Cast {
         Cast { tag: 1, messages: Vec::new(), then, deadline_ns: 100 }
     }
 
     /// Client 1 is in the midst of something; the request 2.1 waits.
-    fn taken(then: Then) -> Floor {
+    fn taken(cast: Cast) -> Floor {
         let mut floor = Floor::default();
-        assert_eq!(floor.ask(ticket(1, 1), cast(then)), Asked::Later);
+        assert_eq!(floor.ask(ticket(1, 1), cast), Asked::Later);
         assert_eq!(floor.next(|_| true).map(|(ticket, _)| ticket), Some(ticket(1, 1)));
-        assert_eq!(floor.ask(ticket(2, 1), cast(Then::Rest)), Asked::Later);
+        assert_eq!(floor.ask(ticket(2, 1), self::cast(Then::Rest)), Asked::Later);
         assert_eq!(floor.next(|_| true), None);
         floor
     }
 
     #[test]
-    fn who_goes_on_keeps_the_floor_until_it_leaves() {
-        let mut floor = taken(Then::GoOn);
+    fn who_goes_on_keeps_the_floor_until_it_leaves_with_a_will() {
+        let mut floor = taken(go_on());
         let is_waiting = |ticket: Ticket| ticket.client == 2;
         assert_eq!(floor.next(is_waiting), None, "its request is answered, and it goes on");
-        assert_eq!(floor.ask(ticket(1, 2), cast(Then::GoOn)), Asked::Now(cast(Then::GoOn)));
-        floor.forget(1);
+        assert_eq!(floor.ask(ticket(1, 2), go_on()), Asked::Now(go_on()));
+        assert_eq!(floor.forget(1), Some(Will { tag: 1, message: Payload(vec![9]) }));
         assert_eq!(floor.next(is_waiting), Some((ticket(2, 1), cast(Then::Rest))));
     }
 
     #[test]
     fn who_rests_gives_the_floor_up_with_the_answer() {
-        let mut floor = taken(Then::Rest);
+        let mut floor = taken(cast(Then::Rest));
         assert_eq!(floor.next(|_| true), None);
         let is_waiting = |ticket: Ticket| ticket.client == 2;
         assert_eq!(floor.next(is_waiting).map(|(ticket, _)| ticket), Some(ticket(2, 1)));
+        assert_eq!(floor.forget(1), None, "it was done");
+    }
+
+    #[test]
+    fn a_will_stands_until_the_last_answer() {
+        let mut floor = taken(go_on());
+        assert_eq!(floor.ask(ticket(1, 2), cast(Then::Rest)), Asked::Now(cast(Then::Rest)));
+        assert!(floor.forget(1).is_some(), "it is not known what became of its last request");
+        assert_eq!(floor.forget(2), None, "it had not begun");
     }
 
     #[test]
     fn who_waits_too_long_is_refused_and_who_was_answered_otherwise_is_forgotten() {
-        let mut floor = taken(Then::GoOn);
+        let mut floor = taken(go_on());
         assert_eq!((floor.take_overdue(99), floor.next_deadline_ns()), (vec![], Some(100)));
         assert_eq!(floor.take_overdue(100), [ticket(2, 1)]);
         assert_eq!(floor.next_deadline_ns(), None);
@@ -173,12 +206,12 @@ mod tests {
 
     #[test]
     fn the_line_has_an_end() {
-        let mut floor = taken(Then::GoOn);
+        let mut floor = taken(go_on());
         for id in 2..=LINE_MAX as u64 {
             assert_eq!(floor.ask(ticket(2, id), cast(Then::Rest)), Asked::Later);
         }
         assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Full);
-        floor.forget(2);
+        assert_eq!(floor.forget(2), None);
         assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
     }
 

@@ -1,0 +1,89 @@
+//! Last wills: what a node broadcasts in the place of a client that leaves in the midst of
+//! something, so that whoever receives it does not wait for the rest.
+//!
+//! ```text
+//!   it leaves ─▶ kept by the supervisor ─▶ the component, behind what is in line
+//!                  ▲  again to every next one     │ the last message broadcast is the client's:
+//!                  │                              │   broadcast, once there is room
+//!                  └─────────── executed ─────────┘ it is not, or is this will: void
+//! ```
+//!
+//! A will waits for as long as the window is full: whoever opens it is one who receives. It is told
+//! to every component until one has executed it, and executed once, since the last message that was
+//! broadcast stands in the memory of the supervisor.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::control::Payload;
+
+/// Wills that are kept at a time. Behind one that waits nothing is broadcast, so that those behind
+/// it are void; but what has become of it may be known late.
+const KEPT_MAX: usize = 64;
+
+/// What a client wants to be said in its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Will {
+    /// With the tag of what it broadcast.
+    pub(super) tag: u64,
+    pub(super) message: Payload,
+}
+
+/// The wills that no component has executed yet.
+#[derive(Debug, Default)]
+pub(super) struct Wills {
+    kept: BTreeMap<u64, Will>,
+    count: u64,
+}
+
+impl Wills {
+    /// Keeps a will, under a number of its own; nothing when there are too many.
+    pub(super) fn keep(&mut self, will: Will) -> Option<u64> {
+        if self.kept.len() >= KEPT_MAX {
+            return None;
+        }
+        self.count += 1;
+        self.kept.insert(self.count, will);
+        Some(self.count)
+    }
+
+    /// A component has executed this one.
+    pub(super) fn handle_executed(&mut self, number: u64) {
+        self.kept.remove(&number);
+    }
+
+    /// Those that are kept, in the order in which they were left.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (u64, &Will)> {
+        self.kept.iter().map(|(number, will)| (*number, will))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn will(tag: u64) -> Will {
+        Will { tag, message: Payload(vec![1]) }
+    }
+
+    #[test]
+    fn a_will_is_kept_until_it_is_executed() {
+        let mut wills = Wills::default();
+        let numbers: Vec<_> =
+            [7, 8, 9].into_iter().filter_map(|tag| wills.keep(will(tag))).collect();
+        wills.handle_executed(numbers[1]);
+        wills.handle_executed(numbers[1]);
+        let kept: Vec<_> = wills.kept().collect();
+        assert_eq!(kept, [(numbers[0], &will(7)), (numbers[2], &will(9))]);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let mut wills = Wills::default();
+        let kept = (0..100).filter_map(|tag| wills.keep(will(tag))).count();
+        assert_eq!(kept, KEPT_MAX);
+        wills.handle_executed(1);
+        assert_eq!(wills.keep(will(1)), Some(KEPT_MAX as u64 + 1), "no number is used again");
+    }
+}
