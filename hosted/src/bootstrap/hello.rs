@@ -19,8 +19,8 @@ pub struct Hello {
     pub cluster: String,
     /// The digest of its memory layout.
     pub layout: u64,
-    /// The digest of what it takes for granted of the DIR net. Older versions do not say it, and are
-    /// refused for their version.
+    /// The digest of what it takes for granted of the DIR net. Older versions do not say it, and
+    /// are refused for their version.
     #[serde(default)]
     pub dirnet: u64,
     /// What carries its messages.

@@ -144,7 +144,8 @@ fn timing(status: &Survey) -> String {
         let ms = |us: u64| us as f64 / 1_000.0;
         let (receive, verdict) = (ms(*receive_us), ms(receive_us + window_us));
         format!(
-            "\ntiming {profile}: silence of {receive} ms is a suspicion, of {verdict} ms a verdict\n"
+            "\ntiming {profile}: silence of {receive} ms is a suspicion, of {verdict} ms a \
+             verdict\n"
         )
     })
 }
