@@ -9,6 +9,7 @@
 
 mod error;
 mod inbox;
+mod lasting;
 mod listener;
 mod speaker;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 pub use error::ClientError;
 pub use inbox::Inbox;
+pub use lasting::order_lasting;
 pub use listener::Listener;
 pub use speaker::Speaker;
 

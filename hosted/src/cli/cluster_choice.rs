@@ -9,7 +9,7 @@ use crate::client::{self, Client, ClientError};
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::explain::Code;
-use crate::node::control::NodeStatus;
+use crate::node::control::{Fault, NodeStatus};
 use crate::runtime_dir::{ClusterDir, RuntimeDir};
 
 /// The choice of a running cluster.
@@ -56,6 +56,15 @@ impl Running {
     pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
         let patience = self.patience.remaining();
         Client::connect(&self.dir, &self.cluster, rank, patience).map_err(Failure::new)
+    }
+
+    /// Has one node suffer a fault that outlives its component, or its end.
+    pub(super) fn order_lasting(&self, rank: u16, fault: &Fault) -> Result<(), Failure> {
+        let ask = || {
+            let patience = self.patience.remaining();
+            Client::connect(&self.dir, &self.cluster, rank, patience)?.inject(fault.clone())
+        };
+        client::order_lasting(ask).map_err(Failure::new)
     }
 
     /// Connects to one node that is there.

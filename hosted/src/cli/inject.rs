@@ -14,8 +14,7 @@ use super::output::Output;
 use crate::client::{Client, ClientError};
 use crate::clock::now_ns;
 use crate::explain::Code;
-use crate::node::control::{Fault, Refused};
-use crate::packet::PacketError;
+use crate::node::control::Fault;
 
 /// The longest stall, an hour.
 const STALL_MS_MAX: u64 = 3_600_000;
@@ -183,7 +182,7 @@ fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
     let running = partition.cluster.find()?;
     let node = partition.node;
     let from = beyond(partition, &running)?;
-    let cut = |rank: u16, from: Vec<u16>| order(&running, rank, Fault::Partition { from });
+    let cut = |rank: u16, from: Vec<u16>| running.order_lasting(rank, &Fault::Partition { from });
     if !partition.one_way {
         from.iter().try_for_each(|other| cut(*other, vec![node]))?;
     }
@@ -218,25 +217,12 @@ fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Fai
     Ok(from)
 }
 
-/// Orders what the node's supervisor keeps, whatever becomes of its component; a supervisor that is
-/// reset meanwhile is told as soon as it is back.
-fn order(running: &Running, rank: u16, fault: Fault) -> Result<(), Failure> {
-    let mut ordered = running.connect(rank)?.inject(fault.clone());
-    if let Err(ClientError::Unreachable { source: PacketError::Closed, .. }) = ordered {
-        ordered = running.connect(rank)?.inject(fault);
-    }
-    match ordered {
-        // The supervisor tells the next one.
-        Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => Ok(()),
-        ordered => ordered.map_err(Failure::new),
-    }
-}
-
 fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
     let running = heal.cluster.find()?;
     let nodes: Vec<u16> = heal.node.map_or_else(|| running.ranks().collect(), |node| vec![node]);
     // One that cannot be told is no reason not to tell the others.
-    let told: Vec<_> = nodes.iter().map(|node| order(&running, *node, Fault::Heal)).collect();
+    let told: Vec<_> =
+        nodes.iter().map(|node| running.order_lasting(*node, &Fault::Heal)).collect();
     told.into_iter().collect::<Result<(), Failure>>()?;
     output.finish(&json!({ "ok": true, "nodes": nodes }), &format!("healed: nodes {nodes:?}\n"));
     Ok(())
