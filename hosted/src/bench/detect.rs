@@ -8,6 +8,7 @@
 //! | part | where | what |
 //! |---|---|---|
 //! | `detections` | virtual time, or `shm`: real processes | each fault, struck at manager and backup |
+//! | `rest` | `shm` | processes that nobody strikes: whether this host lets them keep a profile |
 //! | `traffic` | virtual time | frames in a quiet period, frames that a verdict takes |
 //! | `accuracy` | virtual time | verdicts on nodes that live, beside the crate `foca` |
 //!
@@ -30,7 +31,7 @@ mod rival;
 mod simulated;
 
 pub use fault::{Fault, Target};
-pub use report::{Accuracy, Detection, Ground, Report, Span, Traffic, Trouble};
+pub use report::{Accuracy, Detection, Ground, Report, Rest, Span, Traffic, Trouble};
 
 use super::error::BenchError;
 use crate::cluster::Profile;
@@ -42,7 +43,7 @@ pub struct Plan {
     pub runs: u32,
     /// Heartbeats of each accuracy run.
     pub heartbeats: u64,
-    /// Faults of each kind that are struck at real processes.
+    /// Faults of each kind, target and profile that are struck at real processes.
     pub rounds: u32,
 }
 
@@ -71,7 +72,11 @@ pub fn run(plan: &Plan, mut on_part: impl FnMut()) -> Result<Report, BenchError>
         on_part();
     }
     if plan.rounds > 0 {
-        report.detections.extend(processes::detect(plan.rounds, &mut on_part)?);
+        for profile in PROFILES {
+            let (rest, detections) = processes::detect(profile, plan.rounds, &mut on_part)?;
+            report.rest.push(rest);
+            report.detections.extend(detections);
+        }
     }
     report.with_rivals = cfg!(feature = "rivals");
     report.verdicts = aims::judge(&report);
@@ -82,6 +87,6 @@ pub fn run(plan: &Plan, mut on_part: impl FnMut()) -> Result<Report, BenchError>
 #[must_use]
 pub fn parts(plan: &Plan) -> u64 {
     let faults = Fault::all().count();
-    let real = if plan.rounds > 0 { processes::STRUCK.len() } else { 0 };
-    (PROFILES.len() * (faults + 1) + 2 * Trouble::ALL.len() + real) as u64
+    let grounds = if plan.rounds > 0 { 2 } else { 1 };
+    (grounds * PROFILES.len() * (faults + 1) + 2 * Trouble::ALL.len()) as u64
 }

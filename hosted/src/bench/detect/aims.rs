@@ -2,7 +2,7 @@
 
 use super::PROFILES;
 use super::fault::Fault;
-use super::report::{Accuracy, Detection, Ground, Report, Trouble};
+use super::report::{Accuracy, Detection, Ground, Report, Rest, Trouble};
 use crate::bench::verdict::Verdict;
 use crate::cluster::Profile;
 
@@ -19,6 +19,7 @@ pub(super) fn judge(report: &Report) -> Vec<Verdict> {
     verdicts.push(soon_enough(&report.detections));
     verdicts.push(right(&report.detections));
     verdicts.push(back(&report.detections));
+    verdicts.extend([Profile::Host, Profile::Lan].map(|profile| at_rest(&report.rest, profile)));
     verdicts.push(none_with_few_losses(&report.accuracy));
     verdicts.extend(
         [Trouble::Losses, Trouble::Stalls, Trouble::LongStalls]
@@ -75,6 +76,16 @@ fn back(rows: &[Detection]) -> Verdict {
         return Verdict::unmeasured(aim);
     }
     Verdict { aim, reached: Some(came_back == runs), found: format!("{came_back} of {runs}") }
+}
+
+/// `rdma` is for hosts with a processor for each node, and is told in the report alone.
+fn at_rest(rows: &[Rest], profile: Profile) -> Verdict {
+    let aim = format!("{profile}: processes that nobody strikes judge nobody");
+    let Some(row) = rows.iter().find(|row| row.profile == profile.as_str()) else {
+        return Verdict::unmeasured(aim);
+    };
+    let found = format!("{} verdicts in {} ms", row.false_verdicts, row.watched_ms);
+    Verdict { aim, reached: Some(row.is_kept), found }
 }
 
 fn find<'a>(rows: &'a [Accuracy], trouble: Trouble, detector: &str) -> Option<&'a Accuracy> {

@@ -1,67 +1,112 @@
-//! Faults at real processes: a cluster over shared memory, its nodes' chronicles read as one.
+//! Faults at real processes: a cluster over shared memory under each profile, its nodes' chronicles
+//! read as one.
+//!
+//! ```text
+//!   start ──▶ at rest for a while: is anybody judged?  no ──▶ strike, read what followed, again
+//!                                                     yes ──▶ told; no fault is struck
+//! ```
+//!
+//! A profile that processes cannot keep on this host judges the living, so what it would show of
+//! faults means nothing. `rdma` wants a processor for each node: on fewer its nodes, which take
+//! turns of milliseconds, find each other silent after 350 µs.
 
 use std::time::Duration;
 
 use super::fault::{Fault, Target};
 use super::moments::{Moments, Series};
-use super::report::{Detection, Ground};
+use super::report::{Detection, Ground, Rest};
 use crate::bench::error::BenchError;
-use crate::client::{Client, ClientError};
+use crate::client::{self, Client, ClientError};
 use crate::clock::{Deadline, now_ns};
-use crate::cluster::{Cluster, ClusterName, Restart};
-use crate::launch::Launched;
-use crate::node::chronicle::{Entry, What};
+use crate::cluster::{Cluster, ClusterName, DirNet, Profile, Restart};
+use crate::launch::{LaunchError, Launched};
+use crate::node::chronicle::{Entry, VerdictNote, What};
 use crate::node::control;
 
-/// What is struck: partitions are of hosts, and these processes share one.
-pub(super) const STRUCK: [(Fault, Target); 8] = [
-    (Fault::Kill, Target::Manager),
-    (Fault::Kill, Target::Backup),
-    (Fault::Hang, Target::Manager),
-    (Fault::Hang, Target::Backup),
-    (Fault::Silence, Target::Manager),
-    (Fault::Silence, Target::Backup),
-    (Fault::Node, Target::Manager),
-    (Fault::Node, Target::Backup),
-];
 const NODES: usize = 4;
 /// How long any step may take on a busy host.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a cluster that nobody strikes may take to agree on a manager.
+const SETTLE: Duration = Duration::from_secs(20);
+/// How long it is watched then.
+const AT_REST: Duration = Duration::from_secs(5);
 
-/// Strikes `rounds` times with each fault, under the cluster file's own profile.
-pub(super) fn detect(rounds: u32, on_part: impl FnMut()) -> Result<Vec<Detection>, BenchError> {
-    let name = format!("bench-{}", std::process::id());
+/// Strikes `rounds` times with each fault under `profile`, if processes keep that on this host.
+pub(super) fn detect(
+    profile: Profile,
+    rounds: u32,
+    on_part: &mut impl FnMut(),
+) -> Result<(Rest, Vec<Detection>), BenchError> {
+    let name = format!("bench-{}-{profile}", std::process::id());
     let name = name.parse::<ClusterName>().unwrap_or_default();
     // As many restarts as there are faults: what is measured is not patience with a bad program.
     let restart = Restart { max: 10_000, within_s: 1 };
-    let cluster = Cluster { name, nodes: NODES, restart, ..Cluster::default() };
+    let dirnet = DirNet { profile, ..DirNet::default() };
+    let cluster = Cluster { name, nodes: NODES, restart, dirnet, ..Cluster::default() };
     let mut launched = Launched::start(&cluster).map_err(BenchError::Launch)?;
-    launched.await_running(PATIENCE).map_err(BenchError::Launch)?;
-    let struck = strike_all(&launched, &cluster, rounds, on_part);
+    let found = measure(&mut launched, rounds, on_part);
     let stopped = launched.stop().map_err(BenchError::Directory);
-    struck.and_then(|detections| stopped.map(|()| detections))
+    found.and_then(|found| stopped.map(|()| found))
+}
+
+fn measure(
+    launched: &mut Launched,
+    rounds: u32,
+    on_part: &mut impl FnMut(),
+) -> Result<(Rest, Vec<Detection>), BenchError> {
+    let rest = watch_rest(launched)?;
+    on_part();
+    let mut detections = Vec::new();
+    for (fault, target) in Fault::all() {
+        if rest.is_kept {
+            detections.push(strike_all(launched, fault, target, rounds)?);
+        }
+        on_part();
+    }
+    Ok((rest, detections))
+}
+
+/// Watches a cluster that nobody strikes.
+fn watch_rest(launched: &mut Launched) -> Result<Rest, BenchError> {
+    let profile = launched.cluster().dirnet.profile.as_str();
+    let came_together = match launched.await_running(SETTLE) {
+        Ok(()) => await_well(launched, SETTLE).is_ok(),
+        Err(LaunchError::Client(_)) => false,
+        Err(error) => return Err(BenchError::Launch(error)),
+    };
+    let began = now_ns();
+    let deadline = Deadline::after(AT_REST);
+    while !deadline.has_passed() {
+        // Only a node that is reset gives notice; none is wanted.
+        launched.next_notice(deadline.remaining()).ok();
+    }
+    let entries = chronicles(launched, began);
+    let is_false = |entry: &&Entry| matches!(&entry.what, What::Verdict(note) if removes(note));
+    let false_verdicts = entries.iter().filter(is_false).count();
+    let is_kept = came_together && false_verdicts == 0;
+    let watched_ms = u64::try_from(AT_REST.as_millis()).unwrap_or(u64::MAX);
+    Ok(Rest { profile, nodes: NODES, came_together, watched_ms, false_verdicts, is_kept })
+}
+
+fn removes(note: &VerdictNote) -> bool {
+    matches!(note.verdict.as_str(), "component down" | "node down" | "isolated")
 }
 
 fn strike_all(
     launched: &Launched,
-    cluster: &Cluster,
+    fault: Fault,
+    target: Target,
     rounds: u32,
-    mut on_part: impl FnMut(),
-) -> Result<Vec<Detection>, BenchError> {
-    let mut detections = Vec::new();
-    for (fault, target) in STRUCK {
-        let mut all = Vec::new();
-        for _ in 0..rounds {
-            let manager = await_well(launched)?;
-            let other = (manager + 1) % u16::try_from(NODES).unwrap_or(1);
-            let victim = if target == Target::Manager { manager } else { other };
-            all.push(strike(launched, fault, victim)?);
-        }
-        let profile = cluster.dirnet.profile;
-        detections.push(Series { ground: Ground::Shm, profile, fault, target }.sum_up(&all));
-        on_part();
+) -> Result<Detection, BenchError> {
+    let mut all = Vec::new();
+    for _ in 0..rounds {
+        let manager = await_well(launched, PATIENCE)?;
+        let other = (manager + 1) % u16::try_from(NODES).unwrap_or(1);
+        let victim = if target == Target::Manager { manager } else { other };
+        all.push(strike(launched, fault, victim)?);
     }
-    Ok(detections)
+    let profile = launched.cluster().dirnet.profile;
+    Ok(Series { ground: Ground::Shm, profile, fault, target }.sum_up(&all))
 }
 
 fn connect(launched: &Launched, rank: u16) -> Result<Client, ClientError> {
@@ -69,10 +114,13 @@ fn connect(launched: &Launched, rank: u16) -> Result<Client, ClientError> {
 }
 
 /// Waits until all agree on a manager, and nobody is suspected or removed.
-fn await_well(launched: &Launched) -> Result<u16, BenchError> {
-    let deadline = Deadline::after(PATIENCE);
+fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError> {
+    let deadline = Deadline::after(patience);
     while !deadline.has_passed() {
-        let standing = |rank| connect(launched, rank).ok()?.status().ok()?.dirnet;
+        let standing = |rank| {
+            let mut client = launched.connect(rank, deadline.remaining()).ok()?;
+            client.status().ok()?.dirnet
+        };
         let all: Option<Vec<_>> = launched.ranks().map(standing).collect();
         let Some(all) = all else { continue };
         let manager = all[0].manager;
@@ -85,24 +133,33 @@ fn await_well(launched: &Launched) -> Result<u16, BenchError> {
             return Ok(manager);
         }
     }
-    Err(BenchError::Stuck { patience: PATIENCE })
+    Err(BenchError::Stuck { patience })
 }
 
 /// Strikes once, and reads in the chronicles what followed.
 fn strike(launched: &Launched, fault: Fault, victim: u16) -> Result<Moments, BenchError> {
     let mut client = connect(launched, victim)?;
+    let timing = launched.cluster().dirnet.timing();
     let began = now_ns();
+    let mut heal_at_ns = None;
     match fault {
         Fault::Kill => client.kill()?,
         Fault::Hang => client.inject(control::Fault::Hang)?,
         Fault::Silence => client.inject(control::Fault::Silence)?,
         Fault::Node => client.kill_node()?,
-        Fault::Partition => return Err(BenchError::OutOfStep("a partition of one host")),
+        Fault::Partition => {
+            cut_off(launched, victim)?;
+            heal_at_ns = Some(now_ns() + 2 * (timing.receive.0 + timing.window.0));
+        }
     }
     let deadline = Deadline::after(PATIENCE);
     loop {
+        if heal_at_ns.is_some_and(|at| now_ns() >= at) {
+            heal_at_ns = None;
+            heal(launched)?;
+        }
         let moments = moments_of(&chronicles(launched, began), began, fault, victim);
-        if moments.admission.is_some() {
+        if moments.admission.is_some() && heal_at_ns.is_none() {
             return Ok(moments);
         }
         if deadline.has_passed() {
@@ -111,6 +168,24 @@ fn strike(launched: &Launched, fault: Fault, victim: u16) -> Result<Moments, Ben
         // Until somebody reads a chronicle again there is nothing to be found in it.
         launched.next_notice(LOOK_EVERY).ok();
     }
+}
+
+/// Cuts the links between `victim` and all others, both ways.
+fn cut_off(launched: &Launched, victim: u16) -> Result<(), BenchError> {
+    let others: Vec<u16> = launched.ranks().filter(|rank| *rank != victim).collect();
+    for other in &others {
+        order(launched, *other, &control::Fault::Partition { from: vec![victim] })?;
+    }
+    order(launched, victim, &control::Fault::Partition { from: others })
+}
+
+fn heal(launched: &Launched) -> Result<(), BenchError> {
+    launched.ranks().try_for_each(|rank| order(launched, rank, &control::Fault::Heal))
+}
+
+fn order(launched: &Launched, rank: u16, fault: &control::Fault) -> Result<(), BenchError> {
+    let ask = || connect(launched, rank)?.inject(fault.clone());
+    Ok(client::order_lasting(ask)?)
 }
 
 /// How often chronicles are read: seldom, so that reading them does not slow what they tell of.
@@ -140,9 +215,7 @@ fn moments_of(entries: &[Entry], began: u64, fault: Fault, victim: u16) -> Momen
                 "takes over as manager" if note.rule == "succession" && !is_victim => {
                     moments.takeover = moments.takeover.or(after);
                 }
-                "component down" | "node down" | "isolated"
-                    if is_victim && moments.verdict.is_none() =>
-                {
+                _ if removes(note) && is_victim && moments.verdict.is_none() => {
                     moments.verdict = after;
                     let is_component = note.verdict == "component down";
                     moments.is_right = fault.is_of_component() == is_component;
@@ -161,7 +234,6 @@ fn moments_of(entries: &[Entry], began: u64, fault: Fault, victim: u16) -> Momen
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::chronicle::VerdictNote;
 
     fn verdict(at_ns: u64, observer: u16, node: u16, verdict: &str) -> Entry {
         let note = VerdictNote {

@@ -79,6 +79,34 @@ pub struct Detection {
     pub right: usize,
 }
 
+/// A cluster of processes that nobody struck.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rest {
+    /// The timing profile.
+    pub profile: &'static str,
+    /// Nodes of the cluster.
+    pub nodes: usize,
+    /// Whether its nodes agreed on a manager before they were watched.
+    pub came_together: bool,
+    /// How long they were watched, in milliseconds.
+    pub watched_ms: u64,
+    /// Verdicts meanwhile that somebody's component or node is down; all are false.
+    pub false_verdicts: usize,
+    /// Whether processes keep the profile here; if not, no fault was struck.
+    pub is_kept: bool,
+}
+
+impl fmt::Display for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { profile, nodes, watched_ms, false_verdicts, .. } = self;
+        let kept = if self.is_kept { "kept" } else { "not kept, so no fault is struck" };
+        let apart = if self.came_together { "" } else { ", no manager agreed on" };
+        let seconds = *watched_ms as f64 / 1e3;
+        write!(f, "{profile:4} {nodes} processes at rest for {seconds} s: ")?;
+        write!(f, "{false_verdicts} false verdicts{apart}; {kept}")
+    }
+}
+
 /// What is sent, of one profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Traffic {
@@ -167,6 +195,8 @@ impl Accuracy {
 pub struct Report {
     /// By ground, profile, fault and target.
     pub detections: Vec<Detection>,
+    /// By profile, of real processes.
+    pub rest: Vec<Rest>,
     /// By profile.
     pub traffic: Vec<Traffic>,
     /// By trouble and detector.
@@ -213,6 +243,7 @@ impl fmt::Display for Report {
                 row.runs,
             )?;
         }
+        self.rest.iter().try_for_each(|rest| writeln!(f, "shm       {rest}"))?;
         writeln!(f, "\n{:12} {:8} {:>10} {:>9} false", "#trouble", "detector", "beats", "hours")?;
         for row in &self.accuracy {
             writeln!(
