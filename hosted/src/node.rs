@@ -33,6 +33,7 @@ mod link;
 mod membership;
 mod places;
 mod puts;
+mod refusals;
 mod reset;
 mod saved;
 mod supervisor;

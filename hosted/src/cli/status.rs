@@ -121,15 +121,16 @@ fn cuts(status: &Survey) -> String {
     status.answered().filter(is_cut).map(line).collect()
 }
 
-/// The words of others that the DIR net has refused, by reason: a node's component, and its
-/// I'm-Alive Task.
+/// The words of others that the DIR net has refused, by reason: a node's component, its
+/// I'm-Alive Task, and its supervisor, which had nobody for them.
 fn refused(status: &Survey) -> String {
     let row = |node: &NodeStatus| {
         let by_component = node.dirnet.iter().flat_map(|dirnet| &dirnet.refused);
         let count = |by: &str, (why, n): (&String, &u32)| format!("{why} {n}{by}");
         let by_component = by_component.map(|it| count("", it));
         let by_task = node.refused_by_task.iter().map(|it| count(" (I'm-Alive Task)", it));
-        let counts: Vec<_> = by_component.chain(by_task).collect();
+        let by_supervisor = node.refused_by_supervisor.iter().map(|it| count(" (supervisor)", it));
+        let counts: Vec<_> = by_component.chain(by_task).chain(by_supervisor).collect();
         (!counts.is_empty()).then(|| format!("{:>4}  {}\n", node.rank, counts.join(", ")))
     };
     let rows: String = status.answered().filter_map(row).collect();

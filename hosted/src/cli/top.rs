@@ -93,6 +93,17 @@ fn ends(key: &KeyEvent) -> bool {
 }
 
 fn broken(error: &std::io::Error) -> Failure {
-    let cause = format!("the terminal cannot be drawn on: {error}");
-    Failure::of(Code::Internal, cause, "see the same with `weft status`")
+    let cause = format!("the terminal cannot be drawn on, or read from: {error}");
+    Failure::of(Code::Output, cause, "run it in a terminal; `weft status` tells the same once")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_is_lost_ends_it_as_output_that_cannot_be_written() {
+        let lost = std::io::Error::from_raw_os_error(5);
+        assert_eq!(broken(&lost).code(), Code::Output);
+    }
 }

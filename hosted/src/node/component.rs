@@ -12,7 +12,9 @@ mod nap;
 mod pairs;
 mod signing;
 
-pub(super) use dirnet::{config as dirnet_config, no_frame, profile as dirnet_profile};
+pub(super) use dirnet::{
+    NOT_ENTERED, config as dirnet_config, no_frame, profile as dirnet_profile,
+};
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -370,6 +372,9 @@ impl Component {
     fn step_dirnet(&mut self, frames: &[(Peer, Vec<u8>)], now_ns: u64) -> Result<bool, NodeError> {
         let timers = self.faults.timers();
         let mut words = Vec::new();
+        if let Some(entry) = &mut self.entry {
+            entry.note_early(frames.len());
+        }
         self.with_dirnet(|dirnet, ground| {
             for (peer, bytes) in frames {
                 dirnet.handle_frame(now_ns, Rank(peer.0), bytes, ground)?;
@@ -499,6 +504,7 @@ impl Component {
             form: self.cluster.neb.form,
             broadcasts: self.deliveries.status(&mut self.endpoint),
             proofs: Vec::new(),
+            refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),
         }
     }

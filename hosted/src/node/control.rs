@@ -419,6 +419,8 @@ pub struct NodeStatus {
     pub broadcasts: Vec<OriginStatus>,
     /// The proofs that it holds.
     pub proofs: Vec<ProofStatus>,
+    /// How many letters its supervisor had nobody for, by reason.
+    pub refused_by_supervisor: BTreeMap<String, u32>,
     /// How many words its I'm-Alive Task has refused, by reason.
     pub refused_by_task: BTreeMap<String, u32>,
 }

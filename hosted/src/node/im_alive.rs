@@ -10,9 +10,9 @@
 //! the component, which may hang, and little with the main thread, which may be slow.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weft_core::dirnet::{Alarm, Frame, ImAliveTask, Message, News, Output, Post, Spawned};
@@ -23,11 +23,15 @@ use crate::bootstrap::{Courier, Desk, Letter};
 use crate::clock::now_ns;
 use crate::node::component::no_frame;
 use crate::node::control::Payload;
+use crate::node::refusals::Refusals;
 use crate::process::{ProcessError, start_thread};
 use crate::shm::Flag;
 
-/// Letters that wait for the thread; more are dropped, as any letter may be.
+/// Letters that wait for the thread; more are dropped, as any letter may be, and counted.
 const INBOX: usize = 256;
+
+/// Why a word for the thread was dropped unread.
+const INBOX_FULL: &str = "inbox-full";
 
 /// What the task asks of its supervisor, and tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +69,6 @@ impl Cut {
     }
 }
 
-/// How many words were refused, by reason; the reasons are few.
-type Refusals = Arc<Mutex<BTreeMap<&'static str, u32>>>;
-
 /// The hold on the thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct ImAlive {
@@ -95,16 +96,14 @@ impl ImAlive {
     ) -> Result<Self, ProcessError> {
         let (inputs, received) = sync_channel(INBOX);
         let (task, refusals) = (ImAliveTask::new(post), Refusals::default());
-        let counted = Arc::clone(&refusals);
-        let mut running = Thread { task, flag, courier, cut, sink, refusals: counted };
+        let mut running = Thread { task, flag, courier, cut, sink, refusals: refusals.clone() };
         start_thread("weft-im-alive", move || running.run(&received))?;
         Ok(Self { inputs, refusals })
     }
 
     /// How many words it has refused, by reason.
     pub(super) fn refused(&self) -> BTreeMap<String, u32> {
-        let counts = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
+        self.refusals.told()
     }
 
     /// A letter has come for it.
@@ -125,6 +124,7 @@ impl ImAlive {
     fn put(&self, input: Input) {
         if let Err(error) = self.inputs.try_send(input) {
             tracing::debug!(%error, "the I'm-Alive Task does not keep up");
+            self.refusals.count(INBOX_FULL);
         }
     }
 }
@@ -156,20 +156,14 @@ impl Thread {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::debug!(%error, from = from.0, "no frame");
-                return self.refuse(no_frame(error));
+                return self.refusals.count(no_frame(error));
             }
         };
         if let Err(reason) = self.task.handle_message(now, from, &frame, self.flag.load()) {
             let message = frame.message.name();
             tracing::debug!(%reason, from = from.0, message, "the I'm-Alive Task refuses a frame");
-            self.refuse(reason.name());
+            self.refusals.count(reason.name());
         }
-    }
-
-    fn refuse(&self, reason: &'static str) {
-        let mut counts = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(reason).or_default();
-        *count = count.saturating_add(1);
     }
 
     fn carry_out(&self, output: Output) {
@@ -194,5 +188,23 @@ impl Thread {
             | Output::Task { .. }
             | Output::Verdict(_) => tracing::error!(?output, "no I'm-Alive Task wants this"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody takes anything out of its inbox.
+    #[test]
+    fn what_a_full_inbox_drops_is_counted() {
+        let (inputs, _inbox) = sync_channel(2);
+        let im_alive = ImAlive { inputs, refusals: Refusals::default() };
+        im_alive.handle_letter(Rank(1), Vec::new());
+        im_alive.handle_ended();
+        assert!(im_alive.refused().is_empty());
+        im_alive.handle_letter(Rank(2), Vec::new());
+        im_alive.handle_ended();
+        assert_eq!(im_alive.refused().get(INBOX_FULL), Some(&2));
     }
 }

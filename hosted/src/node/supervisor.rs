@@ -43,6 +43,7 @@ use super::im_alive::{Cut, ImAlive};
 use super::incarnation::Incarnations;
 use super::intensity::Intensity;
 use super::link::{Ticket, ToComponent};
+use super::refusals::Refusals;
 use super::reset::ResetNode;
 use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, Courier, Meeting};
@@ -120,6 +121,8 @@ struct Supervisor {
     term_file: PathBuf,
     database_file: PathBuf,
     chronicle: Chronicle,
+    /// Letters that nobody below could take.
+    refusals: Refusals,
     /// Requests that came while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
@@ -197,6 +200,7 @@ impl Supervisor {
             term_file: dir.term_file(usize::from(rank)),
             database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
+            refusals: Refusals::default(),
             parked: VecDeque::new(),
             restarts: 0,
             given_up: false,

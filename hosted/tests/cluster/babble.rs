@@ -9,7 +9,7 @@ use weft::bootstrap::{
 };
 use weft::cluster::FabricKind;
 use weft::node;
-use weft::node::control::Payload;
+use weft::node::control::{NodeState, Payload};
 use weft::shm::NodeMemory;
 use weft_core::dirnet::FRAME_LEN;
 use weft_core::ids::Peer;
@@ -36,6 +36,26 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
     while !is_met(tidings.recv_timeout(PATIENCE).expect("node 0 is there")) {}
     let courier = bootstrap.courier();
     (bootstrap, courier)
+}
+
+#[test]
+fn a_letter_that_nobody_can_take_is_counted_and_shown() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 2\nrestart.max = 0\n");
+    let _first = place.start(&format!("node {file} --rank 0"), "");
+    let nodes = place.find();
+    let look = || nodes.client(0).status().expect("a status");
+    eventually("node 0 runs", || look().dirnet.is_some());
+    nodes.client(0).kill().expect("it is there");
+    eventually("it has given up", || look().state == NodeState::GivenUp);
+    let (_bootstrap, courier) = meet(&nodes);
+    for _ in 0..3 {
+        let bytes = Payload(vec![0; FRAME_LEN]);
+        courier.send(Peer(0), &Letter { to: Desk::Component, bytes });
+    }
+    eventually("each is counted", || look().refused_by_supervisor.get("not-entered") == Some(&3));
+    let shown = place.weft("status --name t").done();
+    assert!(shown.contains("not-entered 3 (supervisor)"), "{shown}");
 }
 
 #[test]

@@ -165,6 +165,7 @@ mod tests {
             form: crate::cluster::Form::Unsigned,
             broadcasts: Vec::new(),
             proofs: Vec::new(),
+            refused_by_supervisor: std::collections::BTreeMap::new(),
             refused_by_task: std::collections::BTreeMap::new(),
         }))
     }

@@ -38,6 +38,9 @@ use crate::shm::Flag;
 /// How often a fence that failed is tried again.
 const FENCE_EVERY_NS: u64 = 100_000_000;
 
+/// Why a word was dropped unread: its component takes no part in the DIR net yet.
+pub(in crate::node) const NOT_ENTERED: &str = "not-entered";
+
 type Machine = Component<PEERS, TASKS_MAX>;
 
 /// The DIR net at this component.
@@ -57,8 +60,8 @@ pub(super) struct DirNet {
     unfenced: Vec<(Rank, Incarnation)>,
     fence_at_ns: u64,
     words: Vec<FromComponent>,
-    /// How many words were no frames, by reason.
-    no_frames: BTreeMap<&'static str, u32>,
+    /// How many words did not get as far as the machine, by reason.
+    unread: BTreeMap<&'static str, u32>,
 }
 
 /// What it takes to enter the net, besides a life.
@@ -69,6 +72,8 @@ pub(super) struct Entry {
     saved: SavedDatabase,
     snapshots: [Vec<u8>; 2],
     passes: u32,
+    /// Frames that came before it was told to enter.
+    early: u32,
 }
 
 impl Entry {
@@ -78,7 +83,12 @@ impl Entry {
         let (saved, snapshots) = SavedDatabase::adopt(next()?).map_err(NodeError::Kept)?;
         let (kept, term) = KeptTerm::adopt(next()?).map_err(NodeError::Kept)?;
         let flag = Flag::open(next()?.as_fd())?;
-        Ok(Self { flag, kept, term, saved, snapshots, passes: 0 })
+        Ok(Self { flag, kept, term, saved, snapshots, passes: 0, early: 0 })
+    }
+
+    /// So many frames came that nobody is there for yet.
+    pub(super) fn note_early(&mut self, frames: usize) {
+        self.early = self.early.saturating_add(u32::try_from(frames).unwrap_or(u32::MAX));
     }
 
     /// The loop runs, in the net or not: the flag shows it to the supervisor.
@@ -144,7 +154,8 @@ impl DirNet {
         let config = config(cluster, me)?;
         let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
         let look_every_ns = config.profile().timing().send.0 / 8;
-        let Entry { flag, kept, term, saved, snapshots, .. } = entry;
+        let Entry { flag, kept, term, saved, snapshots, early, .. } = entry;
+        let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before] };
         let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
@@ -161,7 +172,7 @@ impl DirNet {
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
             words: Vec::new(),
-            no_frames: BTreeMap::new(),
+            unread: early.into_iter().collect(),
         })
     }
 
@@ -211,7 +222,7 @@ impl DirNet {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::debug!(%error, from = from.0, "no frame");
-                *self.no_frames.entry(no_frame(error)).or_default() += 1;
+                *self.unread.entry(no_frame(error)).or_default() += 1;
                 return Ok(());
             }
         };
@@ -317,7 +328,7 @@ impl DirNet {
             Some(EntryStatus { node: rank.0, errors: record.error_count, task_errors })
         };
         let rejects = machine.rejects().iter().map(|(reason, count)| (reason.name(), count));
-        let no_frames = self.no_frames.iter().map(|(reason, count)| (*reason, *count));
+        let unread = self.unread.iter().map(|(reason, count)| (*reason, *count));
         DirNetStatus {
             role: role.to_owned(),
             epoch: machine.term().epoch,
@@ -333,7 +344,7 @@ impl DirNet {
                 .collect(),
             left_broadcasts,
             database: (0..).map(Rank).take(self.seen.len()).filter_map(entry).collect(),
-            refused: rejects.chain(no_frames).map(|(name, n)| (name.to_owned(), n)).collect(),
+            refused: rejects.chain(unread).map(|(name, n)| (name.to_owned(), n)).collect(),
         }
     }
 

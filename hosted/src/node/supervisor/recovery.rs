@@ -15,7 +15,7 @@ use crate::bootstrap::{Desk, Letter};
 use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::{Entry, What, alarm_words};
-use crate::node::component::{dirnet_config, dirnet_profile};
+use crate::node::component::{NOT_ENTERED, dirnet_config, dirnet_profile};
 use crate::node::control::{Fault, NodeState, Payload, Refused, TaskOrder, Want};
 use crate::node::im_alive::{ImAlive, Order};
 use crate::node::link::{Ticket, ToComponent};
@@ -24,6 +24,9 @@ use crate::shm::Flag;
 
 /// How long a killed component may take to end.
 const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Why a letter was dropped: one life of the node is over, and the next has not begun.
+const BETWEEN_LIVES: &str = "between-lives";
 
 impl Supervisor {
     /// A life of this node begins with `boot`: its I'm-Alive Task begins with it.
@@ -185,14 +188,15 @@ impl Supervisor {
             return;
         }
         match letter.to {
-            Desk::ImAliveTask => {
-                if let Some(im_alive) = &self.im_alive {
-                    im_alive.handle_letter(Rank(peer.0), letter.bytes.0);
-                }
-            }
+            Desk::ImAliveTask => match &self.im_alive {
+                Some(im_alive) => im_alive.handle_letter(Rank(peer.0), letter.bytes.0),
+                None => self.refusals.count(BETWEEN_LIVES),
+            },
             Desk::Component => {
                 if self.component.as_ref().is_some_and(|component| component.entered) {
                     self.tell(&ToComponent::Letter { from: peer.0, bytes: letter.bytes }, &[]);
+                } else {
+                    self.refusals.count(NOT_ENTERED);
                 }
             }
         }

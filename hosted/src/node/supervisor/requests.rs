@@ -169,6 +169,7 @@ impl Supervisor {
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
             proofs: self.broadcasts.proofs(),
+            refused_by_supervisor: self.refusals.told(),
             refused_by_task: self.im_alive.as_ref().map(ImAlive::refused).unwrap_or_default(),
         }
     }

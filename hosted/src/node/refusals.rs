@@ -1,0 +1,39 @@
+//! How many words were refused, by reason: counted by one thread, told by another.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The counts; clones share them. The reasons are few, and names of the program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refusals(Arc<Mutex<BTreeMap<&'static str, u32>>>);
+
+impl Refusals {
+    /// One more for this reason.
+    pub(super) fn count(&self, reason: &'static str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(reason).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    /// All of them.
+    pub(super) fn told(&self) -> BTreeMap<String, u32> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_count_together() {
+        let refusals = Refusals::default();
+        let clone = refusals.clone();
+        refusals.count("late");
+        clone.count("late");
+        clone.count("inbox-full");
+        let told: Vec<_> = refusals.told().into_iter().collect();
+        assert_eq!(told, [("inbox-full".to_owned(), 1), ("late".to_owned(), 2)]);
+    }
+}
