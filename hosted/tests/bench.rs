@@ -131,7 +131,7 @@ fn a_program_without_the_driver_says_how_to_get_it() {
 
 #[test]
 fn broadcasts_are_timed_beside_a_hop_and_their_operations_counted() {
-    let arguments = ["bench", "neb", "--json", "--messages", "64"];
+    let arguments = ["bench", "neb", "--json", "--messages", "100"];
     let cell = ["--members", "3", "--members", "4", "--bytes", "8", "--bytes", "4096"];
     let output = weft(&[&arguments[..], &cell].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -143,11 +143,13 @@ fn strike(
     let joined = status.peers.iter().filter(|peer| peer.incarnation.is_some()).count();
     let struck_at_ns = now_ns();
     harm(&mut client).map_err(Failure::new)?;
-    let words = done.replace('_', " ");
+    let what = match done {
+        "node_killed" => format!("node {node}: killed, with the component of incarnation {before}"),
+        done => format!("node {node}: component of incarnation {before} {done}"),
+    };
     if wait == Duration::ZERO {
         let object = json!({ "ok": true, "node": node, done: before });
-        let text = format!("node {node}: component of incarnation {before} {words}\n");
-        output.finish(&object, &text);
+        output.finish(&object, &format!("{what}\n"));
         return Ok(());
     }
     let after = running.await_return(node, before + 1, joined, wait)?;
@@ -161,7 +163,7 @@ fn strike(
         "recovery_us": recovery_us,
     });
     let text = format!(
-        "node {node}: component of incarnation {before} {words}; incarnation {} runs {} ms later\n",
+        "{what}; incarnation {} runs {} ms later\n",
         after.incarnation,
         recovery_us / 1_000,
     );

@@ -49,7 +49,8 @@ pub(super) struct Proof {
 /// Arguments of `weft neb verify`.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// The proof, as `weft neb proof` wrote it.
+    /// The proof, as `weft neb proof` wrote it; `-` for standard input.
+    #[arg(value_name = "FILE")]
     proof: PathBuf,
 
     /// The public key of the node it is against, from a node that you trust (`weft status

@@ -139,10 +139,21 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
 }
 
+/// The first of the seeds and how many there are, if there are so many.
+fn range(arguments: &Arguments) -> Result<(u64, u64), Failure> {
+    let (first, seeds) = (arguments.first, arguments.seeds);
+    if first.checked_add(seeds - 1).is_none() {
+        let cause = format!("--seeds {seeds} from --first {first} go past the last, {}", u64::MAX);
+        let cure = format!("begin at {} or before", u64::MAX - (seeds - 1));
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
+    Ok((first, seeds))
+}
+
 fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let range = range(arguments)?;
     let began = clock::now_ns();
     let bar = output.progress(arguments.seeds, "simulating");
-    let range = (arguments.first, arguments.seeds);
     let tally = run_seeds(subject, range, FAILURES_MAX, || bar.inc(1));
     bar.finish_and_clear();
     let object = json!({
@@ -182,6 +193,7 @@ fn replay(
     let plan = arguments.plan(seed)?;
     let began = clock::now_ns();
     let outcome = (subject.run)(&plan);
+    see_that_all_happened(subject, &plan, &outcome)?;
     if !output.is_json() {
         output.write(&outcome.trace);
     }
@@ -212,6 +224,22 @@ fn replay(
             Err(broken(subject, &outcome, &cure))
         }
     }
+}
+
+/// Refuses faults that were asked for and did not happen: what held without them shows nothing.
+fn see_that_all_happened(subject: &Subject, plan: &Plan, outcome: &Outcome) -> Result<(), Failure> {
+    let Keep::Only(numbers) = &plan.keep else { return Ok(()) };
+    let missing = numbers.iter().find(|number| !outcome.faults.contains(number));
+    let (Some(missing), None) = (missing, &outcome.violation) else { return Ok(()) };
+    let all = (subject.run)(&Plan::of(plan.seed)).faults;
+    let last = all.last().map_or_else(|| "it has none".to_owned(), |last| format!("to {last}"));
+    let cause = format!("--faults {missing} does not happen in this run of seed {}", plan.seed);
+    let cure = format!(
+        "name faults of that seed, whose numbers go {last}; `weft sim --protocol {} --seed {}` \
+         shows them",
+        subject.name, plan.seed
+    );
+    Err(Failure::of(Code::Usage, cause, cure))
 }
 
 fn numbers_of(text: &str) -> Result<Vec<u32>, Failure> {
@@ -261,6 +289,33 @@ mod tests {
         assert!((1..=2).contains(&one.faults.len()), "a queue that was full: {command}");
         assert!(one.orders < whole.orders && one.trace.len() < whole.trace.len(), "{command}");
         assert_eq!(one.trace, other.trace);
+    }
+
+    fn sim(line: &str) -> Arguments {
+        let words = std::iter::once("sim").chain(line.split(' '));
+        Command::try_parse_from(words).expect("it is a command").sim
+    }
+
+    #[test]
+    fn seeds_that_do_not_exist_are_refused() {
+        let last = u64::MAX;
+        assert_eq!(range(&sim(&format!("--first {last} --seeds 1"))).ok(), Some((last, 1)));
+        let refused = range(&sim(&format!("--first {last} --seeds 5"))).expect_err("too many");
+        assert_eq!(refused.code(), Code::Usage);
+    }
+
+    #[test]
+    fn faults_that_do_not_happen_are_refused() {
+        let subject = hasty_counter();
+        let happened = (subject.run)(&Plan::of(5)).faults;
+        let look = |line: &str| {
+            let plan = sim(line).plan(5).expect("it names faults");
+            see_that_all_happened(&subject, &plan, &(subject.run)(&plan))
+        };
+        assert!(look("--seed 5").is_ok() && look("--seed 5 --faults none").is_ok());
+        assert!(look(&format!("--seed 5 --faults {}", happened[0])).is_ok());
+        let refused = look("--seed 5 --faults 99999").expect_err("there are not so many");
+        assert_eq!(refused.code(), Code::Usage);
     }
 
     #[test]

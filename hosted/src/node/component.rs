@@ -502,7 +502,7 @@ impl Component {
                 lane_failures: counters.lane_failures,
             }),
             form: self.cluster.neb.form,
-            broadcasts: self.deliveries.status(&mut self.endpoint),
+            broadcasts: self.broadcasts(),
             proofs: Vec::new(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),

@@ -214,17 +214,18 @@ impl DeliveryLine {
     /// How this node stands with every origin.
     pub(super) fn status(&self, endpoint: &mut NodeEndpoint) -> Vec<OriginStatus> {
         let row = |origin: Peer| {
-            let Standing { seen, delivered, settled, conflicts } = standing(endpoint, origin);
+            let standing = standing(endpoint, origin);
+            let Standing { seen, delivered, conflicts, .. } = standing;
             let first_conflict = self.conflicts[origin.index()];
             let key = key_of(endpoint, origin);
             let layout = endpoint.broadcast().map(|(broadcast, _)| broadcast.layout().0);
-            let slots = layout.map_or(0, |sizes| sizes.slots());
+            let (settled, window) = window(standing, layout.map_or(0, |sizes| sizes.slots()));
             OriginStatus {
                 origin: origin.0,
                 broadcast: seen,
                 delivered,
                 settled,
-                window: WindowStatus { used: seen.saturating_sub(settled), slots },
+                window,
                 conflicts,
                 first_conflict,
                 key,
@@ -266,6 +267,15 @@ impl DeliveryLine {
         }
         Ok(found)
     }
+}
+
+/// The last message that everybody has delivered, and the window behind it. A component that was
+/// just started has not read how far the others are; but what this node has seen it has shown in a
+/// slot that everybody had done with.
+fn window(standing: Standing, slots: u32) -> (u64, WindowStatus) {
+    let Standing { seen, settled, .. } = standing;
+    let settled = settled.max(seen.saturating_sub(slots.into()));
+    (settled, WindowStatus { used: seen.saturating_sub(settled), slots })
 }
 
 fn positions_of(origins: usize) -> Refused {
@@ -323,4 +333,18 @@ fn standing(endpoint: &mut NodeEndpoint, origin: Peer) -> Standing {
 
 fn ranks(nodes: usize) -> impl Iterator<Item = Peer> {
     (0..u16::try_from(nodes).unwrap_or(u16::MAX)).map(Peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_window_is_fuller_than_it_is_large() {
+        let standing = |seen, settled| Standing { seen, settled, ..Standing::default() };
+        let window_of = |used| WindowStatus { used, slots: 256 };
+        assert_eq!(window(standing(10, 4), 256), (4, window_of(6)));
+        assert_eq!(window(standing(2096, 2096), 256), (2096, window_of(0)));
+        assert_eq!(window(standing(2096, 0), 256), (1840, window_of(256)), "not read yet");
+    }
 }

@@ -285,6 +285,9 @@ fn a_listener_of_a_liar_is_told_so() {
     };
     let node = [1, 2].into_iter().find(disputed).expect("one of them has seen it");
     let line = format!("bcast --neb --receive --node {node} --name t --json");
+    // Nobody looks at a second lie, and that is said, not what was seen of the first.
+    let refused = place.weft("inject equivocate 0 --name t --json").refused(34, "conflict");
+    assert!(refused.contains("about number 1 of node 0 before"), "{refused}");
     // Nothing else comes, so that is what it is told; at once when it asks for the liar alone.
     for rest in ["--timeout 0.1", "--origin 0 --timeout 60"] {
         let refused = place.weft(&format!("{line} {rest}")).refused(34, "conflict");
@@ -308,6 +311,24 @@ fn a_listener_of_a_liar_is_told_so() {
     });
     let row = row.expect("it was told");
     assert_eq!((row.conflicts, row.first_conflict.map(|first| first.seq)), (1, Some(1)));
+}
+
+#[test]
+fn a_lie_waits_until_the_window_has_room() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let file = place.file("long.bin", FILE.repeat(10));
+    // Who leaves then takes the last slot, to say so.
+    drop(fill_window(&place, &nodes, &file));
+    let window = || nodes.client(0).status().expect("a status").broadcasts[0].window;
+    eventually("no slot is free", || window().used == u64::from(window().slots));
+    let line = "inject equivocate 0 --name t --json --wait";
+    place.weft(&format!("{line} 0.1")).refused(25, "window_full");
+    let lie = place.start(&format!("{line} 60"), "");
+    for torso in listen(&place, 0, &[1, 2]) {
+        torso.wait().refused(37, "abandoned");
+    }
+    assert_eq!(lie.wait().object()["seq"], 257);
 }
 
 #[test]

@@ -64,7 +64,8 @@ fn a_node_that_is_killed_takes_all_below_it_along() {
     let (task, component) = before.expect("both run");
     let open = |pid| Pidfd::open(Pid::from_raw(pid).expect("a number")).expect("it runs");
     let below = [open(task), open(component)];
-    place.weft("inject node 1 --wait 0 --name t").done();
+    let told = place.weft("inject node 1 --wait 0 --name t").done();
+    assert_eq!(told, "node 1: killed, with the component of incarnation 1\n");
     for process in below {
         let ended = process.wait_dead(PATIENCE).expect("a pidfd");
         assert_eq!(ended, weft::process::Liveness::Dead);

@@ -76,6 +76,8 @@ fn broadcasts_go_on_without_a_node_that_is_isolated_and_after_it_was_released() 
     await_left(&nodes, &[0, 1, 2, 3]);
     broadcast(&place, &[1, 2]);
     assert_out(&place);
+    // How it stood with the others before says nothing any more.
+    assert_eq!(nodes.client(3).status().expect("a status").broadcasts, []);
 }
 
 #[test]

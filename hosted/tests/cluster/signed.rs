@@ -66,6 +66,10 @@ fn an_equivocation_is_proven_to_a_third_party() {
     let said = |at: usize| verdict["statements"][at]["sha256"].clone();
     assert_ne!(said(0), said(1));
     let text = place.weft(&format!("neb verify {file}")).done();
+    let piped = place.start_changed("neb verify -", "", |command| {
+        command.stdin(fs::File::open(&file).expect("it was written"))
+    });
+    assert_eq!(piped.wait().done(), text);
     assert!(text.contains("node 1 has signed two different messages"), "{text}");
     assert!(place.weft("status --why 1 --name t").done().contains("proven"));
 

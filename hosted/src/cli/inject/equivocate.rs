@@ -9,9 +9,10 @@ use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::survey::Survey;
+use crate::client::ClientError;
 use crate::clock::Deadline;
 use crate::explain::Code;
-use crate::node::control::{ConflictStatus, Equivocation};
+use crate::node::control::{ConflictStatus, Equivocation, Refused};
 
 /// Fewer nodes have nobody to compare with.
 const NODES_MIN: usize = 3;
@@ -26,14 +27,17 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
         let cause = "with two nodes there is nobody to tell another story";
         return Err(Failure::of(Code::Usage, cause, "start a cluster of three nodes or more"));
     }
-    let lie = running.connect(node)?.equivocate().map_err(Failure::new)?;
+    if let Some(failure) = disputed(&Survey::take(&running), node) {
+        return Err(failure);
+    }
+    let lie = tell(&running, node, deadline)?;
     let Equivocation { seq, told, misled } = &lie;
     if told.is_empty() || misled.is_empty() {
         let cause = format!("node {node} reached nobody, or only some: {told:?} and {misled:?}");
         let cure = "wait until `weft status` shows that all nodes run, and try again";
         return Err(Failure::of(Code::NodeUnreachable, cause, cure));
     }
-    let seen = await_conflict(&running, node, deadline);
+    let seen = await_conflict(&running, (node, *seq), deadline);
     let rows: Vec<_> = seen
         .iter()
         .map(|(rank, conflict)| {
@@ -59,6 +63,10 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
     }
     output.finish(&object, &text);
     if seen.is_empty() {
+        // One that was told before may have come out only now.
+        if let Some(failure) = disputed(&Survey::take(&running), node) {
+            return Err(failure);
+        }
         let cause = format!("no node has seen the conflict within {} s", arguments.wait);
         let cure = "receive what was broadcast before it with `weft bcast --neb --receive`, or \
                     look again with `weft status`";
@@ -67,17 +75,45 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// Waits until some other node has a conflict with `origin`; all that have one by then.
+/// Why nobody would see a lie of `node`: they look at nothing behind a conflict.
+fn disputed(survey: &Survey, node: u16) -> Option<Failure> {
+    let other = survey.disputing(node)?;
+    let first = survey.row(other, node)?.first_conflict?.seq;
+    let cause = format!(
+        "node {other} saw a conflict about number {first} of node {node} before, and looks at \
+         nothing behind it"
+    );
+    let cure = "have another node lie, or start the cluster anew";
+    Some(Failure::of(Code::Conflict, cause, cure))
+}
+
+/// Has `node` lie, once its window has room.
+fn tell(running: &Running, node: u16, deadline: Deadline) -> Result<Equivocation, Failure> {
+    let mut client = running.connect(node)?;
+    loop {
+        match client.equivocate() {
+            Err(ClientError::Refused { reason: Refused::WindowFull, .. })
+                if !deadline.has_passed() =>
+            {
+                std::thread::park_timeout(ASK_EVERY);
+            }
+            told => return told.map_err(Failure::new),
+        }
+    }
+}
+
+/// Waits until some other node has a conflict about this number of the origin; all that have one by
+/// then.
 fn await_conflict(
     running: &Running,
-    origin: u16,
+    (origin, seq): (u16, u64),
     deadline: Deadline,
 ) -> Vec<(u16, ConflictStatus)> {
     loop {
         let survey = Survey::take(running);
         let seen = survey.answered().filter_map(|node| {
-            let row = node.broadcasts.iter().find(|row| row.origin == origin)?;
-            Some((node.rank, row.first_conflict?))
+            let first = survey.row(node.rank, origin)?.first_conflict?;
+            (first.seq == seq).then_some((node.rank, first))
         });
         let seen: Vec<_> = seen.collect();
         if !seen.is_empty() || deadline.has_passed() {

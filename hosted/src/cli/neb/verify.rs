@@ -1,5 +1,6 @@
 //! `weft neb verify`: what a third party does with a proof. It needs no cluster.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -67,17 +68,29 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             io::ErrorKind::NotFound => Code::InputMissing,
             _ => Code::InputUnreadable,
         };
-        let cause = format!("{} cannot be read: {error}", path.display());
+        let cause = format!("{} cannot be read: {error}", name(path));
         Failure::of(code, cause, "name a file that `weft neb proof` wrote")
     };
+    let file: Box<dyn Read> = match is_stdin(path) {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(failed)?),
+    };
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
     file.take(PROOF_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What the proof is called in messages.
+fn name(path: &Path) -> Cow<'_, str> {
+    if is_stdin(path) { "standard input".into() } else { path.to_string_lossy() }
+}
+
 fn cause(path: &Path, error: ProofError) -> String {
-    format!("{} proves nothing: {error}", path.display())
+    format!("{} proves nothing: {error}", name(path))
 }
 
 fn cure(error: ProofError) -> &'static str {

@@ -20,7 +20,7 @@ use weft_core::neb::{Decision, RemoveError};
 use super::Component;
 use crate::cluster::{Cluster, Membership};
 use crate::node::NodeEndpoint;
-use crate::node::control::{Fault, Want};
+use crate::node::control::{Fault, OriginStatus, Want};
 
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
@@ -77,6 +77,15 @@ impl Component {
             Want::Broadcast { .. } | Want::Deliver { .. } | Want::Inject(Fault::Equivocate)
         );
         is_asked && !may_take_part(&self.cluster, self.born.life.boot)
+    }
+
+    /// How this node stands with every origin; nothing once it takes no part.
+    pub(super) fn broadcasts(&mut self) -> Vec<OriginStatus> {
+        if may_take_part(&self.cluster, self.born.life.boot) {
+            self.deliveries.status(&mut self.endpoint)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The nodes that have left the broadcasts, as this one knows.
