@@ -15,7 +15,8 @@
 //! A node says `Alive` when its component has made its endpoint and `Dead` when it has seen the
 //! component's process end, so what follows from either is certain. A session that breaks says
 //! less: the peer is fenced for it, and should the same life be heard again later, it is told
-//! that it was shut out and begins its next life.
+//! that it was shut out and begins its next life. Two that have shut each other out, as the sides of
+//! a partition do, need only one of them to begin anew: see [`ShutOut`].
 //!
 //! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
 //! Unix sockets, same user checked by the kernel) and several ([`NetworkBootstrap`]: TCP inside a
@@ -39,6 +40,7 @@ pub use network::{
 pub use offer::{Offer, PairEnd};
 pub use word::Word;
 
+use weft_core::dirnet::Term;
 use weft_core::ids::{Incarnation, Peer};
 
 use crate::process::Pidfd;
@@ -94,13 +96,26 @@ pub enum News {
     /// A frame of the DIR net.
     Letter(Letter),
     /// It has fenced this life of this node, and will not let it in again.
-    ShutOut(Incarnation),
+    ShutOut(ShutOut),
     /// By decision it lets no life of this node in.
     Isolated,
     /// By decision it lets later lives of this node in again.
     Released,
     /// The node itself cannot be heard any more.
     Parted,
+}
+
+/// A life that is shut out by a peer, for good.
+///
+/// It ends and the next one begins, unless it has said the same to that peer with more right: by a
+/// decision, where the other has none and only lost the connection; by the decision of a later
+/// reign, where both have one; or as the lower rank, where neither has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutOut {
+    /// The life, and all before it.
+    pub life: Incarnation,
+    /// The reign that decided it; none where the connection was lost, and nobody decided.
+    pub decided: Option<Term>,
 }
 
 /// Meets the peers of one node and tells them of its lives.
@@ -118,7 +133,7 @@ pub trait Bootstrap {
     fn offer(&mut self, peer: Peer, offer: &Offer);
 
     /// Tells `peer` that this life of it is shut out here for good.
-    fn shut_out(&mut self, peer: Peer, incarnation: Incarnation);
+    fn shut_out(&mut self, peer: Peer, word: ShutOut);
 
     /// Tells `peer` that it is isolated.
     fn isolate(&mut self, peer: Peer);

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::word::Word;
-use super::{Letter, Life, News, Offer, Tidings};
+use super::{Letter, Life, News, Offer, ShutOut, Tidings};
 use crate::process::Pidfd;
 
 /// Takes tidings to whoever acts on them, from several threads.
@@ -105,8 +105,8 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::offer(offer));
     }
 
-    pub(super) fn shut_out(&self, peer: Peer, incarnation: Incarnation) {
-        self.tell_one(peer, &Word::shut_out(incarnation));
+    pub(super) fn shut_out(&self, peer: Peer, word: ShutOut) {
+        self.tell_one(peer, &Word::shut_out(word));
     }
 
     pub(super) fn isolate(&self, peer: Peer) {

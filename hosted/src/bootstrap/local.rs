@@ -15,7 +15,7 @@ use weft_core::ids::{Incarnation, Peer};
 use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
-use super::{Bootstrap, Courier, Letter, Life, News, Offer, Tidings};
+use super::{Bootstrap, Courier, Letter, Life, News, Offer, ShutOut, Tidings};
 use crate::packet::{Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
@@ -118,8 +118,8 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.offer(peer, offer);
     }
 
-    fn shut_out(&mut self, peer: Peer, incarnation: Incarnation) {
-        self.shared.audience.shut_out(peer, incarnation);
+    fn shut_out(&mut self, peer: Peer, word: ShutOut) {
+        self.shared.audience.shut_out(peer, word);
     }
 
     fn isolate(&mut self, peer: Peer) {

@@ -1,10 +1,10 @@
 //! What nodes that have met say to each other, whatever carries it.
 
 use serde::{Deserialize, Serialize};
-use weft_core::dirnet::FRAME_LEN;
-use weft_core::ids::Incarnation;
+use weft_core::dirnet::{FRAME_LEN, Term};
+use weft_core::ids::{Incarnation, Rank};
 
-use super::{Letter, Life, News, Offer, PairEnd};
+use super::{Letter, Life, News, Offer, PairEnd, ShutOut};
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
 
@@ -38,6 +38,8 @@ pub enum Word {
     ShutOut {
         /// Which life.
         incarnation: u32,
+        /// The reign that decided it, and whose that was.
+        decided: Option<(u32, u16)>,
     },
     /// The listener is isolated by decision, and not let in before it is released.
     Isolated,
@@ -60,8 +62,9 @@ impl Word {
         Self::Offer { from: offer.from.0, to: offer.to.0, end: offer.end.clone() }
     }
 
-    pub(super) const fn shut_out(incarnation: Incarnation) -> Self {
-        Self::ShutOut { incarnation: incarnation.0 }
+    pub(super) fn shut_out(word: ShutOut) -> Self {
+        let decided = word.decided.map(|term| (term.epoch, term.claimant.0));
+        Self::ShutOut { incarnation: word.life.0, decided }
     }
 
     /// What it means to the listener; nothing when no node says such a thing. `process` is the
@@ -69,7 +72,7 @@ impl Word {
     #[must_use]
     pub fn into_news(self, process: Option<Pidfd>) -> Option<News> {
         match self {
-            Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX } => None,
+            Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX, .. } => None,
             Self::Alive { incarnation, boot, .. } if boot > incarnation => None,
             Self::Alive { incarnation, boot, key } => {
                 let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
@@ -86,7 +89,11 @@ impl Word {
                 letter.bytes.0.truncate(FRAME_LEN + 1);
                 Some(News::Letter(letter))
             }
-            Self::ShutOut { incarnation } => Some(News::ShutOut(Incarnation(incarnation))),
+            Self::ShutOut { incarnation, decided } => {
+                let term = |(epoch, claimant)| Term { epoch, claimant: Rank(claimant) };
+                let (life, decided) = (Incarnation(incarnation), decided.map(term));
+                Some(News::ShutOut(ShutOut { life, decided }))
+            }
             Self::Isolated => Some(News::Isolated),
             Self::Released => Some(News::Released),
         }
@@ -103,11 +110,23 @@ mod tests {
     fn lives_that_cannot_be_are_no_news() {
         assert!(Word::Alive { incarnation: 0, boot: 0, key: None }.into_news(None).is_none());
         assert!(Word::Alive { incarnation: 1, boot: 2, key: None }.into_news(None).is_none());
-        assert!(Word::ShutOut { incarnation: 0 }.into_news(None).is_none());
-        // No life could follow it.
-        assert!(Word::ShutOut { incarnation: u32::MAX }.into_news(None).is_none());
-        let news = Word::ShutOut { incarnation: 7 }.into_news(None);
-        assert!(matches!(news, Some(News::ShutOut(Incarnation(7)))), "{news:?}");
+        // And one that no life could follow.
+        for incarnation in [0, u32::MAX] {
+            assert!(Word::ShutOut { incarnation, decided: None }.into_news(None).is_none());
+        }
+    }
+
+    #[test]
+    fn a_life_is_shut_out_with_what_decided_it() {
+        for decided in [None, Some(Term { epoch: 3, claimant: Rank(2) })] {
+            let word = ShutOut { life: Incarnation(7), decided };
+            let told = serde_json::to_string(&Word::shut_out(word)).unwrap();
+            let heard: Word = serde_json::from_str(&told).unwrap();
+            assert!(matches!(heard.into_news(None), Some(News::ShutOut(it)) if it == word));
+        }
+        let silent: Word = serde_json::from_str(r#"{"ShutOut":{"incarnation":7}}"#).unwrap();
+        let undecided = ShutOut { life: Incarnation(7), decided: None };
+        assert!(matches!(silent.into_news(None), Some(News::ShutOut(it)) if it == undecided));
     }
 
     #[test]

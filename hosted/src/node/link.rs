@@ -99,8 +99,9 @@ pub(super) enum FromComponent {
     Lost { peer: u16, incarnation: u32 },
     /// Frames of the DIR net for I'm-Alive Tasks.
     Letters { to: Vec<u16>, bytes: Payload },
-    /// Lives of `peer` up to those that began with `boot` are over, by decision, and are fenced.
-    Removed { peer: u16, boot: u32 },
+    /// Lives of `peer` up to those that began with `boot` are over, by decision in this reign, and
+    /// are fenced.
+    Removed { peer: u16, boot: u32, epoch: u32, claimant: u16 },
     /// By decision of this manager, a life of `node` is over: it is to be reset.
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.

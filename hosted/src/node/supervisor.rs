@@ -226,9 +226,9 @@ impl Supervisor {
             if self.fence_again_at_ns.is_some_and(|at| now_ns >= at) {
                 self.fence_again();
             }
-            while let Some((peer, life)) = self.lives.handle_time(now_ns) {
+            while let Some((peer, word)) = self.lives.handle_time(now_ns) {
                 self.act(Some(Due::Fence(peer)));
-                self.act(Some(Due::ShutOut(peer, life)));
+                self.act(Some(Due::ShutOut(peer, word)));
             }
             self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);

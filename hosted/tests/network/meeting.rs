@@ -1,6 +1,6 @@
 //! Nodes that belong together.
 
-use weft::bootstrap::{Bootstrap, Key, News, Offer, PairEnd, Timing};
+use weft::bootstrap::{Bootstrap, Key, News, Offer, PairEnd, ShutOut, Timing};
 use weft::core::ids::{Incarnation, Peer};
 
 use std::time::Duration;
@@ -27,8 +27,9 @@ fn two_nodes_meet_and_hear_of_each_others_lives() {
     let offer = Offer { from: Incarnation(8), to: Incarnation(3), end };
     second.bootstrap.offer(Peer(0), &offer);
     assert!(matches!(first.news(), News::Offered(heard) if heard == offer));
-    first.bootstrap.shut_out(Peer(1), Incarnation(8));
-    assert!(matches!(second.news(), News::ShutOut(Incarnation(8))));
+    let shut_out = ShutOut { life: Incarnation(8), decided: None };
+    first.bootstrap.shut_out(Peer(1), shut_out);
+    assert!(matches!(second.news(), News::ShutOut(word) if word == shut_out));
     second.bootstrap.retract(Incarnation(8));
     assert!(matches!(first.news(), News::Dead(Incarnation(8))));
 }

@@ -4,7 +4,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::dirnet::Term;
+use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Supervisor;
 use super::event;
@@ -136,8 +137,9 @@ impl Supervisor {
                 self.bootstrap.offer(Peer(peer), &offer);
             }
             FromComponent::Letters { to, bytes } => self.post_letters(&to, bytes),
-            FromComponent::Removed { peer, boot } => {
-                self.lives.handle_removed(Peer(peer), Incarnation(boot));
+            FromComponent::Removed { peer, boot, epoch, claimant } => {
+                let term = Term { epoch, claimant: Rank(claimant) };
+                self.lives.handle_removed(Peer(peer), Incarnation(boot), term);
             }
             FromComponent::Isolated { peer, boot } => {
                 self.isolate_peer(Peer(peer), Incarnation(boot));

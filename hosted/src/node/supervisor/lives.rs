@@ -2,9 +2,10 @@
 //!
 //! A decider: news come in, and what the component must be told comes out.
 
+use weft_core::dirnet::Term;
 use weft_core::ids::{Incarnation, Peer};
 
-use crate::bootstrap::Life;
+use crate::bootstrap::{Life, ShutOut};
 use crate::node::control::PeerStatus;
 use crate::shm::Grant;
 use crate::signing::PublicKey;
@@ -17,7 +18,7 @@ pub(super) enum Due {
     /// This peer's life has ended.
     Fence(Peer),
     /// This peer still lives in a life that was fenced here: it must be told.
-    ShutOut(Peer, Incarnation),
+    ShutOut(Peer, ShutOut),
     /// This peer lives and is isolated: it must be told.
     Isolate(Peer),
 }
@@ -36,6 +37,10 @@ struct Known {
     fenced: Incarnation,
     /// Lives that began with this one, or before, were removed by decision.
     removed: Incarnation,
+    /// In this reign.
+    removed_in: Option<Term>,
+    /// What it was told of itself in this session, while neither began another life.
+    told: Option<ShutOut>,
     /// Isolated by decision, since the life that began with this one.
     isolated: Option<Incarnation>,
 }
@@ -48,6 +53,11 @@ impl Known {
         let Some(life) = self.life.take() else { return false };
         self.fenced = self.fenced.max(life.incarnation);
         true
+    }
+
+    /// It must be told that this life of it is shut out.
+    fn shut_out(&mut self, life: Incarnation, decided: Option<Term>) -> ShutOut {
+        *self.told.insert(ShutOut { life, decided })
     }
 }
 
@@ -70,6 +80,7 @@ impl Lives {
         }
         let lived = known.fence();
         known.session = session;
+        known.told = None;
         known.grant = Some(grant);
         lived.then_some(Due::Fence(peer))
     }
@@ -82,12 +93,14 @@ impl Lives {
             return Some(Due::Isolate(peer));
         }
         if life.boot <= known.removed {
-            return Some(Due::ShutOut(peer, life.incarnation));
+            let decided = known.removed_in;
+            return Some(Due::ShutOut(peer, known.shut_out(life.incarnation, decided)));
         }
         if life.incarnation <= known.fenced {
             // Nothing that it says now can be told from what it said before.
-            return Some(Due::ShutOut(peer, known.fenced));
+            return Some(Due::ShutOut(peer, known.shut_out(known.fenced, None)));
         }
+        known.told = None;
         known.life = Some(life);
         Some(Due::Connect(peer))
     }
@@ -112,11 +125,13 @@ impl Lives {
         known.fence().then_some(Due::Fence(peer))
     }
 
-    /// By decision the lives of `peer` up to those that began with `boot` are over; the own
-    /// component has fenced them.
-    pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation) {
+    /// By decision in `term` the lives of `peer` up to those that began with `boot` are over; the
+    /// own component has fenced them.
+    pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation, term: Term) {
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
-        known.removed = known.removed.max(boot);
+        if boot >= known.removed {
+            (known.removed, known.removed_in) = (boot, Some(term));
+        }
         if known.life.as_ref().is_some_and(|life| life.boot <= boot) {
             known.fence();
         }
@@ -155,13 +170,21 @@ impl Lives {
         }
     }
 
+    /// Whether `me` has told `peer` what `peer` tells it now, with more right. Both know what was
+    /// said in the session, so that exactly one of two finds that it has not.
+    pub(super) fn outranks(&self, me: Peer, peer: Peer, theirs: ShutOut) -> bool {
+        let told = self.peers.get(peer.index()).and_then(|known| known.told);
+        let right = |word: ShutOut, by: Peer| (word.decided, std::cmp::Reverse(by));
+        told.is_some_and(|ours| right(ours, me) > right(theirs, peer))
+    }
+
     /// Gives up a life that is cut off and goes on: it must be fenced, and told so, that its node
     /// begins the next one. One peer at a time.
-    pub(super) fn handle_time(&mut self, now_ns: u64) -> Option<(Peer, Incarnation)> {
+    pub(super) fn handle_time(&mut self, now_ns: u64) -> Option<(Peer, ShutOut)> {
         let is_over = |known: &Known| known.cut_off_at_ns.is_some_and(|at| now_ns >= at);
         let (peer, known) =
             (0..).map(Peer).zip(&mut self.peers).find(|(_, known)| is_over(known))?;
-        known.fence().then_some((peer, known.fenced))
+        known.fence().then(|| (peer, known.shut_out(known.fenced, None)))
     }
 
     /// When the next life is to be given up.
@@ -183,6 +206,7 @@ impl Lives {
             known.joined = false;
             known.cut_off_at_ns = None;
             known.fenced = Incarnation(0);
+            known.told = None;
         }
     }
 
@@ -233,10 +257,24 @@ impl Lives {
 
 #[cfg(test)]
 mod tests {
+    use weft_core::ids::Rank;
+
     use super::*;
     use crate::process::Pidfd;
 
     const PEER: Peer = Peer(1);
+
+    const TERM: Term = Term { epoch: 4, claimant: Rank(0) };
+
+    /// A connection was lost, and nobody decided.
+    fn undecided(life: u32) -> ShutOut {
+        ShutOut { life: Incarnation(life), decided: None }
+    }
+
+    fn decided(life: u32, epoch: u32, claimant: u16) -> ShutOut {
+        let term = Term { epoch, claimant: Rank(claimant) };
+        ShutOut { life: Incarnation(life), decided: Some(term) }
+    }
 
     fn life(incarnation: u32) -> Life {
         let boot = Incarnation(1);
@@ -304,7 +342,7 @@ mod tests {
         assert_eq!(lives.handle_parted(PEER, 1), Some(Due::Fence(PEER)));
         assert_eq!(lives.handle_met(PEER, 2, Grant(Vec::new())), None);
         let told = lives.handle_alive(PEER, 2, life(1));
-        assert_eq!(told, Some(Due::ShutOut(PEER, Incarnation(1))));
+        assert_eq!(told, Some(Due::ShutOut(PEER, undecided(1))));
         assert_eq!(lives.alive(), []);
         lives.handle_own_end();
         assert_eq!(lives.handle_alive(PEER, 2, life(1)), Some(Due::Connect(PEER)));
@@ -318,7 +356,7 @@ mod tests {
         lives.handle_lost(PEER, Incarnation(1), 100);
         lives.handle_lost(PEER, Incarnation(1), 500);
         assert_eq!((lives.handle_time(99), lives.next_deadline_ns()), (None, Some(100)));
-        assert_eq!(lives.handle_time(100), Some((PEER, Incarnation(1))));
+        assert_eq!(lives.handle_time(100), Some((PEER, undecided(1))));
         assert_eq!((lives.handle_time(999), lives.alive()), (None, vec![]));
 
         let mut lives = living();
@@ -333,14 +371,59 @@ mod tests {
     #[test]
     fn a_life_that_was_removed_by_decision_stays_out_and_the_next_boot_comes_in() {
         let mut lives = living();
-        lives.handle_removed(PEER, Incarnation(1));
+        lives.handle_removed(PEER, Incarnation(1), TERM);
         assert_eq!(lives.alive(), []);
-        let shut_out = Some(Due::ShutOut(PEER, Incarnation(7)));
+        let shut_out = Some(Due::ShutOut(PEER, decided(7, 4, 0)));
         assert_eq!(lives.handle_alive(PEER, 1, life(7)), shut_out);
         lives.handle_own_end();
         assert_eq!(lives.handle_alive(PEER, 1, life(7)), shut_out);
         let reborn = Life { boot: Incarnation(8), ..life(8) };
         assert_eq!(lives.handle_alive(PEER, 1, reborn), Some(Due::Connect(PEER)));
+    }
+
+    /// Of two that shut each other out, the words of one session.
+    #[test]
+    fn of_two_that_shut_each_other_out_exactly_one_begins_anew() {
+        let words = [undecided(1), decided(1, 4, 0), decided(1, 5, 0), decided(1, 5, 1)];
+        let (me, peer) = (Peer(0), PEER);
+        let holding = |by: Peer, told: ShutOut| {
+            let mut lives = Lives::new(2);
+            lives.peers[1 - by.index()].told = Some(told);
+            lives
+        };
+        for (at, ours) in words.into_iter().enumerate() {
+            for (theirs_at, theirs) in words.into_iter().enumerate() {
+                let mine = holding(me, ours).outranks(me, peer, theirs);
+                let yours = holding(peer, theirs).outranks(peer, me, ours);
+                assert_ne!(mine, yours, "{ours:?} {theirs:?}");
+                let is_right = if at == theirs_at { mine } else { mine == (at > theirs_at) };
+                assert!(is_right, "{ours:?} {theirs:?}: a decision, a later reign, a lower rank");
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_shut_nobody_out_obeys_and_a_new_session_or_life_ends_what_was_told() {
+        let (me, theirs) = (Peer(0), undecided(1));
+        assert!(!living().outranks(me, PEER, theirs), "it has told the peer nothing");
+        let told = || {
+            let mut lives = living();
+            lives.handle_removed(PEER, Incarnation(1), TERM);
+            assert!(matches!(lives.handle_alive(PEER, 1, life(1)), Some(Due::ShutOut(..))));
+            assert!(
+                lives.outranks(me, PEER, theirs) && !lives.outranks(me, PEER, decided(1, 5, 0))
+            );
+            lives
+        };
+        let mut lives = told();
+        lives.handle_own_end();
+        assert!(!lives.outranks(me, PEER, theirs));
+        let mut lives = told();
+        lives.handle_met(PEER, 2, Grant(Vec::new()));
+        assert!(!lives.outranks(me, PEER, theirs));
+        let mut lives = told();
+        lives.handle_alive(PEER, 1, Life { boot: Incarnation(8), ..life(8) });
+        assert!(!lives.outranks(me, PEER, theirs));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::os::fd::AsFd;
 
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::Peer;
 
 use super::lives::Due;
 use super::{Component, Supervisor};
-use crate::bootstrap::{News, Offer, Tidings};
+use crate::bootstrap::{News, Offer, ShutOut, Tidings};
 use crate::explain::Explain;
 use crate::node::NodeError;
 use crate::node::link::ToComponent;
@@ -29,7 +29,7 @@ impl Supervisor {
                         self.handle_offer(peer, session, &offer);
                         return Ok(());
                     }
-                    News::ShutOut(incarnation) => return self.handle_shut_out(peer, incarnation),
+                    News::ShutOut(word) => return self.handle_shut_out(peer, word),
                     News::Isolated => {
                         self.be_isolated();
                         return Ok(());
@@ -49,9 +49,7 @@ impl Supervisor {
     /// Carries out what a change of a peer's life calls for, if there is a component to tell.
     pub(super) fn act(&mut self, due: Option<Due>) {
         match due {
-            Some(Due::ShutOut(peer, incarnation)) => {
-                return self.bootstrap.shut_out(peer, incarnation);
-            }
+            Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
             Some(Due::Isolate(peer)) => return self.bootstrap.isolate(peer),
             None | Some(Due::Fence(_) | Due::Connect(_)) => {}
         }
@@ -96,11 +94,14 @@ impl Supervisor {
         }
     }
 
-    /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins.
-    fn handle_shut_out(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), NodeError> {
-        self.incarnations.raise(incarnation);
-        let is_mine = |component: &Component| component.incarnation <= incarnation;
-        if self.component.as_ref().is_some_and(is_mine) {
+    /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins;
+    /// unless the same was said to the peer with more right.
+    fn handle_shut_out(&mut self, peer: Peer, word: ShutOut) -> Result<(), NodeError> {
+        self.incarnations.raise(word.life);
+        let is_mine = |component: &Component| component.incarnation <= word.life;
+        if self.lives.outranks(Peer(self.rank), peer, word) {
+            tracing::info!(rank = self.rank, peer = peer.0, "shut out by one that is shut out");
+        } else if self.component.as_ref().is_some_and(is_mine) {
             tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
             self.be_reborn()?;
         }
