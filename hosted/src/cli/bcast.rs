@@ -3,6 +3,7 @@
 mod intake;
 mod receive;
 mod send;
+mod source;
 
 use std::path::PathBuf;
 
@@ -24,8 +25,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     neb: bool,
 
-    /// What to broadcast; standard input without it. It is sent in large pieces, the last one at
-    /// the end of the input; what was sent waits in the window until each node has received it.
+    /// What to broadcast; standard input without it, as it comes. What was sent waits in the window
+    /// until each node has received it.
     #[arg(value_name = "FILE", conflicts_with = "receive")]
     file: Option<PathBuf>,
 

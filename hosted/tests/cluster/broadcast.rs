@@ -1,5 +1,7 @@
 //! Broadcasts across real processes: everybody gets the same bytes, whatever dies or lies.
 
+use std::io::{Write as _, pipe};
+
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -329,6 +331,25 @@ fn a_lie_waits_until_the_window_has_room() {
         torso.wait().refused(37, "abandoned");
     }
     assert_eq!(lie.wait().object()["seq"], 257);
+}
+
+#[test]
+fn what_is_typed_is_broadcast_before_the_next_line_comes() {
+    let place = Place::new();
+    let (_up, _nodes) = place.up("--nodes 2");
+    let receive = place.start("bcast --neb --receive --node 1 --timeout 60 --name t", "");
+    let (reader, mut writer) = pipe().expect("a pipe");
+    let send = "bcast --neb --from 0 --timeout 60 --name t --json";
+    let send = place.start_changed(send, "", |command| command.stdin(reader));
+    let mut typed = String::new();
+    for piece in ["a line\n", "and half ", "of one\n"] {
+        writer.write_all(piece.as_bytes()).expect("it reads");
+        typed.push_str(piece);
+        eventually("it has come", || receive.said("out") == typed);
+    }
+    drop(writer);
+    assert_eq!(send.wait().object()["sha256"], digest(typed.as_bytes()));
+    assert_eq!(receive.wait().done(), typed);
 }
 
 #[test]

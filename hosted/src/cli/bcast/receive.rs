@@ -121,6 +121,7 @@ impl Receiver {
                     Took::Left | Took::PassedOver | Took::Bytes(_) => {}
                 }
             }
+            self.sink.show().map_err(Ended::Failed)?;
         }
     }
 }
@@ -256,6 +257,14 @@ impl Sink {
             Self::File(draft) => draft.write(bytes),
             Self::Stdout(out) => out.write_all(bytes).map_err(|error| unwritable(&error)),
             Self::Nowhere => Ok(()),
+        }
+    }
+
+    /// Has whoever reads along see what came.
+    fn show(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(out) => out.flush().map_err(|error| unwritable(&error)),
+            Self::File(_) | Self::Nowhere => Ok(()),
         }
     }
 

@@ -1,12 +1,9 @@
 //! The sending side: cut, broadcast, and say who holds it up.
 
-use std::fs::File;
-use std::io::{Read, stdin};
-use std::path::Path;
-
 use serde_json::json;
 
 use super::Arguments;
+use super::source::Source;
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
@@ -14,24 +11,22 @@ use crate::cli::survey::Survey;
 use crate::client::{ClientError, Speaker};
 use crate::clock::now_ns;
 use crate::explain::Code;
-use crate::node::control::{
-    BroadcastOutcome, BroadcastStopped, DirNetStatus, MESSAGES_MAX, PAYLOAD_LEN_MAX, Refused,
-};
-use crate::transfer::{Cutter, HEADER_LEN};
+use crate::node::control::{BroadcastOutcome, BroadcastStopped, DirNetStatus, Refused};
+use crate::transfer::Cutter;
 
 pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
-    let (mut input, len) = open(arguments.file.as_deref())?;
+    let mut source = Source::open(arguments.file.as_deref())?;
     let running = arguments.cluster.find()?;
     hopeless(&running, &Survey::take(&running), from).map_or(Ok(()), Err)?;
     let message_len = running.cluster.neb.message_len;
     // No two senders of a cluster begin in the same nanosecond with the same process number.
     let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
     let client = running.connect(from)?;
-    let bar = output.progress(len, "broadcasting");
+    let bar = output.progress(source.len(), "broadcasting");
     let (mut cutter, mut messages, mut last) = (Cutter::default(), 0, 0);
     // Nobody waits for an input that has not begun.
-    let mut batch = read_batch(&mut input, &mut cutter, message_len)?;
+    let mut batch = source.read_batch(&mut cutter, message_len)?;
     let begun = Speaker::begin(client, stream, &Cutter::given_up(), timeout);
     let mut speaker = begun.map_err(|error| match error {
         ClientError::Refused { reason: Refused::WindowFull, .. } => {
@@ -40,11 +35,10 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         error => Failure::new(error),
     })?;
     loop {
-        let is_last = batch.len() < batch_max(message_len);
-        if is_last {
-            batch.push(cutter.end());
+        if batch.is_last {
+            batch.messages.push(cutter.end());
         }
-        let slices: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+        let slices: Vec<&[u8]> = batch.messages.iter().map(Vec::as_slice).collect();
         let mut sent = 0;
         while sent < slices.len() {
             let outcome = speaker.broadcast(&slices[sent..], timeout).map_err(Failure::new)?;
@@ -54,10 +48,10 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         }
         messages += slices.len();
         bar.set_position(cutter.len());
-        if is_last {
+        if batch.is_last {
             break;
         }
-        batch = read_batch(&mut input, &mut cutter, message_len)?;
+        batch = source.read_batch(&mut cutter, message_len)?;
     }
     speaker.end(timeout).map_err(Failure::new)?;
     bar.finish_and_clear();
@@ -73,63 +67,6 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     let text = format!("{bytes} bytes broadcast by node {from}\nsha256 {digest}\n");
     output.finish(&object, &text);
     Ok(())
-}
-
-fn open(file: Option<&Path>) -> Result<(Box<dyn Read>, u64), Failure> {
-    let Some(path) = file else { return Ok((Box::new(stdin().lock()), 0)) };
-    let opened = File::open(path).and_then(|file| {
-        let len = file.metadata()?.len();
-        Ok((file, len))
-    });
-    match opened {
-        Ok((file, len)) => Ok((Box::new(file), len)),
-        Err(error) => {
-            let code = match error.kind() {
-                std::io::ErrorKind::NotFound => Code::InputMissing,
-                _ => Code::InputUnreadable,
-            };
-            let cause = format!("{} cannot be read: {error}", path.display());
-            Err(Failure::of(code, cause, "give a file that you may read"))
-        }
-    }
-}
-
-/// Messages of one request, besides the end.
-const fn batch_max(message_len: usize) -> usize {
-    let fit = PAYLOAD_LEN_MAX / message_len - 1;
-    if fit < MESSAGES_MAX - 1 { fit } else { MESSAGES_MAX - 1 }
-}
-
-/// Reads as many messages as one request carries; fewer only at the end of the input.
-fn read_batch(
-    input: &mut impl Read,
-    cutter: &mut Cutter,
-    message_len: usize,
-) -> Result<Vec<Vec<u8>>, Failure> {
-    let mut batch = Vec::new();
-    let mut part = vec![0; message_len - HEADER_LEN];
-    while batch.len() < batch_max(message_len) {
-        let mut filled = 0;
-        while filled < part.len() {
-            match input.read(&mut part[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let cause = format!("the input cannot be read: {error}");
-                    let cure = "check what is broadcast";
-                    return Err(Failure::of(Code::InputUnreadable, cause, cure));
-                }
-            }
-        }
-        if filled > 0 {
-            batch.push(cutter.part(&part[..filled]));
-        }
-        if filled < part.len() {
-            break;
-        }
-    }
-    Ok(batch)
 }
 
 fn check(

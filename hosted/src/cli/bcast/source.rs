@@ -1,0 +1,179 @@
+//! What is broadcast, cut into messages as it comes.
+//!
+//! ```text
+//!   the first bytes ──▶ more, as long as they are there at once ──▶ a request's worth, or the end
+//!     (waited for)        └ the input pauses, a moment after the first: what there is
+//! ```
+//!
+//! A file is cut into messages that are full, but for its last. Of an input that is slow, a
+//! terminal or `tail -f`, whoever receives has what there was before the input paused.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, stdin};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+
+use crate::cli::failure::Failure;
+use crate::clock::Deadline;
+use crate::explain::Code;
+use crate::node::control::{MESSAGES_MAX, PAYLOAD_LEN_MAX};
+use crate::readiness::{Readiness, await_events};
+use crate::transfer::{Cutter, HEADER_LEN};
+
+/// How long after its first bytes a batch waits for more.
+const LINGER: Duration = Duration::from_millis(20);
+
+/// An input that was opened.
+pub(super) struct Source {
+    input: File,
+    /// How many bytes there are, where that is known.
+    len: u64,
+}
+
+/// Messages of one request.
+pub(super) struct Batch {
+    pub(super) messages: Vec<Vec<u8>>,
+    /// The input has ended behind them.
+    pub(super) is_last: bool,
+}
+
+impl Source {
+    /// A file, or standard input.
+    pub(super) fn open(file: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = file else {
+            let input = stdin().as_fd().try_clone_to_owned().map_err(|error| unreadable(&error))?;
+            return Ok(Self { input: File::from(input), len: 0 });
+        };
+        let opened = File::open(path).and_then(|input| {
+            let len = input.metadata()?.len();
+            Ok(Self { input, len })
+        });
+        opened.map_err(|error| {
+            let code = match error.kind() {
+                ErrorKind::NotFound => Code::InputMissing,
+                _ => Code::InputUnreadable,
+            };
+            let cause = format!("{} cannot be read: {error}", path.display());
+            Failure::of(code, cause, "give a file that you may read")
+        })
+    }
+
+    /// How many bytes there are, or 0 where that is not known.
+    pub(super) const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Waits for the next bytes, or the end, and cuts them into messages of at most `message_len`
+    /// bytes: as many as one request carries beside the end, or fewer if the input pauses.
+    pub(super) fn read_batch(
+        &mut self,
+        cutter: &mut Cutter,
+        message_len: usize,
+    ) -> Result<Batch, Failure> {
+        let part_len = message_len - HEADER_LEN;
+        let mut bytes = vec![0; batch_max(message_len) * part_len];
+        let (mut filled, mut is_last, mut linger) = (0, false, None);
+        while filled < bytes.len() && linger.is_none_or(|until| self.has_more(until)) {
+            match self.input.read(&mut bytes[filled..]) {
+                Ok(0) => {
+                    is_last = true;
+                    break;
+                }
+                Ok(count) => {
+                    filled += count;
+                    linger.get_or_insert_with(|| Deadline::after(LINGER));
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(&error)),
+            }
+        }
+        let parts = bytes[..filled].chunks(part_len);
+        Ok(Batch { messages: parts.map(|part| cutter.part(part)).collect(), is_last })
+    }
+
+    /// Whether there is something to read, or is before `until`. Where that cannot be told, reading
+    /// tells why.
+    fn has_more(&self, until: Deadline) -> bool {
+        await_events(self.input.as_fd(), PollFlags::IN, until) != Ok(Readiness::TimedOut)
+    }
+}
+
+fn unreadable(error: &std::io::Error) -> Failure {
+    let cause = format!("the input cannot be read: {error}");
+    Failure::of(Code::InputUnreadable, cause, "check what is broadcast")
+}
+
+/// Messages of one request, besides the end.
+const fn batch_max(message_len: usize) -> usize {
+    let fit = PAYLOAD_LEN_MAX / message_len - 1;
+    if fit < MESSAGES_MAX - 1 { fit } else { MESSAGES_MAX - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeWriter, Write, pipe};
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+    use crate::transfer::{Joiner, Piece};
+
+    const MESSAGE_LEN: usize = 1024;
+
+    fn piped() -> (Source, PipeWriter) {
+        let (reader, writer) = pipe().expect("a pipe");
+        (Source { input: File::from(OwnedFd::from(reader)), len: 0 }, writer)
+    }
+
+    /// What the messages of a batch hold, and whether it is the last.
+    fn read(source: &mut Source, cutter: &mut Cutter, joiner: &mut Joiner) -> (Vec<u8>, bool) {
+        let batch = source.read_batch(cutter, MESSAGE_LEN).unwrap_or_else(|_| panic!("it is open"));
+        assert!(batch.messages.len() <= batch_max(MESSAGE_LEN));
+        let mut bytes = Vec::new();
+        for message in &batch.messages {
+            assert!(message.len() <= MESSAGE_LEN);
+            match joiner.join(message).expect("in order") {
+                Piece::Bytes(part) => bytes.extend_from_slice(part),
+                other => panic!("{other:?}"),
+            }
+        }
+        (bytes, batch.is_last)
+    }
+
+    #[test]
+    fn what_was_there_when_the_input_pauses_is_a_batch() {
+        let (mut source, mut writer) = piped();
+        let (mut cutter, mut joiner) = Default::default();
+        for line in ["a line\n", "half a li", "ne\n"] {
+            writer.write_all(line.as_bytes()).expect("it is open");
+            let batch = read(&mut source, &mut cutter, &mut joiner);
+            assert_eq!(batch, (line.as_bytes().to_vec(), false));
+        }
+        drop(writer);
+        assert_eq!(read(&mut source, &mut cutter, &mut joiner), (Vec::new(), true));
+    }
+
+    #[test]
+    fn what_is_there_at_once_fills_batches() {
+        let (mut source, mut writer) = piped();
+        let (mut cutter, mut joiner) = Default::default();
+        let full = batch_max(MESSAGE_LEN) * (MESSAGE_LEN - HEADER_LEN);
+        let bytes: Vec<u8> = (0..full + 100).map(|at| (at % 251) as u8).collect();
+        let writing = {
+            let bytes = bytes.clone();
+            std::thread::spawn(move || writer.write_all(&bytes))
+        };
+        let mut got = Vec::new();
+        loop {
+            let (part, is_last) = read(&mut source, &mut cutter, &mut joiner);
+            got.extend(part);
+            if is_last {
+                break;
+            }
+        }
+        writing.join().expect("it ran").expect("it is open");
+        assert_eq!(got, bytes);
+    }
+}
