@@ -1,14 +1,20 @@
 //! A file that a command makes: there as a whole, or not at all.
 //!
 //! ```text
-//!   begin ──▶ .NAME.PID beside the target ── write … ── finish ──▶ synced, renamed
-//!     └─ cannot be made: refused before the work     └─ dropped before: removed
+//!   begin ──▶ a file without a name ── write … ── finish ──▶ synced, named as the target
+//!     └─ cannot be made: refused before the work     └─ dropped before: gone, however that was
 //! ```
+//!
+//! Where the file system has no files without names, it is `.NAME.PID` beside the target, removed
+//! unless the process is killed. A target that is there already is replaced by way of that name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -21,8 +27,17 @@ use crate::process::start_thread;
 #[derive(Debug)]
 pub(super) struct Draft {
     target: PathBuf,
+    /// The name that it has, or takes for a moment.
     path: PathBuf,
+    form: Form,
     file: BufWriter<File>,
+}
+
+/// Whether it can be seen before it is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Nameless,
+    Named,
 }
 
 impl Draft {
@@ -41,13 +56,24 @@ impl Draft {
         let name = target.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?;
         let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
         let path = target.with_file_name(name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(refused)?;
-        Ok(Self { target, path, file: BufWriter::new(file) })
+        if let Some(file) = nameless(&target) {
+            return Ok(Self { target, path, form: Form::Nameless, file: BufWriter::new(file) });
+        }
+        Self::begin_named(target, path)
+    }
+
+    fn begin_named(target: PathBuf, path: PathBuf) -> Result<Self, Failure> {
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = file.map_err(|error| unwritable(&target, &error))?;
+        Ok(Self { target, path, form: Form::Named, file: BufWriter::new(file) })
     }
 
     /// As [`Self::begin`], for a command that a signal ends: nothing is left then either.
     pub(super) fn begin_interruptible(target: &Path) -> Result<Self, Failure> {
         let draft = Self::begin(target)?;
+        if draft.form == Form::Nameless {
+            return Ok(draft);
+        }
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| {
             let cause = format!("signals cannot be listened for: {error}");
             Failure::of(Code::Internal, cause, "`weft doctor` shows what is missing")
@@ -73,15 +99,46 @@ impl Draft {
     /// Puts what was written in its place.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        let renamed = written.and_then(|()| fs::rename(&self.path, &self.target));
-        renamed.map_err(|error| unwritable(&self.target, &error))
+        written.and_then(|()| self.put()).map_err(|error| unwritable(&self.target, &error))
     }
+
+    fn put(&mut self) -> io::Result<()> {
+        if self.form == Form::Nameless {
+            match link(self.file.get_ref(), &self.target) {
+                Err(Errno::EXIST) => link(self.file.get_ref(), &self.path)?,
+                linked => return Ok(linked?),
+            }
+            self.form = Form::Named;
+        }
+        fs::rename(&self.path, &self.target)
+    }
+}
+
+/// A file without a name where `target` is to be, if there are such and they can be named later.
+fn nameless(target: &Path) -> Option<File> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = File::from(open(folder.unwrap_or(Path::new(".")), flags, mode).ok()?);
+    fs::metadata(own_path(&file)).is_ok().then_some(file)
+}
+
+/// Names a file that has no name.
+fn link(file: &File, path: &Path) -> Result<(), Errno> {
+    linkat(CWD, own_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)
+}
+
+/// By what name this process itself finds a file.
+fn own_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Nothing is there any more under this name once it was put in its place.
-        let _ = fs::remove_file(&self.path);
+        if self.form == Form::Named {
+            // Nothing is there any more under this name once it was put in its place.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -105,19 +162,53 @@ mod tests {
         entries.map(|entry| name(entry.expect("an entry"))).collect()
     }
 
+    /// Drafts of `target`, with and without a name.
+    fn drafts(target: &Path) -> [Draft; 2] {
+        let named = Draft::begin_named(target.to_owned(), target.with_file_name(".named"));
+        [Draft::begin(target), named].map(|draft| draft.expect("it can be written"))
+    }
+
     #[test]
     fn a_draft_replaces_its_target_as_a_whole_or_leaves_it_alone() {
         let scratch = Scratch::new();
         let target = scratch.path().join("story.svg");
         fs::write(&target, "old").expect("a file");
-        drop(Draft::begin(&target).expect("it can be written"));
-        assert_eq!(fs::read_to_string(&target).expect("a file"), "old");
-        let mut draft = Draft::begin(&target).expect("it can be written");
-        draft.write(b"ne").and_then(|()| draft.write(b"w")).expect("it can be written");
-        assert_eq!(fs::read_to_string(&target).expect("a file"), "old");
-        draft.finish().expect("it can be written");
-        assert_eq!(fs::read_to_string(&target).expect("a file"), "new");
+        drop(drafts(&target));
+        let text = || fs::read_to_string(&target).expect("a file");
+        for mut draft in drafts(&target) {
+            let before = text();
+            draft.write(b"ne").and_then(|()| draft.write(b"w")).expect("it can be written");
+            assert_eq!(text(), before);
+            draft.write(&[b'0' + draft.form as u8]).expect("it can be written");
+            let written = format!("new{}", draft.form as u8);
+            draft.finish().expect("it can be written");
+            assert_eq!(text(), written);
+        }
         assert_eq!(names(&scratch), ["story.svg"]);
+    }
+
+    #[test]
+    fn a_draft_becomes_a_file_that_was_not_there() {
+        let scratch = Scratch::new();
+        let target = scratch.path().join("story.svg");
+        for mut draft in drafts(&target) {
+            draft.write(b"new").expect("it can be written");
+            assert!(!target.exists());
+            draft.finish().expect("it can be written");
+            assert_eq!(fs::read_to_string(&target).expect("a file"), "new");
+            fs::remove_file(&target).expect("it is there");
+        }
+        assert_eq!(names(&scratch), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_is_seen_of_a_draft_where_files_need_no_names() {
+        let scratch = Scratch::new();
+        let target = scratch.path().join("story.svg");
+        let Some(_) = nameless(&target) else { return };
+        let mut draft = Draft::begin_interruptible(&target).expect("it can be written");
+        draft.write(b"new").expect("it can be written");
+        assert_eq!(names(&scratch), [""; 0], "so nothing is left of who is killed");
     }
 
     #[test]

@@ -125,11 +125,16 @@ fn a_receive_that_fails_leaves_no_file() {
     let new = place.path_of("new-copy");
     place.weft(&format!("{} --timeout 0.1", line(&new))).refused(30, "timeout");
     place.weft(&line("/no/such/folder/copy")).refused(44, "output");
-    let receive = place.start(&line(&new), "");
-    eventually("it has begun a file", || place.files("copy").len() == 2);
-    receive.signal(Signal::TERM);
-    assert_eq!(receive.wait().status, None, "as the signal does");
-    assert_eq!(place.files("copy"), ["copy"]);
+    for (seq, signal) in [(1, Signal::TERM), (2, Signal::KILL)] {
+        let receive = place.start(&line(&new), "");
+        nodes.client(0).broadcast(7, &[b"no file"], crate::PATIENCE).expect("there is room");
+        eventually("it receives", || {
+            nodes.client(1).status().expect("a status").broadcasts[0].delivered == seq
+        });
+        receive.signal(signal);
+        assert_eq!(receive.wait().status, None, "as the signal does");
+        assert_eq!(place.files("copy"), ["copy"]);
+    }
     nodes.assert_unharmed();
 }
 
