@@ -17,12 +17,14 @@ mod error;
 mod inherited;
 mod pidfd;
 mod spawn;
+mod standard;
 mod thread;
 
 pub use error::ProcessError;
 pub use inherited::adopt_inherited;
 pub use pidfd::{Liveness, Pidfd, Signalled};
 pub use spawn::{Spawn, Spawned};
+pub use standard::has_stdout;
 pub use thread::start_thread;
 
 pub use rustix::process::{Pid, Signal};

@@ -1,6 +1,6 @@
 //! `weft get`: messages from a node's mailbox to standard output, one line each.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::cluster_choice::{ClusterChoice, seconds};
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{Output, standard_output};
 use crate::client::Inbox;
 use crate::clock::Deadline;
 use crate::explain::Code;
@@ -81,12 +81,14 @@ fn show(
         }));
         return Ok(());
     }
-    let mut out = stdout().lock();
-    let written = messages.iter().try_for_each(|message| {
-        out.write_all(&message.payload.0)?;
-        out.write_all(b"\n")
+    let written = standard_output().and_then(|mut out| {
+        for message in messages {
+            out.write_all(&message.payload.0)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
     });
-    written.and_then(|()| out.flush()).map_err(|error| {
+    written.map_err(|error| {
         let cause = format!("standard output cannot be written: {error}");
         Failure::of(Code::Output, cause, "what was not shown stays in the mailbox; get it again")
     })

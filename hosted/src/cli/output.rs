@@ -3,14 +3,16 @@
 //! A reader that has gone away, as `head` does, ends nothing. Any other failure to write is noted
 //! and ends the program with an error once the command has done what it was to do.
 
-use std::io::{self, ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write, stderr, stdout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use super::failure::{Failure, unwritable};
+use crate::process::has_stdout;
 
 /// Where results go, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +20,14 @@ pub(super) struct Output {
     json: bool,
     /// Why standard output did not take everything.
     lost: &'static OnceLock<io::Error>,
+}
+
+/// Standard output, for text on its way there.
+///
+/// # Errors
+/// The program was started without one.
+pub(super) fn standard_output() -> io::Result<StdoutLock<'static>> {
+    if has_stdout() { Ok(stdout().lock()) } else { Err(Errno::BADF.into()) }
 }
 
 impl Output {
@@ -51,8 +61,11 @@ impl Output {
 
     /// Text as it is.
     pub(super) fn write(self, text: &str) {
-        let mut out = stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        let written = standard_output().and_then(|mut out| {
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        });
+        match written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 // The first reason is told.
                 let _ = self.lost.set(error);

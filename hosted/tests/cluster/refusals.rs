@@ -2,8 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::pipe;
+use std::process::Command;
 
 use crate::place::{Nodes, Place};
+use crate::said::Said;
 
 /// A cluster whose mailboxes hold 32 messages of 16 bytes.
 const TINY: &str = "name = \"t\"\nnodes = 2\nmailbox.slots = 16\nmailbox.message_len = 16\n";
@@ -248,6 +250,28 @@ fn a_full_standard_output_is_no_success() {
     assert_eq!(into_full(receive).status, Some(44));
     place.weft(&format!("{receive} --output /dev/full --json")).refused(44, "output");
     place.weft("key /no/such/place.key --json").refused(44, "output");
+}
+
+#[test]
+fn a_standard_output_that_is_closed_is_no_success_and_loses_nothing() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    let without = |arguments: &str| {
+        let line = format!("exec {} {arguments} >&-", env!("CARGO_BIN_EXE_weft"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).env("WEFT_RUNTIME_DIR", place.runtime_dir());
+        let ended = command.output().expect("there is a shell");
+        let err = String::from_utf8(ended.stderr).expect("a text");
+        Said { status: ended.status.code(), out: String::new(), err }
+    };
+    without("status --name t --json").refused(44, "output");
+    place.weft_with("put --name t --from 0 --to 1", "kept\n").done();
+    assert_eq!(without("get --name t --node 1 --count 1").status, Some(44));
+    assert_eq!(place.weft("get --name t --node 1 --count 1").done(), "kept\n");
+    place.weft_with("bcast --neb --from 0 --name t", "kept\n").done();
+    let receive = "bcast --neb --receive --node 1 --name t";
+    assert_eq!(without(receive).status, Some(44));
+    assert_eq!(place.weft(receive).done(), "kept\n");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The receiving side: one file, from its first byte to its digest.
 
-use std::io::{StdoutLock, Write, stderr, stdout};
+use std::io::{StdoutLock, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::intake::{Broken, Intake, Took};
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, standard_output};
 use crate::cli::survey::Survey;
 use crate::client::Listener;
 use crate::explain::Code;
@@ -248,7 +248,7 @@ impl Sink {
         Ok(match path {
             Some(path) => Self::File(Draft::begin_interruptible(path)?),
             None if output.is_json() => Self::Nowhere,
-            None => Self::Stdout(stdout().lock()),
+            None => Self::Stdout(standard_output().map_err(|error| unwritable(&error))?),
         })
     }
 

@@ -1,6 +1,6 @@
 //! `weft neb proof`: a proof that a node holds, as a file.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use super::Proof;
 use crate::cli::cluster_choice::Running;
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, standard_output};
 use crate::explain::Code;
 use crate::node::control::HeldProof;
 
@@ -36,8 +36,11 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
             path.display()
         );
     } else if !output.is_json() {
-        let mut out = stdout().lock();
-        out.write_all(&bytes.0).and_then(|()| out.flush()).map_err(|error| {
+        let written = standard_output().and_then(|mut out| {
+            out.write_all(&bytes.0)?;
+            out.flush()
+        });
+        written.map_err(|error| {
             let cause = format!("the proof cannot be written to standard output: {error}");
             Failure::of(Code::Output, cause, "make room for it, or send it elsewhere")
         })?;
