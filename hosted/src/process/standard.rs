@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Set once, before there is any other thread.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the section holds pointers to functions, as this one is, that are called once each; `look`
-// takes less than it is given, and needs nothing that is set up later.
+// SAFETY: the section holds pointers to functions, as this one is, that are called once each;
+// `look` takes less than it is given, and needs nothing that is set up later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
