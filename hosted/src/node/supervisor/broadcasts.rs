@@ -1,5 +1,6 @@
 //! What a node knows of broadcasts and must not lose with a component: conflicts that were seen,
-//! proofs that were found, how far clients have dealt with what came, and whose turn it is.
+//! proofs that were found, who receives what and how far they have come, whose turn it is to
+//! broadcast, and what is still to be said for those who have left in theirs.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
