@@ -42,6 +42,7 @@ mutants! {
     REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";
     RIVALS_STAY_OUT = "rivals-stay-out", "G-10: who claimed above it is then a member";
     REMOVED_HEAR_NOTHING = "removed-hear-nothing", "G-10: managers that removed each other meet";
+    OLD_REMOVALS_COUNT = "old-removals-count", "G-10: one of two halves gives way";
     ALONE_IT_REMOVES = "alone-it-removes", "G-11: a manager that hears nobody removes nobody";
     UNHEARD_COUNT_AS_ALIVE = "unheard-count-as-alive", "G-11: who counts was heard in this reign";
     JOINERS_ARE_DEAF = "joiners-are-deaf", "G-20: a rebooted node can be reached";

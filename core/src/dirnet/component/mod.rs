@@ -296,16 +296,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The transport says that `by` has fenced this life, and which term it knows: what an
-    /// expelled life learns when a partition heals. It ends here, unless it has removed `by` as
-    /// well: then the half of the higher term stays.
+    /// The transport says that the life `boot` of `by` has fenced this one, and which term it knows:
+    /// what an expelled life learns when a partition heals. It ends here, unless it has removed that
+    /// life as well: then the half of the higher term stays. To have removed an earlier life of `by`
+    /// is not enough, whatever the terms: nobody shuts the present one out, and it will never hear
+    /// this one.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
-    pub fn handle_refused(&mut self, now: Instant, by: Rank, term: Term) {
+    pub fn handle_refused(&mut self, now: Instant, by: Rank, boot: Incarnation, term: Term) {
         self.begin(now);
         let standing = self.db.standing(by);
-        let is_mutual = standing.is_known() && !standing.is_up();
+        let is_present = boot <= standing.life.boot || super::OLD_REMOVALS_COUNT.is_planted();
+        let is_mutual = standing.is_known() && !standing.is_up() && is_present;
         if !is_mutual || term > self.term {
             self.exclude(Level::Down);
         }

@@ -78,7 +78,8 @@ pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
     let mut net = Net::settled(2);
     let term = Term { epoch: 9, claimant: Rank(1) };
     for (node, by) in [(0, 1), (1, 0)] {
-        net.input(node, |component, now| component.handle_refused(now, Rank(by), term));
+        let boot = Incarnation(1);
+        net.input(node, |component, now| component.handle_refused(now, Rank(by), boot, term));
     }
     assert_eq!(net.told(News::Excluded), 2);
     net.run_while(9_000, Net::is_whole);

@@ -73,6 +73,7 @@ scenarios! {
     rivals:
         g10_managers_that_removed_each_others_earlier_lives_meet
         g10_rivals_meet_if_either_is_heard_first
+        g10_who_is_shut_out_by_a_life_that_it_has_not_removed_begins_anew
         g10_a_claimant_that_claims_again_is_followed
         g10_a_claimant_that_dies_is_removed_again
         g10_a_claimant_is_not_admitted_by_hearsay;

@@ -48,7 +48,9 @@ enum Flight {
     },
     Refused {
         at: u16,
+        life: u32,
         by: u16,
+        boot: Incarnation,
         term: Term,
     },
     /// Every transport tries to reach everybody, as a bootstrap does.
@@ -321,9 +323,11 @@ impl Net {
             Flight::Spawned { at, generation } => self.land_spawned(at, generation),
             Flight::Boot { node } => self.boot(node),
             Flight::Knock => self.knock(),
-            Flight::Refused { at, by, term } => {
-                if self.nodes[usize::from(at)].component.is_some() {
-                    self.input(at, |component, now| component.handle_refused(now, Rank(by), term));
+            Flight::Refused { at, life, by, boot, term } => {
+                let it = &self.nodes[usize::from(at)];
+                if it.component.is_some() && it.boot == life {
+                    let by = Rank(by);
+                    self.input(at, |component, now| component.handle_refused(now, by, boot, term));
                 }
             }
         }
@@ -366,7 +370,9 @@ impl Net {
                     && is_fenced
                     && !is_cut
                 {
-                    let refused = Flight::Refused { at, by, term: component.term() };
+                    let boot = Incarnation(other.boot);
+                    let (life, term) = (node.boot, component.term());
+                    let refused = Flight::Refused { at, life, by, boot, term };
                     self.flights
                         .insert((self.now + DELAY, u64::from(at) << 32 | u64::from(by)), refused);
                 }

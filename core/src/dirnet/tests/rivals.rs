@@ -72,6 +72,40 @@ pub(in crate::dirnet) fn g10_rivals_meet_if_either_is_heard_first() {
     }
 }
 
+/// Nodes 0 and 1 are cut from 2 and 3. Node 1 begins anew and follows node 0, which dies: node 1
+/// reigns in a life that nobody has removed, and shuts out nodes 2 and 3, whose term is higher.
+fn uneven_rivals() -> Net {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    for (one, other) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        net.cuts.extend([(one, other), (other, one)]);
+    }
+    net.run(3_000);
+    net.crash(1);
+    net.boot(1);
+    net.run(1_000);
+    net.crash(0);
+    net.run_while(2_000, |net| net.component(1).role() == Role::Manager);
+    assert_eq!((net.component(1).life(), net.component(2).life()), (life(2), life(1)));
+    assert!(net.component(1).term() < net.component(2).term());
+    net
+}
+
+/// Found by the swarm: nodes 2 and 3 heard node 1, had removed it, and had the higher term; so they
+/// stayed, though it could never hear them, and there were two managers for ever.
+#[test]
+pub(in crate::dirnet) fn g10_who_is_shut_out_by_a_life_that_it_has_not_removed_begins_anew() {
+    let mut net = uneven_rivals();
+    net.cuts.clear();
+    net.run_while(2_000, |net| net.manager() == Some(1));
+    assert_eq!(net.manager(), Some(1));
+    assert_eq!(net.told(News::Excluded), 2);
+    net.boot(0);
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert_eq!([1, 2, 3].map(|node| net.component(node).life()), [life(2); 3]);
+}
+
 /// Node 2 was removed and claims a term in its second life.
 fn claimant() -> (Net, Frame) {
     let mut net = Net::settled(4);

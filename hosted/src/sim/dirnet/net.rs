@@ -42,7 +42,7 @@ enum Flight {
     Spawned { at: u16, life: u32, generation: u32 },
     Boot { node: u16, life: u32 },
     Ended { at: u16, life: u32 },
-    Refused { at: u16, by: u16, life: u32, term: Term },
+    Refused { at: u16, by: u16, boot: u32, life: u32, term: Term },
     Strike { number: u32, strike: Strike },
     Heal { cut: (u16, u16) },
     Look,
@@ -293,9 +293,9 @@ impl Net {
                 }
                 self.drain(at);
             }
-            Flight::Refused { at, by, life, term } if self.node(at).boot == life => {
+            Flight::Refused { at, by, boot, life, term } if self.node(at).boot == life => {
                 if let Some(component) = &mut self.node(at).component {
-                    component.handle_refused(now, Rank(by), term);
+                    component.handle_refused(now, Rank(by), Incarnation(boot), term);
                 }
                 self.drain(at);
             }

@@ -36,14 +36,14 @@ impl Net {
     }
 
     fn knock(&mut self, at: u16) {
-        let (boot, soon) = (self.node(at).boot, self.now + MS);
+        let (life, soon) = (self.node(at).boot, self.now + MS);
         for by in 0..self.nodes.len() as u16 {
             let is_cut = self.cuts.contains(&(at, by)) || self.cuts.contains(&(by, at));
             let other = self.node(by);
-            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| boot <= *up_to);
-            let term = other.component.as_ref().map(Component::term);
+            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| life <= *up_to);
+            let (boot, term) = (other.boot, other.component.as_ref().map(Component::term));
             if let Some(term) = term.filter(|_| is_fenced && !is_cut) {
-                self.post_at(soon, Flight::Refused { at, by, life: boot, term });
+                self.post_at(soon, Flight::Refused { at, by, boot, life, term });
             }
         }
     }
