@@ -57,6 +57,7 @@ mutants! {
     ANSWERS_IN_PLACE = "answers-in-place", "G-29: an answer is the answerer's own";
     FIRST_EXPIRY_REPEATS = "first-expiry-repeats", "G-30: each expiry knows its own key";
     MESSAGES_ARE_PROGRESS = "messages-are-progress", "G-31: dead timers are noticed";
+    LATECOMERS_VOUCH = "latecomers-vouch", "G-31: who may have dead timers quiets no alarm";
     NOTHING_IS_RESET = "nothing-is-reset", "G-33: a node is reset";
     SNAPSHOTS_ARE_IGNORED = "snapshots-are-ignored", "D-58: the database outlives components";
     DAMAGE_IS_RESTORED = "damage-is-restored", "D-58: a damaged snapshot is refused";

@@ -330,9 +330,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Somebody is heard. If the timers should have gone off before, they may have stopped (D-56).
+    /// Whether the timers should have gone off before: they may have stopped (D-56).
+    fn is_late(&self, now: Instant) -> bool {
+        self.clear_due.after(self.timing().delay) < now
+    }
+
+    /// Somebody is heard.
     fn note_heard(&mut self, now: Instant) {
-        if self.clear_due.after(self.timing().delay) < now {
+        if self.is_late(now) {
             self.progress.heard_late = self.progress.heard_late.wrapping_add(1);
         }
     }

@@ -140,6 +140,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         {
             fellow.raised = Some(raised);
         }
+        if self.is_late(now) && !crate::dirnet::LATECOMERS_VOUCH.is_planted() {
+            // This one's timers may have stopped as well: it cannot tell who is silent.
+            return Ok(());
+        }
         // Not suspected: perhaps it only was slow. If it lives, it wakes its task again (D-24).
         let mine = match self.state {
             State::Manager => true,

@@ -389,6 +389,28 @@ pub(in crate::dirnet) fn g31_a_component_with_dead_timers_is_replaced() {
     assert_eq!(alarm_of_the_first_verdict(&net), Some(Alarm::TimersStopped));
 }
 
+/// Found by the swarm: the timers of the manager and of the only one who may follow it had stopped.
+/// Each answered the alarms about the other, and the answers were signs of life.
+#[test]
+pub(in crate::dirnet) fn g31_two_with_dead_timers_do_not_quiet_each_others_alarms() {
+    let mut net = Net::new(3);
+    net.parts[2] = Part::Agent;
+    net.boot_all();
+    net.run(1_000);
+    for node in [0, 1] {
+        net.nodes[node].has_dead_timers = true;
+    }
+    let are_replaced = |net: &Net| {
+        let generation =
+            |node: usize| net.nodes[node].component.as_ref().map(|it| it.life().generation);
+        [0, 1].map(generation) == [Some(1); 2]
+    };
+    net.run_while(10_000, are_replaced);
+    assert!(are_replaced(&net));
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
 /// G-33: the original's reset was empty.
 #[test]
 pub(in crate::dirnet) fn g33_a_reset_is_asked_for_once_and_by_life() {

@@ -45,6 +45,7 @@ scenarios! {
         g6_a_spawn_that_fails_is_a_node_that_is_reset
         g30_nodes_that_die_together_are_each_removed
         g31_a_component_with_dead_timers_is_replaced
+        g31_two_with_dead_timers_do_not_quiet_each_others_alarms
         g33_a_reset_is_asked_for_once_and_by_life
         x3_stalls_of_160_ms_remove_nobody
         x3_an_observer_that_slept_gives_the_others_their_time
