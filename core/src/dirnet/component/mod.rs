@@ -296,11 +296,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The transport says that the life `boot` of `by` has fenced this one, and which term it knows:
-    /// what an expelled life learns when a partition heals. It ends here, unless it has removed that
-    /// life as well: then the half of the higher term stays. To have removed an earlier life of `by`
-    /// is not enough, whatever the terms: nobody shuts the present one out, and it will never hear
-    /// this one.
+    /// The transport says that the life `boot` of `by` has fenced this one, and which term it
+    /// knows: what an expelled life learns when a partition heals. It ends here, unless it has
+    /// removed that life as well: then the half of the higher term stays. To have removed an
+    /// earlier life of `by` is not enough, whatever the terms: nobody shuts the present one out,
+    /// and it will never hear this one.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
