@@ -83,6 +83,11 @@ impl Casts {
         self.line.push_back(InLine::Will { number, will });
     }
 
+    /// A will is void.
+    pub(super) fn void(&mut self, number: u64) {
+        self.executed.push(number);
+    }
+
     /// The wills that are over since this was last asked.
     pub(super) fn take_executed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.executed)

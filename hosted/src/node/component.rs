@@ -346,7 +346,7 @@ impl Component {
                 }
             }
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
-            ToComponent::Execute { number, will } => self.casts.execute(number, will),
+            ToComponent::Execute { number, will } => self.execute(number, will),
             ToComponent::Left { client } => {
                 self.puts.forget(client);
                 self.takes.forget(&mut self.endpoint, client);

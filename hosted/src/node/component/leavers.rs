@@ -21,6 +21,7 @@ use super::Component;
 use crate::cluster::{Cluster, Membership};
 use crate::node::NodeEndpoint;
 use crate::node::control::{Fault, OriginStatus, Want};
+use crate::node::wills::Will;
 
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
@@ -70,28 +71,38 @@ impl Component {
         remove(&mut self.endpoint, term, peer)
     }
 
+    /// Whether this node takes part in broadcasts.
+    fn takes_part(&self) -> bool {
+        may_take_part(&self.cluster, self.born.life.boot)
+    }
+
+    /// Takes on the will of a client that has left; of a node that takes no part it is void.
+    pub(super) fn execute(&mut self, number: u64, will: Will) {
+        if self.takes_part() {
+            self.casts.execute(number, will);
+        } else {
+            self.casts.void(number);
+        }
+    }
+
     /// Whether `what` is about broadcasts, which this node has left.
     pub(super) fn has_left(&self, what: &Want) -> bool {
         let is_asked = matches!(
             what,
             Want::Broadcast { .. } | Want::Deliver { .. } | Want::Inject(Fault::Equivocate)
         );
-        is_asked && !may_take_part(&self.cluster, self.born.life.boot)
+        is_asked && !self.takes_part()
     }
 
     /// How this node stands with every origin; nothing once it takes no part.
     pub(super) fn broadcasts(&mut self) -> Vec<OriginStatus> {
-        if may_take_part(&self.cluster, self.born.life.boot) {
-            self.deliveries.status(&mut self.endpoint)
-        } else {
-            Vec::new()
-        }
+        if self.takes_part() { self.deliveries.status(&mut self.endpoint) } else { Vec::new() }
     }
 
     /// The nodes that have left the broadcasts, as this one knows.
     pub(super) fn leavers(&mut self) -> Vec<u16> {
         let me = self.endpoint.me();
-        let takes_part = may_take_part(&self.cluster, self.born.life.boot);
+        let takes_part = self.takes_part();
         let Some((broadcast, _)) = self.endpoint.broadcast() else { return Vec::new() };
         let live = broadcast.live();
         let has_left = |peer: &Peer| !live.contains(*peer) || *peer == me && !takes_part;
