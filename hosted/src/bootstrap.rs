@@ -15,8 +15,8 @@
 //! A node says `Alive` when its component has made its endpoint and `Dead` when it has seen the
 //! component's process end, so what follows from either is certain. A session that breaks says
 //! less: the peer is fenced for it, and should the same life be heard again later, it is told
-//! that it was shut out and begins its next life. Two that have shut each other out, as the sides of
-//! a partition do, need only one of them to begin anew: see [`ShutOut`].
+//! that it was shut out and begins its next life. Two that have shut each other out, as the sides
+//! of a partition do, need only one of them to begin anew: see [`ShutOut`].
 //!
 //! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
 //! Unix sockets, same user checked by the kernel) and several ([`NetworkBootstrap`]: TCP inside a

@@ -32,13 +32,12 @@ fn a_sender_that_is_interrupted_ends_those_who_receive_at_once() {
     sender.signal(Signal::INT);
     assert_given_up(&place, torso);
     assert_given_up(&place, receive(&place, 2, "torso"));
-    nodes.assert_unharmed();
 }
 
 #[test]
 fn a_sender_that_gives_up_by_itself_says_so_too() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up("--nodes 3");
     let file = place.file("long.bin", FILE.repeat(10));
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
     place.weft(&line).refused(25, "window_full");
@@ -51,7 +50,6 @@ fn a_sender_that_gives_up_by_itself_says_so_too() {
     for node in [1, 2] {
         assert_whole(&place, node, b"the second");
     }
-    nodes.assert_unharmed();
 }
 
 /// Asserts that the next file at `node` is this one, and that nothing was lost before it.
@@ -128,5 +126,4 @@ fn a_torso_that_nobody_owns_up_to_is_cut_short_by_the_next_file() {
     let refused = receive(&place, 1, "torso").wait().refused(36, "cut_short");
     assert!(refused.starts_with("node 0 began another file after 4 bytes"), "{refused}");
     assert_whole(&place, 1, b"whole");
-    nodes.assert_unharmed();
 }
