@@ -38,10 +38,10 @@ mod supervisor;
 mod trace;
 mod world;
 
-pub use explore::{Bounds, Findings, Found, Move, explore};
+pub use explore::{Bounds, Findings, Found, Move, Unexplored, explore};
 pub use fabric::SimFabric;
 pub use protocol::{
-    Entry, Forgery, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
+    Entry, Fencing, Forgery, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
 };
 pub use replay::Replay;
 pub use run::{Outcome, Plan, run};

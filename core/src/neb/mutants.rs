@@ -1,7 +1,7 @@
 //! Guards that a test build can leave out: the traps of `spec/neb.md`, and a few more.
 //!
-//! Each breaks a promise, and the scenario named here notices; so do seeds of the simulator,
-//! but for those that say otherwise. `ci/mutants neb` shows both.
+//! Each breaks a promise, and the scenario named here notices. So do seeds of the simulator, of
+//! those in `MUTANTS` and `SIGNED_MUTANTS`. `ci/mutants neb` shows both.
 //!
 //! | trap | guard | scenario |
 //! |---|---|---|
@@ -70,8 +70,14 @@ pub const UNBOUND_SIGNATURE: Mutant = neb("S6-unbound-signature", "validity");
 
 /// Those of the signed form.
 #[cfg(feature = "signed")]
-pub const SIGNED_MUTANTS: &[Mutant] =
-    &[UNSIGNED_SILENCE, UNSIGNED_DENIAL, COUNT_UNSEALED, UNBOUND_SIGNATURE];
+pub const SIGNED_MUTANTS: &[Mutant] = &[UNSIGNED_SILENCE, UNSIGNED_DENIAL];
+
+/// Those of the signed form that only their scenarios notice. For the first, an origin chooses its
+/// messages for their checksum, and a read is torn in one way of very many; for the second, a
+/// replayer shows what its origin signed under the number before, just when that is asked for.
+/// Seeds come upon neither, or too seldom to count on it.
+#[cfg(feature = "signed")]
+pub const CRAFTED_MUTANTS: &[Mutant] = &[COUNT_UNSEALED, UNBOUND_SIGNATURE];
 
 /// Those of the unsigned form.
 pub const MUTANTS: &[Mutant] = &[

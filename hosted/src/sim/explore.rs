@@ -25,7 +25,17 @@
 //!   something first lands in them, with the one that dies before that as the last, every path
 //!   becomes one that is walked. What their rounds post to whom comes in an order that only the
 //!   death of the poster shows, and then only in reads that nobody waits for;
-//! - reads that a dead poster left under way: they change nothing, whenever they land.
+//! - reads that a dead poster left under way: they change nothing, whenever they land; and writes
+//!   of it that its target has shut out, which bounce;
+//! - when such a write lands that nobody but its target can see: as above, right before a move of
+//!   the target, or before the target shuts the dead one out;
+//! - when a peer shuts a dead one out, if that is all it does ([`Fencing::ShutsOut`](super::protocol::Fencing)): it changes
+//!   its own gate, and ends what it had open to the dead. Only its own moves and what still comes
+//!   from the dead depend on that, and neither its node nor anybody's memory is another one by it.
+//!   So on every path a fence may be put off until right before the next move of that peer, past
+//!   the moves of all others, and left out where there is none; nodes and history pass through the
+//!   same values. What of the dead would have bounced meanwhile has not landed then, either. Of
+//!   the orders in which survivors fence, one is left, and none that nobody's next round shows.
 //!
 //! [`Pace::AtOnce`](super::protocol::Pace) is a bound, and a configuration's name says so: each
 //! work that reports its end is handled before anything else happens.
@@ -36,6 +46,8 @@
 pub(super) mod path;
 pub(super) mod shared;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -124,6 +136,15 @@ pub struct Found {
 /// What was seen of each configuration, by name.
 pub type Findings = Vec<(String, Found)>;
 
+/// A configuration that is asked for and not explored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexplored {
+    /// What people would call it.
+    pub name: String,
+    /// Why not, and what is explored in its place.
+    pub why: String,
+}
+
 /// Fingerprints.
 type Seen = HashSet<u64, BuildHasherDefault<Folded>>;
 
@@ -181,7 +202,16 @@ fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
 
 /// Explores one configuration.
 fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
-    let mut first = State::small(small, bounds);
+    walk_from(State::small(small, bounds), bounds, on_states, &mut |_| ())
+}
+
+/// Explores what follows from `first`; `look` is shown every state.
+fn walk_from<P: Protocol>(
+    mut first: State<P>,
+    bounds: &Bounds,
+    on_states: &dyn Fn(u64),
+    look: &mut dyn FnMut(&State<P>),
+) -> Found {
     let (mut seen, mut idle, mut settled) = (Seen::default(), Seen::default(), Seen::default());
     seen.insert(first.fingerprint());
     let mut found = Found { states: 1, finished: false, violation: None };
@@ -192,6 +222,7 @@ fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) 
     let mut told = 0;
     let mut open: Vec<(State<P>, Path<Move>)> = vec![(first, Path::default())];
     while let Some((state, path)) = open.pop() {
+        look(&state);
         let next =
             panics::quietly(|| catch_unwind(AssertUnwindSafe(|| state.successors(&mut idle))));
         let next = next.unwrap_or_else(|panic| {

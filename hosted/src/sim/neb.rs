@@ -26,6 +26,7 @@ use weft_core::time::{Duration, Instant};
 use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, seal};
 
 use super::draws::Draws;
+use super::explore::Unexplored;
 use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
 use super::world::World;
 use ledger::Ledger;
@@ -82,15 +83,33 @@ impl Broadcasts {
     }
 
     /// A well-formed slot of `origin`, one of three faces, a bit of it flipped perhaps; a liar has
-    /// no key but its own.
+    /// no key but its own, and does not always use it.
     fn slot(&self, draws: &mut Draws, (origin, liar): (Peer, Peer), seq: u64) -> Vec<u8> {
         let payload = [draws.below(3) as u8; 20];
         let mut slot = self.sealed((origin, liar), seq, &payload[..draws.pick(&[1, 20])]);
+        if self.is_signed() && draws.chance(1, 3) {
+            unsign(&mut slot);
+        }
         if draws.chance(1, 8) {
             let at = draws.index(slot.len());
             slot[at] ^= 1 << draws.below(8);
         }
         slot
+    }
+
+    fn is_signed(&self) -> bool {
+        self.config.form() == Form::Signed
+    }
+
+    /// What `liar` was told by `origin` under some number, as if it had been said under `seq`:
+    /// the signature is the origin's own. Nothing if it was told nothing there.
+    fn restamped(&self, seq: u64, told: &[u8]) -> Option<Vec<u8>> {
+        let mut slot = told.to_vec();
+        let header = Header::open(&mut slot, weft_core::wire::crc32c).ok()?;
+        let stamp = self.config.stamp(header.stamp.origin, seq);
+        Header { stamp, ..header }.write(&mut slot);
+        seal(&mut slot[..header.used()], weft_core::wire::crc32c);
+        Some(slot)
     }
 
     /// A slot of `origin`, signed by `signer` where slots are signed.
@@ -107,6 +126,13 @@ impl Broadcasts {
         seal(&mut slot[..header.used()], weft_core::wire::crc32c);
         slot
     }
+}
+
+/// Makes the signature of a slot nobody's, and the checksum right.
+fn unsign(slot: &mut [u8]) {
+    let header = Header::peek(slot).expect("a slot has a header");
+    slot[header.payload().end] ^= 1;
+    seal(&mut slot[..header.used()], weft_core::wire::crc32c);
 }
 
 impl Protocol for Broadcasts {
@@ -143,6 +169,10 @@ impl Protocol for Broadcasts {
         small::all()
     }
 
+    fn unexplored() -> Vec<Unexplored> {
+        small::left_out()
+    }
+
     fn deadline(&self, node: &Node) -> Option<Instant> {
         node.deadline()
     }
@@ -176,11 +206,16 @@ impl Protocol for Broadcasts {
         // What it shows of an origin's message, its own or another's, lies in its own memory.
         let seq = draws.between(1, 2 * u64::from(self.config.slots()));
         let at = self.config.exposed_at(&self.regions, anybody, seq);
-        let bytes = if draws.chance(1, 4) {
+        let mut bytes = if draws.chance(1, 4) {
             vec![0; self.config.stride() as usize]
         } else {
             self.slot(draws, (anybody, liar), seq)
         };
+        if self.is_signed() && draws.chance(1, 3) {
+            let said = self.config.written_at(&self.regions, anybody, draws.between(1, 8));
+            let told = world.memory(liar).peek(said, self.config.stride() as usize);
+            bytes = self.restamped(seq, &told).unwrap_or(bytes);
+        }
         world.memory(liar).poke(at, &bytes);
         None
     }

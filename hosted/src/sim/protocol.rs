@@ -17,6 +17,7 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
 use super::draws::Draws;
+use super::explore::Unexplored;
 use super::fabric::SimFabric;
 use super::world::World;
 
@@ -140,6 +141,11 @@ pub trait Protocol: Clone + Hash {
         Vec::new()
     }
 
+    /// Configurations that somebody may look for among those, and that are too large.
+    fn unexplored() -> Vec<Unexplored> {
+        Vec::new()
+    }
+
     /// When the node wants to be stepped though nothing happens; only the explorer asks.
     fn deadline(&self, _node: &Self::Node) -> Option<Instant> {
         None
@@ -232,15 +238,27 @@ pub struct Small<P> {
     pub alike: PeerSet,
     /// When peers handle what has ended.
     pub pace: Pace,
+    /// What a node does when it is told that a life has ended.
+    pub fencing: Fencing,
 }
 
 impl<P> Small<P> {
     /// One in which any peer may crash, no time passes and no two peers are alike.
     pub fn of(name: impl Into<String>, protocol: P, orders: Vec<u32>) -> Self {
         let (name, steps, crashes, waits) = (name.into(), None, u32::MAX, 0);
-        let (alike, pace) = (PeerSet::EMPTY, Pace::AtWill);
-        Self { name, protocol, orders, steps, crashes, waits, alike, pace }
+        let (alike, pace, fencing) = (PeerSet::EMPTY, Pace::AtWill, Fencing::Acts);
+        Self { name, protocol, orders, steps, crashes, waits, alike, pace, fencing }
     }
+}
+
+/// What a node does when it is told that a life has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fencing {
+    /// It acts: what it does may depend on what it knows, and on what has come to its memory.
+    Acts,
+    /// It shuts that life out, and nothing else: neither its state nor its memory change, it posts
+    /// nothing and records nothing.
+    ShutsOut,
 }
 
 /// When the peers of a configuration that is explored handle works that have ended.

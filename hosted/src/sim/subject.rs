@@ -4,7 +4,7 @@ use weft_core::mutant::Mutant;
 use weft_core::{lane, mailbox, neb, wire};
 
 use super::dirnet;
-use super::explore::{Bounds, Findings, explore};
+use super::explore::{Bounds, Findings, Unexplored, explore};
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
 use super::protocol::Protocol;
@@ -19,6 +19,8 @@ pub struct Subject {
     pub run: fn(&Plan) -> Outcome,
     /// Explores its small configurations, by name; nothing where there are none.
     pub explore: fn(&Bounds, &(dyn Fn(u64) + Sync)) -> Findings,
+    /// What its explorer is not given, and why.
+    pub unexplored: fn() -> Vec<Unexplored>,
     /// Crashes that its explorer tries unless it is told otherwise.
     pub crashes: u32,
     /// And mishaps of the fabric.
@@ -30,7 +32,15 @@ pub struct Subject {
 impl Subject {
     pub(super) const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
         let (crashes, mishaps) = (1, 0);
-        Self { name: P::NAME, run: run::<P>, explore: explore::<P>, crashes, mishaps, mutants }
+        Self {
+            name: P::NAME,
+            run: run::<P>,
+            explore: explore::<P>,
+            unexplored: P::unexplored,
+            crashes,
+            mishaps,
+            mutants,
+        }
     }
 
     /// The protocol of that name.
@@ -43,12 +53,13 @@ impl Subject {
 /// All protocols that can be simulated.
 pub const SUBJECTS: &[Subject] = &[
     Subject::of::<Mailboxes>(&[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS]),
-    Subject::of::<Broadcasts>(&[neb::mutants::MUTANTS]),
+    Subject::of::<Broadcasts>(&[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS]),
     // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
     Subject {
         name: dirnet::NAME,
         run: dirnet::run,
         explore: dirnet::explore,
+        unexplored: Vec::new,
         crashes: 2,
         mishaps: 1,
         mutants: &[],

@@ -53,9 +53,10 @@ mod judged {
 
     #[cfg(feature = "signed")]
     fn signed_subjects() -> Vec<Subject> {
-        use crate::neb::mutants::SIGNED_MUTANTS;
+        use crate::neb::mutants::{CRAFTED_MUTANTS, SIGNED_MUTANTS};
         use crate::neb::tests::signed;
-        SIGNED_MUTANTS.iter().map(|mutant| (mutant, signed::SCENARIOS)).collect()
+        let all = SIGNED_MUTANTS.iter().chain(CRAFTED_MUTANTS);
+        all.map(|mutant| (mutant, signed::SCENARIOS)).collect()
     }
 
     #[cfg(not(feature = "signed"))]

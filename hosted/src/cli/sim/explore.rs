@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::clock;
 use crate::explain::Code;
-use crate::sim::{Bounds, Found, Subject};
+use crate::sim::{Bounds, Found, Subject, Unexplored};
 
 pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<(), Failure> {
     let began = clock::now_ns();
@@ -24,6 +24,7 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
     let finished = explored.iter().all(|(_, found)| found.finished);
     let violations = explored.iter().filter(|(_, found)| found.violation.is_some()).count();
     let elapsed_ms = (clock::now_ns() - began) / 1_000_000;
+    let unexplored = (subject.unexplored)();
     let object = json!({
         "protocol": subject.name,
         "states": states,
@@ -36,15 +37,23 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
             "finished": found.finished,
             "violations": u32::from(found.violation.is_some()),
         })).collect::<Vec<_>>(),
+        "unexplored": unexplored.iter().map(|left_out| json!({
+            "name": left_out.name,
+            "why": left_out.why,
+        })).collect::<Vec<_>>(),
     });
-    output.finish(&object, &render(subject, &explored, states));
+    let mut text = render(&explored);
+    text += &render_unexplored(&unexplored);
+    let (name, count) = (subject.name, explored.len());
+    text += &format!("{name}: {count} configurations, {states} states\n");
+    output.finish(&object, &text);
     for (name, found) in &explored {
         judge(name, found, bounds)?;
     }
     Ok(())
 }
 
-fn render(subject: &Subject, explored: &[(String, Found)], states: u64) -> String {
+fn render(explored: &[(String, Found)]) -> String {
     let mut text = String::new();
     for (name, found) in explored {
         let end = if found.finished { "all of them" } else { "not all" };
@@ -54,9 +63,14 @@ fn render(subject: &Subject, explored: &[(String, Found)], states: u64) -> Strin
             let _ = writeln!(text, "{number:>4}  {step}");
         }
     }
-    let count = explored.len();
-    let _ = writeln!(text, "{}: {count} configurations, {states} states", subject.name);
     text
+}
+
+fn render_unexplored(unexplored: &[Unexplored]) -> String {
+    let lines = unexplored.iter();
+    lines
+        .map(|left_out| format!("{:>32}  {}: {}\n", "NOT EXPLORED", left_out.name, left_out.why))
+        .collect()
 }
 
 fn judge(name: &str, found: &Found, bounds: &Bounds) -> Result<(), Failure> {

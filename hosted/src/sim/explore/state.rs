@@ -11,7 +11,7 @@ use super::{Bounds, Move, Seen};
 use crate::sim::fabric::SimFabric;
 use crate::sim::fold::Folded;
 use crate::sim::protocol::{
-    Entry, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
+    Entry, Fencing, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
 };
 use crate::sim::world::{Choice, World};
 
@@ -36,16 +36,29 @@ pub(super) struct State<P: Protocol> {
     /// Peers that differ in nothing but their number.
     alike: PeerSet,
     pace: Pace,
+    fencing: Fencing,
+    /// Whether what a dead poster left behind waits for the moves of its target.
+    late: Late,
     /// Whose turn it is before anybody else's: work has just landed in its memory that nobody
-    /// else can see there, or work of its own has ended that it handles at once.
+    /// else can see there, it has shut somebody out, which nobody else can see either, or work of
+    /// its own has ended that it handles at once.
     struck: Option<Peer>,
     pub(super) violation: Option<Violation>,
+}
+
+/// When the writes of a dead poster land that nobody but their target can see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    #[cfg(test)]
+    AtWill,
+    /// Right before a move of the target.
+    BeforeItsTurn,
 }
 
 impl<P: Protocol> State<P> {
     /// A small configuration: everybody in the first life, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
-        let Small { protocol, orders, steps, crashes, waits, alike, pace, .. } = small;
+        let Small { protocol, orders, steps, crashes, waits, alike, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
             world: World::untimed(protocol.layout().clone()),
@@ -59,6 +72,8 @@ impl<P: Protocol> State<P> {
             waits: bounds.waits.unwrap_or(waits),
             alike,
             pace,
+            fencing,
+            late: Late::BeforeItsTurn,
             struck: None,
             violation: None,
             protocol: Shared::new(protocol),
@@ -70,6 +85,21 @@ impl<P: Protocol> State<P> {
             state.join(one, other);
         }
         state
+    }
+
+    /// The same configuration, with what is done about the dead at any time.
+    #[cfg(test)]
+    pub(super) fn at_will(self) -> Self {
+        Self { fencing: Fencing::Acts, late: Late::AtWill, ..self }
+    }
+
+    /// A number that differs, all but certainly, when nodes or history do.
+    #[cfg(test)]
+    pub(super) fn observed(&self) -> u64 {
+        let mut hasher = Folded::default();
+        self.protocol.hash(&mut hasher);
+        self.nodes.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// A number that differs, all but certainly, when what may happen next does.
@@ -96,7 +126,7 @@ impl<P: Protocol> State<P> {
         self.fabric_goes_on(&mut next);
         for (by, peer) in self.unfenced() {
             if concerns(by) || concerns(peer) {
-                next.push(self.after(Move::Fence(by, peer), |state| state.fence(by, peer)));
+                next.extend(self.after_fence((by, peer), idle));
             }
         }
         let dead = |&peer: &Peer| self.births > 0 && !self.world.is_alive(peer) && concerns(peer);
@@ -126,6 +156,7 @@ impl<P: Protocol> State<P> {
         for choice in self.world.choices() {
             let unseen = match choice {
                 Choice::Land(from, to) if self.world.lands_unseen(from, to) => Some(to),
+                Choice::LandLate(index) => self.lands_late_unseen(index),
                 _ => None,
             };
             let struck = unseen.or(match choice {
@@ -157,10 +188,37 @@ impl<P: Protocol> State<P> {
         }
     }
 
+    /// Whose move the stale work waits for; nobody's if others can see whether it has landed.
+    fn lands_late_unseen(&self, index: usize) -> Option<Peer> {
+        let (_, to) = self.world.stale_between(index);
+        let is_unseen = self.world.is_alive(to) && self.world.lands_late_unseen(index);
+        (self.late == Late::BeforeItsTurn && is_unseen).then_some(to)
+    }
+
+    /// `by` shuts the dead life of `peer` out. If that is all it does, it moves next; and nothing
+    /// is gained if its next round is known to change nothing, and nobody else is to be shut out.
+    fn after_fence(&self, (by, peer): (Peer, Peer), idle: &Seen) -> Option<(Move, Self)> {
+        let (last, mut state) = self.after(Move::Fence(by, peer), |state| state.fence(by, peer));
+        if self.fencing == Fencing::ShutsOut {
+            state.struck = Some(by);
+            let is_last = !state.unfenced().iter().any(|(who, _)| *who == by);
+            if is_last && idle.contains(&state.outlook(by)) {
+                return None;
+            }
+        }
+        Some((last, state))
+    }
+
     /// Whether the first work lands in one of those that are alike, and one that comes before it
     /// has got none.
     fn is_before_its_turn(&self, choice: Choice) -> bool {
-        let Choice::Land(_, to) = choice else { return false };
+        let to = match choice {
+            Choice::Land(_, to) => to,
+            Choice::LandLate(index) if self.late == Late::BeforeItsTurn => {
+                self.world.stale_between(index).1
+            }
+            _ => return false,
+        };
         let waits = |peer: Peer| peer < to && self.world.memory(peer).is_blank();
         self.alike.contains(to)
             && self.world.is_alive(to)
@@ -255,6 +313,7 @@ impl<P: Protocol> State<P> {
             for region in self.protocol.forgotten() {
                 self.world.memory(peer).erase(region);
             }
+            self.drop_bouncing();
             self.nodes[peer.index()] = None;
             self.judge(peer, What::Died);
         }
@@ -307,6 +366,14 @@ impl<P: Protocol> State<P> {
         let life = std::mem::take(&mut self.known[by.index()][peer.index()]);
         let change = Membership::Ended(peer, life);
         self.act(by, |protocol, node, seat| protocol.membership(node, seat, change));
+        self.drop_bouncing();
+    }
+
+    /// What bounces whenever it lands need not wait for that.
+    fn drop_bouncing(&mut self) {
+        if self.late == Late::BeforeItsTurn {
+            self.world.drop_bouncing();
+        }
     }
 
     fn join(&mut self, one: Peer, other: Peer) {

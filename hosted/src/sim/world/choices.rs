@@ -5,7 +5,7 @@ use weft_core::ids::Peer;
 
 use super::World;
 use super::work::Gate;
-use crate::sim::flight::{Loss, Stage};
+use crate::sim::flight::{Flight, Loss, Stage};
 
 /// Something that the fabric may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,16 +58,37 @@ impl World {
         let (Some(flight), Some(last)) = (pair.landing(), pair.flights.back()) else {
             return false;
         };
-        let ((at, needs), shown) =
-            (flight.load.target(), Access::REMOTE_READ | Access::REMOTE_ATOMIC);
-        let is_shown = self.layout.spec(at.region).is_none_or(|spec| spec.access.intersects(shown));
         flight.number == last.number
             && flight.quiet
             && !flight.wrong_key
-            && needs == Access::REMOTE_WRITE
-            && !is_shown
-            && self.layout.allows(at.region, from, needs)
+            && self.is_unseen(flight)
             && self.gate(flight) == Gate::Open
+    }
+
+    /// Who and whom the stale work with this index, counted from the oldest, is from and for.
+    #[must_use]
+    pub fn stale_between(&self, index: usize) -> (Peer, Peer) {
+        let flight = &self.stale[index];
+        (flight.from.0, flight.to.0)
+    }
+
+    /// Whether nobody but its target can tell whether the stale work with this index has landed:
+    /// it is a write, all that lands with it are, and where they land nobody else can look.
+    #[must_use]
+    pub fn lands_late_unseen(&self, index: usize) -> bool {
+        let pair = self.stale_between(index);
+        let of_pair = |at: &usize| self.stale_between(*at) == pair;
+        (0..=index).filter(of_pair).all(|at| self.is_unseen(&self.stale[at]))
+    }
+
+    /// Whether the flight is a write that may go where nobody but its target can look.
+    fn is_unseen(&self, flight: &Flight) -> bool {
+        let ((at, needs), shown) =
+            (flight.load.target(), Access::REMOTE_READ | Access::REMOTE_ATOMIC);
+        let is_shown = self.layout.spec(at.region).is_none_or(|spec| spec.access.intersects(shown));
+        needs == Access::REMOTE_WRITE
+            && !is_shown
+            && self.layout.allows(at.region, flight.from.0, needs)
     }
 
     /// Whether the poster of the next work of the pair is told how it ends.

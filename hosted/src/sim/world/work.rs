@@ -349,6 +349,16 @@ impl World {
         }
     }
 
+    /// Stale flights that bounce whenever they land are gone.
+    pub(in crate::sim) fn drop_bouncing(&mut self) {
+        let is_open = |flight: &Flight| self.gate(flight) != Gate::Closed;
+        let (open, closed): (Vec<_>, Vec<_>) = self.stale.clone().into_iter().partition(is_open);
+        for flight in closed {
+            self.memory(flight.to.0).drop_arrival(flight.number);
+        }
+        self.stale = open;
+    }
+
     fn land_stale(&mut self, mut flight: Flight) {
         let (at, needs) = flight.load.target();
         let allowed = self.layout.allows(at.region, flight.from.0, needs);
