@@ -109,7 +109,7 @@ pub enum News {
 ///
 /// It ends and the next one begins, unless it has said the same to that peer with more right: by a
 /// decision, where the other has none and only lost the connection; by the decision of a later
-/// reign, where both have one; or as the lower rank, where neither has.
+/// reign, where both have one; or as the higher rank, where neither has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutOut {
     /// The life, and all before it.

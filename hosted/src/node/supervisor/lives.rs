@@ -174,7 +174,8 @@ impl Lives {
     /// said in the session, so that exactly one of two finds that it has not.
     pub(super) fn outranks(&self, me: Peer, peer: Peer, theirs: ShutOut) -> bool {
         let told = self.peers.get(peer.index()).and_then(|known| known.told);
-        let right = |word: ShutOut, by: Peer| (word.decided, std::cmp::Reverse(by));
+        // As where work is lost, the lower rank gives way.
+        let right = |word: ShutOut, by: Peer| (word.decided, by);
         told.is_some_and(|ours| right(ours, me) > right(theirs, peer))
     }
 
@@ -396,8 +397,8 @@ mod tests {
                 let mine = holding(me, ours).outranks(me, peer, theirs);
                 let yours = holding(peer, theirs).outranks(peer, me, ours);
                 assert_ne!(mine, yours, "{ours:?} {theirs:?}");
-                let is_right = if at == theirs_at { mine } else { mine == (at > theirs_at) };
-                assert!(is_right, "{ours:?} {theirs:?}: a decision, a later reign, a lower rank");
+                let is_right = if at == theirs_at { yours } else { mine == (at > theirs_at) };
+                assert!(is_right, "{ours:?} {theirs:?}: a decision, a later reign, a higher rank");
             }
         }
     }
