@@ -3,7 +3,8 @@
 //! ```text
 //!  started ───────────────▶ ready ──────────────────▶ told to enter ─────────▶ watched
 //!     └ half of `clone` at most └ peers greet it: `clone` at most ┘               by its task,
-//!                               └ no pass of its loop for an eighth of `clone`: ┘ with A
+//!                               └ no pass of its loop for an eighth of `clone`, ┘ with A
+//!                                 100 ms at least
 //! ```
 //!
 //! `clone` is the profile's: within so long the manager must hear of a clone that it asked for. So
@@ -20,6 +21,9 @@ const ENTER_AFTER_NS: u64 = 400_000_000;
 /// A supervisor that looks later than this after a deadline has not given what it watches all the
 /// time that it was due (X-3).
 const LATE_NS: u64 = 100_000_000;
+/// No loop is given less than this to pass, however impatient the profile: shared hosts let a
+/// process stand still for as long.
+const PASS_NS_MIN: u64 = 100_000_000;
 
 /// Which of the other nodes have greeted the component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +60,8 @@ impl Infancy {
     /// Of a component that is started now, with the flag as others have left it.
     pub(super) fn new(now_ns: u64, profile: &Profile, seen: Progress) -> Self {
         let clone = profile.timing().clone.0;
-        let patience = Patience { ready: clone / 2, pass: clone / 8, peers: clone };
+        let patience =
+            Patience { ready: clone / 2, pass: (clone / 8).max(PASS_NS_MIN), peers: clone };
         let mut infancy =
             Self { patience, ready_at_ns: None, seen, due_ns: None, allowed_ns: patience.ready };
         infancy.wait(now_ns);
@@ -150,6 +155,18 @@ mod tests {
         assert_eq!(infancy.handle_time(due_ns - 1, passes(106)), None);
         let hangs = infancy.handle_time(due_ns, passes(106));
         assert_eq!(hangs, Some(Duration::from_millis(250)));
+    }
+
+    /// The least `clone` that the cluster file takes.
+    #[test]
+    fn an_impatient_profile_leaves_a_loop_its_time() {
+        let clone = weft_core::time::Duration::from_millis(250);
+        let profile = Profile::new(Timing { clone, ..Timing::RDMA }).unwrap();
+        let mut infancy = Infancy::new(0, &profile, passes(7));
+        assert_eq!(infancy.next_deadline_ns(), Some(125 * MS));
+        infancy.handle_ready(125 * MS);
+        assert_eq!(infancy.handle_time(224 * MS, passes(7)), None);
+        assert!(infancy.handle_time(225 * MS, passes(7)).is_some());
     }
 
     #[test]
