@@ -60,6 +60,7 @@ scenarios! {
         g8_a_repeated_span_does_nothing
         g10_two_halves_that_meet_again_have_one_manager
         g10_the_higher_term_wins_and_a_lower_one_is_told
+        g10_a_backup_does_not_go_back_to_a_lower_term
         g10_a_removed_nodes_claim_is_refused_until_it_is_admitted
         g15_the_watch_follows_the_manager
         g15_a_manager_by_hearsay_is_watched

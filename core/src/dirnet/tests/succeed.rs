@@ -110,6 +110,27 @@ pub(in crate::dirnet) fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
     );
 }
 
+/// G-10: the original's backups followed whoever sent the last heartbeat, so that two managers had
+/// them in turn.
+#[test]
+pub(in crate::dirnet) fn g10_a_backup_does_not_go_back_to_a_lower_term() {
+    let mut net = Net::settled(3);
+    let old = net.frame(0, Message::Nmi);
+    let term = Term { epoch: 9, claimant: Rank(2) };
+    let claim = Frame { term, ..net.frame(2, Message::Nmi) };
+    net.deliver(1, claim).unwrap();
+    assert_eq!(net.component(1).term(), term);
+    assert_eq!(net.deliver(1, old), Err(Reject::OldTerm));
+    assert_eq!((net.component(1).role(), net.component(1).term()), (Role::Backup, term));
+    let told = net.log.iter().any(|(_, at, output)| match output {
+        Output::Send { to, frame, .. } => {
+            *at == 1 && to.contains(Rank(0)) && (frame.term, frame.message) == (term, Message::Nmi)
+        }
+        _ => false,
+    });
+    assert!(told, "who is behind is told of it");
+}
+
 /// G-10: node 0 was removed and begins anew; it hears nobody, is not heard to ask, takes its static
 /// role in a term above all others, and is heard. The others refuse it, and their manager goes
 /// above it.
