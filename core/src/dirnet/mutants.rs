@@ -63,6 +63,7 @@ mutants! {
     DAMAGE_IS_RESTORED = "damage-is-restored", "D-58: a damaged snapshot is refused";
     ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error told again is counted once";
     NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";
+    DEAF_ARE_ANSWERED = "deaf-are-answered", "X-5: who has removed this life gets no answer";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
 }

@@ -44,6 +44,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !is_witm && frame.seat == Seat::Component {
             self.check_reign(now, from, frame.life, frame.term)?;
         }
+        if self.is_removed_by(frame) && !crate::dirnet::DEAF_ARE_ANSWERED.is_planted() {
+            return Err(Reject::OldTerm);
+        }
         match age {
             Age::Later if !is_witm => self.meet(now, from, frame.life, frame.term)?,
             Age::Current | Age::Later => {}
@@ -152,6 +155,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
         }
         Err(Reject::RemovedClaimant)
+    }
+
+    /// Whether it is the removal of this life in a term that is over: who says so hears no answer,
+    /// and would only say so again.
+    fn is_removed_by(&self, frame: &Frame) -> bool {
+        let Message::Anid { node, life, .. } = frame.message else { return false };
+        node == self.me() && life.boot == self.life.boot && frame.term < self.term
     }
 
     /// It may not know yet that it is out.

@@ -110,6 +110,7 @@ scenarios! {
         what_is_about_nobody_is_refused
         x5_a_removed_life_is_not_heard
         x5_a_removal_is_not_answered_with_a_removal
+        x5_a_removal_in_an_old_term_is_not_answered
         g29_an_answer_carries_the_answerers_name
         a_removed_component_is_silent;
     im_alive:

@@ -103,6 +103,23 @@ pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
     assert_eq!(said(&net), before.map(|count| count + 1));
 }
 
+/// Found by the explorer: the manager of a lower term that has removed this life hears none of its
+/// words, so an answer would be answered by the same removal, and so on.
+#[test]
+pub(in crate::dirnet) fn x5_a_removal_in_an_old_term_is_not_answered() {
+    let mut net = Net::settled(3);
+    let (node, life) = (Rank(1), net.component(1).life());
+    let term = Term { epoch: 0, claimant: Rank(0) };
+    let said = |net: &Net| net.sent.get("NMI").copied().unwrap_or_default();
+    let removal = Message::Anid { node, life, level: Level::Down };
+    let removal = Frame { term, ..net.frame(0, removal) };
+    assert_eq!(net.deliver(1, removal), Err(Reject::OldTerm));
+    assert_eq!((said(&net), net.component(1).role()), (0, Role::Backup));
+    let word = Frame { term, sequence: removal.sequence + 1, ..net.frame(0, Message::Enia) };
+    assert_eq!(net.deliver(1, word), Err(Reject::OldTerm));
+    assert_eq!(said(&net), 1);
+}
+
 /// G-29: a reply is the replier's own frame.
 #[test]
 pub(in crate::dirnet) fn g29_an_answer_carries_the_answerers_name() {
