@@ -30,10 +30,33 @@ use crate::sim::fold::Folded;
 use crate::sim::panics;
 use crate::sim::protocol::Violation;
 
-/// Clusters that are walked: nodes, deadlines that come, and whether messages are lost and
+/// Clusters that are walked: how they begin, deadlines that come, and whether messages are lost and
 /// repeated. Two deadlines are a suspicion and a verdict, and with it a succession.
-const CLUSTERS: [(u16, u32, Lanes); 4] =
-    [(2, 5, Lanes::Faulty), (3, 2, Lanes::Faulty), (4, 1, Lanes::Faulty), (4, 2, Lanes::Faultless)];
+const CLUSTERS: [(Begin, u32, Lanes); 5] = [
+    (Begin::Settled(2), 5, Lanes::Faulty),
+    (Begin::Settled(3), 2, Lanes::Faulty),
+    (Begin::Settled(4), 1, Lanes::Faulty),
+    (Begin::Settled(4), 2, Lanes::Faultless),
+    (Begin::Rivals, 1, Lanes::Faulty),
+];
+
+/// How a cluster is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    /// So many nodes, one of which everybody follows.
+    Settled(u16),
+    /// Two managers, each of which has removed an earlier life of the other.
+    Rivals,
+}
+
+impl Begin {
+    fn world(self, deadlines: u32, bounds: &Bounds) -> World {
+        match self {
+            Self::Settled(count) => World::settled(count, deadlines, bounds),
+            Self::Rivals => World::rivals(deadlines, bounds),
+        }
+    }
+}
 
 /// What lanes do in a cluster that is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +104,13 @@ pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Find
     if bounds.births > 0 || bounds.steps.is_some() {
         return findings;
     }
-    for (count, deadlines, lanes) in CLUSTERS {
+    for (begin, deadlines, lanes) in CLUSTERS {
         let deadlines = deadlines + bounds.waits.unwrap_or(0);
         let faults = if lanes == Lanes::Faulty { bounds.faults } else { 0 };
         let bounds = Bounds { faults, ..*bounds };
-        let found = walk((count, deadlines), &bounds, on_states);
+        let found = walk((begin, deadlines), &bounds, on_states);
         let broken = found.violation.is_some();
-        findings.push((name(count, deadlines, &bounds), found));
+        findings.push((name(begin, deadlines, &bounds), found));
         if broken {
             break;
         }
@@ -95,14 +118,17 @@ pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Find
     findings
 }
 
-/// What a cluster is called: its size, and all that may happen to it.
-fn name(count: u16, deadlines: u32, bounds: &Bounds) -> String {
+/// What a cluster is called: how it begins, and all that may happen to it.
+fn name(begin: Begin, deadlines: u32, bounds: &Bounds) -> String {
     let counted = |number, one: &str, many: &str| match number {
         0 => String::new(),
         1 => format!(", 1 {one}"),
         _ => format!(", {number} {many}"),
     };
-    let mut name = format!("n = {count}");
+    let mut name = match begin {
+        Begin::Settled(count) => format!("n = {count}"),
+        Begin::Rivals => "2 managers".to_owned(),
+    };
     name += &counted(deadlines, "deadline", "deadlines");
     name += &counted(bounds.crashes, "crash", "crashes");
     name += &counted(bounds.faults, "message lost, 1 repeated", "messages lost, as many repeated");
@@ -110,8 +136,8 @@ fn name(count: u16, deadlines: u32, bounds: &Bounds) -> String {
 }
 
 /// Walks one cluster.
-fn walk((count, deadlines): (u16, u32), bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
-    let first = World::settled(count, deadlines, bounds);
+fn walk((begin, deadlines): (Begin, u32), bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
+    let first = begin.world(deadlines, bounds);
     let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
     seen.insert(fingerprint(&first));
     let mut open: Vec<(World, Path<Move>)> = vec![(first, Path::default())];
@@ -167,11 +193,29 @@ mod tests {
 
     #[test]
     fn x7_no_interleaving_of_a_few_deadlines_breaks_a_term() {
-        for (count, deadlines) in [(2, 3), (3, 1)] {
-            let found = walk((count, deadlines), &BOUNDS, &|_| {});
+        for (begin, deadlines) in
+            [(Begin::Settled(2), 3), (Begin::Settled(3), 1), (Begin::Rivals, 1)]
+        {
+            let found = walk((begin, deadlines), &BOUNDS, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
-            assert!(found.states > 300, "{} states of {count}", found.states);
+            assert!(found.states > 300, "{} states of {begin:?}", found.states);
         }
+    }
+
+    /// However what they say overtakes each other: they do not go above each other for ever.
+    #[test]
+    fn x7_of_two_managers_that_meet_one_stays() {
+        let calm = Bounds { crashes: 0, faults: 0, ..BOUNDS };
+        let mut open = vec![World::rivals(0, &calm)];
+        assert_eq!(open[0].managers(), 2);
+        let mut ends = 0;
+        while let Some(world) = open.pop() {
+            let next = world.successors();
+            ends += u32::from(next.is_empty());
+            assert!(!next.is_empty() || world.managers() == 1, "nobody says any more");
+            open.extend(next.into_iter().map(|(_, next)| next));
+        }
+        assert!(ends > 1, "{ends} ways");
     }
 
     #[test]
@@ -204,15 +248,15 @@ mod tests {
 
     #[test]
     fn it_gives_up_where_it_is_told() {
-        let found = walk((3, 2), &Bounds { states_max: 100, ..BOUNDS }, &|_| {});
+        let found = walk((Begin::Settled(3), 2), &Bounds { states_max: 100, ..BOUNDS }, &|_| {});
         assert!(!found.finished && found.states > 100 && found.violation.is_none());
     }
 
     #[test]
     fn a_name_says_the_size_and_the_bounds() {
         let calm = Bounds { crashes: 1, faults: 0, ..BOUNDS };
-        assert_eq!(name(4, 2, &calm), "n = 4, 2 deadlines, 1 crash");
-        let named = name(2, 1, &BOUNDS);
+        assert_eq!(name(Begin::Settled(4), 2, &calm), "n = 4, 2 deadlines, 1 crash");
+        let named = name(Begin::Settled(2), 1, &BOUNDS);
         assert_eq!(named, "n = 2, 1 deadline, 2 crashes, 1 message lost, 1 repeated");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, Kept, Life, Output, Part, Profile, RestartLimit, Role, Seat,
-    Term, Timing,
+    Beat, Component, Config, Frame, Kept, Level, Life, Message, Output, Part, Profile,
+    RestartLimit, Role, Seat, Term, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -19,6 +19,9 @@ const SETTLING_MS: u64 = 200;
 const IDLE_MAX: u32 = 64;
 
 type Small = Component<4, 1>;
+
+const FIRST: Life = Life { boot: Incarnation(1), generation: 0 };
+const SECOND: Life = Life { boot: Incarnation(2), generation: 0 };
 
 #[derive(Clone, Hash)]
 pub(super) struct World {
@@ -35,13 +38,52 @@ pub(super) struct World {
 impl World {
     /// A cluster that has started and heard of each other, and may suffer what `bounds` allow.
     pub(super) fn settled(count: u16, deadlines: u32, bounds: &Bounds) -> Self {
+        let mut world = Self::begun(count, FIRST, deadlines, bounds);
+        (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
+        for component in world.nodes.iter_mut().flatten().map(Shared::change) {
+            component.rebase(Duration(SETTLING_MS * MS));
+        }
+        world.note_reigns();
+        world
+    }
+
+    /// Two managers in their second lives, each of which holds the other's first one for removed,
+    /// and says that it reigns.
+    pub(super) fn rivals(deadlines: u32, bounds: &Bounds) -> Self {
+        let mut world = Self::begun(2, SECOND, deadlines, bounds);
+        for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
+            let component = world.node(node).expect("nobody has crashed yet");
+            let beat = Beat { term: component.term(), life: FIRST, sequence: 1, digest: 0 };
+            component.handle_heartbeat(Instant(0), other, &beat).expect("it is a member's");
+            world.collect(node);
+            while !world.has_removed(node, other) {
+                assert!(world.expire(node), "silence comes to a verdict");
+            }
+        }
+        world.note_reigns();
+        world.lanes.clear();
+        for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
+            let term = world.node(node).expect("nobody has crashed yet").term();
+            let (seat, message, sequence) = (Seat::Component, Message::Nmi, 1);
+            let claim = Frame { sender: node, seat, term, life: SECOND, sequence, message };
+            world.lanes.insert((node, other), VecDeque::from([claim]));
+        }
+        world
+    }
+
+    fn has_removed(&self, node: Rank, other: Rank) -> bool {
+        let component = self.nodes[usize::from(node.0)].as_ref();
+        component.is_some_and(|it| it.database().standing(other).level == Level::Down)
+    }
+
+    /// Nodes that have just begun that life.
+    fn begun(count: u16, life: Life, deadlines: u32, bounds: &Bounds) -> Self {
         let parts: Vec<_> =
             (0..count).map(|n| if n == 0 { Part::Manager } else { Part::Backup }).collect();
         let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
         let restarts = RestartLimit { max: 3, within: Duration(10_000 * MS) };
         let start = |node| {
             let config = Config::new(Rank(node), &parts, profile, 1, restarts);
-            let life = Life { boot: Incarnation(1), generation: 0 };
             let component =
                 Small::new(Instant(0), config.expect("one manager"), life, 0, Kept::default());
             Some(Shared::new(component))
@@ -56,14 +98,19 @@ impl World {
             deadlines,
         };
         (0..count).map(Rank).for_each(|node| drop(world.collect(node)));
-        (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
-        for component in world.nodes.iter_mut().flatten().map(Shared::change) {
-            component.rebase(Duration(SETTLING_MS * MS));
-            if component.role() == Role::Manager {
-                world.reigns.insert(component.term(), component.me());
-            }
-        }
         world
+    }
+
+    fn note_reigns(&mut self) {
+        for component in self.nodes.iter().flatten().filter(|it| it.role() == Role::Manager) {
+            self.reigns.insert(component.term(), component.me());
+        }
+    }
+
+    /// How many reign.
+    #[cfg(test)]
+    pub(super) fn managers(&self) -> usize {
+        self.nodes.iter().flatten().filter(|it| it.role() == Role::Manager).count()
     }
 
     fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
