@@ -1,7 +1,8 @@
 //! A whole cluster on this machine: one supervisor process for each node.
 //!
 //! The processes die with the one that launched them, and a launched cluster that is dropped is
-//! ended. A node that the cluster's manager orders to be reset is started again. The cluster's
+//! ended. A node that the cluster's manager orders to be reset is started again, and so is one that
+//! has died and that nobody decides about. The cluster's
 //! name is taken from before the first process starts until after the last has ended.
 
 mod keeper;
@@ -65,6 +66,11 @@ pub enum Notice {
         boot: u32,
         /// The node that said so.
         by: u16,
+    },
+    /// It had died, nobody decided about it, and it was started again.
+    Restarted {
+        /// Which node.
+        rank: u16,
     },
 }
 

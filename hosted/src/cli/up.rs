@@ -87,6 +87,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
+/// What is known of a node's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Process {
+    Lives,
+    /// And will be started again.
+    Died,
+    /// In order, and for good.
+    Left,
+}
+
 /// Waits for the nodes to come together, or to be told to end before they have.
 fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Start, Failure> {
     let deadline = Deadline::after(START_TIMEOUT);
@@ -142,22 +152,31 @@ fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells what happens to the nodes until a signal comes or none is left.
+/// Tells what happens to the nodes until a signal comes or all have ended in order.
 fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
-    let mut alive = vec![true; launched.cluster().nodes];
-    while alive.contains(&true) && wakes.try_recv().is_err() {
-        let (rank, lives) = match launched.next_notice(LOOK_EVERY) {
-            Ok(Notice::Ended { rank, .. }) => (rank, false),
-            Ok(Notice::Reset { rank, .. }) => (rank, true),
+    let mut nodes = vec![Process::Lives; launched.cluster().nodes];
+    while nodes.iter().any(|node| *node != Process::Left) && wakes.try_recv().is_err() {
+        let (rank, now, what) = match launched.next_notice(LOOK_EVERY) {
+            Ok(Notice::Ended { rank, status }) if status.success() => {
+                (rank, Process::Left, "has ended".to_owned())
+            }
+            Ok(Notice::Ended { rank, status }) => {
+                (rank, Process::Died, format!("died, by {status}"))
+            }
+            Ok(Notice::Reset { rank, by, .. }) => (
+                rank,
+                Process::Lives,
+                format!("was reset, as node {by} says, and is started again"),
+            ),
+            Ok(Notice::Restarted { rank }) => {
+                let what = "is started again: nobody was left, or able, to decide that it is over";
+                (rank, Process::Lives, what.to_owned())
+            }
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        alive[usize::from(rank)] = lives;
-        let left = alive.iter().filter(|lives| **lives).count();
-        output.say(&if lives {
-            format!("node {rank} was reset and is started again; {left} live")
-        } else {
-            format!("node {rank} has ended; {left} are left")
-        });
+        nodes[usize::from(rank)] = now;
+        let live = nodes.iter().filter(|node| **node == Process::Lives).count();
+        output.say(&format!("node {rank} {what}; {live} live"));
     }
 }

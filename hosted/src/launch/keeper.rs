@@ -8,8 +8,11 @@
 //!
 //! One thread starts all of them and lives as long as the cluster, because the kernel ties a child
 //! to the thread that started it. An order to reset names the life it is about: one that is late
-//! finds a later life and harms nobody. A node that dies is not started again before the manager
-//! has decided so, since only then its peers have fenced it; one that has ended in order never is.
+//! finds a later life that runs, and harms nobody. A node that dies waits for the manager's decision,
+//! which is there once its peers have fenced it. Where nobody decides, because too few are left to
+//! agree or because nobody has met the life that died, it is started again after [`UNDECIDED`]: its
+//! memory is gone with it, and to its peers it is the later life that fences the earlier one. One
+//! that has ended in order is never started again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,6 +33,8 @@ use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a killed node may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a node that has died waits for a decision about it.
+const UNDECIDED: Duration = Duration::from_secs(10);
 
 /// Something to act on.
 pub(super) enum Event {
@@ -57,6 +62,8 @@ struct Node {
     boot: Option<u32>,
     /// It has ended in order, and nobody is to bring it back.
     left: bool,
+    /// When it is started again whatever others decide: it has died.
+    due: Option<Deadline>,
 }
 
 pub(super) struct Keeper {
@@ -76,7 +83,7 @@ impl Keeper {
     ) -> Result<Self, LaunchError> {
         let mut keeper = Self { start, nodes: Vec::new(), events, notices };
         for rank in (0..).take(count) {
-            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, left: false });
+            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, left: false, due: None });
             if let Err(error) = keeper.start_node(rank) {
                 keeper.end_nodes();
                 return Err(LaunchError::Process(error));
@@ -88,12 +95,13 @@ impl Keeper {
     /// Keeps the nodes until it is told to stop; then they have ended.
     pub(super) fn run(mut self, events: &Receiver<Event>) {
         loop {
-            match events.recv_timeout(Duration::MAX) {
+            match events.recv_timeout(self.patience()) {
                 Ok(Event::Said { rank, run, word }) => self.handle_word(rank, run, word),
                 Ok(Event::Ended { rank, run }) => self.handle_ended(rank, run),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.start_due();
         }
         self.end_nodes();
     }
@@ -114,14 +122,18 @@ impl Keeper {
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
             node.left = status.success();
+            node.due = (!node.left).then(|| Deadline::after(UNDECIDED));
             self.tell(Notice::Ended { rank, status });
         }
     }
 
     /// Ends the life `boot` of node `rank`, if it has one, and begins the next.
     fn reset(&mut self, rank: u16, boot: u32, by: u16) {
-        // A process that has not said which life it is was started after that order was given.
-        let is_meant = |node: &&mut Node| !node.left && node.boot.is_some_and(|is| is <= boot);
+        // A process that has not said which life it is was started after that order was given. One
+        // that has died may have been a life that the manager never met.
+        let is_meant = |node: &&mut Node| {
+            !node.left && (node.spawned.is_none() || node.boot.is_some_and(|is| is <= boot))
+        };
         let Some(node) = self.node(rank).filter(is_meant) else {
             return tracing::debug!(rank, boot, by, "an order to reset that comes too late");
         };
@@ -138,6 +150,25 @@ impl Keeper {
         match self.start_node(rank) {
             Ok(()) => self.tell(Notice::Reset { rank, boot, by }),
             Err(error) => tracing::error!(rank, %error, "a node cannot be started again"),
+        }
+    }
+
+    /// How long until a node that has died is due.
+    fn patience(&self) -> Duration {
+        let due = self.nodes.iter().filter_map(|node| node.due);
+        due.map(|due| due.remaining()).min().unwrap_or(Duration::MAX)
+    }
+
+    /// Starts the nodes that have died and that nobody has decided about.
+    fn start_due(&mut self) {
+        for rank in (0..).take(self.nodes.len()) {
+            let is_due = |node: &&mut Node| node.due.is_some_and(|due| due.has_passed());
+            let Some(node) = self.node(rank).filter(is_due) else { continue };
+            node.due = Some(Deadline::after(UNDECIDED));
+            match self.start_node(rank) {
+                Ok(()) => self.tell(Notice::Restarted { rank }),
+                Err(error) => tracing::error!(rank, %error, "a node cannot be started again"),
+            }
         }
     }
 
@@ -176,7 +207,7 @@ impl Keeper {
             let _ = spawned.child.wait();
             return Err(error);
         }
-        (node.run, node.boot, node.spawned) = (run, None, Some(spawned));
+        (node.run, node.boot, node.spawned, node.due) = (run, None, Some(spawned), None);
         Ok(())
     }
 

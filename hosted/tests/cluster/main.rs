@@ -47,6 +47,7 @@ mod removal;
 mod said;
 mod signed;
 mod storm;
+mod survivors;
 mod tasks;
 mod timing;
 mod torso;

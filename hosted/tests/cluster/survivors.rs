@@ -1,0 +1,45 @@
+//! Nodes that die where nobody can decide about them: they come back all the same.
+
+use crate::isolation::await_manager;
+use crate::place::Place;
+
+/// One that is left alone may not take the silence of all others for their end (G-11).
+#[test]
+fn all_nodes_but_one_die_and_come_back() {
+    let place = Place::new();
+    let (up, nodes) = place.up("--nodes 4");
+    await_manager(&nodes);
+    for rank in [0, 1, 3] {
+        nodes.kill(rank);
+    }
+    nodes.await_joined();
+    await_manager(&nodes);
+    place.weft_with("put --name t --from 2 --to 0", "still here\n").done();
+    assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "still here\n");
+    assert!(up.said("out").contains("is started again: nobody was left"), "{}", up.said("out"));
+}
+
+#[test]
+fn a_cluster_whose_nodes_have_all_died_runs_again() {
+    let place = Place::new();
+    let (up, nodes) = place.up("--nodes 2");
+    nodes.kill(0);
+    nodes.kill(1);
+    nodes.await_joined();
+    place.weft("down --name t").done();
+    up.wait().done();
+    place.assert_nothing_left();
+}
+
+/// A life that no peer has met is over before anybody can decide about it.
+#[test]
+fn a_node_that_dies_again_as_soon_as_it_is_started_comes_back() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    await_manager(&nodes);
+    for _ in 0..3 {
+        nodes.kill(1);
+    }
+    nodes.await_joined();
+    await_manager(&nodes);
+}
