@@ -72,8 +72,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if cluster.fabric == FabricKind::Verbs {
             output.say(&format!("over verbs, {}", cluster.verbs.detection()));
         }
-        if let Some(risk) = cluster.dirnet.partition_risk(nodes) {
-            output.say(&risk);
+        let dirnet = &cluster.dirnet;
+        for risk in [dirnet.partition_risk(nodes), dirnet.succession_risk(nodes)] {
+            risk.inspect(|risk| output.say(risk));
         }
         output.say(&format!(
             "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \

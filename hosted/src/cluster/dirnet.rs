@@ -72,6 +72,18 @@ impl DirNet {
         Some(format!("dirnet.min_alive is {min_alive}: in a partition {who}; {safe} excludes that"))
     }
 
+    /// What the death of the manager's node leads to, in a sentence, where nobody may follow it.
+    #[must_use]
+    pub fn succession_risk(&self, nodes: usize) -> Option<String> {
+        let parts = self.parts(nodes);
+        let manager = parts.iter().position(|part| *part == Part::Manager)?;
+        if nodes < 2 || parts.contains(&Part::Backup) {
+            return None;
+        }
+        let key = key::DIRNET_ROLES;
+        Some(format!("{key} has no backup: while node {manager} is down, nobody decides"))
+    }
+
     pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {
         let limit = Limit::Range { min: 1, max: nodes as u64 };
         limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive))?;

@@ -448,6 +448,19 @@ fn a_partition_is_no_risk_to_more_than_half() {
     assert!(risk(2, 4).is_some_and(|risk| risk.ends_with("3 excludes that")));
 }
 
+#[test]
+fn who_may_not_be_followed_is_a_risk() {
+    use Part::{Agent, Backup, Manager};
+    let risk = |roles: &[Part]| {
+        let dirnet = DirNet { roles: Some(roles.to_vec()), ..DirNet::default() };
+        dirnet.succession_risk(roles.len())
+    };
+    assert_eq!(DirNet::default().succession_risk(4), None);
+    assert_eq!(risk(&[Manager]), None);
+    assert_eq!(risk(&[Agent, Manager, Backup]), None);
+    assert!(risk(&[Agent, Manager, Agent]).is_some_and(|risk| risk.contains("node 1 is down")));
+}
+
 /// Up to three tasks whose program and arguments are any text; their nodes are always there.
 fn any_tasks() -> impl Strategy<Value = Vec<Task>> {
     let text =

@@ -1,7 +1,7 @@
 //! Nodes that die where nobody can decide about them: they come back all the same.
 
 use crate::isolation::await_manager;
-use crate::place::Place;
+use crate::place::{Place, eventually};
 
 /// One that is left alone may not take the silence of all others for their end (G-11).
 #[test]
@@ -42,4 +42,19 @@ fn a_node_that_dies_again_as_soon_as_it_is_started_comes_back() {
     }
     nodes.await_joined();
     await_manager(&nodes);
+}
+
+/// Nobody may follow the manager here: it is told, and its node is brought back all the same.
+#[test]
+fn agents_are_named_as_such_and_decide_nothing() {
+    let place = Place::new();
+    let file = "name = \"t\"\nnodes = 3\ndirnet.roles = [\"agent\", \"manager\", \"agent\"]\n";
+    let (up, nodes) = place.up(&place.file("t.toml", file));
+    assert!(up.said("out").contains("while node 1 is down, nobody decides"), "{}", up.said("out"));
+    let role = |rank| nodes.client(rank).status().expect("a status").dirnet.map(|it| it.role);
+    let roles = || [0, 1, 2].map(role).map(Option::unwrap_or_default);
+    eventually("each is what the file says", || roles() == ["agent", "manager", "agent"]);
+    nodes.kill(1);
+    nodes.await_joined();
+    eventually("it decides again", || roles() == ["agent", "manager", "agent"]);
 }

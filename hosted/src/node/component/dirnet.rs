@@ -47,6 +47,8 @@ type Machine = Component<PEERS, TASKS_MAX>;
 pub(super) struct DirNet {
     machine: Box<Machine>,
     timing: TimingStatus,
+    /// Whether this node may be manager.
+    may_manage: bool,
     flag: Flag,
     kept: KeptTerm,
     saved: SavedDatabase,
@@ -153,6 +155,7 @@ impl DirNet {
     ) -> Result<Self, NodeError> {
         let config = config(cluster, me)?;
         let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
+        let may_manage = config.may_manage(me);
         let look_every_ns = config.profile().timing().send.0 / 8;
         let Entry { flag, kept, term, saved, snapshots, early, .. } = entry;
         let early = (early > 0).then_some((NOT_ENTERED, early));
@@ -162,6 +165,7 @@ impl DirNet {
         Ok(Self {
             machine,
             timing,
+            may_manage,
             flag,
             kept,
             saved,
@@ -319,7 +323,8 @@ impl DirNet {
         let role = match machine.role() {
             Role::Joining => "joining",
             Role::Manager => "manager",
-            Role::Backup => "backup",
+            Role::Backup if self.may_manage => "backup",
+            Role::Backup => "agent",
             Role::Excluded => "excluded",
         };
         let entry = |rank: Rank| {

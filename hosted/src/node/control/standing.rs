@@ -17,7 +17,7 @@ pub enum NodeOrder {
 /// How a component stands in the DIR net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirNetStatus {
-    /// `manager`, `backup`, `joining` or `excluded`.
+    /// `manager`, `backup`, `agent`, `joining` or `excluded`.
     pub role: String,
     /// The reign it knows: how many there were.
     pub epoch: u32,
