@@ -45,6 +45,10 @@ fn every_row_has_its_rival_its_ratio_and_its_verdict() {
             assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {row}");
         }
         assert!(row["reached"].is_boolean(), "{row}");
+        for key in ["best", "typical", "ratio"] {
+            let is_there = row["bare"][key].as_f64().is_some_and(|value| value > 0.0);
+            assert_eq!(is_there, row["what"] == "broadcast", "{key} in {row}");
+        }
     }
     assert!(report["reached"].is_boolean());
     let fences = report["fences"].as_array().expect("fences");

@@ -12,7 +12,7 @@
 //! | `fetch_add` | an addition, posted to completed | `ib_atomic_lat` |
 //! | `bandwidth` | writes from a region, as many under way as the queue takes | `ib_write_bw` |
 //! | `mailbox` | half of a ping-pong of messages, mailbox to mailbox | the same two operations, bare |
-//! | `broadcast` | among three in this process, call to last delivery | a write and a read |
+//! | `broadcast` | among three threads, call to last delivery | a write and a read; beside it its own operations, bare, among the same threads |
 //! | `fence` | a life shut out, from the call to its return | |
 //! | `revoke` | one right granted and taken back, in both ways that verbs have | |
 //!
@@ -58,7 +58,7 @@ pub use peer::run as run_peer;
 #[cfg(any(feature = "verbs", test))]
 pub use perftest::RivalError;
 #[cfg(any(feature = "verbs", test))]
-pub use report::{Fence, Report, Row};
+pub use report::{Bare, Fence, Report, Row};
 #[cfg(feature = "verbs")]
 pub use run::{Plan, run};
 #[cfg(any(feature = "verbs", test))]

@@ -1,158 +1,200 @@
-//! A broadcast among three over the same device, all in this process and polled in turn.
+//! A broadcast among three over the same device, and beside it the operations that it cannot do
+//! without, bare, among the same three.
 //!
-//! What members on hosts of their own do side by side adds up here: both writes, both reads and
-//! every look of all three. So the figure is an upper bound, and its ratio to a write and a read,
-//! which the best of orders cannot do without, is one as well.
+//! ```text
+//!               origin (this thread)      p (a thread)             q (a thread)
+//!   broadcast   message ──▶ p, q          copy, expose, read q     copy, expose, read p
+//!   bare        write   ──▶ p, q          see it, read q           see it, read p
+//!   sample      └── from the call to the last delivery, or to the last end of a read ──┘
+//! ```
+//!
+//! Each of the three has its endpoint, its device and its thread, and one message is under way at
+//! a time. All three look without sleeping and let others run in between, on the same two
+//! processors. Where there are fewer processors than three both courses wait for them, in the same
+//! way; what the second is not held up by is the protocol.
 
-use std::sync::Arc;
+mod bare;
+mod board;
+mod member;
 
-use weft_core::endpoint::Endpoint;
+use std::thread;
+
 use weft_core::ids::Peer;
-use weft_core::neb::BroadcastError;
-use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
+use weft_driver::{DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
-use super::end::{LIFE, Vigil, check};
+use self::bare::Bare;
+use self::board::Board;
+use self::member::Member;
+use super::end::{LIFE, Vigil};
 use super::error::VerbsBenchError;
-use super::subject::Subject;
+use super::pins::Pins;
 use super::word::PATIENCE;
 use crate::bench::figure::Samples;
-use crate::bench::parcel;
-use crate::cluster::{self, Cluster};
+use crate::clock::now_ns;
 
-const MEMBERS: usize = 3;
 const ORIGIN: Peer = Peer(0);
+const PEERS: [Peer; 3] = [ORIGIN, Peer(1), Peer(2)];
 
-type Member = Box<Endpoint<VerbsFabric<Heap>, 1024, 4>>;
+/// Empty looks between two turns of others: there are more threads than processors.
+const YIELD_EVERY: u32 = 1;
 
-/// The members, each connected with all others.
+/// The members, each connected with all others, once for the broadcast and once for the bare
+/// operations.
 #[derive(Debug)]
 pub(super) struct Circle {
     members: Vec<Member>,
-    vigil: Vigil,
-    /// The number of the next message.
-    next: u64,
+    bares: Vec<Bare>,
+    /// The number of the next message, of either course.
+    next: [u64; 2],
 }
 
-fn plan() -> Option<weft_core::endpoint::Plan> {
-    let neb = cluster::Neb { message_len: Subject::MESSAGE_MAX, ..cluster::Neb::default() };
-    crate::node::plan(&Cluster { nodes: MEMBERS, neb, ..Cluster::default() }).ok()
+/// One of the three in one of the courses.
+trait Party: Send {
+    /// The origin sends message `number` of `bytes` bytes. Returns when that began.
+    fn send(&mut self, vigil: &mut Vigil, message: (u32, u64)) -> Result<u64, VerbsBenchError>;
+
+    /// One look at what has come; whether `message`, its length and its number, is done with here.
+    fn look(&mut self, vigil: &Vigil, message: (u32, u64)) -> Result<bool, VerbsBenchError>;
 }
 
-fn peers_of(me: usize) -> impl Iterator<Item = (usize, Peer)> {
-    (0..MEMBERS).zip((0..).map(Peer)).filter(move |(index, _)| *index != me)
+/// Whom `me` is connected with.
+fn others(me: Peer) -> impl Iterator<Item = Peer> {
+    PEERS.into_iter().filter(move |peer| *peer != me)
+}
+
+/// Connects each fabric with all others; nobody is let in yet.
+fn connect<T>(
+    parties: &mut [T],
+    fabric: impl Fn(&mut T) -> &mut VerbsFabric<Heap>,
+) -> Result<(), VerbsBenchError> {
+    let mut ends = Vec::new();
+    for from in PEERS {
+        for to in others(from) {
+            let end = fabric(&mut parties[from.index()]).prepare(to, LIFE)?.to_bytes();
+            ends.push((from, to, end));
+        }
+    }
+    for (from, to, end) in ends {
+        let end = RemoteEnd::from_bytes(&end).map_err(weft_driver::Error::End)?;
+        fabric(&mut parties[to.index()]).connect(from, end)?;
+    }
+    Ok(())
 }
 
 impl Circle {
-    pub(super) fn new(choice: &DeviceChoice, vigil: Vigil) -> Result<Self, VerbsBenchError> {
-        let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
-        let mut members = Vec::new();
-        for me in (0..).map(Peer).take(MEMBERS) {
-            let memory = Arc::new(Heap::new(plan.layout()));
-            let device = Device::open(choice)?;
-            let layout = plan.layout().clone();
-            let fabric = VerbsFabric::new(me, layout, device, Config::default(), memory)?;
-            members.push(Box::new(Endpoint::new(fabric, &plan, LIFE)));
-        }
-        let mut circle = Self { members, vigil, next: 1 };
-        circle.connect()?;
-        Ok(circle)
-    }
-
-    /// Every pair first, and only then the first word: nobody writes to whom is not ready.
-    fn connect(&mut self) -> Result<(), VerbsBenchError> {
-        let mut ends = Vec::new();
-        for from in 0..MEMBERS {
-            for (to, peer) in peers_of(from) {
-                let end = self.members[from].fabric().prepare(peer, LIFE)?.to_bytes();
-                ends.push((from, to, end));
-            }
-        }
-        for (from, to, end) in ends {
-            let end = RemoteEnd::from_bytes(&end).map_err(weft_driver::Error::End)?;
-            let from = self.members[from].me();
-            self.members[to].fabric().connect(from, end)?;
-        }
-        for (me, member) in self.members.iter_mut().enumerate() {
-            for (_, peer) in peers_of(me) {
-                let admitted = member.admit(peer, LIFE);
-                admitted.map_err(|_| VerbsBenchError::OutOfStep("a member is not admitted"))?;
-            }
-        }
-        Ok(())
+    pub(super) fn new(choice: &DeviceChoice) -> Result<Self, VerbsBenchError> {
+        Ok(Self { members: member::all(choice)?, bares: bare::all(choice)?, next: [1; 2] })
     }
 
     /// Broadcasts `iterations` messages, one at a time; the samples are nanoseconds from the call
     /// to the delivery at the last member.
-    pub(super) fn run(&mut self, bytes: u32, iterations: u32) -> Result<Samples, VerbsBenchError> {
-        let mut samples = Samples::default();
-        let mut payload = vec![0; bytes as usize];
-        for _ in 0..iterations {
-            self.vigil.begin(PATIENCE);
-            let number = self.next;
-            parcel::write(&mut payload, number);
-            let begun = self.broadcast(&payload, number)?;
-            let mut missing = MEMBERS - 1;
-            while missing > 0 {
-                let came = self.turn(bytes, number)?;
-                missing -= came;
-                if came == 0 {
-                    self.vigil.idle()?;
-                }
-            }
-            samples.push(self.vigil.tick().0 - begun, 1);
-            self.next += 1;
-        }
-        Ok(samples)
+    pub(super) fn run(
+        &mut self,
+        bytes: u32,
+        iterations: u32,
+        pins: &Pins,
+    ) -> Result<Samples, VerbsBenchError> {
+        let first = self.next[0];
+        self.next[0] += u64::from(iterations);
+        pins.over_both(|| course(&mut self.members, bytes, first..self.next[0]))?
     }
 
-    /// Broadcasts message `number` once the window takes it; returns when that began.
-    fn broadcast(&mut self, payload: &[u8], number: u64) -> Result<u64, VerbsBenchError> {
-        loop {
-            let begun = self.vigil.tick().0;
-            let (broadcast, fabric) = broadcast_of(&mut self.members[0])?;
-            match broadcast.broadcast(fabric, 0, payload) {
-                Ok(seq) => {
-                    while broadcast.take_from(fabric, ORIGIN).is_some() {}
-                    check("the number of a broadcast", number, seq)?;
-                    return Ok(begun);
-                }
-                Err(BroadcastError::WindowFull) => {
-                    self.members.iter_mut().for_each(|member| {
-                        member.poll(self.vigil.now());
-                    });
-                    self.vigil.idle()?;
-                }
-                Err(BroadcastError::TooLong) => {
-                    return Err(VerbsBenchError::OutOfStep("a message longer than its slot"));
-                }
-            }
-        }
-    }
-
-    /// One turn of every member; returns how many have delivered message `number` in it.
-    fn turn(&mut self, bytes: u32, number: u64) -> Result<usize, VerbsBenchError> {
-        let mut came = 0;
-        for member in &mut self.members {
-            member.poll(self.vigil.now());
-            if let Some(event) = member.poll_event() {
-                return Err(VerbsBenchError::Ended(event));
-            }
-            let (broadcast, fabric) = broadcast_of(member)?;
-            if let Some(message) = broadcast.take_from(fabric, ORIGIN) {
-                let found = parcel::read(message.payload, bytes as usize).unwrap_or(u64::MAX);
-                check("the number in a broadcast", number, found)?;
-                came += 1;
-            }
-        }
-        Ok(came)
+    /// The same with two writes and two reads alone; the samples are nanoseconds from the first
+    /// post to the end of the last read.
+    pub(super) fn run_bare(
+        &mut self,
+        bytes: u32,
+        iterations: u32,
+        pins: &Pins,
+    ) -> Result<Samples, VerbsBenchError> {
+        let first = self.next[1];
+        self.next[1] += u64::from(iterations);
+        pins.over_both(|| course(&mut self.bares, bytes, first..self.next[1]))?
     }
 }
 
-type Parts<'a> = (
-    &'a mut weft_core::neb::Neb<4, { weft_core::endpoint::BROADCAST_DEPTH }>,
-    &'a mut VerbsFabric<Heap>,
-);
+/// The first party sends the messages with these numbers, one at a time; the others take part in
+/// threads of their own.
+fn course<P: Party>(
+    parties: &mut [P],
+    bytes: u32,
+    numbers: std::ops::Range<u64>,
+) -> Result<Samples, VerbsBenchError> {
+    let board = Board::default();
+    let Some((origin, others)) = parties.split_first_mut() else {
+        return Err(VerbsBenchError::OutOfStep("nobody takes part"));
+    };
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (place, party) in others.iter_mut().enumerate() {
+            let (board, numbers) = (&board, numbers.clone());
+            let follow = move || {
+                let followed = follow(party, board, place, (bytes, numbers));
+                // Whoever waits for this one is told not to.
+                board.end();
+                followed
+            };
+            let thread = thread::Builder::new().spawn_scoped(scope, follow);
+            threads.push(thread.map_err(|error| {
+                board.end();
+                VerbsBenchError::Thread(error)
+            })?);
+        }
+        let led = lead(origin, &board, bytes, numbers);
+        board.end();
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        led
+    })
+}
 
-fn broadcast_of(member: &mut Member) -> Result<Parts<'_>, VerbsBenchError> {
-    member.broadcast().ok_or(VerbsBenchError::OutOfStep("a plan without a broadcast"))
+fn lead(
+    origin: &mut impl Party,
+    board: &Board,
+    bytes: u32,
+    numbers: std::ops::Range<u64>,
+) -> Result<Samples, VerbsBenchError> {
+    let (mut samples, mut vigil) = (Samples::default(), Vigil::new(YIELD_EVERY));
+    for number in numbers {
+        vigil.begin(PATIENCE);
+        let begun = origin.send(&mut vigil, (bytes, number))?;
+        let ended = loop {
+            if let Some(at_ns) = board.done_by_all(number) {
+                break at_ns;
+            }
+            if board.is_over() {
+                return Err(VerbsBenchError::OutOfStep("a member has ended"));
+            }
+            origin.look(&vigil, (bytes, number))?;
+            vigil.idle()?;
+        };
+        samples.push(ended.saturating_sub(begun), 1);
+    }
+    Ok(samples)
+}
+
+fn follow(
+    party: &mut impl Party,
+    board: &Board,
+    place: usize,
+    (bytes, numbers): (u32, std::ops::Range<u64>),
+) -> Result<(), VerbsBenchError> {
+    let mut vigil = Vigil::new(YIELD_EVERY);
+    for number in numbers {
+        vigil.begin(PATIENCE);
+        while !party.look(&vigil, (bytes, number))? {
+            if board.is_over() {
+                return Ok(());
+            }
+            vigil.idle()?;
+        }
+        board.show(place, number, now_ns());
+    }
+    // The last one of the others may still need something of this one.
+    vigil.begin(PATIENCE);
+    while !board.is_over() {
+        vigil.idle()?;
+    }
+    Ok(())
 }

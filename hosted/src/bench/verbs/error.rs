@@ -27,6 +27,8 @@ pub enum VerbsBenchError {
     Process(ProcessError),
     /// The socket between the two processes failed.
     Packet(PacketError),
+    /// A thread could not be started.
+    Thread(std::io::Error),
     /// A thread could not be tied to a processor.
     Processors(rustix::io::Errno),
     /// The other process has ended in the middle of it.
@@ -70,6 +72,7 @@ impl fmt::Display for VerbsBenchError {
             Self::Rival(error) => error.fmt(f),
             Self::Process(error) => error.fmt(f),
             Self::Packet(error) => write!(f, "the processes cannot talk to each other: {error}"),
+            Self::Thread(error) => write!(f, "thread of the benchmark: {error}"),
             Self::Processors(errno) => write!(f, "no processor can be chosen: {errno}"),
             Self::PeerLost { words } => write!(f, "the other process is gone: {words}"),
             Self::Stuck { patience } => write!(f, "nothing moved for {} s", patience.as_secs()),
@@ -94,6 +97,7 @@ impl std::error::Error for VerbsBenchError {
             Self::Rival(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Packet(error) => Some(error),
+            Self::Thread(error) => Some(error),
             Self::Processors(errno) => Some(errno),
             Self::Refused(error) => Some(error),
             Self::PutRefused(error) => Some(error),
@@ -121,6 +125,7 @@ impl Explain for VerbsBenchError {
             Self::Refused(_) | Self::Failed(_) => Code::NodeUnreachable,
             Self::Process(_)
             | Self::Packet(_)
+            | Self::Thread(_)
             | Self::Processors(_)
             | Self::PutRefused(_)
             | Self::Ended(_) => Code::Internal,
@@ -140,6 +145,7 @@ impl Explain for VerbsBenchError {
             Self::Process(_) | Self::Packet(_) | Self::Processors(_) => {
                 "`weft doctor` shows which kernel feature is missing"
             }
+            Self::Thread(_) => "free memory; `weft doctor` shows the limits",
             Self::PeerLost { .. } | Self::Stuck { .. } | Self::Refused(_) | Self::Failed(_) => {
                 "run it again, and leave its processes and the device alone"
             }

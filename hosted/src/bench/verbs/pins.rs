@@ -51,6 +51,16 @@ impl Pins {
         if self.leader == self.follower { 1 } else { YIELD_SELDOM }
     }
 
+    /// Lets this thread, and those that it starts meanwhile, run at either processor.
+    pub(super) fn over_both<R>(&self, work: impl FnOnce() -> R) -> Result<R, VerbsBenchError> {
+        let mut both = only(self.leader);
+        both.set(self.follower);
+        pin(&both)?;
+        let done = work();
+        pin(&only(self.leader))?;
+        Ok(done)
+    }
+
     /// Starts a process at the other processor: children stay where their parent was.
     pub(super) fn at_follower<R>(&self, start: impl FnOnce() -> R) -> Result<R, VerbsBenchError> {
         pin(&only(self.follower))?;

@@ -31,6 +31,20 @@ pub struct Row {
     pub aim: f64,
     /// Whether it is.
     pub reached: bool,
+    /// The same operations without the protocol, where that was measured.
+    pub bare: Option<Bare>,
+}
+
+/// What a broadcast cannot do without, among the same members: a write to each other one, and
+/// its read by each of them once it has seen that.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bare {
+    /// The best figure of all rounds.
+    pub best: f64,
+    /// The typical figure: the median of all rounds' medians.
+    pub typical: f64,
+    /// The median of all rounds' ratios of typical figures, ours to this.
+    pub ratio: f64,
 }
 
 /// How long it took to take rights back.
@@ -78,6 +92,18 @@ pub(super) struct Round {
     pub(super) typical: f64,
 }
 
+impl Bare {
+    /// From the rounds of both; nothing without rounds.
+    pub(super) fn new(ours: &[Round], bare: &[Round]) -> Option<Self> {
+        let ratios = ours.iter().zip(bare).map(|(ours, bare)| ours.typical / bare.typical);
+        Some(Self {
+            best: thousandths(bare.iter().map(|round| round.best).reduce(f64::min)?),
+            typical: thousandths(median(bare.iter().map(|round| round.typical))?),
+            ratio: thousandths(median(ratios)?),
+        })
+    }
+}
+
 impl Row {
     /// The row of `subject` from the rounds of both; nothing without rounds.
     pub(super) fn new(subject: Subject, ours: &[Round], rivals: &[Round]) -> Option<Self> {
@@ -103,6 +129,7 @@ impl Row {
             ratio_of_best: thousandths(ours_best / rival_best),
             aim,
             reached,
+            bare: None,
         })
     }
 }
@@ -144,6 +171,10 @@ impl fmt::Display for Report {
             write!(f, "{what:10} {bytes:7} {ours_best:8.2} {ours:8.2}  ")?;
             write!(f, "{rival:13} {rival_best:8.2} {rivals:8.2} {ratio:6.3} ")?;
             writeln!(f, "{ratio_of_best:8.3}  {sign} {aim:.2} {verdict}")?;
+            if let Some(Bare { best, typical, ratio }) = row.bare {
+                let name = "same, bare";
+                writeln!(f, "{:38}{name:13} {best:8.2} {typical:8.2} {ratio:6.3}", "")?;
+            }
         }
         f.write_str("latencies in us, one way or there and back as perftest has them; ")?;
         f.write_str("bandwidths in MiB/s\n\n")?;
@@ -207,6 +238,17 @@ mod tests {
         assert!(row(What::Read, 115.0) && !row(What::Read, 116.0));
         assert!(row(What::Mailbox, 120.0) && !row(What::Mailbox, 121.0));
         assert!(row(What::Broadcast, 130.0) && !row(What::Broadcast, 131.0));
+    }
+
+    #[test]
+    fn a_broadcast_is_compared_with_its_own_operations_too() {
+        let subject = Subject { what: What::Broadcast, bytes: 8 };
+        let (ours, bare) = (rounds(&[(30.0, 40.0)]), rounds(&[(16.0, 20.0)]));
+        let row = Row::new(subject, &ours, &rounds(&[(9.0, 10.0)])).unwrap();
+        let row = Row { bare: Bare::new(&ours, &bare), ..row };
+        assert_eq!((row.ratio, row.reached), (4.0, false));
+        assert_eq!(row.bare, Some(Bare { best: 16.0, typical: 20.0, ratio: 2.0 }));
+        assert_eq!(Bare::new(&ours, &[]), None);
     }
 
     #[test]

@@ -4,12 +4,11 @@ use weft_driver::{Device, DeviceChoice};
 
 use super::circle::Circle;
 use super::companion::Companions;
-use super::end::Vigil;
 use super::error::VerbsBenchError;
 use super::fence;
 use super::perftest::{self, Measured, Tool};
 use super::pins::Pins;
-use super::report::{Report, Round, Row, thousandths};
+use super::report::{Bare, Report, Round, Row, thousandths};
 use super::subject::{Subject, What};
 use super::word::Turn;
 use crate::bench::figure::Samples;
@@ -39,29 +38,33 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
     let device = Device::open(&plan.device)?;
     let pins = Pins::new()?;
     let mut companions = Companions::start(&device, &pins)?;
-    let mut circle = Circle::new(&plan.device, Vigil::new(pins.yield_every()))?;
+    let mut circle = Circle::new(&plan.device)?;
     let mut stall = Stall::default();
     let mut astray = 0;
     let mut courses: Vec<_> =
-        plan.subjects.iter().map(|subject| (*subject, [vec![], vec![]])).collect();
+        plan.subjects.iter().map(|subject| (*subject, [vec![], vec![], vec![]])).collect();
     for _ in 0..plan.rounds {
-        for (subject, [ours, rivals]) in &mut courses {
+        for (subject, [ours, rivals, bare]) in &mut courses {
             let iterations = subject.iterations(plan.iterations);
             let samples = match subject.what {
-                What::Broadcast => circle.run(subject.bytes, iterations)?,
+                What::Broadcast => circle.run(subject.bytes, iterations, &pins)?,
                 What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Mailbox => {
                     companions.run(Turn::Subject(*subject), iterations)?
                 }
             };
             ours.push(round(*subject, &samples)?);
+            if subject.what == What::Broadcast {
+                let samples = circle.run_bare(subject.bytes, iterations, &pins)?;
+                bare.push(round(*subject, &samples)?);
+            }
             rivals.push(match subject.what {
                 What::Mailbox => round(*subject, &companions.run(Turn::AddAndWrite, iterations)?)?,
                 What::Broadcast => {
-                    let mut bare = |what| {
+                    let mut alone = |what| {
                         let part = Subject { what, bytes: subject.bytes };
                         rival(part, iterations, &device, &pins, &mut astray)
                     };
-                    let (write, read) = (bare(What::Write)?, bare(What::Read)?);
+                    let (write, read) = (alone(What::Write)?, alone(What::Read)?);
                     Round { best: write.best + read.best, typical: write.typical + read.typical }
                 }
                 What::Write | What::Read | What::FetchAdd | What::Bandwidth => {
@@ -72,7 +75,9 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
         }
         stall.watch(WATCH_NS);
     }
-    let rows = courses.iter().map(|(subject, [ours, rivals])| Row::new(*subject, ours, rivals));
+    let rows = courses.iter().map(|(subject, [ours, rivals, bare])| {
+        Some(Row { bare: Bare::new(ours, bare), ..Row::new(*subject, ours, rivals)? })
+    });
     let rows: Option<Vec<_>> = rows.collect();
     let rows = rows.ok_or(VerbsBenchError::OutOfStep("a subject without a round"))?;
     Ok(Report {
