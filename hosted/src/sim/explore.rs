@@ -29,8 +29,9 @@
 //!   of it that its target has shut out, which bounce;
 //! - when such a write lands that nobody but its target can see: as above, right before a move of
 //!   the target, or before the target shuts the dead one out;
-//! - when a peer shuts a dead one out, if that is all it does ([`Fencing::ShutsOut`](super::protocol::Fencing)): it changes
-//!   its own gate, and ends what it had open to the dead. Only its own moves and what still comes
+//! - when a peer shuts a dead one out, if that is all it does
+//!   ([`Fencing::ShutsOut`](super::protocol::Fencing)): it changes its own gate, and ends what it
+//!   had open to the dead. Only its own moves and what still comes
 //!   from the dead depend on that, and neither its node nor anybody's memory is another one by it.
 //!   So on every path a fence may be put off until right before the next move of that peer, past
 //!   the moves of all others, and left out where there is none; nodes and history pass through the

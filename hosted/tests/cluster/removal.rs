@@ -120,3 +120,23 @@ fn where_membership_is_fixed_a_removed_node_is_waited_for_by_name() {
     let shown = place.weft("status --name t").done();
     assert!(!shown.contains("removed from broadcasts"), "{shown}");
 }
+
+/// It does not know what it has promised, whoever waits for it: a second message of the same number
+/// would be one that others have delivered otherwise.
+#[test]
+fn where_membership_is_fixed_a_node_that_lost_its_memory_promises_nothing() {
+    let place = Place::new();
+    let file = place.file("t.toml", format!("{FOUR}membership = \"fixed\"\n"));
+    let (_up, nodes) = place.up(&file);
+    await_manager(&nodes);
+    let (one, other) = (place.file("one", "XX\n"), place.file("other", "YY\n"));
+    place.weft(&format!("bcast --neb {one} --from 2 --name t")).done();
+    place.weft("inject node 2 --name t --wait 60").done();
+    nodes.await_joined();
+    place.weft(&format!("bcast --neb {other} --from 2 --name t --json")).refused(17, "standing");
+    place.weft("bcast --neb --receive --node 2 --name t --json").refused(17, "standing");
+    for rank in [0, 1, 3] {
+        let got = place.weft(&format!("bcast --neb --receive --node {rank} --name t")).done();
+        assert_eq!(got, "XX\n");
+    }
+}

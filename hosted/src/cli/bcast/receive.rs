@@ -152,7 +152,9 @@ impl Ended {
                     "the sender{from} gave up after {} bytes, before the end of its file",
                     intake.joiner().len()
                 );
-                Failure::of(Code::Abandoned, cause, "let it be broadcast again")
+                let lost = intake.origin().and_then(|rank| cure_of_origin(running, rank, node));
+                let cure = lost.unwrap_or_else(|| "let it be broadcast again".to_owned());
+                Failure::of(Code::Abandoned, cause, cure)
             }
             Self::Broken(broken @ Broken::Damaged { .. }) => {
                 Failure::of(Code::Verification, broken.to_string(), "let it be broadcast again")

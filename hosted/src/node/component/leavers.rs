@@ -9,6 +9,9 @@
 //! because its memory is gone, what it promised there may be broken: it neither broadcasts nor
 //! delivers (`left_broadcasts`), whatever it is a member of besides, and nobody waits for it.
 //!
+//! With `membership = "fixed"` nobody is removed: a node whose first boot is over is waited for
+//! until the cluster is started anew, and takes no part in its later ones either.
+//!
 //! Nothing of this needs to be remembered. A component that is started again waits for everybody at
 //! first, which is slow and sound; the DIR net's database, or the boot that a peer comes back with,
 //! tells it who is out.
@@ -18,7 +21,6 @@ use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::neb::{Decision, RemoveError};
 
 use super::Component;
-use crate::cluster::{Cluster, Membership};
 use crate::node::NodeEndpoint;
 use crate::node::control::{Fault, OriginStatus, Want};
 use crate::node::wills::Will;
@@ -26,12 +28,10 @@ use crate::node::wills::Will;
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
 
-/// Whether a node may take part in the life that began with `boot`.
-fn may_take_part(cluster: &Cluster, boot: Incarnation) -> bool {
-    match cluster.neb.membership {
-        Membership::Decided => boot <= FIRST,
-        Membership::Fixed => true,
-    }
+/// Whether a node may take part in the life that began with `boot`: with fixed membership, too, a
+/// later one does not know what the first has promised.
+fn may_take_part(boot: Incarnation) -> bool {
+    boot <= FIRST
 }
 
 /// By decision `peer` is out: its lives that took part are fenced, and it is waited for no more.
@@ -64,7 +64,7 @@ impl Component {
     /// The next life of `peer` is about to be let in, and the one before is fenced.
     pub(super) fn remove_returned(&mut self, peer: Peer) -> Result<(), RemoveError> {
         let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
-        if may_take_part(&self.cluster, boot) {
+        if may_take_part(boot) {
             return Ok(());
         }
         let term = self.dirnet.as_ref().map(super::DirNet::term).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Component {
 
     /// Whether this node takes part in broadcasts.
     fn takes_part(&self) -> bool {
-        may_take_part(&self.cluster, self.born.life.boot)
+        may_take_part(self.born.life.boot)
     }
 
     /// Takes on the will of a client that has left; of a node that takes no part it is void.
@@ -116,11 +116,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_boot_takes_part_unless_everybody_is_waited_for() {
-        let mut cluster = Cluster::default();
-        assert!(may_take_part(&cluster, FIRST));
-        assert!(!may_take_part(&cluster, Incarnation(2)));
-        cluster.neb.membership = Membership::Fixed;
-        assert!(may_take_part(&cluster, Incarnation(2)));
+    fn only_the_first_boot_takes_part() {
+        assert!(may_take_part(FIRST));
+        assert!(!may_take_part(Incarnation(2)));
     }
 }
