@@ -8,11 +8,11 @@
 //!
 //! One thread starts all of them and lives as long as the cluster, because the kernel ties a child
 //! to the thread that started it. An order to reset names the life it is about: one that is late
-//! finds a later life that runs, and harms nobody. A node that dies waits until the manager decides,
-//! which is after its peers have fenced it. Where nobody does, because too few are left to agree or
-//! because nobody has met the life that died, it is started again after [`UNDECIDED`]: its memory is
-//! gone with it, and to its peers it is the later life that fences the earlier one. One that has
-//! ended in order is never started again.
+//! finds a later life that runs, and harms nobody. A node that dies waits for a decision of the
+//! manager, which comes after its peers have fenced it. Where nobody decides, because too few are
+//! left to agree or because nobody has met the life that died, it is started after [`UNDECIDED`]:
+//! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
+//! One that has ended in order is never started again.
 
 use std::io;
 use std::os::fd::OwnedFd;
