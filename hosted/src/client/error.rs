@@ -73,7 +73,10 @@ impl fmt::Display for ClientError {
                 }
                 Refused::Isolated => write!(f, "node {rank} is isolated"),
                 Refused::LeftBroadcasts => {
-                    write!(f, "node {rank} was removed or began anew, and is out of the broadcasts")
+                    write!(
+                        f,
+                        "node {rank} was removed or began anew, and takes no part in broadcasts"
+                    )
                 }
                 Refused::OtherReceiver { origin, process } => write!(
                     f,

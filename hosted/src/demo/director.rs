@@ -9,13 +9,13 @@ use std::sync::Arc;
 use weft_core::dirnet::Verdict;
 
 use super::act::{Act, Standing, Strike};
-use super::nodes::{Nodes, takes_part};
+use super::nodes::Nodes;
 use super::traffic::Traffic;
 use super::{COLLECTOR, DemoError};
 use crate::client::Client;
 use crate::clock::now_ns;
 use crate::node::chronicle::Entry;
-use crate::node::control::Fault;
+use crate::node::control::{DirNetStatus, Fault};
 
 /// Whose component is killed, and whose hangs.
 const KILLED: u16 = 1;
@@ -72,7 +72,7 @@ impl Director {
         };
         let mut client = self.nodes.connect(node).ok()?;
         let status = client.status().ok()?;
-        let is_member = status.dirnet.as_ref().is_some_and(takes_part);
+        let is_member = status.dirnet.as_ref().is_some_and(DirNetStatus::is_member);
         is_member.then(|| (client, Standing::new(&status, &net)))
     }
 

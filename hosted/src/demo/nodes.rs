@@ -15,11 +15,6 @@ use crate::runtime_dir::ClusterDir;
 /// How often is looked for what no event tells.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Whether it is a member, and no longer on its way.
-pub(super) fn takes_part(standing: &DirNetStatus) -> bool {
-    ["manager", "backup"].contains(&standing.role.as_str())
-}
-
 /// The nodes of the demonstration's cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
@@ -75,7 +70,7 @@ impl Nodes {
         let is_same = |standing: &DirNetStatus| {
             (standing.epoch, standing.manager) == (first.epoch, first.manager)
                 && standing.removed.is_empty()
-                && takes_part(standing)
+                && standing.is_member()
         };
         let managers = all.iter().filter(|standing| standing.role == "manager").count();
         (managers == 1 && all.iter().all(is_same)).then_some(first)

@@ -9,10 +9,11 @@
 //! One thread starts all of them and lives as long as the cluster, because the kernel ties a child
 //! to the thread that started it. An order to reset names the life it is about: one that is late
 //! finds a later life that runs, and harms nobody. A node that dies waits for a decision of the
-//! manager, which comes after its peers have fenced it. Where nobody decides, because too few are
-//! left to agree or because nobody has met the life that died, it is started after [`UNDECIDED`]:
-//! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
-//! One that has ended in order is never started again.
+//! manager, which comes after its peers have fenced it, and at the latest when a clone of it should
+//! have joined. Where nobody decides, because too few are left to agree or because nobody has met
+//! the life that died, it is started half as long after that ([`Start::undecided`]): its memory is
+//! gone with it, and to its peers it is the later life that fences the earlier one. One that has
+//! ended in order is never started again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -33,8 +34,6 @@ use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a killed node may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a node that has died waits for a decision about it.
-const UNDECIDED: Duration = Duration::from_secs(10);
 
 /// Something to act on.
 pub(super) enum Event {
@@ -51,6 +50,8 @@ pub(super) enum Event {
 pub(super) struct Start {
     pub(super) cluster_file: PathBuf,
     pub(super) lock: OwnedFd,
+    /// How long a node that has died waits for a decision about it.
+    pub(super) undecided: Duration,
 }
 
 /// The process of one node.
@@ -118,11 +119,12 @@ impl Keeper {
     }
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
+        let undecided = self.start.undecided;
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
             node.left = status.success();
-            node.due = (!node.left).then(|| Deadline::after(UNDECIDED));
+            node.due = (!node.left).then(|| Deadline::after(undecided));
             self.tell(Notice::Ended { rank, status });
         }
     }
@@ -161,10 +163,11 @@ impl Keeper {
 
     /// Starts the nodes that have died and that nobody has decided about.
     fn start_due(&mut self) {
+        let undecided = self.start.undecided;
         for rank in (0..).take(self.nodes.len()) {
             let is_due = |node: &&mut Node| node.due.is_some_and(|due| due.has_passed());
             let Some(node) = self.node(rank).filter(is_due) else { continue };
-            node.due = Some(Deadline::after(UNDECIDED));
+            node.due = Some(Deadline::after(undecided));
             match self.start_node(rank) {
                 Ok(()) => self.tell(Notice::Restarted { rank }),
                 Err(error) => tracing::error!(rank, %error, "a node cannot be started again"),

@@ -27,7 +27,7 @@ fn marked(place: &Place) -> (crate::place::Running, Nodes) {
     eventually("all follow a manager", || {
         nodes.ranks().all(|rank| {
             let dirnet = nodes.client(rank).status().expect("a status").dirnet;
-            dirnet.is_some_and(|it| ["manager", "backup"].contains(&it.role.as_str()))
+            dirnet.is_some_and(|it| it.is_member())
         })
     });
     for error in [7, 8, 9] {

@@ -17,7 +17,7 @@ fn are_whole(nodes: &Nodes, ranks: std::ops::Range<u16>) -> bool {
         let managers = all.iter().filter(|standing| standing.role == "manager").count();
         let is_well = |it: &weft::node::control::DirNetStatus| {
             (it.epoch, it.manager) == (all[0].epoch, all[0].manager)
-                && ["manager", "backup"].contains(&it.role.as_str())
+                && it.is_member()
                 && it.removed.is_empty()
                 && it.suspects.is_empty()
         };

@@ -155,7 +155,9 @@ fn nodes_end_with_the_program_that_launched_them() {
 fn the_program_ends_when_its_last_node_has() {
     let place = Place::new();
     let (up, _) = place.up("--nodes 2");
-    place.kill(&["node"]);
+    for process in place.processes().iter().filter(|process| process.role == "node") {
+        process.pidfd.signal(Signal::TERM).expect("a process of this user");
+    }
     up.wait().done();
     place.await_no_process();
     place.assert_nothing_left();

@@ -184,7 +184,7 @@ fn await_one_manager(nodes: &Nodes) {
             let managers = all.iter().filter(|standing| standing.role == "manager").count();
             let agree = all.iter().all(|standing| {
                 (standing.epoch, standing.manager) == (all[0].epoch, all[0].manager)
-                    && ["manager", "backup"].contains(&standing.role.as_str())
+                    && standing.is_member()
             });
             managers == 1 && agree
         })

@@ -3,11 +3,17 @@
 use crate::isolation::await_manager;
 use crate::place::{Place, eventually};
 
+/// Clones have less time than usual, and nodes wait half as long again for a decision.
+fn file(place: &Place, nodes: u16) -> String {
+    let text = format!("name = \"t\"\nnodes = {nodes}\ndirnet.timing.clone_ms = 5000\n");
+    place.file("t.toml", text)
+}
+
 /// One that is left alone may not take the silence of all others for their end (G-11).
 #[test]
 fn all_nodes_but_one_die_and_come_back() {
     let place = Place::new();
-    let (up, nodes) = place.up("--nodes 4");
+    let (up, nodes) = place.up(&file(&place, 4));
     await_manager(&nodes);
     for rank in [0, 1, 3] {
         nodes.kill(rank);
@@ -22,7 +28,7 @@ fn all_nodes_but_one_die_and_come_back() {
 #[test]
 fn a_cluster_whose_nodes_have_all_died_runs_again() {
     let place = Place::new();
-    let (up, nodes) = place.up("--nodes 2");
+    let (up, nodes) = place.up(&file(&place, 2));
     nodes.kill(0);
     nodes.kill(1);
     nodes.await_joined();
@@ -35,7 +41,7 @@ fn a_cluster_whose_nodes_have_all_died_runs_again() {
 #[test]
 fn a_node_that_dies_again_as_soon_as_it_is_started_comes_back() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up(&file(&place, 3));
     await_manager(&nodes);
     for _ in 0..3 {
         nodes.kill(1);
@@ -48,8 +54,9 @@ fn a_node_that_dies_again_as_soon_as_it_is_started_comes_back() {
 #[test]
 fn agents_are_named_as_such_and_decide_nothing() {
     let place = Place::new();
-    let file = "name = \"t\"\nnodes = 3\ndirnet.roles = [\"agent\", \"manager\", \"agent\"]\n";
-    let (up, nodes) = place.up(&place.file("t.toml", file));
+    let text = "name = \"t\"\nnodes = 3\ndirnet.timing.clone_ms = 5000\n".to_owned()
+        + "dirnet.roles = [\"agent\", \"manager\", \"agent\"]\n";
+    let (up, nodes) = place.up(&place.file("t.toml", text));
     assert!(up.said("out").contains("while node 1 is down, nobody decides"), "{}", up.said("out"));
     let role = |rank| nodes.client(rank).status().expect("a status").dirnet.map(|it| it.role);
     let roles = || [0, 1, 2].map(role).map(Option::unwrap_or_default);

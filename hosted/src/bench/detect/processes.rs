@@ -125,9 +125,8 @@ fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError
         let Some(all) = all else { continue };
         let manager = all[0].manager;
         let agree = all.iter().all(|it| {
-            let is_member = it.role == "manager" || it.role == "backup";
             let is_calm = it.suspects.is_empty() && it.removed.is_empty();
-            it.manager == manager && it.epoch == all[0].epoch && is_member && is_calm
+            it.manager == manager && it.epoch == all[0].epoch && it.is_member() && is_calm
         });
         if agree && all[usize::from(manager)].role == "manager" {
             return Ok(manager);

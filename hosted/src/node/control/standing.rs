@@ -14,6 +14,14 @@ pub enum NodeOrder {
     Release,
 }
 
+impl DirNetStatus {
+    /// Whether it is a member, and no longer on its way.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        ["manager", "backup", "agent"].contains(&self.role.as_str())
+    }
+}
+
 /// How a component stands in the DIR net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirNetStatus {
