@@ -2,8 +2,8 @@
 //!
 //! The processes die with the one that launched them, and a launched cluster that is dropped is
 //! ended. A node that the cluster's manager orders to be reset is started again, and so is one that
-//! has died and that nobody decides about. The cluster's
-//! name is taken from before the first process starts until after the last has ended.
+//! has died and that nobody decides about. The cluster's name is taken from before the first
+//! process starts until after the last has ended.
 
 mod keeper;
 mod word;

@@ -153,8 +153,9 @@ fn timing(status: &Survey) -> String {
 
 /// Who takes no part in broadcasts any more.
 fn left_broadcasts(status: &Survey) -> String {
-    let line = |node: &u16| {
-        format!("node {node} was removed from broadcasts; the others go on without it\n")
+    let line = |node: &u16| match status.is_waited_for(*node) {
+        true => format!("node {node} has lost what it promised in broadcasts, and is waited for\n"),
+        false => format!("node {node} was removed from broadcasts; the others go on without it\n"),
     };
     status.left_broadcasts().iter().map(line).collect()
 }

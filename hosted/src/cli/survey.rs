@@ -64,6 +64,13 @@ impl Survey {
         known.flat_map(|dirnet| dirnet.left_broadcasts.iter().copied()).collect()
     }
 
+    /// Whether no other node goes on in broadcasts without `node`.
+    pub(super) fn is_waited_for(&self, node: u16) -> bool {
+        let others = self.answered().filter(|other| other.rank != node);
+        let mut standings = others.filter_map(|other| other.dirnet.as_ref());
+        !standings.any(|standing| standing.left_broadcasts.contains(&node))
+    }
+
     /// A node that saw a conflict about `origin`, and delivers nothing more of it.
     pub(super) fn disputing(&self, origin: u16) -> Option<u16> {
         let disputes = |node: &&NodeStatus| row(node, origin).is_some_and(|row| row.conflicts > 0);

@@ -85,7 +85,8 @@ pub(super) const TIMING_REBOOT_MS: Key = Key::new(
     },
 );
 /// Of a heartbeat, or of what is reckoned in heartbeats, in microseconds.
-const SPAN: Limit = Limit::Range { min: 10, max: 60_000_000 };
+const SPAN: Limit = Limit::Range { min: 10, max: SPAN_MAX_US };
+pub(super) const SPAN_MAX_US: u64 = 60_000_000;
 pub(super) const VERBS_DEVICES: Key =
     Key::new("verbs.devices", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
 /// Each of `verbs.devices`.

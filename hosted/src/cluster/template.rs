@@ -74,9 +74,10 @@ message_len = {neb_message_len}
 form = "{neb_form}"
 
 # Whether broadcasts go on without a node that the DIR net has removed, or whose supervisor began
-# anew: "decided": they do. "fixed": it is waited for. Either way it takes no part in them before
-# the cluster is started anew. With "decided", a `dirnet.min_alive` of more than half of the nodes
-# keeps the two sides of a partition from going on without each other.
+# anew: "decided": they do, and it takes no part in them before the cluster is started anew.
+# "fixed": it is waited for, and goes on when it comes back with its memory. With "decided", a
+# `dirnet.min_alive` of more than half of the nodes keeps the two sides of a partition from going on
+# without each other.
 membership = "{neb_membership}"
 
 [restart]

@@ -329,8 +329,13 @@ impl Explain for TimingError {
 
     fn cure(&self) -> String {
         let Self { key, least, others, .. } = self;
-        let raise = format!("set {key} to {least} or more");
-        if others.is_empty() { raise } else { format!("{raise}, or lower {}", others.join(", ")) }
+        let (raise, others) = (format!("set {key} to {least} or more"), others.join(", "));
+        match (*least <= key::SPAN_MAX_US, others.is_empty()) {
+            (true, false) => format!("{raise}, or lower {others}"),
+            (_, true) => raise,
+            // No value of this key does.
+            (false, false) => format!("lower {others}"),
+        }
     }
 }
 
@@ -418,6 +423,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_cure_is_a_value_that_the_file_takes() {
+        let set = Overrides { delay_us: Some(key::SPAN_MAX_US), ..Overrides::default() };
+        let error = TimingError::check(set.apply(Timing::LAN)).expect_err("it breaks a rule");
+        assert_eq!(error.rule, BrokenRule::Alarm);
+        assert!(error.cure().starts_with("lower dirnet.timing.clear_us"), "{}", error.cure());
     }
 
     fn mend(set: Overrides, error: &TimingError) -> Overrides {

@@ -11,9 +11,9 @@
 //! finds a later life that runs, and harms nobody. A node that dies waits for a decision of the
 //! manager, which comes after its peers have fenced it, and at the latest when a clone of it should
 //! have joined. Where nobody decides, because too few are left to agree or because nobody has met
-//! the life that died, it is started half as long after that ([`Start::undecided`]): its memory is
-//! gone with it, and to its peers it is the later life that fences the earlier one. One that has
-//! ended in order is never started again.
+//! the life that died, it is started when that time and half of it are over ([`Start::undecided`]):
+//! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
+//! One that has ended in order is never started again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -61,9 +61,8 @@ struct Node {
     run: u64,
     /// The first incarnation of this process, once it has said so.
     boot: Option<u32>,
-    /// It has ended in order, and nobody is to bring it back.
-    left: bool,
-    /// When it is started again whatever others decide: it has died.
+    /// When it is started again whatever others decide, after it has died; nothing while it runs,
+    /// and nothing once it has ended in order, when nobody is to bring it back.
     due: Option<Deadline>,
 }
 
@@ -84,7 +83,7 @@ impl Keeper {
     ) -> Result<Self, LaunchError> {
         let mut keeper = Self { start, nodes: Vec::new(), events, notices };
         for rank in (0..).take(count) {
-            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, left: false, due: None });
+            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, due: None });
             if let Err(error) = keeper.start_node(rank) {
                 keeper.end_nodes();
                 return Err(LaunchError::Process(error));
@@ -119,12 +118,11 @@ impl Keeper {
     }
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
-        let undecided = self.start.undecided;
+        let due = Deadline::after(self.start.undecided);
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
-            node.left = status.success();
-            node.due = (!node.left).then(|| Deadline::after(undecided));
+            node.due = (!status.success()).then_some(due);
             self.tell(Notice::Ended { rank, status });
         }
     }
@@ -134,7 +132,7 @@ impl Keeper {
         // A process that has not said which life it is was started after that order was given. One
         // that has died may have been a life that the manager never met.
         let is_meant = |node: &&mut Node| {
-            !node.left && (node.spawned.is_none() || node.boot.is_some_and(|is| is <= boot))
+            node.due.is_some() || node.spawned.is_some() && node.boot.is_some_and(|is| is <= boot)
         };
         let Some(node) = self.node(rank).filter(is_meant) else {
             return tracing::debug!(rank, boot, by, "an order to reset that comes too late");
@@ -149,10 +147,7 @@ impl Keeper {
             }
             let _ = spawned.child.wait();
         }
-        match self.start_node(rank) {
-            Ok(()) => self.tell(Notice::Reset { rank, boot, by }),
-            Err(error) => tracing::error!(rank, %error, "a node cannot be started again"),
-        }
+        self.start_again(rank, Notice::Reset { rank, boot, by });
     }
 
     /// How long until a node that has died is due.
@@ -163,14 +158,24 @@ impl Keeper {
 
     /// Starts the nodes that have died and that nobody has decided about.
     fn start_due(&mut self) {
-        let undecided = self.start.undecided;
         for rank in (0..).take(self.nodes.len()) {
-            let is_due = |node: &&mut Node| node.due.is_some_and(|due| due.has_passed());
-            let Some(node) = self.node(rank).filter(is_due) else { continue };
-            node.due = Some(Deadline::after(undecided));
-            match self.start_node(rank) {
-                Ok(()) => self.tell(Notice::Restarted { rank }),
-                Err(error) => tracing::error!(rank, %error, "a node cannot be started again"),
+            let is_due = |node: &Node| node.due.is_some_and(|due| due.has_passed());
+            if self.nodes.get(usize::from(rank)).is_some_and(is_due) {
+                self.start_again(rank, Notice::Restarted { rank });
+            }
+        }
+    }
+
+    /// Starts a node that has died, or tries again later.
+    fn start_again(&mut self, rank: u16, notice: Notice) {
+        let due = Deadline::after(self.start.undecided);
+        match self.start_node(rank) {
+            Ok(()) => self.tell(notice),
+            Err(error) => {
+                tracing::error!(rank, %error, "a node cannot be started again");
+                if let Some(node) = self.node(rank) {
+                    node.due = Some(due);
+                }
             }
         }
     }

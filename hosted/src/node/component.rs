@@ -72,7 +72,16 @@ type Heard = (ToComponent, Vec<OwnedFd>);
 pub fn run() -> Result<(), NodeError> {
     let socket = Socket::from_fd(adopt_inherited(LINK_FD)?)?;
     let (word, fds) = socket.recv::<ToComponent>(START_TIMEOUT)?;
-    let ToComponent::Start { rank, incarnation, boot, generation, tasks, cluster, places } = word
+    let ToComponent::Start {
+        rank,
+        incarnation,
+        boot,
+        memory_since,
+        generation,
+        tasks,
+        cluster,
+        places,
+    } = word
     else {
         return Err(NodeError::Link("the first word was not a start"));
     };
@@ -82,6 +91,7 @@ pub fn run() -> Result<(), NodeError> {
         me: Peer(rank),
         incarnation: Incarnation(incarnation),
         life: Life { boot: Incarnation(boot), generation },
+        memory_since: Incarnation(memory_since),
         tasks,
     };
     if places.len() != cluster.nodes {
@@ -98,6 +108,8 @@ struct Born {
     me: Peer,
     incarnation: Incarnation,
     life: Life,
+    /// The first life of its supervisor, whose memory it has taken over.
+    memory_since: Incarnation,
     tasks: u8,
 }
 

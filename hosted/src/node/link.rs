@@ -50,6 +50,8 @@ pub(super) enum ToComponent {
         rank: u16,
         incarnation: u32,
         boot: u32,
+        /// The first life of this supervisor, whose memory the component takes over.
+        memory_since: u32,
         generation: u32,
         tasks: u8,
         cluster: String,

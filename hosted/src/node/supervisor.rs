@@ -101,8 +101,10 @@ struct Supervisor {
     clients: Clients,
     tasks: Tasks,
     reset: Box<dyn ResetNode>,
-    /// The first life of this supervisor's component; those that follow are clones of it.
+    /// The first component of the node's present life; those that follow are clones of it.
     boot: Option<Incarnation>,
+    /// The first component of all: what its memory holds was promised since then.
+    memory_since: Option<Incarnation>,
     /// What the components sign broadcasts with, where they are signed.
     signing: Option<SecretKey>,
     /// What components leave behind about broadcasts.
@@ -188,6 +190,7 @@ impl Supervisor {
             tasks,
             reset,
             boot: None,
+            memory_since: None,
             signing,
             broadcasts: Broadcasts::new(cluster.nodes),
             generation: 0,

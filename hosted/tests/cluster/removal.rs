@@ -121,6 +121,29 @@ fn where_membership_is_fixed_a_removed_node_is_waited_for_by_name() {
     assert!(!shown.contains("removed from broadcasts"), "{shown}");
 }
 
+/// Its supervisor has kept what it promised.
+#[test]
+fn where_membership_is_fixed_a_node_that_is_released_goes_on() {
+    let place = Place::new();
+    let file = place.file("t.toml", format!("{FOUR}membership = \"fixed\"\n"));
+    let (_up, nodes) = place.up(&file);
+    await_manager(&nodes);
+    let receive = |rank: u16| place.weft(&format!("bcast --neb --receive --node {rank} --name t"));
+    place.weft_with("bcast --neb --from 3 --name t", "before").done();
+    place.weft("isolate 3 --name t --wait 60").done();
+    place.weft_with("bcast --neb --from 0 --name t", "meanwhile").done();
+    place.weft("release 3 --name t --wait 60").done();
+    nodes.await_joined();
+    place.weft_with("bcast --neb --from 3 --name t", "after").done();
+    for rank in [0, 1, 2] {
+        let line = format!("bcast --neb --receive --node {rank} --origin 3 --name t");
+        assert_eq!([place.weft(&line).done(), place.weft(&line).done()], ["before", "after"]);
+    }
+    for rank in [1, 2, 3] {
+        assert_eq!(receive(rank).done(), "meanwhile");
+    }
+}
+
 /// It does not know what it has promised, whoever waits for it: a second message of the same number
 /// would be one that others have delivered otherwise.
 #[test]
@@ -135,8 +158,15 @@ fn where_membership_is_fixed_a_node_that_lost_its_memory_promises_nothing() {
     nodes.await_joined();
     place.weft(&format!("bcast --neb {other} --from 2 --name t --json")).refused(17, "standing");
     place.weft("bcast --neb --receive --node 2 --name t --json").refused(17, "standing");
+    let shown = place.weft("status --name t").done();
+    assert!(shown.contains("node 2 has lost what it promised"), "{shown}");
+    let long = place.file("long.bin", long());
+    let line = format!("bcast --neb {long} --from 0 --timeout 0.5 --name t --json");
+    let refused = place.weft(&line).refused(25, "window_full");
+    assert!(refused.contains("node 2 has not taken message 1"), "{refused}");
+    assert!(refused.contains("start the cluster anew"), "{refused}");
     for rank in [0, 1, 3] {
-        let got = place.weft(&format!("bcast --neb --receive --node {rank} --name t")).done();
-        assert_eq!(got, "XX\n");
+        let line = format!("bcast --neb --receive --node {rank} --origin 2 --name t");
+        assert_eq!(place.weft(&line).done(), "XX\n");
     }
 }

@@ -96,21 +96,27 @@ fn window_full(running: &Running, from: u16, cutter: &Cutter, settled: Option<u6
     }
     let known = survey.row(from, from).map_or(0, |row| row.settled);
     let settled = settled.unwrap_or(known);
-    let (gone, behind) = (gone(&survey, from), behind(running, &survey, from, settled));
-    // Without its vote the others deliver nothing either.
-    let holding = if gone.is_empty() { &behind } else { &gone };
+    let (lost, gone) = (lost(&survey, from), gone(&survey, from));
+    let behind = behind(running, &survey, from, settled);
+    // Without their votes the others deliver nothing either.
+    let holding = [&lost, &gone, &behind].into_iter().find(|nodes| !nodes.is_empty());
     let cause = format!(
         "the window of node {from} stayed full past the deadline, within the first {} bytes: {} \
          not taken message {}",
         cutter.len(),
-        match &holding[..] {
+        match holding.map_or(&[][..], |nodes| &nodes[..]) {
             [] => "some node has".to_owned(),
             [one] => format!("node {one} has"),
             several => format!("nodes {several:?} have"),
         },
         settled + 1
     );
-    let cure = if let Some(node) = gone.first() {
+    let cure = if let Some(node) = lost.first() {
+        format!(
+            "node {node} has lost what it promised in broadcasts, and with the membership \
+             \"fixed\" it is waited for: start the cluster anew"
+        )
+    } else if let Some(node) = gone.first() {
         format!(
             "node {node} was removed, and with the membership \"fixed\" it is waited for: let it \
              come back, or start the cluster anew with \"decided\""
@@ -150,6 +156,12 @@ fn hopeless(running: &Running, survey: &Survey, from: u16) -> Option<Failure> {
 /// How the origin itself stands in the DIR net.
 fn standing(survey: &Survey, from: u16) -> Option<&DirNetStatus> {
     survey.answered().find(|node| node.rank == from)?.dirnet.as_ref()
+}
+
+/// The nodes that take no part any more, as they say themselves, and are waited for all the same.
+fn lost(survey: &Survey, from: u16) -> Vec<u16> {
+    let lost = survey.left_broadcasts().into_iter();
+    lost.filter(|node| survey.is_waited_for(*node) && *node != from).collect()
 }
 
 /// The nodes that were removed and are waited for all the same.

@@ -471,9 +471,8 @@ impl DirNet {
         if leavers::remove(ground.endpoint, self.machine.term(), peer).is_err() {
             return self.fence_later(now_ns, node, boot);
         }
-        let Term { epoch, claimant } = self.machine.term();
-        let (peer, boot_no, claimant) = (node.0, boot.0, claimant.0);
-        self.words.push(FromComponent::Removed { peer, boot: boot_no, epoch, claimant });
+        let Term { epoch, claimant: Rank(claimant) } = self.machine.term();
+        self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0, epoch, claimant });
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
         self.machine.handle_fenced(Instant(now_ns), node, boot);
     }

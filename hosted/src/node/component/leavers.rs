@@ -9,8 +9,9 @@
 //! because its memory is gone, what it promised there may be broken: it neither broadcasts nor
 //! delivers (`left_broadcasts`), whatever it is a member of besides, and nobody waits for it.
 //!
-//! With `membership = "fixed"` nobody is removed: a node whose first boot is over is waited for
-//! until the cluster is started anew, and takes no part in its later ones either.
+//! With `membership = "fixed"` nobody is removed, and everybody is waited for. A later boot below
+//! the same supervisor goes on with what the memory holds; below another one it knows of no promise
+//! and takes no part, until the cluster is started anew.
 //!
 //! Nothing of this needs to be remembered. A component that is started again waits for everybody at
 //! first, which is slow and sound; the DIR net's database, or the boot that a peer comes back with,
@@ -20,19 +21,14 @@ use weft_core::dirnet;
 use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::neb::{Decision, RemoveError};
 
-use super::Component;
+use super::{Born, Component};
+use crate::cluster::Membership;
 use crate::node::NodeEndpoint;
 use crate::node::control::{Fault, OriginStatus, Want};
 use crate::node::wills::Will;
 
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
-
-/// Whether a node may take part in the life that began with `boot`: with fixed membership, too, a
-/// later one does not know what the first has promised.
-fn may_take_part(boot: Incarnation) -> bool {
-    boot <= FIRST
-}
 
 /// By decision `peer` is out: its lives that took part are fenced, and it is waited for no more.
 ///
@@ -60,11 +56,19 @@ pub(super) fn remove(
     }
 }
 
+/// Whether a component that was born so takes part in broadcasts.
+fn takes_part(membership: Membership, born: &Born) -> bool {
+    match membership {
+        Membership::Decided => born.life.boot <= FIRST,
+        Membership::Fixed => born.memory_since <= FIRST,
+    }
+}
+
 impl Component {
     /// The next life of `peer` is about to be let in, and the one before is fenced.
     pub(super) fn remove_returned(&mut self, peer: Peer) -> Result<(), RemoveError> {
         let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
-        if may_take_part(boot) {
+        if boot <= FIRST {
             return Ok(());
         }
         let term = self.dirnet.as_ref().map(super::DirNet::term).unwrap_or_default();
@@ -73,7 +77,7 @@ impl Component {
 
     /// Whether this node takes part in broadcasts.
     fn takes_part(&self) -> bool {
-        may_take_part(self.born.life.boot)
+        takes_part(self.cluster.neb.membership, &self.born)
     }
 
     /// Takes on the will of a client that has left; of a node that takes no part it is void.
@@ -113,11 +117,22 @@ impl Component {
 
 #[cfg(test)]
 mod tests {
+    use weft_core::dirnet::Life;
+
     use super::*;
 
     #[test]
-    fn only_the_first_boot_takes_part() {
-        assert!(may_take_part(FIRST));
-        assert!(!may_take_part(Incarnation(2)));
+    fn the_first_boot_takes_part_and_where_all_are_waited_for_its_memory_does() {
+        let born = |boot, memory_since| Born {
+            me: Peer(0),
+            incarnation: Incarnation(boot),
+            life: Life { boot: Incarnation(boot), generation: 0 },
+            memory_since: Incarnation(memory_since),
+            tasks: 0,
+        };
+        let both = |born| [Membership::Decided, Membership::Fixed].map(|it| takes_part(it, &born));
+        assert_eq!(both(born(1, 1)), [true, true]);
+        assert_eq!(both(born(5, 1)), [false, true], "removed, below the same supervisor");
+        assert_eq!(both(born(5, 5)), [false, false], "below another one");
     }
 }

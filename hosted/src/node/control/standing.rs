@@ -14,14 +14,6 @@ pub enum NodeOrder {
     Release,
 }
 
-impl DirNetStatus {
-    /// Whether it is a member, and no longer on its way.
-    #[must_use]
-    pub fn is_member(&self) -> bool {
-        ["manager", "backup", "agent"].contains(&self.role.as_str())
-    }
-}
-
 /// How a component stands in the DIR net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirNetStatus {
@@ -49,6 +41,14 @@ pub struct DirNetStatus {
     pub left_broadcasts: Vec<u16>,
     /// How many words it has refused, by reason.
     pub refused: BTreeMap<String, u32>,
+}
+
+impl DirNetStatus {
+    /// Whether it is a member, and no longer on its way.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        ["manager", "backup", "agent"].contains(&self.role.as_str())
+    }
 }
 
 /// The timing in force: the profile of the cluster file, with the values that the file sets. Core's

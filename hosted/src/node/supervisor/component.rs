@@ -66,6 +66,7 @@ impl Supervisor {
             rank: self.rank,
             incarnation: incarnation.0,
             boot: boot.0,
+            memory_since: self.memory_since.get_or_insert(boot).0,
             generation: self.generation,
             tasks: self.tasks.count(),
             cluster: self.cluster.to_toml(),
