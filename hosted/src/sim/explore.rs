@@ -32,11 +32,11 @@
 //! - when a peer shuts a dead one out, if that is all it does
 //!   ([`Fencing::ShutsOut`](super::protocol::Fencing)): it changes its own gate, and ends what it
 //!   had open to the dead. Only its own moves and what still comes from the dead depend on that,
-//!   and neither its node nor anybody's memory is another one by it. So on every path a fence may be
-//!   put off until right before the next move of that peer, past the moves of all others, and left
-//!   out where there is none; nodes and history pass through the same values. What of the dead would
-//!   have bounced meanwhile has not landed then, either. Of the orders in which survivors fence, one
-//!   is left, and none that nobody's next round shows.
+//!   and neither its node nor anybody's memory is another one by it. So on every path a fence may
+//!   be put off until right before the next move of that peer, past the moves of all others, and
+//!   left out where there is none; nodes and history pass through the same values. What of the dead
+//!   would have bounced meanwhile has not landed then, either. Of the orders in which survivors
+//!   fence, one is left, and none that nobody's next round shows.
 //!
 //! [`Pace::AtOnce`](super::protocol::Pace) is a bound, and a configuration's name says so: each
 //! work that reports its end is handled before anything else happens.
