@@ -29,7 +29,7 @@ pub(crate) fn heard(listeners: Vec<Running>) -> Vec<Value> {
 #[test]
 fn a_file_reaches_every_other_node_with_the_same_digest() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 4");
+    let (_up, nodes) = place.up_calm(4);
     // Longer than the window, so that the sender waits for the listeners.
     let long = FILE.repeat(20);
     let file = place.file("long.bin", &long);
@@ -64,7 +64,7 @@ fn listeners_may_come_late_and_write_files() {
 #[test]
 fn a_window_that_stays_full_names_who_holds_it_up() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let file = place.file("long.bin", FILE.repeat(10));
     let listener = listen(&place, 0, &[1]);
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
@@ -92,7 +92,7 @@ pub(crate) fn fill_window(place: &Place, nodes: &Nodes, file: &str) -> Running {
 #[test]
 fn two_senders_at_one_node_do_not_mix_their_files() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let texts = ["one ", "two "].map(|name| name.repeat(100_000));
     let send = |text: &String| {
         let file = place.file(&text[..3], text);
@@ -117,7 +117,7 @@ fn two_senders_at_one_node_do_not_mix_their_files() {
 #[test]
 fn a_receive_that_fails_leaves_no_file() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let old = place.file("copy", "old");
     let line = |to: &str| format!("bcast --neb --receive --node 1 --name t --json --output {to}");
     place.weft(&format!("{} --timeout 0.1", line(&old))).refused(30, "timeout");
@@ -208,7 +208,7 @@ fn components_killed_in_mid_broadcast_cost_nothing() {
 #[test]
 fn a_stopped_component_is_waited_for_and_not_counted_out() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     place.weft("inject stall 2 --ms 300 --name t").done();
     let listeners = listen(&place, 0, &[1, 2]);
     place.weft_with("bcast --neb --from 0 --name t", "patience").done();
@@ -360,7 +360,7 @@ fn what_is_typed_is_broadcast_before_the_next_line_comes() {
 #[test]
 fn what_cannot_be_broadcast_is_refused() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let bcast = |rest: &str| place.weft(&format!("bcast --neb --name t --json {rest}"));
     bcast("/no/such/file --from 0").refused(22, "input_missing");
     bcast("--from 2").refused(15, "node_out_of_range");

@@ -41,7 +41,7 @@ fn texts(messages: &[TakenMessage]) -> Vec<&[u8]> {
 #[test]
 fn nonsense_is_answered_and_the_connection_goes_on() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let socket = connect(&nodes, 0);
     let huge = vec![b'x'; Packet::MAX_LEN + 1];
     let unknown = br#"{"id":1,"what":"Explode"}"#;
@@ -60,7 +60,7 @@ fn nonsense_is_answered_and_the_connection_goes_on() {
 #[test]
 fn extreme_requests_are_answered() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let socket = connect(&nodes, 0);
     let extremes = [
         Want::Put { to: u16::MAX, messages: Vec::new(), timeout_ms: u64::MAX },
@@ -80,7 +80,7 @@ fn extreme_requests_are_answered() {
 #[test]
 fn silent_clients_cost_others_nothing_until_there_are_too_many() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let mut early = nodes.client(0);
     let mut silent = Vec::new();
     let refused = loop {
@@ -124,7 +124,7 @@ fn what_a_client_took_goes_back_when_it_leaves() {
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     put(&nodes, 0, 1, &[b"held"]);
     let deaf = connect(&nodes, 1);
     let take = Want::Take { max: 1, timeout_ms: 60_000 };
@@ -172,7 +172,7 @@ fn fill_and_leave(nodes: &Nodes) {
 #[test]
 fn a_put_ends_at_its_own_deadline_whoever_stands_before_it() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     fill_and_leave(&nodes);
     let patient = connect(&nodes, 0);
     let what = |timeout_ms| {
@@ -196,7 +196,7 @@ fn a_put_ends_at_its_own_deadline_whoever_stands_before_it() {
 #[test]
 fn a_message_longer_than_a_slot_or_a_packet_is_too_long() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let mut client = nodes.client(0);
     let slot = vec![0; 257];
     let outcome = client.put(1, &[b"before", &slot, b"behind"], PATIENCE).expect("an answer");

@@ -9,7 +9,7 @@ use crate::place::{Place, eventually};
 #[test]
 fn a_component_that_stalls_goes_on_as_the_same() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     place.weft("inject stall 1 --ms 50 --name t").done();
     place.weft_with("put --name t --from 1 --to 0", "late\n").done();
     assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "late\n");
@@ -124,7 +124,7 @@ fn a_hang_and_a_silence_are_told_apart() {
 #[test]
 fn a_fault_of_nobody_is_refused() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     for fault in ["hang 2", "stall 2", "node 2", "partition 2", "heal 2", "kill 2"] {
         let line = format!("inject {fault} --name t --json");
         place.weft(&line).refused(15, "node_out_of_range");

@@ -79,7 +79,7 @@ fn a_node_that_dies_while_it_is_isolated_is_started_when_it_is_released() {
 #[test]
 fn orders_that_do_not_fit_are_refused() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     await_manager(&nodes);
     place.weft("isolate 2 --name t --json").refused(15, "node_out_of_range");
     place.weft("release 2 --name t --json").refused(15, "node_out_of_range");

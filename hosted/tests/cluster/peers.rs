@@ -67,7 +67,7 @@ impl Drop for Idler {
 #[test]
 fn a_stranger_is_refused_with_the_reason() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let ours = hello(&nodes, 1);
     let version = Refusal::Version { ours: VERSION, theirs: 99 };
     let (layout, theirs) = (ours.layout, ours.layout + 1);
@@ -96,7 +96,7 @@ fn a_stranger_is_refused_with_the_reason() {
 #[test]
 fn nonsense_and_silence_harm_nobody() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let silent: Vec<Socket> = (0..10).map(|_| connect(&nodes, 0)).collect();
     for nonsense in [&b"GET / HTTP/1.1"[..], b"{}", b"\xff\xff", b"null"] {
         let socket = connect(&nodes, 0);

@@ -17,7 +17,7 @@ fn tiny(place: &Place) -> (crate::place::Running, Nodes) {
 #[test]
 fn a_name_in_use_is_refused_and_its_cluster_unharmed() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let told = place.weft("up --nodes 3 --name t --json").refused(12, "name_in_use");
     assert!(told.contains("weft down --name t"), "{told}");
     let file = place.file("t.toml", TINY);
