@@ -27,7 +27,8 @@ use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
     BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome,
-    Payload, PutOutcome, Refused, Reply, Request, TakenMessage, TaskOrder, Then, Want,
+    Payload, PutOutcome, Refused, Reply, ReportEffect, Request, TakenMessage, TaskEffect,
+    TaskOrder, Then, Want,
 };
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -330,8 +331,11 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn report(&mut self, task: &str, error: u16) -> Result<(), ClientError> {
-        self.ask_for_done(Want::Report { task: task.to_owned(), error })
+    pub fn report(&mut self, task: &str, error: u16) -> Result<ReportEffect, ClientError> {
+        match self.ask(Want::Report { task: task.to_owned(), error }, Duration::ZERO)? {
+            Outcome::Reported(effect) => Ok(effect),
+            other => Err(self.out_of_place(&other)),
+        }
     }
 
     /// Notes that the node's task makes progress.
@@ -346,8 +350,11 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn order(&mut self, task: &str, order: TaskOrder) -> Result<(), ClientError> {
-        self.ask_for_done(Want::Task { task: task.to_owned(), order })
+    pub fn order(&mut self, task: &str, order: TaskOrder) -> Result<TaskEffect, ClientError> {
+        match self.ask(Want::Task { task: task.to_owned(), order }, Duration::ZERO)? {
+            Outcome::Ordered(effect) => Ok(effect),
+            other => Err(self.out_of_place(&other)),
+        }
     }
 
     /// Has the node, which is the manager, isolate or release another.

@@ -10,6 +10,8 @@ mod word;
 
 pub(crate) use word::ToLauncher;
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::{AsFd, RawFd};
 use std::process::ExitStatus;
@@ -46,6 +48,8 @@ pub struct Launched {
     keeper: Option<thread::JoinHandle<()>>,
     events: SyncSender<Event>,
     notices: Receiver<Notice>,
+    /// Of them, what happened to tasks while the nodes came together: one a task at most.
+    early: RefCell<VecDeque<Notice>>,
 }
 
 /// What happens to a launched node.
@@ -66,6 +70,13 @@ pub enum Notice {
         boot: u32,
         /// The node that said so.
         by: u16,
+    },
+    /// It has isolated a task for its failures.
+    TaskIsolated {
+        /// Which node.
+        rank: u16,
+        /// The task's place in the cluster file.
+        task: usize,
     },
     /// It had died, nobody decided about it, and it was started again.
     Restarted {
@@ -178,7 +189,8 @@ impl Launched {
         })
         .map_err(LaunchError::Process)?;
         let (cluster, claimed, keeper) = (cluster.clone(), Some(claimed), Some(keeper));
-        let launched = Self { cluster, claimed, dir, keeper, events, notices };
+        let early = RefCell::default();
+        let launched = Self { cluster, claimed, dir, keeper, events, notices, early };
         started.recv().map_err(|_| LaunchError::Keeper)??;
         Ok(launched)
     }
@@ -238,8 +250,13 @@ impl Launched {
     /// [`LaunchError::Ended`] names the first that has.
     pub fn check_alive(&mut self) -> Result<(), LaunchError> {
         while let Ok(notice) = self.notices.try_recv() {
-            if let Notice::Ended { rank, status } = notice {
-                return Err(LaunchError::Ended { rank, status });
+            match notice {
+                Notice::Ended { rank, status } => {
+                    return Err(LaunchError::Ended { rank, status });
+                }
+                // Told of later, with what follows.
+                Notice::TaskIsolated { .. } => self.early.get_mut().push_back(notice),
+                Notice::Reset { .. } | Notice::Restarted { .. } => {}
             }
         }
         Ok(())
@@ -250,7 +267,11 @@ impl Launched {
     /// # Errors
     /// [`RecvTimeoutError`]: nothing did, or nothing ever will.
     pub fn next_notice(&self, timeout: Duration) -> Result<Notice, RecvTimeoutError> {
-        self.notices.recv_timeout(timeout)
+        let early = self.early.borrow_mut().pop_front();
+        match early {
+            Some(notice) => Ok(notice),
+            None => self.notices.recv_timeout(timeout),
+        }
     }
 
     /// Ends every node in order, kills what does not end, and gives the name up.

@@ -93,12 +93,14 @@ impl Explain for TaskCallError {
 }
 
 /// Tells the node that this task has met `error`, a number whose meaning is the task's. It is
-/// counted, kept with its time, and shown by `weft status`; the task goes on.
+/// counted, kept with its time, and shown by `weft status`; the manager is told, and has the task
+/// killed and started again. That counts as if the task had failed: one report more than its
+/// `restart` allows, and it is isolated.
 ///
 /// # Errors
 /// [`TaskCallError`].
 pub fn report(error: u16) -> Result<(), TaskCallError> {
-    call(|client, task| client.report(task, error))
+    call(|client, task| client.report(task, error).map(drop))
 }
 
 /// Tells the node that this task makes progress. A task with `beat_ms` that does not say so in

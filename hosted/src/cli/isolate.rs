@@ -39,10 +39,14 @@ pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failu
         let cure = format!("let another follow it: `weft inject kill {node}`, then try again");
         return Err(Failure::of(Code::Standing, cause, cure));
     }
+    let was_so = order.standing(manager).is_some_and(|standing| standing.isolated.contains(&node));
     order.give(manager, NodeOrder::Isolate)?;
     order.await_all(|standing| standing.isolated.contains(&node))?;
-    let object = json!({ "ok": true, "node": node, "isolated": true, "manager": manager });
-    let text = format!("node {node}: isolated; `weft release {node}` lets it come back\n");
+    let object = json!({
+        "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_so
+    });
+    let already = if was_so { "already " } else { "" };
+    let text = format!("node {node}: {already}isolated; `weft release {node}` lets it come back\n");
     output.finish(&object, &text);
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::output::Output;
 use super::survey::{Answer, Survey};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
-    DirNetStatus, NodeStatus, OriginStatus, ProofStatus, TaskStatus, TimingStatus,
+    DirNetStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus, TimingStatus,
 };
 use why::Why;
 
@@ -85,7 +85,8 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
-    let standings = left_broadcasts(status) + &isolated(status) + &cuts(status);
+    let standings =
+        left_broadcasts(status) + &isolated(status) + &isolated_tasks(status) + &cuts(status);
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
     }
@@ -98,6 +99,21 @@ fn render(report: &Report) -> String {
         text.push_str(&format!("  node {observer} about node {node}: {what}\n"));
     }
     text
+}
+
+/// What is to be done about tasks that are isolated.
+fn isolated_tasks(status: &Survey) -> String {
+    let isolated = status.tasks().filter(|(_, task)| task.state == TaskState::Isolated);
+    let line = |(rank, task): (u16, &TaskStatus)| {
+        let name = &task.name;
+        let last = task.last_errors.last();
+        let last = last.map_or_else(String::new, |last| format!(", {}", last.fault));
+        format!(
+            "task {name} of node {rank} is isolated{last}; `weft task start {name} --node {rank}` \
+             starts it again\n"
+        )
+    };
+    isolated.map(line).collect()
 }
 
 /// Who is isolated, as any node knows.

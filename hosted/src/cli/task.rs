@@ -6,7 +6,7 @@ use serde_json::json;
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
-use crate::node::control::TaskOrder;
+use crate::node::control::{TaskEffect, TaskOrder};
 
 /// Arguments of `weft task`.
 #[derive(Debug, Args)]
@@ -48,9 +48,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Order::Isolate(which) => (which, TaskOrder::Isolate, "isolated"),
     };
     let mut client = which.cluster.find()?.connect(which.node)?;
-    client.order(&which.task, order).map_err(Failure::new)?;
+    let effect = client.order(&which.task, order).map_err(Failure::new)?;
+    let is_changed = effect == TaskEffect::Done;
     let Which { task, node, .. } = which;
-    let object = json!({ "ok": true, "task": task, "node": node, "order": done });
-    output.finish(&object, &format!("task {task} of node {node}: {done}\n"));
+    let object =
+        json!({ "ok": true, "task": task, "node": node, "order": done, "changed": is_changed });
+    let already = if is_changed { "" } else { "already " };
+    output.finish(&object, &format!("task {task} of node {node}: {already}{done}\n"));
     Ok(())
 }

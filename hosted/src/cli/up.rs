@@ -14,7 +14,7 @@ use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use super::output::Output;
 use crate::clock::Deadline;
-use crate::cluster::{Cluster, FabricKind};
+use crate::cluster::{Cluster, FabricKind, Task};
 use crate::explain::Code;
 use crate::launch::{LaunchError, Launched, Notice};
 use crate::process::start_thread;
@@ -153,6 +153,16 @@ fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A task that has failed too often is the operator's.
+fn say_isolated(cluster: &Cluster, rank: u16, task: usize, output: Output) {
+    let Some(Task { name, restart, .. }) = cluster.tasks.get(task) else { return };
+    output.say(&format!(
+        "task {name} of node {rank} is isolated: it failed more than {} times within {} s; \
+         `weft status` shows how, `weft task start {name} --node {rank}` starts it again",
+        restart.max, restart.within_s
+    ));
+}
+
 /// Tells what happens to the nodes until a signal comes or all have ended in order.
 fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
     let mut nodes = vec![Process::Lives; launched.cluster().nodes];
@@ -172,6 +182,10 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
             Ok(Notice::Restarted { rank }) => {
                 let what = "is started again: nobody was left, or able, to decide that it is over";
                 (rank, Process::Lives, what.to_owned())
+            }
+            Ok(Notice::TaskIsolated { rank, task }) => {
+                say_isolated(launched.cluster(), rank, task, output);
+                continue;
             }
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,

@@ -66,7 +66,13 @@ impl fmt::Display for ClientError {
                 Refused::OutOfRange { rank, nodes } => {
                     write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
                 }
-                Refused::NoTask { name } => write!(f, "node {rank} has no task {name:?}"),
+                Refused::NoTask { name, tasks } => {
+                    write!(f, "node {rank} has no task {name:?}")?;
+                    match &tasks[..] {
+                        [] => f.write_str(", nor any other"),
+                        tasks => write!(f, ": its tasks are {}", tasks.join(", ")),
+                    }
+                }
                 Refused::NotManager => write!(f, "node {rank} is not the manager"),
                 Refused::Unfit { node } => {
                     write!(f, "node {rank} cannot do that with node {node}, as it stands")

@@ -114,6 +114,7 @@ impl Keeper {
                 }
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
+            ToLauncher::TaskIsolated { task } => self.tell(Notice::TaskIsolated { rank, task }),
         }
     }
 

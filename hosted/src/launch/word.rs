@@ -18,4 +18,9 @@ pub(crate) enum ToLauncher {
         /// Which life of it.
         boot: u32,
     },
+    /// This node has isolated a task for its failures.
+    TaskIsolated {
+        /// Its place in the cluster file.
+        task: usize,
+    },
 }

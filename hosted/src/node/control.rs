@@ -20,7 +20,7 @@ pub use broadcast::{
 };
 
 pub use standing::{DirNetStatus, EntryStatus, NodeOrder, TimingStatus};
-pub use task::{TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
+pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;
 use crate::cluster::Form;
@@ -229,6 +229,10 @@ pub enum Outcome {
     Chronicle(Vec<Entry>),
     /// The node runs.
     Running(Box<NodeStatus>),
+    /// A task's error is noted.
+    Reported(ReportEffect),
+    /// An order about a task is obeyed.
+    Ordered(TaskEffect),
     /// Done.
     Done,
     /// Not done.
@@ -317,6 +321,8 @@ pub enum Refused {
     NoTask {
         /// As asked.
         name: String,
+        /// Those that it has.
+        tasks: Vec<String>,
     },
     /// This node is not the manager.
     NotManager,

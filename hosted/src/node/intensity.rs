@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::cluster::Restart;
 
+/// The longest pause before a restart.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
+
 /// Counts restarts within a sliding window.
 #[derive(Debug)]
 pub(super) struct Intensity {
@@ -31,6 +34,23 @@ impl Intensity {
     /// When the oldest restart that counts will count no longer.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.restarts.front().map(|at| at.saturating_add(self.within_ns))
+    }
+
+    /// How many more are within the limit, as of the last look.
+    pub(super) fn left(&self) -> usize {
+        self.max - self.restarts.len()
+    }
+
+    /// How long to wait before the next restart: not at all when none counts, and otherwise so long
+    /// that a thing that fails at once is not started in a tight loop. All pauses together are a
+    /// quarter of the window at most, so that they hide no failure from the limit.
+    pub(super) fn pause_ns(&mut self, now_ns: u64) -> u64 {
+        self.handle_time(now_ns);
+        if self.restarts.is_empty() {
+            return 0;
+        }
+        let share = self.within_ns / 4 / u64::try_from(self.max.max(1)).unwrap_or(u64::MAX);
+        share.min(PAUSE_NS_MAX)
     }
 
     /// Whether one more restart at `now_ns` is within the limit; if so, it is counted.
@@ -80,6 +100,21 @@ mod tests {
         assert_eq!(intensity.next_deadline_ns(), Some(15 * SECOND));
         intensity.handle_time(15 * SECOND);
         assert_eq!(intensity.next_deadline_ns(), None);
+    }
+
+    #[test]
+    fn the_first_restart_needs_no_pause_and_pauses_fit_into_the_window() {
+        let mut intensity = twice_in_ten_seconds();
+        assert_eq!(intensity.pause_ns(0), 0);
+        assert!(intensity.allows(0));
+        assert_eq!((intensity.pause_ns(SECOND), intensity.left()), (SECOND, 1));
+        assert_eq!(intensity.pause_ns(10 * SECOND), 0);
+        for (max, within_s) in [(1, 1), (10, 1), (10_000, 1), (10_000, 86_400)] {
+            let mut intensity = Intensity::new(&Restart { max, within_s });
+            assert!(intensity.allows(0));
+            let pauses = intensity.pause_ns(0) * max as u64;
+            assert!(pauses <= within_s * SECOND / 4, "{max} in {within_s} s");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use weft_core::ids::{Incarnation, Rank};
 
+use crate::cluster::TaskName;
 use crate::launch::ToLauncher;
 use crate::packet::Socket;
 
@@ -21,6 +22,9 @@ pub trait ResetNode {
     /// Ends the life of node `rank` that began with `boot`, and begins its next one. An order for a
     /// life that is over by then changes nothing.
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome;
+
+    /// This node has isolated `task`, the one at this place in the cluster file, for its failures.
+    fn note_task_isolated(&mut self, task: &TaskName, place: usize);
 }
 
 /// What became of an order to reset.
@@ -64,6 +68,10 @@ impl ResetNode for Launcher {
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome {
         self.tell(ToLauncher::Reset { rank: rank.0, boot: boot.0 })
     }
+
+    fn note_task_isolated(&mut self, _task: &TaskName, place: usize) {
+        self.tell(ToLauncher::TaskIsolated { task: place });
+    }
 }
 
 /// Nobody: the alarm is the last thing that can be done.
@@ -80,5 +88,9 @@ impl ResetNode for OperatorAlarm {
             "a node is down and nothing here can reset it: start it again with `weft node`"
         );
         ResetOutcome::OperatorAlarm
+    }
+
+    fn note_task_isolated(&mut self, task: &TaskName, _place: usize) {
+        tracing::error!(%task, "failed too often and is isolated: see `weft status`");
     }
 }

@@ -22,9 +22,11 @@ use guard::Guard;
 use owed::Owed;
 use record::{Due, Record};
 
-use super::control::{Refused, TaskOrder, TaskState, TaskStatus};
+use super::control::{
+    Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState, TaskStatus,
+};
 use super::link::{GuardAction, TaskChange};
-use crate::cluster::{Cluster, Task};
+use crate::cluster::{Cluster, Task, TaskName};
 
 /// Names one process of one task: which task, and which of its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,11 +123,12 @@ impl Tasks {
         name: &str,
         error: u16,
         now_ns: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<ReportEffect, Refused> {
         let index = self.find(name)?;
-        self.guarded[index].record.handle_report(now_ns, error);
-        tracing::warn!(task = name, error, "task reports an error");
-        Ok(())
+        let (due, effect) = self.guarded[index].record.handle_report(now_ns, error);
+        tracing::warn!(task = name, error, ?effect, "task reports an error");
+        self.act(index, due, now_ns);
+        Ok(effect)
     }
 
     /// A task makes progress.
@@ -141,12 +144,12 @@ impl Tasks {
         name: &str,
         order: TaskOrder,
         now_ns: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<TaskEffect, Refused> {
         let index = self.find(name)?;
-        tracing::info!(task = name, ?order, "task ordered");
-        let due = self.guarded[index].record.handle_order(order);
+        let (due, effect) = self.guarded[index].record.handle_order(order);
+        tracing::info!(task = name, ?order, ?effect, "task ordered");
         self.act(index, due, now_ns);
-        Ok(())
+        Ok(effect)
     }
 
     /// How many there are.
@@ -160,7 +163,7 @@ impl Tasks {
             let guarded = &self.guarded[index];
             let is_stopped = guarded.record.state() == TaskState::Killed;
             if guarded.guard.is_some() || order == TaskOrder::Start && is_stopped {
-                let due = self.guarded[index].record.handle_order(order);
+                let (due, _) = self.guarded[index].record.handle_order(order);
                 self.act(index, due, now_ns);
             }
         }
@@ -169,15 +172,22 @@ impl Tasks {
     /// The manager has decided about task number `index`.
     pub(super) fn handle_guard(&mut self, index: u8, action: GuardAction, now_ns: u64) {
         let Some(guarded) = self.guarded.get_mut(usize::from(index)) else { return };
-        let order = match action {
-            // It was started again at once when it failed; the decision has been anticipated.
-            GuardAction::Restart if !guarded.record.has_erred_since_start() => return,
-            GuardAction::Restart => TaskOrder::Restart,
-            GuardAction::Isolate => TaskOrder::Isolate,
+        let due = match action {
+            GuardAction::Restart => guarded.record.handle_restart(),
+            GuardAction::Isolate => guarded.record.handle_isolate(),
         };
-        tracing::info!(task = %guarded.task.name, ?order, "ordered by the manager");
-        let due = guarded.record.handle_order(order);
+        tracing::info!(task = %guarded.task.name, ?action, ?due, "ordered by the manager");
         self.act(usize::from(index), due, now_ns);
+    }
+
+    /// Those that were isolated since this was last asked, other than by order, and why.
+    pub(super) fn take_isolated(&mut self, now_ns: u64) -> Vec<(TaskName, Option<TaskFault>)> {
+        let isolated = self.guarded.iter_mut().filter_map(|Guarded { task, record, .. }| {
+            let is_isolated = record.take_verdict();
+            let last = record.last_errors(now_ns).pop().map(|error| error.fault);
+            is_isolated.then(|| (task.name.clone(), last))
+        });
+        isolated.collect()
     }
 
     /// The next component has to be told of every state, and of the errors that the one before
@@ -233,7 +243,10 @@ impl Tasks {
 
     fn find(&self, name: &str) -> Result<usize, Refused> {
         let found = self.guarded.iter().position(|guarded| guarded.task.name.as_str() == name);
-        found.ok_or_else(|| Refused::NoTask { name: name.chars().take(64).collect() })
+        found.ok_or_else(|| Refused::NoTask {
+            name: name.chars().take(64).collect(),
+            tasks: self.guarded.iter().map(|guarded| guarded.task.name.to_string()).collect(),
+        })
     }
 
     fn act(&mut self, index: usize, due: Due, now_ns: u64) {
@@ -247,7 +260,12 @@ impl Tasks {
                     self.start(index, now_ns);
                 }
             }
-            (Due::Start, _) => self.start(index, now_ns),
+            // It was told to end, and is waited for.
+            (Due::Start, Some(guard)) => {
+                guard.kill();
+                guarded.record.await_end();
+            }
+            (Due::Start, None) => self.start(index, now_ns),
         }
     }
 
@@ -263,7 +281,8 @@ impl Tasks {
             }
             Err(error) => {
                 tracing::error!(task = %guarded.task.name, %error, "task cannot be started");
-                guarded.record.handle_not_started(now_ns, error.to_string());
+                let why = guard::not_started(&guarded.task.program, &error);
+                guarded.record.handle_not_started(now_ns, why);
             }
         }
     }

@@ -54,7 +54,12 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     let by_order = |it: &Value| {
         it["text"].as_str().is_some_and(|text| text.contains("isolated by rule operator"))
     };
-    assert!(noted.iter().any(by_order), "{why}");
+    assert_eq!(noted.iter().filter(|it| by_order(it)).count(), 1, "{why}");
+    let again = place.weft("isolate 2 --name t --wait 60").done();
+    assert!(again.contains("already isolated"), "{again}");
+    let why: Value = place.weft("status --name t --why 2 --json").object();
+    let noted = why["noted"].as_array().expect("a list");
+    assert_eq!(noted.iter().filter(|it| by_order(it)).count(), 1, "{why}");
 
     let told = place.weft("release 2 --name t --wait 60 --json").object();
     assert!(told["incarnation"].as_u64() > Some(u64::from(before.incarnation)), "{told}");

@@ -5,8 +5,8 @@
 //! them are killed and the place is removed.
 
 use std::cell::Cell;
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -79,6 +79,13 @@ impl Place {
     pub(crate) fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path_of(name);
         fs::write(&path, text).expect("a file can be written");
+        path
+    }
+
+    /// Writes a file that may be executed.
+    pub(crate) fn program(&self, text: &str) -> String {
+        let path = self.file("program", text);
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("ours");
         path
     }
 

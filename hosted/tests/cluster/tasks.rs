@@ -67,13 +67,69 @@ fn a_program_that_does_not_exist_is_faulty_and_the_reason_is_shown() {
 }
 
 #[test]
-fn a_task_that_fails_at_once_is_isolated_after_its_restarts() {
+fn what_is_no_program_is_faulty_at_once_and_left_alone() {
     let place = Place::new();
-    let (_up, nodes) = up_with(&place, &script("exit 3"));
+    let programs = [
+        (place.file("text", "not executable"), "is not executable"),
+        (place.path_of(""), "is a directory"),
+        ("no-such-program".to_owned(), "no-such-program is not in PATH"),
+        (place.program("#!/no/such/interpreter\n"), "an interpreter that is not there"),
+    ];
+    for (program, said) in programs {
+        let (up, nodes) = up_with(&place, &format!("program = \"{program}\""));
+        let task = await_state(&nodes, TaskState::Faulty);
+        assert_eq!((task.pid, task.errors, task.restarts), (None, 1, 0));
+        let [TaskFault::NotStarted { why }] = &faults(&task)[..] else { panic!("{task:?}") };
+        assert!(why.contains(said), "{program}: {why}");
+        place.weft("task start job --node 0 --name t").done();
+        assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Faulty, 2));
+        drop(nodes);
+        place.weft("down --name t").done();
+        up.wait().done();
+    }
+}
+
+#[test]
+fn a_task_that_fails_at_once_is_isolated_after_its_restarts_and_the_operator_is_told() {
+    let place = Place::new();
+    let (up, nodes) = up_with(&place, &script("exit 3"));
+    eventually("it waits between two starts", || look(&nodes).state == TaskState::Waiting);
     let task = await_state(&nodes, TaskState::Isolated);
     assert_eq!((task.errors, task.restarts), (3, 2));
     assert_eq!(faults(&task), vec![TaskFault::Exited { status: 3 }; 3]);
     nodes.assert_unharmed();
+    let told = "task job of node 0 is isolated: it failed more than 2 times";
+    eventually("`weft up` says so", || up.said("out").contains(told));
+    assert_eq!(up.said("out").matches(told).count(), 1);
+    let shown = place.weft("status --name t").done();
+    let line =
+        "task job of node 0 is isolated, ended with status 3; `weft task start job --node 0`";
+    assert!(shown.contains(line), "{shown}");
+    let why = place.weft("status --name t --why 0").done();
+    assert!(why.contains("task job is isolated: it failed too often"), "{why}");
+}
+
+/// An error counts as a failure, also in a burst that comes before the manager has decided.
+#[test]
+fn errors_that_are_reported_restart_a_task_no_more_often_than_it_may_be() {
+    let place = Place::new();
+    let (up, nodes) = up_with(&place, &script("exec sleep 1000"));
+    let report = "report --name t --node 0 --task job --error 7 --wait 60 --json";
+    for restarts in [1, 2] {
+        await_state(&nodes, TaskState::Running);
+        let told = place.weft(report).object();
+        assert_eq!(told["outcome"], "restarted", "{told}");
+        assert_eq!(look(&nodes).restarts, restarts);
+    }
+    await_state(&nodes, TaskState::Running);
+    let told = place.weft("report --name t --node 0 --task job --error 7").done();
+    assert!(told.contains("it has failed too often and is isolated"), "{told}");
+    let task = await_state(&nodes, TaskState::Isolated);
+    assert_eq!((task.errors, task.restarts), (3, 2));
+    eventually("its process has ended", || look(&nodes).pid.is_none());
+    eventually("`weft up` says so", || up.said("out").contains("task job of node 0 is isolated"));
+    assert_eq!(place.weft(report).object()["outcome"], "noted");
+    assert_eq!(look(&nodes).state, TaskState::Isolated);
 }
 
 #[test]
@@ -153,7 +209,12 @@ fn reports_for_nobody_are_refused() {
     refused("report --node 1 --task job --error 1").refused(16, "task_unknown");
     refused("report --node 2 --task job --error 1").refused(15, "node_out_of_range");
     refused("report --error 1").refused(16, "task_unknown");
-    refused("task stop work --node 0").refused(16, "task_unknown");
+    for order in ["start", "stop", "restart", "isolate"] {
+        let told = refused(&format!("task {order} ghost --node 0")).refused(16, "task_unknown");
+        assert!(told.contains("no task \"ghost\": its tasks are job"), "{told}");
+        let told = refused(&format!("task {order} job --node 1")).refused(16, "task_unknown");
+        assert!(told.contains("nor any other"), "{told}");
+    }
     for usage in ["report --task job --error 1", "report --error 65536", "report --beat --error 1"]
     {
         refused(usage).refused(2, "usage");
@@ -167,8 +228,11 @@ fn a_task_is_stopped_started_restarted_and_isolated_by_order() {
     let (_up, nodes) = up_with(&place, &script("exec sleep 1000"));
     let order = |order: &str| place.weft(&format!("task {order} job --node 0 --name t")).done();
     let first = await_state(&nodes, TaskState::Running);
+    assert!(order("start").contains("already started"));
     order("stop");
     assert_eq!(await_state(&nodes, TaskState::Killed).restarts, 0);
+    assert!(order("stop").contains("already stopped"));
+    // Its last process may not have quite ended.
     order("start");
     let second = await_state(&nodes, TaskState::Running);
     order("restart");
@@ -176,7 +240,8 @@ fn a_task_is_stopped_started_restarted_and_isolated_by_order() {
         let task = look(&nodes);
         task.pid.is_some() && ![first.pid, second.pid].contains(&task.pid)
     });
-    order("isolate");
+    assert!(!order("isolate").contains("already"));
+    assert!(order("isolate").contains("already isolated"));
     let task = await_state(&nodes, TaskState::Isolated);
     assert_eq!((task.errors, task.restarts), (0, 0));
     eventually("its process has ended", || look(&nodes).pid.is_none());

@@ -332,7 +332,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// An operator isolates `node`: it is fenced everywhere and stays out until it is released
-    /// and comes back in a later life.
+    /// and comes back in a later life. One that is isolated already stays as it is.
     ///
     /// # Errors
     /// [`Reject::NotManager`], [`Reject::BadSubject`]; nothing changed.
@@ -342,7 +342,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub fn isolate(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
         self.begin(now);
         self.check_order(node)?;
-        let life = self.db.standing(node).life;
+        let Standing { life, level } = self.db.standing(node);
+        if level == Level::Isolated {
+            return Ok(());
+        }
         let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
         self.explain(now, node, life, Verdict::Isolated, why);
         self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);

@@ -21,7 +21,8 @@ pub enum TaskOrder {
 pub enum TaskState {
     /// Its process runs.
     Running,
-    /// It has no process yet: it is about to be started.
+    /// It has no process, and is about to be started: for the first time, again after a pause, or
+    /// as soon as the one before has ended.
     Waiting,
     /// It was stopped by order.
     Killed,
@@ -46,6 +47,34 @@ impl TaskState {
             Self::Finished => "finished",
         }
     }
+}
+
+/// What an order has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskEffect {
+    /// It is done.
+    Done,
+    /// Nothing: the task was so already.
+    Already,
+}
+
+/// What a reported error leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportEffect {
+    /// The manager, which is told, has the task restarted. It counts as a restart.
+    Restart {
+        /// How often the task was started again before.
+        restarts: u64,
+        /// How many more the task's restart intensity allows now.
+        left: usize,
+    },
+    /// It was one more than the task's restart intensity allows: the task is isolated.
+    Isolated,
+    /// Nothing but a note: the task has no process that could be started again, or it is being
+    /// ended.
+    Noted,
 }
 
 /// A task as its node sees it.

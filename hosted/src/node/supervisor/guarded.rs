@@ -6,8 +6,9 @@ use std::sync::mpsc::SyncSender;
 use super::Supervisor;
 use super::event::Event;
 use crate::clock::now_ns;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Task};
 use crate::node::NodeError;
+use crate::node::chronicle::What;
 use crate::node::control::{Outcome, Refused, Want};
 use crate::node::tasks::{Surroundings, Tasks};
 use crate::runtime_dir::ClusterDir;
@@ -34,11 +35,29 @@ impl Supervisor {
     pub(super) fn handle_task_request(&mut self, what: &Want) -> Outcome {
         let now_ns = now_ns();
         let done = match what {
-            Want::Report { task, error } => self.tasks.handle_report(task, *error, now_ns),
-            Want::Beat { task } => self.tasks.handle_beat(task, now_ns),
-            Want::Task { task, order } => self.tasks.handle_order(task, *order, now_ns),
+            Want::Report { task, error } => {
+                self.tasks.handle_report(task, *error, now_ns).map(Outcome::Reported)
+            }
+            Want::Beat { task } => self.tasks.handle_beat(task, now_ns).map(|()| Outcome::Done),
+            Want::Task { task, order } => {
+                self.tasks.handle_order(task, *order, now_ns).map(Outcome::Ordered)
+            }
             _ => Err(Refused::Malformed("no request about a task".to_owned())),
         };
-        done.map_or_else(Outcome::Refused, |()| Outcome::Done)
+        done.unwrap_or_else(Outcome::Refused)
+    }
+
+    /// Tells the operator of tasks that were isolated, other than by order: in the chronicle, and
+    /// by whoever has launched the node.
+    pub(super) fn tell_isolated(&mut self) {
+        for (name, last) in self.tasks.take_isolated(now_ns()) {
+            let why = last.map_or_else(String::new, |fault| format!(", {fault}"));
+            let words = format!("task {name} is isolated: it failed too often{why}");
+            self.note(self.rank, What::Told { words });
+            let is_it = |task: &Task| task.name == name;
+            if let Some(task) = self.cluster.tasks.iter().position(is_it) {
+                self.reset.note_task_isolated(&name, task);
+            }
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The process of one task: started, watched, and killed with all that it has started.
 
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -88,6 +90,24 @@ impl Guard {
         if let Err(error) = self.spawned.signal_group(signal) {
             tracing::debug!(%error, "a task's group takes no signal");
         }
+    }
+}
+
+/// Why `program` was not started, in words that name it.
+pub(super) fn not_started(program: &str, error: &ProcessError) -> String {
+    let ProcessError::Spawn(error) = error else { return error.to_string() };
+    match error.kind() {
+        ErrorKind::PermissionDenied if Path::new(program).is_dir() => {
+            format!("{program} is a directory")
+        }
+        ErrorKind::PermissionDenied => format!("{program} is not executable: {error}"),
+        ErrorKind::NotFound if Path::new(program).exists() => {
+            format!("{program} names an interpreter that is not there: {error}")
+        }
+        ErrorKind::NotFound if !program.contains('/') => {
+            format!("{program} is not in PATH: {error}")
+        }
+        _ => format!("{program}: {error}"),
     }
 }
 

@@ -10,12 +10,14 @@
 //! ```
 //!
 //! A decider: the time and what happened come in, what must be done with the process comes out.
-//! A report changes no state: an error that a task can still tell of is its own to survive.
+//! The first failure for long is answered by a start at once, later ones by a start after a pause
+//! ([`Intensity::pause_ns`]). An error that is reported counts as a failure, since the manager,
+//! which is told, has the task restarted (G-27): one too many isolates it here.
 
 use std::collections::VecDeque;
 
 use crate::cluster::Task;
-use crate::node::control::{TaskError, TaskFault, TaskOrder, TaskState};
+use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
 use crate::node::intensity::Intensity;
 use crate::node::link::TaskChange;
 
@@ -48,6 +50,8 @@ pub(super) struct Record {
     last: VecDeque<(u64, TaskFault)>,
     beat_ns: Option<u64>,
     silent_at_ns: Option<u64>,
+    /// When a pause before its next start is over.
+    start_at_ns: Option<u64>,
     started_at_ns: u64,
     /// Errors that were noted since they were last taken.
     fresh: Vec<(u64, u16)>,
@@ -55,6 +59,8 @@ pub(super) struct Record {
     unrecorded: u64,
     /// The state that the component was told of.
     told: Option<TaskState>,
+    /// It was isolated without an order of the operator, who is to be told.
+    verdict: bool,
 }
 
 impl Record {
@@ -68,10 +74,12 @@ impl Record {
             last: VecDeque::with_capacity(ERRORS_MAX),
             beat_ns: task.beat_ms.map(|beat_ms| beat_ms.saturating_mul(1_000_000)),
             silent_at_ns: None,
+            start_at_ns: None,
             started_at_ns: 0,
             fresh: Vec::new(),
             unrecorded: 0,
             told: None,
+            verdict: false,
         }
     }
 
@@ -101,6 +109,7 @@ impl Record {
     pub(super) fn handle_started(&mut self, now_ns: u64) {
         self.state = TaskState::Running;
         self.started_at_ns = now_ns;
+        self.start_at_ns = None;
         self.handle_beat(now_ns);
     }
 
@@ -140,16 +149,28 @@ impl Record {
     }
 
     /// It, or somebody on its behalf, has reported an error.
-    pub(super) fn handle_report(&mut self, now_ns: u64, error: u16) {
+    pub(super) fn handle_report(&mut self, now_ns: u64, error: u16) -> (Due, ReportEffect) {
         self.note(now_ns, TaskFault::Reported { error });
+        if self.state != TaskState::Running || self.after == After::Start {
+            return (Due::Nothing, ReportEffect::Noted);
+        }
+        if !self.intensity.allows(now_ns) {
+            self.verdict = true;
+            return (self.end_as(TaskState::Isolated), ReportEffect::Isolated);
+        }
+        let (restarts, left) = (self.restarts, self.intensity.left());
+        (Due::Nothing, ReportEffect::Restart { restarts, left })
     }
 
-    /// When it will have been silent for too long.
-    pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
-        self.silent_at_ns
+    /// When it will have been silent for too long, or a pause is over.
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        self.silent_at_ns.into_iter().chain(self.start_at_ns).min()
     }
 
     pub(super) fn handle_time(&mut self, now_ns: u64) -> Due {
+        if self.start_at_ns.take_if(|at| now_ns >= *at).is_some() {
+            return Due::Start;
+        }
         if self.silent_at_ns.is_none_or(|at| now_ns < at) {
             return Due::Nothing;
         }
@@ -159,25 +180,61 @@ impl Record {
         Due::Kill
     }
 
-    /// People, or a recovery script, have decided.
-    pub(super) fn handle_order(&mut self, order: TaskOrder) -> Due {
-        self.silent_at_ns = None;
+    /// People have decided.
+    pub(super) fn handle_order(&mut self, order: TaskOrder) -> (Due, TaskEffect) {
+        let is_so = match order {
+            TaskOrder::Start => self.state == TaskState::Running,
+            TaskOrder::Restart => false,
+            TaskOrder::Stop => self.state == TaskState::Killed,
+            TaskOrder::Isolate => self.state == TaskState::Isolated,
+        };
+        if is_so {
+            return (Due::Nothing, TaskEffect::Already);
+        }
         self.after = After::Stay;
         let runs = matches!(self.state, TaskState::Running | TaskState::Faulty);
-        match order {
-            TaskOrder::Start if self.state == TaskState::Running => Due::Nothing,
+        let due = match order {
             TaskOrder::Start | TaskOrder::Restart if runs => {
+                self.silent_at_ns = None;
                 self.after = After::Start;
                 Due::Kill
             }
-            TaskOrder::Start | TaskOrder::Restart => Due::Start,
+            TaskOrder::Start | TaskOrder::Restart => self.start_soon(),
             TaskOrder::Stop => self.end_as(TaskState::Killed),
             TaskOrder::Isolate => self.end_as(TaskState::Isolated),
+        };
+        (due, TaskEffect::Done)
+    }
+
+    /// The manager has it restarted for the errors that were reported, which have been counted.
+    /// One that was started again since has been so before the manager could say it.
+    pub(super) fn handle_restart(&mut self) -> Due {
+        if !self.has_erred_since_start() || self.after == After::Start {
+            return Due::Nothing;
         }
+        self.restarts += 1;
+        self.handle_order(TaskOrder::Restart).0
+    }
+
+    /// The manager has it isolated.
+    pub(super) fn handle_isolate(&mut self) -> Due {
+        let (due, effect) = self.handle_order(TaskOrder::Isolate);
+        self.verdict |= effect == TaskEffect::Done;
+        due
+    }
+
+    /// It is to be started, and its last process has not quite ended.
+    pub(super) fn await_end(&mut self) {
+        self.after = After::Start;
+    }
+
+    /// Whether it was isolated since this was last asked, other than by order.
+    pub(super) fn take_verdict(&mut self) -> bool {
+        std::mem::take(&mut self.verdict)
     }
 
     /// Whether the process that runs has had an error.
-    pub(super) fn has_erred_since_start(&self) -> bool {
+    fn has_erred_since_start(&self) -> bool {
         let last = self.last.back().map(|(at_ns, _)| *at_ns);
         self.state == TaskState::Running && last.is_some_and(|at_ns| at_ns > self.started_at_ns)
     }
@@ -211,16 +268,29 @@ impl Record {
 
     fn end_as(&mut self, state: TaskState) -> Due {
         self.state = state;
+        (self.silent_at_ns, self.start_at_ns) = (None, None);
         Due::Kill
     }
 
+    fn start_soon(&mut self) -> Due {
+        self.state = TaskState::Waiting;
+        self.start_at_ns = None;
+        Due::Start
+    }
+
     fn start_again(&mut self, now_ns: u64) -> Due {
-        if self.intensity.allows(now_ns) {
-            self.restarts += 1;
-            self.state = TaskState::Waiting;
-            return Due::Start;
+        let pause_ns = self.intensity.pause_ns(now_ns);
+        if !self.intensity.allows(now_ns) {
+            self.state = TaskState::Isolated;
+            self.verdict = true;
+            return Due::Nothing;
         }
-        self.state = TaskState::Isolated;
+        self.restarts += 1;
+        let due = self.start_soon();
+        if pause_ns == 0 {
+            return due;
+        }
+        self.start_at_ns = Some(now_ns.saturating_add(pause_ns));
         Due::Nothing
     }
 
@@ -276,9 +346,39 @@ mod tests {
         let mut record = running();
         assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
         record.handle_started(2);
+        assert!(!record.take_verdict());
         assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
         assert_eq!(record.state(), TaskState::Isolated);
         assert_eq!((record.errors(), record.restarts()), (2, 1));
+        assert!(record.take_verdict() && !record.take_verdict(), "told once");
+    }
+
+    #[test]
+    fn one_that_fails_again_waits_before_it_is_started() {
+        let restart = Restart { max: 2, within_s: 4 };
+        let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
+        let mut record = Record::new(&task);
+        assert_eq!(record.state(), TaskState::Waiting);
+        record.handle_started(0);
+        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
+        record.handle_started(2);
+        assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
+        let due = Some(3 + SECOND / 2);
+        assert_eq!((record.state(), record.next_deadline_ns()), (TaskState::Waiting, due));
+        assert_eq!(record.handle_time(2 + SECOND / 2), Due::Nothing);
+        assert_eq!(record.handle_time(3 + SECOND / 2), Due::Start);
+        assert_eq!(record.next_deadline_ns(), None);
+    }
+
+    #[test]
+    fn an_order_ends_a_pause() {
+        for (order, due) in [(TaskOrder::Start, Due::Start), (TaskOrder::Stop, Due::Kill)] {
+            let mut record = running();
+            record.start_at_ns = Some(SECOND);
+            record.state = TaskState::Waiting;
+            assert_eq!(record.handle_order(order), (due, TaskEffect::Done));
+            assert_eq!(record.start_at_ns, None);
+        }
     }
 
     #[test]
@@ -302,17 +402,39 @@ mod tests {
         record.handle_not_started(2, "no such file".to_owned());
         assert_eq!((record.state(), record.errors()), (TaskState::Faulty, 2));
         assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
-        assert_eq!(record.handle_order(TaskOrder::Start), Due::Kill);
+        assert_eq!(record.handle_order(TaskOrder::Start), (Due::Kill, TaskEffect::Done));
         assert_eq!(record.handle_ended(3, None), Due::Start);
     }
 
     #[test]
-    fn a_report_is_counted_and_changes_no_state() {
+    fn a_report_counts_as_a_failure_and_the_manager_restarts() {
         let mut record = running();
+        assert_eq!(record.handle_restart(), Due::Nothing, "nothing has gone wrong");
+        let (restarts, left) = (0, 0);
+        let restart = ReportEffect::Restart { restarts, left };
+        assert_eq!(record.handle_report(1, 7), (Due::Nothing, restart));
+        assert_eq!((record.state(), record.restarts()), (TaskState::Running, 0));
+        assert_eq!(record.handle_restart(), Due::Kill);
+        assert_eq!(record.handle_restart(), Due::Nothing, "it is under way");
+        assert_eq!(record.handle_report(2, 8), (Due::Nothing, ReportEffect::Noted));
+        assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Start);
+        record.handle_started(4);
+        assert_eq!((record.errors(), record.restarts()), (2, 1));
+        assert_eq!(record.handle_report(5, 9), (Due::Kill, ReportEffect::Isolated));
+        assert_eq!(record.handle_restart(), Due::Nothing);
+        assert_eq!(record.handle_ended(6, Some(FAILED)), Due::Nothing);
+        assert_eq!(record.state(), TaskState::Isolated);
+        assert!(record.take_verdict());
+    }
+
+    #[test]
+    fn reports_of_one_that_does_not_run_are_only_noted() {
+        let mut record = running();
+        record.handle_order(TaskOrder::Stop);
         for error in 0..20 {
-            record.handle_report(1, error);
+            assert_eq!(record.handle_report(1, error), (Due::Nothing, ReportEffect::Noted));
         }
-        assert_eq!((record.state(), record.errors()), (TaskState::Running, 20));
+        assert_eq!((record.state(), record.errors()), (TaskState::Killed, 20));
         let last = record.last_errors(1);
         assert_eq!(last.len(), ERRORS_MAX);
         assert_eq!(last[ERRORS_MAX - 1].fault, TaskFault::Reported { error: 19 });
@@ -321,16 +443,21 @@ mod tests {
     #[test]
     fn an_order_is_obeyed_whatever_the_state() {
         let mut record = running();
-        assert_eq!(record.handle_order(TaskOrder::Start), Due::Nothing);
-        assert_eq!(record.handle_order(TaskOrder::Restart), Due::Kill);
+        let done = |due| (due, TaskEffect::Done);
+        let already = (Due::Nothing, TaskEffect::Already);
+        assert_eq!(record.handle_order(TaskOrder::Start), already);
+        assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Kill));
         assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
         record.handle_started(2);
-        assert_eq!(record.handle_order(TaskOrder::Isolate), Due::Kill);
+        assert_eq!(record.handle_order(TaskOrder::Isolate), done(Due::Kill));
+        assert_eq!(record.handle_order(TaskOrder::Isolate), already);
         assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
         assert_eq!((record.state(), record.errors()), (TaskState::Isolated, 0));
-        assert_eq!(record.handle_order(TaskOrder::Restart), Due::Start);
+        assert!(!record.take_verdict(), "who gave the order knows");
+        assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Start));
         record.handle_started(4);
-        assert_eq!(record.handle_order(TaskOrder::Stop), Due::Kill);
+        assert_eq!(record.handle_order(TaskOrder::Stop), done(Due::Kill));
+        assert_eq!(record.handle_order(TaskOrder::Stop), already);
         assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
         assert_eq!(
             (record.handle_ended(5, None), record.state()),
