@@ -46,6 +46,31 @@ pub struct Client {
     requests: u64,
 }
 
+/// How long a client waits.
+///
+/// A [`Duration`] stands for as long for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For what other nodes are to do: to broadcast something, or to take what was broadcast.
+    pub others: Duration,
+    /// For the node itself, which may be starting its next component; as long as for the others at
+    /// least.
+    pub node: Duration,
+}
+
+impl From<Duration> for Patience {
+    fn from(timeout: Duration) -> Self {
+        Self { others: timeout, node: timeout }
+    }
+}
+
+impl Patience {
+    /// For an answer.
+    fn whole(self) -> Duration {
+        self.node.max(self.others)
+    }
+}
+
 /// Finds the running cluster `name`, waiting up to `patience` for one that is being started.
 ///
 /// # Errors
@@ -170,7 +195,7 @@ impl Client {
         messages: &[&[u8]],
         timeout: Duration,
     ) -> Result<BroadcastOutcome, ClientError> {
-        self.cast(tag, messages, Then::Rest, timeout)
+        self.cast(tag, messages, Then::Rest, timeout.into())
     }
 
     fn cast(
@@ -178,11 +203,11 @@ impl Client {
         tag: u64,
         messages: &[&[u8]],
         then: Then,
-        timeout: Duration,
+        patience: Patience,
     ) -> Result<BroadcastOutcome, ClientError> {
         let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
-        let want = Want::Broadcast { tag, messages, timeout_ms: millis(timeout), then };
-        match self.ask(want, timeout)? {
+        let want = Want::Broadcast { tag, messages, timeout_ms: millis(patience.others), then };
+        match self.ask(want, patience.whole())? {
             Outcome::Broadcast(outcome) => Ok(outcome),
             other => Err(self.out_of_place(&other)),
         }
@@ -194,11 +219,11 @@ impl Client {
         origin: Option<u16>,
         after: Vec<u64>,
         max: usize,
-        timeout: Duration,
+        patience: Patience,
     ) -> Result<Deliveries, ClientError> {
-        let (process, timeout_ms) = (std::process::id(), millis(timeout));
+        let (process, timeout_ms) = (std::process::id(), millis(patience.others));
         let want = Want::Deliver { origin, process, after, max, timeout_ms };
-        match self.ask(want, timeout)? {
+        match self.ask(want, patience.whole())? {
             Outcome::Delivered(deliveries) => Ok(deliveries),
             other => Err(self.out_of_place(&other)),
         }

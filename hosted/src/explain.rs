@@ -60,7 +60,7 @@ pub enum Code {
     MessageTooLong,
     /// The mailbox stayed full past the deadline.
     MailboxFull,
-    /// The window of a broadcast stayed full past the deadline.
+    /// The window of a broadcast stayed full past the deadline, or does for good.
     WindowFull,
     /// An input file does not exist.
     InputMissing,
@@ -80,7 +80,7 @@ pub enum Code {
     Conflict,
     /// A file that is received has no end: its origin began another.
     CutShort,
-    /// The sender of a file that is received gave up before its end.
+    /// The sender of a file that is received gave up before its end, or its node was removed.
     Abandoned,
     /// What is said to be a proof of equivocation proves nothing.
     ProofInvalid,

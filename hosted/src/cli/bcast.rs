@@ -1,5 +1,7 @@
 //! `weft bcast`: a file from one node to all others, so that no two receive different bytes.
 
+mod decided;
+mod held;
 mod intake;
 mod receive;
 mod send;

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::cluster_choice::Running;
 use super::failure::Failure;
-use crate::node::control::{NodeStatus, OriginStatus, TaskStatus};
+use crate::cluster::{Cluster, Membership};
+use crate::node::control::{ConflictStatus, NodeStatus, OriginStatus, TaskStatus};
 
 /// How long a node that accepts a connection may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,6 +21,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct Survey {
     pub(super) name: String,
     pub(super) nodes: Vec<Answer>,
+    /// What its file says.
+    #[serde(skip)]
+    pub(super) cluster: Cluster,
 }
 
 /// A node that answered, or one that did not.
@@ -47,7 +51,17 @@ impl Survey {
             };
             asked.into_iter().map(answer).collect()
         });
-        Self { name: running.cluster.name.to_string(), nodes }
+        Self::of(running.cluster.clone(), nodes)
+    }
+
+    /// What these answers say of `cluster`.
+    pub(super) fn of(cluster: Cluster, nodes: Vec<Answer>) -> Self {
+        Self { name: cluster.name.to_string(), nodes, cluster }
+    }
+
+    /// The ranks of all nodes, whether they answered or not.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = u16> + use<> {
+        0..u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX)
     }
 
     /// The nodes that answered.
@@ -71,10 +85,31 @@ impl Survey {
         !standings.any(|standing| standing.left_broadcasts.contains(&node))
     }
 
+    /// Whether `node` itself knows that `other` takes no part in broadcasts any more.
+    pub(super) fn goes_on_without(&self, node: u16, other: u16) -> bool {
+        let standing = self.answered().find(|answered| answered.rank == node);
+        let standing = standing.and_then(|node| node.dirnet.as_ref());
+        standing.is_some_and(|standing| standing.left_broadcasts.contains(&other))
+    }
+
+    /// Who has lost what it promised in broadcasts and is waited for all the same, for good.
+    pub(super) fn lost(&self) -> BTreeSet<u16> {
+        let mut lost = self.left_broadcasts();
+        lost.retain(|node| {
+            self.cluster.neb.membership == Membership::Fixed && self.is_waited_for(*node)
+        });
+        lost
+    }
+
     /// A node that saw a conflict about `origin`, and delivers nothing more of it.
     pub(super) fn disputing(&self, origin: u16) -> Option<u16> {
-        let disputes = |node: &&NodeStatus| row(node, origin).is_some_and(|row| row.conflicts > 0);
-        self.answered().find(disputes).map(|node| node.rank)
+        self.dispute(origin).map(|(node, _)| node)
+    }
+
+    /// A node that saw a conflict about `origin`, and the first that it saw.
+    pub(super) fn dispute(&self, origin: u16) -> Option<(u16, ConflictStatus)> {
+        let first = |node: &NodeStatus| Some((node.rank, row(node, origin)?.first_conflict?));
+        self.answered().find_map(first)
     }
 
     /// How `node` stands with `origin`, if it answered.
@@ -82,14 +117,15 @@ impl Survey {
         row(self.answered().find(|answered| answered.rank == node)?, origin)
     }
 
-    /// A node that the full window of `origin` waits for, and that has taken less than `node`.
-    pub(super) fn behind(&self, origin: u16, node: u16) -> Option<u16> {
+    /// A node that the full window of `origin` waits for, and that has taken less than `node`; and
+    /// how much.
+    pub(super) fn behind(&self, origin: u16, node: u16) -> Option<(u16, u64)> {
         let (window, taken) = (self.row(origin, origin)?.window, self.row(node, origin)?.delivered);
-        let is_behind = |other: &&NodeStatus| {
-            other.rank != origin && row(other, origin).is_some_and(|row| row.delivered < taken)
+        let behind = |other: &NodeStatus| {
+            let delivered = row(other, origin)?.delivered;
+            (other.rank != origin && delivered < taken).then_some((other.rank, delivered))
         };
-        let is_full = window.is_full();
-        is_full.then(|| self.answered().find(is_behind).map(|other| other.rank))?
+        window.is_full().then(|| self.answered().find_map(behind))?
     }
 
     /// Every task, with its node.
@@ -107,4 +143,93 @@ fn entry(running: &Running, rank: u16) -> Answer {
     let ask = |mut client: crate::client::Client| client.status_within(ANSWER_TIMEOUT);
     let answered = running.connect(rank).and_then(|client| ask(client).map_err(Failure::new));
     answered.map_or_else(|_| Answer::silent(rank), |status| Answer::Answered(Box::new(status)))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::node::control::{DirNetStatus, NodeState, TimingStatus, WindowStatus};
+
+    /// Slots of a window.
+    const SLOTS: u32 = 16;
+
+    /// How a node stands with every origin.
+    #[derive(Clone, Copy, Default)]
+    pub(in crate::cli) struct Seen {
+        pub(in crate::cli) broadcast: u64,
+        pub(in crate::cli) delivered: u64,
+        pub(in crate::cli) used: u64,
+        /// With the origin that it names.
+        pub(in crate::cli) conflict: Option<ConflictStatus>,
+        /// Who has left the broadcasts.
+        pub(in crate::cli) without: &'static [u16],
+    }
+
+    impl Seen {
+        pub(in crate::cli) fn at(broadcast: u64, delivered: u64) -> Self {
+            Self { broadcast, delivered, ..Self::default() }
+        }
+
+        fn row(self, origin: u16) -> OriginStatus {
+            let first_conflict = self.conflict.filter(|conflict| conflict.origin == origin);
+            OriginStatus {
+                origin,
+                broadcast: self.broadcast,
+                delivered: self.delivered,
+                settled: 0,
+                window: WindowStatus { used: self.used, slots: SLOTS },
+                conflicts: first_conflict.is_some().into(),
+                first_conflict,
+                key: None,
+            }
+        }
+    }
+
+    /// A cluster of four, of which these answer.
+    pub(in crate::cli) fn survey(membership: Membership, nodes: &[(u16, Seen)]) -> Survey {
+        let mut cluster = Cluster { nodes: 4, ..Cluster::default() };
+        cluster.neb.membership = membership;
+        let answer = |rank| {
+            let seen = nodes.iter().find(|(it, _)| *it == rank).map(|(_, seen)| *seen);
+            seen.map_or_else(|| Answer::silent(rank), |seen| answer(rank, seen))
+        };
+        Survey::of(cluster, (0..4).map(answer).collect())
+    }
+
+    fn answer(rank: u16, seen: Seen) -> Answer {
+        Answer::Answered(Box::new(NodeStatus {
+            rank,
+            state: NodeState::Running,
+            incarnation: 1,
+            restarts: 0,
+            supervisor_pid: 1,
+            component_pid: Some(2),
+            last_recovery_us: None,
+            cut: Vec::new(),
+            peers: Vec::new(),
+            tasks: Vec::new(),
+            dirnet: Some(DirNetStatus {
+                role: "backup".to_owned(),
+                epoch: 1,
+                manager: 0,
+                boot: 1,
+                generation: 0,
+                timing: TimingStatus::new("lan", &weft_core::dirnet::Timing::LAN),
+                suspects: Vec::new(),
+                removed: Vec::new(),
+                isolated: Vec::new(),
+                left_broadcasts: seen.without.to_vec(),
+                database: Vec::new(),
+                refused: BTreeMap::new(),
+            }),
+            counters: None,
+            form: crate::cluster::Form::Unsigned,
+            broadcasts: (0..4).map(|origin| seen.row(origin)).collect(),
+            proofs: Vec::new(),
+            refused_by_supervisor: BTreeMap::new(),
+            refused_by_task: BTreeMap::new(),
+        }))
+    }
 }

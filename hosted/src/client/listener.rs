@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Client, ClientError};
+use super::{Client, ClientError, Patience};
 use crate::clock::Deadline;
 use crate::node::control::{Deliveries, Refused};
 
@@ -21,12 +21,12 @@ impl Listener {
     /// # Errors
     /// [`ClientError`].
     pub fn begin(mut client: Client) -> Result<Self, ClientError> {
-        let deliveries = client.deliveries(None, Vec::new(), 0, Duration::ZERO)?;
+        let deliveries = client.deliveries(None, Vec::new(), 0, Duration::ZERO.into())?;
         Ok(Self { client, after: deliveries.after })
     }
 
     /// Messages of `origin`, or of every other node, that were not dealt with: up to `max`, at
-    /// least one unless `timeout` passes. A conflict with `origin` answers at once; without an
+    /// least one unless `patience` ends. A conflict with `origin` answers at once; without an
     /// `origin` the honest ones are waited for, and conflicts are told with what came.
     ///
     /// With an `origin` this one holds it, and gives back all others. Without one it waits for
@@ -39,11 +39,12 @@ impl Listener {
         &mut self,
         origin: Option<u16>,
         max: usize,
-        timeout: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<Deliveries, ClientError> {
-        let deadline = Deadline::after(timeout);
+        let Patience { others, node } = patience.into();
+        let (others, node) = (Deadline::after(others), Deadline::after(node));
         loop {
-            let left = deadline.remaining();
+            let left = Patience { others: others.remaining(), node: node.remaining() };
             match self.client.deliveries(origin, self.after.clone(), max, left) {
                 Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
                 heard => {

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::{Client, ClientError};
+use super::{Client, ClientError, Patience};
 use crate::clock::Deadline;
 use crate::node::control::{BroadcastOutcome, Payload, Refused, Then};
 
@@ -50,7 +50,8 @@ impl Speaker {
         self.ask_last(&Then::Rest, timeout).map(drop)
     }
 
-    /// Broadcasts as many of the messages as the window takes within `timeout`.
+    /// Broadcasts as many of the messages as the window takes before `patience` ends. A node whose
+    /// component is lost is asked once more by then, however long the next one takes.
     ///
     /// # Errors
     /// [`ClientError`], when components are lost until the time is over. A broadcast that stopped
@@ -58,21 +59,24 @@ impl Speaker {
     pub fn broadcast(
         &mut self,
         messages: &[&[u8]],
-        timeout: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<BroadcastOutcome, ClientError> {
-        let (before, mut done, deadline) = (self.last, 0, Deadline::after(timeout));
+        let (patience, before, mut done) = (patience.into(), self.last, 0);
+        let room = Deadline::after(patience.others);
+        let answer = Deadline::after(patience.whole());
         loop {
-            let left = deadline.remaining();
+            let left = Patience { others: room.remaining(), node: answer.remaining() };
             match self.client.cast(self.tag, &messages[done..], self.go_on(), left) {
                 Ok(outcome) => {
                     self.last = outcome.last;
                     return Ok(BroadcastOutcome { broadcast: done + outcome.broadcast, ..outcome });
                 }
-                Err(error) if !is_loss(&error) || deadline.has_passed() => return Err(error),
+                Err(error) if !is_loss(&error) || answer.has_passed() => return Err(error),
                 Err(_) => {}
             }
-            let broadcast = self.ask_last(&self.go_on(), timeout)?.saturating_sub(before);
-            done = usize::try_from(broadcast).unwrap_or(usize::MAX).min(messages.len());
+            let last = self.ask_last(&self.go_on(), patience.whole())?;
+            done = usize::try_from(last.saturating_sub(before)).unwrap_or(usize::MAX);
+            done = done.min(messages.len());
         }
     }
 
@@ -84,7 +88,8 @@ impl Speaker {
     fn ask_last(&mut self, then: &Then, timeout: Duration) -> Result<u64, ClientError> {
         let deadline = Deadline::after(timeout);
         loop {
-            match self.client.cast(self.tag, &[], then.clone(), deadline.remaining()) {
+            let left = deadline.remaining().into();
+            match self.client.cast(self.tag, &[], then.clone(), left) {
                 Ok(BroadcastOutcome { stopped: Some(_), .. }) => {
                     let (rank, reason) = (self.client.rank(), Refused::WindowFull);
                     return Err(ClientError::Refused { rank, reason });

@@ -15,6 +15,7 @@ use weft_core::neb::{BroadcastError, Standing};
 
 use super::NodeEndpoint;
 use super::control::{BroadcastOutcome, BroadcastStopped, Outcome, Payload, Refused};
+use super::faults::LIE_TAG;
 use super::link::Ticket;
 use super::puts::Answer;
 use super::wills::Will;
@@ -147,7 +148,7 @@ fn deliver_own(endpoint: &mut NodeEndpoint) {
 }
 
 /// Whether the window has room for a client's message.
-fn has_room(standing: Standing, slots: u32) -> bool {
+pub(super) fn has_room(standing: Standing, slots: u32) -> bool {
     standing.seen.saturating_sub(standing.settled) + KEPT_FREE < u64::from(slots)
 }
 
@@ -193,10 +194,17 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
 fn execute(will: &Will, endpoint: &mut NodeEndpoint) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
-    let last = broadcast.standing(me).map_or(0, |standing| standing.seen);
-    let is_due = broadcast
-        .delivered(fabric, me, last)
-        .is_some_and(|last| last.tag == will.tag && last.payload != will.message.0);
+    let Standing { seen, .. } = broadcast.standing(me).unwrap_or_default();
+    // A lie that was told by order in the midst of something is no part of it.
+    let is_part = |tag| tag == will.tag || tag != LIE_TAG;
+    let is_due = (1..=seen)
+        .rev()
+        .map_while(|seq| {
+            let message = broadcast.delivered(fabric, me, seq)?;
+            Some((message.tag, message.payload != will.message.0))
+        })
+        .find(|(tag, _)| is_part(*tag))
+        .is_some_and(|(tag, is_rest)| tag == will.tag && is_rest);
     if !is_due {
         return true;
     }

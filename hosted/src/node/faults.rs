@@ -16,7 +16,7 @@ mod cut;
 mod lie;
 
 pub(super) use cut::CutFabric;
-pub(super) use lie::Lying;
+pub(super) use lie::{LIE_TAG, Lying};
 
 use std::fmt;
 

@@ -8,6 +8,8 @@
 //!                  └─────────── executed ─────────┘ it is not, or is this will: void
 //! ```
 //!
+//! A lie that was told by order (`weft inject equivocate`) is nobody's message, and looked past.
+//!
 //! A will waits for as long as the window is full: whoever opens it is one who receives. It is told
 //! to every component until one has executed it, and executed once, since the last message that was
 //! broadcast stands in the memory of the supervisor.

@@ -5,6 +5,7 @@
 //!   broadcast  one file for everybody, while members die and lie
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
 //!   database   what is known of tasks and nodes outlives those who know it
+//!   decided    ends of broadcasts that nobody waits for
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
 //!   readme     what README.md tells operators to type
@@ -30,6 +31,7 @@ mod babble;
 mod broadcast;
 mod control;
 mod database;
+mod decided;
 mod demo;
 mod faults;
 mod hosts;

@@ -87,9 +87,10 @@ fn broadcasts_under_way_go_on_when_a_node_dies() {
     await_manager(&nodes);
     // Node 3 has no listener: it holds the window up until it is removed.
     let file = place.file("long.bin", long());
-    let line = |node| format!("bcast --neb --receive --node {node} --origin 0 --name t --json");
-    let listeners = [1, 2].map(|node| place.start(&line(node), ""));
-    let sender = place.start(&format!("bcast --neb {file} --from 0 --name t --json"), "");
+    let line = |node| format!("bcast --neb --receive --node {node} --origin 0 --timeout 600");
+    let start = |line: String| place.start(&format!("{line} --name t --json"), "");
+    let listeners = [1, 2].map(|node| start(line(node)));
+    let sender = start(format!("bcast --neb {file} --from 0 --timeout 600"));
     eventually("the window is full", || {
         let status = nodes.client(1).status().expect("a status");
         status.broadcasts[0].delivered == 63
@@ -161,7 +162,7 @@ fn where_membership_is_fixed_a_node_that_lost_its_memory_promises_nothing() {
     let shown = place.weft("status --name t").done();
     assert!(shown.contains("node 2 has lost what it promised"), "{shown}");
     let long = place.file("long.bin", long());
-    let line = format!("bcast --neb {long} --from 0 --timeout 0.5 --name t --json");
+    let line = format!("bcast --neb {long} --from 0 --timeout 600 --name t --json");
     let refused = place.weft(&line).refused(25, "window_full");
     assert!(refused.contains("node 2 has not taken message 1"), "{refused}");
     assert!(refused.contains("start the cluster anew"), "{refused}");

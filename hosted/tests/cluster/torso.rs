@@ -117,6 +117,22 @@ fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
 }
 
 #[test]
+fn a_will_is_said_behind_a_lie_that_was_told_in_between() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let mut speaker =
+        Speaker::begin(nodes.client(0), 7, b"will", crate::PATIENCE).expect("it runs");
+    speaker.broadcast(&[b"one"], crate::PATIENCE).expect("there is room");
+    let lie = nodes.client(0).equivocate().expect("there is room");
+    assert_eq!(lie.seq, 2);
+    drop(speaker);
+    eventually("it is said", || {
+        let status = nodes.client(0).status().expect("a status");
+        status.broadcasts[0].broadcast == 3
+    });
+}
+
+#[test]
 fn a_torso_that_nobody_owns_up_to_is_cut_short_by_the_next_file() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 2");

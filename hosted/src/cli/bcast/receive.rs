@@ -1,12 +1,15 @@
 //! The receiving side: one file, from its first byte to its digest.
 
 use std::io::{StdoutLock, Write, stderr};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Arguments;
+use super::decided::{Over, moment, over};
+use super::held::anew;
 use super::intake::{Broken, Intake, Took};
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::draft::Draft;
@@ -14,8 +17,9 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{Output, standard_output};
 use crate::cli::survey::Survey;
 use crate::client::Listener;
+use crate::clock::Deadline;
 use crate::explain::Code;
-use crate::node::control::{ConflictStatus, MESSAGES_MAX};
+use crate::node::control::{ConflictStatus, DeliveredMessage, MESSAGES_MAX};
 
 pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
@@ -32,7 +36,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
         origin: arguments.origin,
         timeout,
     };
-    let received = receiver.receive();
+    let received = receiver.receive(&running, node);
     let Receiver { listener, sink, intake, .. } = receiver;
     // What was not dealt with is for the next one to receive, whatever ended this.
     let ended = listener.end();
@@ -88,6 +92,8 @@ enum Ended {
     Silence,
     /// Somebody lies.
     Disputed(ConflictStatus),
+    /// Nothing more of this origin comes, however long one waits.
+    Over(u16, Over),
     /// It is no whole file.
     Broken(Broken),
     /// Its sender has given up.
@@ -97,32 +103,58 @@ enum Ended {
 }
 
 impl Receiver {
-    /// Listens until the file has ended.
-    fn receive(&mut self) -> Result<(), Ended> {
+    /// Listens until the file has ended, or it is decided that it does not.
+    fn receive(&mut self, running: &Running, node: u16) -> Result<(), Ended> {
+        let mut deadline = Deadline::after(self.timeout);
+        let mut known = None;
         loop {
             let origin = self.intake.origin().or(self.origin);
-            let heard = self.listener.listen(origin, MESSAGES_MAX, self.timeout);
+            let heard = self.listener.listen(origin, MESSAGES_MAX, moment(deadline));
             let heard = heard.map_err(|error| Ended::Failed(Failure::new(error)))?;
-            if heard.messages.is_empty() {
-                let conflict = heard.conflicts.first();
-                return Err(conflict.map_or(Ended::Silence, |first| Ended::Disputed(*first)));
+            if !heard.messages.is_empty() {
+                if self.take_in(&heard.messages)?.is_break() {
+                    return Ok(());
+                }
+                (deadline, known) = (Deadline::after(self.timeout), None);
+                continue;
             }
-            for message in &heard.messages {
-                let took = self.intake.take(message).map_err(Ended::Broken)?;
-                if let Took::Bytes(bytes) = took {
-                    self.sink.write(bytes).map_err(Ended::Failed)?;
-                }
-                if took != Took::Left {
-                    self.listener.note_dealt_with(message.origin, message.seq);
-                }
-                match took {
-                    Took::Last => return Ok(()),
-                    Took::GivenUp => return Err(Ended::GivenUp),
-                    Took::Left | Took::PassedOver | Took::Bytes(_) => {}
-                }
+            let conflict = heard.conflicts.first().copied();
+            if let Some(conflict) = conflict.filter(|_| origin.is_some() || deadline.has_passed()) {
+                return Err(Ended::Disputed(conflict));
             }
-            self.sink.show().map_err(Ended::Failed)?;
+            if deadline.has_passed() {
+                return Err(Ended::Silence);
+            }
+            // What had come by then, and was not looked at yet, has come with the second look.
+            let over = over(&Survey::take(running), node, origin);
+            match over.filter(|_| over == known) {
+                Some((_, Over::Disputed { by, conflict })) if by == node => {
+                    return Err(Ended::Disputed(conflict));
+                }
+                Some((origin, over)) => return Err(Ended::Over(origin, over)),
+                None => known = over,
+            }
         }
+    }
+
+    /// Takes in what came, up to the end of the file, which breaks the flow.
+    fn take_in(&mut self, messages: &[DeliveredMessage]) -> Result<ControlFlow<()>, Ended> {
+        for message in messages {
+            let took = self.intake.take(message).map_err(Ended::Broken)?;
+            if let Took::Bytes(bytes) = took {
+                self.sink.write(bytes).map_err(Ended::Failed)?;
+            }
+            if took != Took::Left {
+                self.listener.note_dealt_with(message.origin, message.seq);
+            }
+            match took {
+                Took::Last => return Ok(ControlFlow::Break(())),
+                Took::GivenUp => return Err(Ended::GivenUp),
+                Took::Left | Took::PassedOver | Took::Bytes(_) => {}
+            }
+        }
+        self.sink.show().map_err(Ended::Failed)?;
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -138,6 +170,7 @@ impl Ended {
             Self::Failed(failure) => failure,
             Self::Silence => silence(running, arguments, node, intake),
             Self::Disputed(conflict) => disputed(running, node, conflict),
+            Self::Over(origin, over) => over.failure(origin, intake),
             Self::Broken(broken @ Broken::CutShort { origin, .. }) => {
                 let cure = format!(
                     "receive again to have the other file; let node {origin} broadcast this one \
@@ -152,7 +185,8 @@ impl Ended {
                     "the sender{from} gave up after {} bytes, before the end of its file",
                     intake.joiner().len()
                 );
-                let lost = intake.origin().and_then(|rank| cure_of_origin(running, rank, node));
+                let survey = Survey::take(running);
+                let lost = intake.origin().and_then(|rank| cure_of_origin(&survey, rank, node));
                 let cure = lost.unwrap_or_else(|| "let it be broadcast again".to_owned());
                 Failure::of(Code::Abandoned, cause, cure)
             }
@@ -175,18 +209,20 @@ fn silence(running: &Running, arguments: &Arguments, node: u16, intake: &Intake)
     if intake.passed_over() > 0 {
         cause = format!("{cause}; {}", passed_over(intake));
     }
-    let origin = intake.origin().or(arguments.origin);
-    let cure =
-        origin.and_then(|origin| cure_of_origin(running, origin, node)).unwrap_or_else(|| {
-            "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`"
-                .to_owned()
-        });
+    let survey = Survey::take(running);
+    let cure = match intake.origin().or(arguments.origin) {
+        Some(origin) => cure_of_origin(&survey, origin, node),
+        None => running.ranks().find_map(|origin| cure_of_window(&survey, origin, node)),
+    };
+    let cure = cure.unwrap_or_else(|| {
+        "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`"
+            .to_owned()
+    });
     Failure::of(Code::Timeout, cause, cure)
 }
 
 /// What helps where waiting for `origin` does not.
-fn cure_of_origin(running: &Running, origin: u16, node: u16) -> Option<String> {
-    let survey = Survey::take(running);
+fn cure_of_origin(survey: &Survey, origin: u16, node: u16) -> Option<String> {
     if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
             "node {origin} was removed and broadcasts nothing before the cluster is started anew: \
@@ -199,10 +235,18 @@ fn cure_of_origin(running: &Running, origin: u16, node: u16) -> Option<String> {
              it from another node"
         ));
     }
-    let behind = survey.behind(origin, node)?;
+    let lost = survey.lost().first().copied();
+    lost.map(anew).or_else(|| cure_of_window(survey, origin, node))
+}
+
+/// What helps where the window of `origin` is full of what was taken here.
+fn cure_of_window(survey: &Survey, origin: u16, node: u16) -> Option<String> {
+    let (behind, taken) = survey.behind(origin, node)?;
     Some(format!(
-        "node {behind} has not taken what is here, and the window waits for it: receive there, \
-         too, with `weft bcast --neb --receive --node {behind} --origin {origin}`"
+        "node {behind} has not taken message {} of node {origin}, whose window is full and waits \
+         for it: receive there, too, with `weft bcast --neb --receive --node {behind} --origin \
+         {origin}`",
+        taken + 1
     ))
 }
 

@@ -181,7 +181,8 @@ mod tests {
     }
 
     fn survey(nodes: Vec<Answer>) -> Survey {
-        Survey { name: "t".to_owned(), nodes }
+        let name = "t".parse().expect("a legal name");
+        Survey::of(crate::cluster::Cluster { name, ..Default::default() }, nodes)
     }
 
     #[test]

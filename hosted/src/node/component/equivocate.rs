@@ -3,15 +3,14 @@
 use weft_core::ids::{Peer, PeerSet};
 
 use super::Component;
+use crate::node::casts::has_room;
 use crate::node::control::{Equivocation, Outcome, Refused};
-use crate::node::faults::Lying;
+use crate::node::faults::{LIE_TAG, Lying};
 
 /// What most are told; the misled read another first letter.
 const STORY: &[u8] = b"one story for some, another for others";
 /// Fewer listeners than stories cannot be told different ones.
 const STORIES: usize = 2;
-/// What applications see of a lie that is delivered to some.
-const TAG: u64 = u64::MAX;
 
 impl Component {
     /// Broadcasts a message that differs from peer to peer: of those who take part and can be
@@ -33,7 +32,11 @@ impl Component {
         others.iter().skip(1).step_by(2).for_each(|peer| victims.insert(*peer));
         // What was staged before goes out as it is.
         broadcast.flush(fabric);
-        let next = broadcast.standing(me).map_or(0, |standing| standing.seen) + 1;
+        let standing = broadcast.standing(me).unwrap_or_default();
+        if !has_room(standing, sizes.slots()) {
+            return Outcome::Refused(Refused::WindowFull);
+        }
+        let next = standing.seen + 1;
         let slot = sizes.written_at(&regions, me, next);
         let keys = broadcast.keys().cloned();
         let mut lying = Lying::new(fabric, (slot, victims), |lie| {
@@ -42,7 +45,7 @@ impl Component {
                 let _ = keys.sign_slot(lie);
             }
         });
-        let Ok(seq) = broadcast.broadcast(&mut lying, TAG, STORY) else {
+        let Ok(seq) = broadcast.broadcast(&mut lying, LIE_TAG, STORY) else {
             return Outcome::Refused(Refused::WindowFull);
         };
         let misled = lying.misled();

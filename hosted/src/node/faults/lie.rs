@@ -15,6 +15,9 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::{HEADER_LEN, Header, seal};
 
+/// What applications see of a lie that is delivered to some.
+pub(in crate::node) const LIE_TAG: u64 = u64::MAX;
+
 /// The longest slot that it lies about.
 const SLOT_LEN_MAX: usize = 256;
 

@@ -1,0 +1,163 @@
+//! What no waiting changes: why nothing more comes of an origin, as the nodes themselves tell.
+//!
+//! ```text
+//!   nothing came, or went, for a moment ─▶ all nodes are asked ─▶ decided: it ends, with why
+//!            ▲                                                        │ not: somebody may still
+//!            └──────────────── waited for, until the deadline ────────┘ come back, or receive
+//! ```
+//!
+//! A conflict, a removal and a memory that is lost are for good. A node that is silent, that hangs,
+//! or that was removed where the membership is "fixed" may come back, and is waited for.
+
+use std::time::Duration;
+
+use super::intake::Intake;
+use crate::cli::failure::Failure;
+use crate::cli::survey::Survey;
+use crate::client::Patience;
+use crate::clock::Deadline;
+use crate::explain::Code;
+use crate::node::control::ConflictStatus;
+
+/// How long nothing comes, or goes, before the nodes are asked.
+const MOMENT: Duration = Duration::from_secs(2);
+
+/// A moment, but no longer than the time that is left.
+pub(super) fn moment(deadline: Deadline) -> Patience {
+    let node = deadline.remaining();
+    Patience { others: node.min(MOMENT), node }
+}
+
+/// Why nothing more of an origin comes to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// A node saw a conflict about it: this one, or another, for which its window stays full.
+    Disputed {
+        /// Who saw it.
+        by: u16,
+        /// What it saw first.
+        conflict: ConflictStatus,
+    },
+    /// It was removed.
+    Removed,
+    /// It has lost what it promised.
+    Lost,
+}
+
+/// Why nothing more comes to `node`: of `origin`, or of any other node without one.
+pub(super) fn over(survey: &Survey, node: u16, origin: Option<u16>) -> Option<(u16, Over)> {
+    let of = |origin: u16| over_of(survey, node, origin).map(|over| (origin, over));
+    if let Some(origin) = origin {
+        return of(origin);
+    }
+    let others = survey.ranks().filter(|rank| *rank != node);
+    let overs = others.map(of).collect::<Option<Vec<_>>>()?;
+    let is_dispute = |it: &&(u16, Over)| matches!(it.1, Over::Disputed { .. });
+    overs.iter().find(is_dispute).or(overs.first()).copied()
+}
+
+fn over_of(survey: &Survey, node: u16, origin: u16) -> Option<Over> {
+    let here = survey.row(node, origin)?;
+    if let Some(conflict) = here.first_conflict.filter(|first| first.seq == here.delivered + 1) {
+        return Some(Over::Disputed { by: node, conflict });
+    }
+    if here.delivered < here.broadcast {
+        return None;
+    }
+    if survey.lost().contains(&origin) {
+        return Some(Over::Lost);
+    }
+    if survey.goes_on_without(node, origin) {
+        return Some(Over::Removed);
+    }
+    let (by, conflict) = survey.dispute(origin)?;
+    let there = survey.row(origin, origin)?;
+    let is_last = there.window.is_full() && there.broadcast == here.delivered;
+    is_last.then_some(Over::Disputed { by, conflict })
+}
+
+impl Over {
+    /// As the one who receives is told, for whom nobody has disputed anything at its own node.
+    pub(super) fn failure(self, origin: u16, intake: &Intake) -> Failure {
+        let has_begun = intake.origin().is_some();
+        let rest = match has_begun {
+            true => format!("{} bytes of its file", intake.joiner().len()),
+            false => "this".to_owned(),
+        };
+        let elsewhere = "have it from another node, with `--origin RANK`";
+        let anew = format!("it broadcasts nothing before the cluster is started anew: {elsewhere}");
+        let without_end = if has_begun { Code::Abandoned } else { Code::Standing };
+        let (code, why, cure) = match self {
+            Self::Disputed { by, .. } => {
+                let why = format!("node {by} saw a conflict about it");
+                (Code::Conflict, why, format!("its broadcasts end with that: {elsewhere}"))
+            }
+            Self::Removed => (without_end, "it was removed".to_owned(), anew),
+            Self::Lost => (without_end, "it has lost what it promised".to_owned(), anew),
+        };
+        Failure::of(code, format!("nothing comes of node {origin} after {rest}: {why}"), cure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::survey::tests::{Seen, survey};
+    use crate::cluster::Membership::{Decided, Fixed};
+
+    const CONFLICT: ConflictStatus = ConflictStatus { origin: 0, seq: 5, replayer: 1 };
+
+    #[test]
+    fn a_conflict_here_ends_what_comes_of_its_origin_once_all_before_it_came() {
+        let by = 1;
+        for (delivered, expected) in
+            [(4, Some((0, Over::Disputed { by, conflict: CONFLICT }))), (3, None)]
+        {
+            let seen = Seen { conflict: Some(CONFLICT), ..Seen::at(9, delivered) };
+            assert_eq!(over(&survey(Decided, &[(1, seen)]), 1, Some(0)), expected);
+        }
+    }
+
+    #[test]
+    fn a_conflict_elsewhere_ends_it_once_the_window_is_full_for_good() {
+        let misled = (2, Seen { conflict: Some(CONFLICT), ..Seen::at(9, 4) });
+        let origin = |used| (0, Seen { used, ..Seen::at(20, 20) });
+        let over = |used, delivered| {
+            let nodes = [origin(used), (1, Seen::at(20, delivered)), misled];
+            over(&survey(Decided, &nodes), 1, Some(0))
+        };
+        assert_eq!(over(16, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
+        assert_eq!(over(15, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
+        assert_eq!(over(14, 20), None, "the rest of the file may find room");
+        assert_eq!(over(16, 19), None, "not all has come");
+    }
+
+    #[test]
+    fn who_was_removed_broadcasts_nothing_more_but_what_has_come_is_waited_for() {
+        let at = |delivered| Seen { without: &[0], ..Seen::at(9, delivered) };
+        let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0));
+        assert_eq!((over(9), over(8)), (Some((0, Over::Removed)), None));
+    }
+
+    #[test]
+    fn who_lost_its_memory_broadcasts_nothing_more_where_it_is_waited_for() {
+        let lost = (2, Seen { without: &[2], ..Seen::at(0, 0) });
+        let over = |membership, delivered, origin| {
+            over(&survey(membership, &[(1, Seen::at(9, delivered)), lost]), 1, Some(origin))
+        };
+        assert_eq!((over(Fixed, 9, 2), over(Fixed, 9, 0)), (Some((2, Over::Lost)), None));
+        assert_eq!(over(Fixed, 8, 2), None, "not all has come");
+        assert_eq!(over(Decided, 9, 2), None, "it is removed soon");
+    }
+
+    #[test]
+    fn whoever_waits_for_anybody_waits_while_there_is_one() {
+        let without: [&[u16]; 2] = [&[0], &[0, 2, 3]];
+        let over = |without| {
+            let seen = Seen { without, ..Seen::at(9, 9) };
+            over(&survey(Decided, &[(1, seen)]), 1, None)
+        };
+        assert_eq!(without.map(over), [None, Some((0, Over::Removed))]);
+        assert_eq!(super::over(&survey(Decided, &[]), 1, None), None, "it does not answer");
+    }
+}

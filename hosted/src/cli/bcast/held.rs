@@ -1,0 +1,118 @@
+//! Why the window of an origin stays full, and who holds it up.
+
+use crate::cli::failure::Failure;
+use crate::cli::survey::Survey;
+use crate::explain::Code;
+use crate::node::control::DirNetStatus;
+
+/// How far a file came before the window was full.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Full {
+    /// The last message that everybody has taken, where the node has said so.
+    pub(super) settled: Option<u64>,
+    /// Bytes of the file that went out.
+    pub(super) bytes: u64,
+    /// The last message before the file, where it has begun.
+    pub(super) before: Option<u64>,
+}
+
+/// Who holds up the window of `from`, which stayed full: past the deadline, or for good.
+pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
+    if let Some(failure) = hopeless(survey, from) {
+        return failure;
+    }
+    let Full { settled, bytes, before } = full;
+    let known = survey.row(from, from).map_or(0, |row| row.settled);
+    let settled = settled.unwrap_or(known);
+    let lost: Vec<u16> = survey.lost().into_iter().filter(|node| *node != from).collect();
+    let (gone, behind) = (gone(survey, from), behind(survey, from, settled));
+    // Without their votes the others deliver nothing either.
+    let holding = [&lost, &gone, &behind].into_iter().find(|nodes| !nodes.is_empty());
+    let cause = format!(
+        "the window of node {from} is full, {}: {} not taken message {}{}",
+        match bytes {
+            0 => "and nothing of this went out".to_owned(),
+            bytes => format!("after {bytes} bytes of this"),
+        },
+        match holding.map_or(&[][..], |nodes| &nodes[..]) {
+            [] => "some node has".to_owned(),
+            [one] => format!("node {one} has"),
+            several => format!("nodes {several:?} have"),
+        },
+        settled + 1,
+        match before {
+            Some(before) if settled >= before => "",
+            Some(_) | None => ", which was broadcast before this",
+        },
+    );
+    let cure = if let Some(node) = lost.first() {
+        anew(*node)
+    } else if let Some(node) = gone.first() {
+        format!(
+            "node {node} was removed, and with the membership \"fixed\" it is waited for: let it \
+             come back, or start the cluster anew with \"decided\""
+        )
+    } else {
+        let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
+        format!(
+            "receive at every other node, with `weft bcast --neb --receive --node {node}`; `weft \
+             status` shows who has taken how much"
+        )
+    };
+    Failure::of(Code::WindowFull, cause, cure)
+}
+
+/// What helps where `node`, which has lost what it promised, is waited for.
+pub(super) fn anew(node: u16) -> String {
+    format!(
+        "node {node} has lost what it promised in broadcasts, and with the membership \"fixed\" it \
+         is waited for: start the cluster anew"
+    )
+}
+
+/// Why what `from` broadcasts would not arrive, however long one waits.
+pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
+    if let Some(rank) = survey.disputing(from) {
+        let cause = format!(
+            "node {rank} saw a conflict about node {from}, and delivers nothing more that node \
+             {from} broadcasts"
+        );
+        let cure = "broadcast from another node; `weft status` shows the conflict, and only a \
+                    cluster that is started anew forgets it";
+        return Some(Failure::of(Code::Conflict, cause, cure));
+    }
+    let left = &standing(survey, from)?.left_broadcasts;
+    let others = || survey.ranks().filter(|rank| *rank != from);
+    if left.contains(&from) || others().any(|rank| !left.contains(&rank)) {
+        // The node itself says why it does not broadcast.
+        return None;
+    }
+    let cause = "no other node takes part in broadcasts any more: all were removed once";
+    let cure = "start the cluster anew; who is out says `weft status`";
+    Some(Failure::of(Code::NodeUnreachable, cause, cure))
+}
+
+/// How the origin itself stands in the DIR net.
+fn standing(survey: &Survey, from: u16) -> Option<&DirNetStatus> {
+    survey.answered().find(|node| node.rank == from)?.dirnet.as_ref()
+}
+
+/// The nodes that were removed and are waited for all the same.
+fn gone(survey: &Survey, from: u16) -> Vec<u16> {
+    let Some(standing) = standing(survey, from) else { return Vec::new() };
+    let is_waited_for = |rank: &&u16| !standing.left_broadcasts.contains(rank);
+    standing.removed.iter().filter(is_waited_for).copied().collect()
+}
+
+/// The nodes that have not taken more than `settled` messages of `from`, and are waited for.
+fn behind(survey: &Survey, from: u16, settled: u64) -> Vec<u16> {
+    let heard = survey.answered().filter(|node| {
+        let row = node.broadcasts.iter().find(|row| row.origin == from);
+        row.is_some_and(|row| row.delivered > settled)
+    });
+    let heard: Vec<u16> = heard.map(|node| node.rank).collect();
+    let left = standing(survey, from).map(|standing| &standing.left_broadcasts);
+    let is_waited_for = |rank: &u16| !left.is_some_and(|left| left.contains(rank));
+    let others = survey.ranks().filter(|rank| *rank != from && !heard.contains(rank));
+    others.filter(is_waited_for).collect()
+}
