@@ -207,9 +207,10 @@ fn task_help() -> String {
     let mut text = format!(
         r#"# Programs that nodes keep under guard, up to {tasks_max}; `name` and `program` must be
 # set. One that fails is started again at most `max` times within `within_s` seconds, then isolated,
-# and an error that it reports counts; one that ends with status 0 has finished. `program` is a path or is looked up in PATH. Without
-# `nodes`, every node runs it. With `beat_ms`, {beat_limit}, it must call weft::task::beat,
-# or run `weft report --beat`, at least that often, or it counts as hung.
+# and an error that it reports counts; one that ends with status 0 has finished. `program` is a
+# path or is looked up in PATH. Without `nodes`, every node runs it. With `beat_ms`, {beat_limit},
+# it must call weft::task::beat, or run `weft report --beat`, at least that often, or it counts as
+# hung.
 "#,
         tasks_max = Cluster::TASKS_MAX,
         beat_limit = key::TASK_BEAT_MS.limit,
