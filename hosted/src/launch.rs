@@ -168,9 +168,9 @@ impl Launched {
         claimed.publish(cluster).map_err(LaunchError::Directory)?;
         let dir = claimed.dir().clone();
         let lock = claimed.as_fd().try_clone_to_owned().map_err(ProcessError::Spawn);
-        let (cluster_file, lock) = (dir.cluster_file(), lock.map_err(LaunchError::Process)?);
+        let lock = lock.map_err(LaunchError::Process)?;
         let undecided = Duration::from_nanos(cluster.dirnet.timing().clone.0) * 3 / 2;
-        let start = Start { cluster_file, lock, undecided };
+        let start = Start { dir: dir.clone(), lock, undecided };
         let (events, heard) = sync_channel(EVENTS);
         let (notice, notices) = sync_channel(NOTICES);
         let (told, started) = sync_channel(1);

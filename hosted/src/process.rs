@@ -16,6 +16,7 @@
 mod error;
 mod inherited;
 mod pidfd;
+mod remains;
 mod spawn;
 mod standard;
 mod thread;
@@ -23,6 +24,7 @@ mod thread;
 pub use error::ProcessError;
 pub use inherited::adopt_inherited;
 pub use pidfd::{Liveness, Pidfd, Signalled};
+pub use remains::{Remains, StillRuns};
 pub use spawn::{Spawn, Spawned};
 pub use standard::has_stdout;
 pub use thread::start_thread;

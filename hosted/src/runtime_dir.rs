@@ -40,6 +40,7 @@ pub use choice::{Environment, choose};
 pub use claim::ClaimedDir;
 pub use claim_error::ClaimError;
 pub use cluster_dir::ClusterDir;
+pub(crate) use cluster_dir::end_remains;
 pub use error::RuntimeDirError;
 pub use find_error::FindError;
 

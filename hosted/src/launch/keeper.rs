@@ -17,7 +17,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
@@ -29,6 +28,7 @@ use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
 use crate::clock::Deadline;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
+use crate::runtime_dir::{ClusterDir, end_remains};
 
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub(super) enum Event {
 /// What every node is started with.
 #[derive(Debug)]
 pub(super) struct Start {
-    pub(super) cluster_file: PathBuf,
+    pub(super) dir: ClusterDir,
     pub(super) lock: OwnedFd,
     /// How long a node that has died waits for a decision about it.
     pub(super) undecided: Duration,
@@ -120,9 +120,11 @@ impl Keeper {
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
         let due = Deadline::after(self.start.undecided);
+        let remains_file = self.start.dir.remains_file(usize::from(rank));
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
+            end_remains(&remains_file);
             node.due = (!status.success()).then_some(due);
             self.tell(Notice::Ended { rank, status });
         }
@@ -187,7 +189,7 @@ impl Keeper {
             Socket::pair().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
         let mut spawned = Spawn::own_program()
             .arg("node")
-            .arg(&self.start.cluster_file)
+            .arg(self.start.dir.cluster_file())
             .args(["--rank", &rank.to_string(), "--lock-fd", &LOCK_FD.to_string()])
             .args(["--launch-fd", &LAUNCH_FD.to_string()])
             .parent_death_signal(Signal::TERM)

@@ -236,6 +236,7 @@ impl Supervisor {
             self.intensity.handle_time(now_ns);
             self.tasks.handle_time(now_ns);
             self.tell_isolated();
+            self.tasks.keep_note();
             self.look_after_infant(now_ns);
             self.enter_dirnet(now_ns);
             self.give_floor(now_ns);

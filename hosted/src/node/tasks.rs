@@ -3,30 +3,37 @@
 //! ```text
 //!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they call for
 //!                        ├── Guard     the process: a group of its own, killed as a whole
-//!                        └── Owed      errors that the database has not got yet
+//!                        ├── Owed      errors that the database has not got yet
+//!                        ├── Note      how they stand, for the node's next life
+//!                        └── Traces    which processes they are, for whoever has to end them
 //! ```
 //!
 //! The supervisor starts them, from the thread that lives as long as the node, so that the kernel
-//! ends them with it. What a task itself starts is in its process group, which is killed with it,
-//! but outlives a supervisor that dies by SIGKILL. A task finds its name and the way to report in
-//! its environment: [`crate::task`].
+//! ends them with it. What a task itself starts is in its process group, which is killed with it.
+//! Where the supervisor is killed, the traces lead to what is left. A task finds its name and the
+//! way to report in its environment: [`crate::task`].
 
 mod guard;
+mod note;
 mod owed;
 mod record;
+mod traces;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use guard::Guard;
+use note::Note;
 use owed::Owed;
 use record::{Due, Record};
+use traces::Traces;
 
 use super::control::{
     Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState, TaskStatus,
 };
 use super::link::{GuardAction, TaskChange};
 use crate::cluster::{Cluster, Task, TaskName};
+use crate::process::{ProcessError, StillRuns};
 
 /// Names one process of one task: which task, and which of its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +54,15 @@ pub(super) struct Surroundings {
     pub(super) control: PathBuf,
 }
 
+/// Where is noted what the node's next life is to know.
+#[derive(Clone, Debug)]
+pub(super) struct Notes {
+    /// How the tasks stand.
+    pub(super) tasks: PathBuf,
+    /// Which processes they are.
+    pub(super) remains: PathBuf,
+}
+
 /// One task: its definition, what is known of it, and its process.
 struct Guarded {
     task: Task,
@@ -62,24 +78,71 @@ pub(super) struct Tasks {
     guarded: Vec<Guarded>,
     owed: Owed,
     sink: Sink,
+    traces: Traces,
+    /// Why none may be started: a process that an earlier life has left does not end.
+    obstacle: Option<StillRuns>,
+    note_path: PathBuf,
+    /// Something has changed that the note does not tell yet.
+    is_unnoted: bool,
 }
 
 impl Tasks {
-    /// The tasks that `cluster` gives to the node of `surroundings`; none runs yet.
-    pub(super) fn new(cluster: &Cluster, surroundings: Surroundings, sink: Sink) -> Self {
+    /// The tasks that `cluster` gives to the node of `surroundings`, as an earlier life of it has
+    /// noted them; none runs yet, and what that life has left is ended.
+    pub(super) fn new(
+        cluster: &Cluster,
+        surroundings: Surroundings,
+        notes: Notes,
+        sink: Sink,
+    ) -> Result<Self, ProcessError> {
+        let (traces, ended) = Traces::begin(notes.remains)?;
+        let mut note = Note::load(&notes.tasks).unwrap_or_else(|error| {
+            tracing::error!(%error, "how the tasks stood is not known: all are started");
+            None
+        });
         let own = cluster.tasks.iter().filter(|task| task.runs_on(surroundings.rank));
         let waiting = |task: &Task| {
-            let record = Record::new(task);
+            let mut record = Record::new(task);
+            let past = note.as_mut().and_then(|note| note.tasks.remove(task.name.as_str()));
+            if let Some(past) = past {
+                record.go_on(past);
+            }
             Guarded { task: task.clone(), record, guard: None, runs: 0 }
         };
         let guarded = own.map(waiting).collect();
-        Self { guarded, owed: Owed::default(), surroundings, sink }
+        Ok(Self {
+            guarded,
+            owed: Owed::default(),
+            surroundings,
+            sink,
+            traces,
+            obstacle: ended.err(),
+            note_path: notes.tasks,
+            is_unnoted: true,
+        })
     }
 
-    /// Starts all of them.
+    /// Starts all that are to run.
     pub(super) fn start_all(&mut self, now_ns: u64) {
         for index in 0..self.guarded.len() {
-            self.act(index, Due::Start, now_ns);
+            let record = &mut self.guarded[index].record;
+            match self.obstacle {
+                _ if record.state() != TaskState::Waiting => {}
+                Some(obstacle) => record.handle_not_started(now_ns, obstacle.to_string()),
+                None => self.act(index, Due::Start, now_ns),
+            }
+        }
+    }
+
+    /// Notes how they stand, if anything has changed.
+    pub(super) fn keep_note(&mut self) {
+        if !std::mem::take(&mut self.is_unnoted) || self.guarded.is_empty() {
+            return;
+        }
+        let past = |it: &Guarded| (it.task.name.to_string(), it.record.past());
+        let note = Note { tasks: self.guarded.iter().map(past).collect() };
+        if let Err(error) = note.save(&self.note_path) {
+            tracing::error!(%error, "how the tasks stand cannot be noted");
         }
     }
 
@@ -101,6 +164,7 @@ impl Tasks {
         let fault = guard.end();
         tracing::info!(task = %guarded.task.name, ?fault, "task ended");
         let due = guarded.record.handle_ended(now_ns, fault);
+        self.is_unnoted = true;
         self.act(run.index, due, now_ns);
     }
 
@@ -127,6 +191,7 @@ impl Tasks {
         let index = self.find(name)?;
         let (due, effect) = self.guarded[index].record.handle_report(now_ns, error);
         tracing::warn!(task = name, error, ?effect, "task reports an error");
+        self.is_unnoted = true;
         self.act(index, due, now_ns);
         Ok(effect)
     }
@@ -157,15 +222,29 @@ impl Tasks {
         u8::try_from(self.guarded.len()).unwrap_or(u8::MAX)
     }
 
-    /// Does this with every task that runs here, or, to start it, with every one that was stopped.
-    pub(super) fn order_all(&mut self, order: TaskOrder, now_ns: u64) {
+    /// Another life of the node begins: every task that runs is started again.
+    pub(super) fn restart_all(&mut self, now_ns: u64) {
         for index in 0..self.guarded.len() {
-            let guarded = &self.guarded[index];
-            let is_stopped = guarded.record.state() == TaskState::Killed;
-            if guarded.guard.is_some() || order == TaskOrder::Start && is_stopped {
-                let (due, _) = self.guarded[index].record.handle_order(order);
+            if self.guarded[index].guard.is_some() {
+                let (due, _) = self.guarded[index].record.handle_order(TaskOrder::Restart);
                 self.act(index, due, now_ns);
             }
+        }
+    }
+
+    /// Ends every task until [`Self::release_all`].
+    pub(super) fn hold_all(&mut self, now_ns: u64) {
+        for index in 0..self.guarded.len() {
+            let due = self.guarded[index].record.handle_hold();
+            self.act(index, due, now_ns);
+        }
+    }
+
+    /// Starts the tasks that were held, and not ordered to be otherwise since.
+    pub(super) fn release_all(&mut self, now_ns: u64) {
+        for index in 0..self.guarded.len() {
+            let due = self.guarded[index].record.handle_release();
+            self.act(index, due, now_ns);
         }
     }
 
@@ -250,6 +329,7 @@ impl Tasks {
     }
 
     fn act(&mut self, index: usize, due: Due, now_ns: u64) {
+        self.is_unnoted |= due != Due::Nothing;
         let guarded = &mut self.guarded[index];
         match (due, &guarded.guard) {
             (Due::Nothing, _) => {}
@@ -272,12 +352,14 @@ impl Tasks {
     fn start(&mut self, index: usize, now_ns: u64) {
         let guarded = &mut self.guarded[index];
         let run = Run { index, number: guarded.runs + 1 };
-        match Guard::start(&guarded.task, &self.surroundings, run, &self.sink) {
+        let environment = (&self.surroundings, self.traces.mark());
+        match Guard::start(&guarded.task, environment, run, &self.sink) {
             Ok(guard) => {
                 tracing::info!(task = %guarded.task.name, "task started");
                 guarded.runs = run.number;
                 guarded.guard = Some(guard);
                 guarded.record.handle_started(now_ns);
+                self.traces.note(self.guarded.iter().filter_map(|it| it.guard.as_ref()));
             }
             Err(error) => {
                 tracing::error!(task = %guarded.task.name, %error, "task cannot be started");

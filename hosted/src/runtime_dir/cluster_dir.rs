@@ -8,12 +8,14 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::error::RuntimeDirError;
 use super::gate::Gate;
 use super::lock::Lock;
 use super::{Liveness, failed};
 use crate::cluster::ClusterName;
+use crate::process::Remains;
 
 /// The directory of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +81,18 @@ impl ClusterDir {
         self.path.join(format!("{NODE_PREFIX}{rank}.database"))
     }
 
+    /// Where the node with this rank notes which processes its tasks are.
+    #[must_use]
+    pub fn remains_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}{REMAINS_SUFFIX}"))
+    }
+
+    /// Where the node with this rank notes how its tasks stand.
+    #[must_use]
+    pub fn tasks_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.tasks"))
+    }
+
     fn socket(&self, name: &str) -> Result<PathBuf, RuntimeDirError> {
         let path = self.path.join(name);
         let len = path.as_os_str().len();
@@ -110,7 +124,7 @@ impl ClusterDir {
         }
     }
 
-    /// Removes all that a cluster made, except the lock.
+    /// Ends what tasks have left running, and removes all that a cluster made, except the lock.
     pub(super) fn clear(&self, _gate: &Gate) -> Result<(), RuntimeDirError> {
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let entry = entry.map_err(failed("list", &self.path))?;
@@ -119,6 +133,9 @@ impl ClusterDir {
                 name.starts_with(NODE_PREFIX) || name.starts_with(CLUSTER_FILE)
             });
             if ours {
+                if name.to_string_lossy().ends_with(REMAINS_SUFFIX) {
+                    end_remains(&entry.path());
+                }
                 remove_file(&entry.path())?;
             }
         }
@@ -133,6 +150,20 @@ impl ClusterDir {
     }
 }
 
+/// Ends the processes of tasks that outlive their node, as far as they can be ended.
+pub(crate) fn end_remains(path: &Path) {
+    let ended = match Remains::load(path) {
+        Ok(Some(remains)) => remains.end(REMAINS_PATIENCE),
+        Ok(None) => return,
+        Err(error) => return tracing::warn!(%error, "what tasks have left is not known"),
+    };
+    match ended {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "processes of tasks outlived their node, and are ended"),
+        Err(error) => tracing::error!(%error, "killed in vain"),
+    }
+}
+
 fn remove_file(path: &Path) -> Result<(), RuntimeDirError> {
     match fs::remove_file(path) {
         // Its owner, a node that is ending, was faster.
@@ -144,6 +175,9 @@ fn remove_file(path: &Path) -> Result<(), RuntimeDirError> {
 const LOCK_FILE: &str = "lock";
 const CLUSTER_FILE: &str = "cluster.toml";
 const NODE_PREFIX: &str = "node-";
+const REMAINS_SUFFIX: &str = ".remains";
+/// How long what tasks have left may take to end once it is killed.
+const REMAINS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// `sun_path` has 108 bytes, the last of them zero.
 pub(super) const SOCKET_PATH_LEN_MAX: usize = 107;

@@ -18,6 +18,7 @@
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
 //!   tasks      programs under guard
+//!   task_lives and what becomes of them when their node dies
 //!   timing     single values of the timing profile
 //!      │
 //!   place      one test's own runtime directory, and every process that was started in it
@@ -50,6 +51,7 @@ mod said;
 mod signed;
 mod storm;
 mod survivors;
+mod task_lives;
 mod tasks;
 mod timing;
 mod torso;

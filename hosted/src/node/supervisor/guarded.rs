@@ -9,8 +9,8 @@ use crate::clock::now_ns;
 use crate::cluster::{Cluster, Task};
 use crate::node::NodeError;
 use crate::node::chronicle::What;
-use crate::node::control::{Outcome, Refused, Want};
-use crate::node::tasks::{Surroundings, Tasks};
+use crate::node::control::{Outcome, Refused, TaskOrder, Want};
+use crate::node::tasks::{Notes, Surroundings, Tasks};
 use crate::runtime_dir::ClusterDir;
 
 /// The tasks of node `rank`; their ends become events.
@@ -27,7 +27,8 @@ pub(super) fn tasks(
         // The main thread is gone only when the process is about to end.
         let _ = events.send(Event::TaskEnded(run));
     });
-    Ok(Tasks::new(cluster, surroundings, sink))
+    let (tasks, remains) = (dir.tasks_file(usize::from(rank)), dir.remains_file(usize::from(rank)));
+    Ok(Tasks::new(cluster, surroundings, Notes { tasks, remains }, sink)?)
 }
 
 impl Supervisor {
@@ -35,6 +36,10 @@ impl Supervisor {
     pub(super) fn handle_task_request(&mut self, what: &Want) -> Outcome {
         let now_ns = now_ns();
         let done = match what {
+            // It ends with its node, and starts with it.
+            Want::Task { order: TaskOrder::Start | TaskOrder::Restart, .. } if self.isolated => {
+                Err(Refused::Isolated)
+            }
             Want::Report { task, error } => {
                 self.tasks.handle_report(task, *error, now_ns).map(Outcome::Reported)
             }
@@ -44,6 +49,8 @@ impl Supervisor {
             }
             _ => Err(Refused::Malformed("no request about a task".to_owned())),
         };
+        // A promise, once it is answered: it outlives this process.
+        self.tasks.keep_note();
         done.unwrap_or_else(Outcome::Refused)
     }
 

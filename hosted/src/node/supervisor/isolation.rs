@@ -16,7 +16,7 @@ use super::Supervisor;
 use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
-use crate::node::control::{Refused, TaskOrder};
+use crate::node::control::Refused;
 
 impl Supervisor {
     /// By decision no life of `peer` is let in from now on.
@@ -47,7 +47,7 @@ impl Supervisor {
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
         self.im_alive = None;
-        self.tasks.order_all(TaskOrder::Stop, now_ns());
+        self.tasks.hold_all(now_ns());
         if let Some(component) = &self.component {
             // One that is dead by now is what was wanted.
             let _ = component.spawned.pidfd.kill();
@@ -62,7 +62,7 @@ impl Supervisor {
             return Ok(());
         }
         self.note(self.rank, What::Reborn);
-        self.tasks.order_all(TaskOrder::Start, now_ns());
+        self.tasks.release_all(now_ns());
         if self.component.is_none() && !self.given_up {
             self.start_component()?;
         }

@@ -16,7 +16,7 @@ use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::{Entry, What, alarm_words};
 use crate::node::component::{NOT_ENTERED, dirnet_config, dirnet_profile};
-use crate::node::control::{Fault, NodeState, Payload, Refused, TaskOrder, Want};
+use crate::node::control::{Fault, NodeState, Payload, Refused, Want};
 use crate::node::im_alive::{ImAlive, Order};
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
@@ -127,7 +127,7 @@ impl Supervisor {
         }
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
-        self.tasks.order_all(TaskOrder::Restart, now_ns());
+        self.tasks.restart_all(now_ns());
         match &self.component {
             Some(component) => {
                 // One that is dead by now is what was wanted.

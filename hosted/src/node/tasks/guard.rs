@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use super::{Run, Sink, Surroundings};
 use crate::cluster::Task;
 use crate::node::control::TaskFault;
-use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
+use crate::process::{Liveness, Pid, ProcessError, Remains, Spawn, Spawned, start_thread};
 use crate::task;
 
 /// How long a task may take to end when it is asked to.
@@ -28,7 +28,7 @@ impl Guard {
     /// goes to the node's standard error, so that the node's own output stays readable.
     pub(super) fn start(
         task: &Task,
-        surroundings: &Surroundings,
+        (surroundings, mark): (&Surroundings, &str),
         run: Run,
         sink: &Sink,
     ) -> Result<Self, ProcessError> {
@@ -39,6 +39,7 @@ impl Guard {
             .env(task::VARIABLE_CLUSTER, &surroundings.cluster)
             .env(task::VARIABLE_NODE, surroundings.rank.to_string())
             .env(task::VARIABLE_CONTROL, &surroundings.control)
+            .env(Remains::VARIABLE, mark)
             .stdin(Stdio::null())
             .stdout(Stdio::from(output))
             .start()?;
@@ -61,6 +62,11 @@ impl Guard {
     /// Its process number.
     pub(super) fn pid(&self) -> i32 {
         self.spawned.child.id().cast_signed()
+    }
+
+    /// The leader of its process group.
+    pub(super) fn leader(&self) -> Pid {
+        Pid::from_child(&self.spawned.child)
     }
 
     /// Kills the process and all that it has started; its end is told.

@@ -16,6 +16,7 @@
 
 use std::collections::VecDeque;
 
+use super::note::{Past, Standing};
 use crate::cluster::Task;
 use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
 use crate::node::intensity::Intensity;
@@ -61,6 +62,8 @@ pub(super) struct Record {
     told: Option<TaskState>,
     /// It was isolated without an order of the operator, who is to be told.
     verdict: bool,
+    /// It was ended with its node, and is to run again with it.
+    held: bool,
 }
 
 impl Record {
@@ -80,7 +83,35 @@ impl Record {
             unrecorded: 0,
             told: None,
             verdict: false,
+            held: false,
         }
+    }
+
+    /// This task was known before, to an earlier life of its node.
+    pub(super) fn go_on(&mut self, past: Past) {
+        self.state = match past.standing {
+            Standing::Free => TaskState::Waiting,
+            Standing::Stopped => TaskState::Killed,
+            Standing::Isolated => TaskState::Isolated,
+            Standing::Finished => TaskState::Finished,
+        };
+        let Past { errors, restarts, unrecorded, last, .. } = past;
+        (self.errors, self.restarts, self.unrecorded) = (errors, restarts, unrecorded);
+        self.last.extend(last.into_iter().take(ERRORS_MAX));
+    }
+
+    /// What a later life of its node is to know.
+    pub(super) fn past(&self) -> Past {
+        let standing = match self.state {
+            TaskState::Isolated => Standing::Isolated,
+            TaskState::Finished => Standing::Finished,
+            TaskState::Killed if !self.held => Standing::Stopped,
+            TaskState::Killed | TaskState::Running | TaskState::Waiting | TaskState::Faulty => {
+                Standing::Free
+            }
+        };
+        let (errors, restarts, unrecorded) = (self.errors, self.restarts, self.unrecorded);
+        Past { standing, errors, restarts, unrecorded, last: self.last.iter().cloned().collect() }
     }
 
     pub(super) const fn state(&self) -> TaskState {
@@ -185,13 +216,13 @@ impl Record {
         let is_so = match order {
             TaskOrder::Start => self.state == TaskState::Running,
             TaskOrder::Restart => false,
-            TaskOrder::Stop => self.state == TaskState::Killed,
+            TaskOrder::Stop => self.state == TaskState::Killed && !self.held,
             TaskOrder::Isolate => self.state == TaskState::Isolated,
         };
         if is_so {
             return (Due::Nothing, TaskEffect::Already);
         }
-        self.after = After::Stay;
+        (self.after, self.held) = (After::Stay, false);
         let runs = matches!(self.state, TaskState::Running | TaskState::Faulty);
         let due = match order {
             TaskOrder::Start | TaskOrder::Restart if runs => {
@@ -204,6 +235,20 @@ impl Record {
             TaskOrder::Isolate => self.end_as(TaskState::Isolated),
         };
         (due, TaskEffect::Done)
+    }
+
+    /// Its node is shut out: it ends, and is held until the node is let in again.
+    pub(super) fn handle_hold(&mut self) -> Due {
+        if !matches!(self.state, TaskState::Running | TaskState::Waiting | TaskState::Faulty) {
+            return Due::Nothing;
+        }
+        (self.after, self.held) = (After::Stay, true);
+        self.end_as(TaskState::Killed)
+    }
+
+    /// Its node is let in again.
+    pub(super) fn handle_release(&mut self) -> Due {
+        if std::mem::take(&mut self.held) { self.start_soon() } else { Due::Nothing }
     }
 
     /// The manager has it restarted for the errors that were reported, which have been counted.
@@ -438,6 +483,49 @@ mod tests {
         let last = record.last_errors(1);
         assert_eq!(last.len(), ERRORS_MAX);
         assert_eq!(last[ERRORS_MAX - 1].fault, TaskFault::Reported { error: 19 });
+    }
+
+    /// The same task at the next life of its node.
+    fn next(record: &Record) -> Record {
+        let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
+        let mut next = Record::new(&task);
+        next.go_on(record.past());
+        assert_eq!((next.errors(), next.restarts()), (record.errors(), record.restarts()));
+        assert_eq!(next.last_errors(9), record.last_errors(9));
+        next
+    }
+
+    #[test]
+    fn what_was_stopped_isolated_or_finished_is_so_in_the_next_life() {
+        let mut record = running();
+        record.handle_report(1, 7);
+        assert_eq!(next(&record).state(), TaskState::Waiting);
+        record.handle_order(TaskOrder::Stop);
+        assert_eq!(next(&record).state(), TaskState::Killed);
+        record.handle_order(TaskOrder::Isolate);
+        assert_eq!(next(&record).state(), TaskState::Isolated);
+        let mut record = running();
+        record.handle_ended(1, None);
+        assert_eq!(next(&record).state(), TaskState::Finished);
+        let mut record = running();
+        record.handle_not_started(1, "no such file".to_owned());
+        assert_eq!(next(&record).state(), TaskState::Waiting, "it may be there by now");
+    }
+
+    #[test]
+    fn what_is_held_with_its_node_runs_again_and_what_was_stopped_does_not() {
+        let mut record = running();
+        assert_eq!(record.handle_hold(), Due::Kill);
+        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Nothing);
+        assert_eq!((record.state(), record.errors()), (TaskState::Killed, 0));
+        assert_eq!(next(&record).state(), TaskState::Waiting);
+        assert_eq!(record.handle_release(), Due::Start);
+        assert_eq!(record.handle_release(), Due::Nothing);
+        record.handle_started(2);
+        record.handle_hold();
+        assert_eq!(record.handle_order(TaskOrder::Stop), (Due::Kill, TaskEffect::Done));
+        assert_eq!((record.handle_hold(), record.handle_release()), (Due::Nothing, Due::Nothing));
+        assert_eq!(next(&record).state(), TaskState::Killed);
     }
 
     #[test]

@@ -1,0 +1,57 @@
+//! Which processes the tasks of a node are, noted where its next life finds them.
+//!
+//! A supervisor that is killed cannot end what its tasks have started. So the next one of the rank
+//! does, before it starts its own; so does the launcher as soon as it sees the end, and whoever
+//! clears the cluster's directory away. The note is there before the first process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Guard;
+use crate::process::{ProcessError, Remains, StillRuns};
+
+/// How long what an earlier life has left may take to end once it is killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The note of this life.
+#[derive(Debug)]
+pub(super) struct Traces {
+    remains: Remains,
+    path: PathBuf,
+}
+
+impl Traces {
+    /// Ends what an earlier life has left, and begins the note of this one at the same path.
+    pub(super) fn begin(path: PathBuf) -> Result<(Self, Result<(), StillRuns>), ProcessError> {
+        let ended = match Remains::load(&path) {
+            Ok(None) => Ok(()),
+            Ok(Some(left)) => left.end(PATIENCE).map(|count| {
+                if count > 0 {
+                    tracing::warn!(count, "processes of an earlier life's tasks are ended");
+                }
+            }),
+            Err(error) => {
+                tracing::error!(%error, "what an earlier life's tasks have left is not known");
+                Ok(())
+            }
+        };
+        let remains = Remains::draw()?;
+        if ended.is_ok() {
+            remains.save(&path).map_err(ProcessError::Spawn)?;
+        }
+        Ok((Self { remains, path }, ended))
+    }
+
+    /// What every process is to have in its environment.
+    pub(super) fn mark(&self) -> &str {
+        self.remains.mark()
+    }
+
+    /// These processes run now.
+    pub(super) fn note<'a>(&mut self, guards: impl Iterator<Item = &'a Guard>) {
+        self.remains.note_groups(guards.map(Guard::leader));
+        if let Err(error) = self.remains.save(&self.path) {
+            tracing::error!(%error, "which processes the tasks are cannot be noted");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Programs under guard whose node dies: what was decided about them stands in its next life, and
+//! nothing of them is left from the one before.
+
+use weft::node::control::{NodeState, TaskState, TaskStatus};
+use weft::process::{Liveness, Pidfd, Signal};
+
+use crate::PATIENCE;
+use crate::isolation::await_manager;
+use crate::place::{Nodes, Place, eventually};
+
+/// Five tasks of node 2, of which only `whole` has children: one of its group, one of another, and
+/// one that has not even the environment of the others.
+const TASKS: &str = r#"
+[[task]]
+name = "whole"
+nodes = [2]
+program = "sh"
+args = ["-c", "sleep 1000 & setsid sleep 1000 & env -i sleep 1000 & exec sleep 1000"]
+[[task]]
+name = "stopped"
+nodes = [2]
+program = "sleep"
+args = ["2000"]
+[[task]]
+name = "isolated"
+nodes = [2]
+program = "sleep"
+args = ["2000"]
+[[task]]
+name = "finished"
+nodes = [2]
+program = "true"
+[[task]]
+name = "failing"
+nodes = [2]
+program = "false"
+restart.max = 1
+"#;
+
+fn file(place: &Place, head: &str) -> String {
+    place.file("t.toml", format!("name = \"t\"\nnodes = 3\n{head}{TASKS}"))
+}
+
+fn task(nodes: &Nodes, name: &str) -> TaskStatus {
+    let tasks = nodes.client(2).status().expect("a status").tasks;
+    tasks.into_iter().find(|task| task.name == name).expect("it is in the file")
+}
+
+fn states(nodes: &Nodes) -> Vec<TaskState> {
+    let tasks = nodes.client(2).status().expect("a status").tasks;
+    tasks.iter().map(|task| task.state).collect()
+}
+
+/// How all are to stand, in any life of node 2.
+const DECIDED: [TaskState; 5] = [
+    TaskState::Running,
+    TaskState::Killed,
+    TaskState::Isolated,
+    TaskState::Finished,
+    TaskState::Isolated,
+];
+
+/// Something is decided about each, and one has met errors.
+fn decide(place: &Place, nodes: &Nodes) {
+    for order in ["stop stopped", "isolate isolated"] {
+        place.weft(&format!("task {order} --node 2 --name t")).done();
+    }
+    place.weft("report --name t --node 2 --task stopped --error 7").done();
+    eventually("all is decided", || states(nodes) == DECIDED);
+    assert_eq!(task(nodes, "stopped").errors, 1);
+    assert_eq!((task(nodes, "failing").errors, task(nodes, "failing").restarts), (2, 1));
+}
+
+fn assert_decided(nodes: &Nodes) {
+    eventually("all is as it was", || states(nodes) == DECIDED);
+    assert_eq!(task(nodes, "stopped").errors, 1);
+    assert_eq!((task(nodes, "failing").errors, task(nodes, "failing").restarts), (2, 1));
+    assert_eq!(task(nodes, "failing").last_errors.len(), 2);
+}
+
+/// The processes of the task with children that are known by their environment.
+fn family(place: &Place) -> Vec<Pidfd> {
+    let mut family = Vec::new();
+    eventually("it has all its children", || {
+        family = place.processes();
+        family.retain(|process| process.role == "1000");
+        family.len() == 3
+    });
+    family.into_iter().map(|process| process.pidfd).collect()
+}
+
+#[track_caller]
+fn assert_dead(family: &[Pidfd]) {
+    for process in family {
+        assert_eq!(process.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
+    }
+}
+
+#[test]
+fn what_was_decided_about_tasks_outlives_their_node_and_their_processes_do_not() {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&file(&place, ""));
+    await_manager(&nodes);
+    decide(&place, &nodes);
+    for end in ["inject node 2 --name t --wait 60", ""] {
+        let family = family(&place);
+        match end {
+            "" => nodes.kill(2),
+            end => drop(place.weft(end).done()),
+        }
+        assert_dead(&family);
+        nodes.await_joined();
+        assert_decided(&nodes);
+    }
+    // What was answered is not forgotten, however soon the node dies.
+    place.weft("task start isolated --node 2 --name t").done();
+    nodes.kill(2);
+    nodes.await_joined();
+    eventually("it runs as was ordered", || task(&nodes, "isolated").state == TaskState::Running);
+}
+
+#[test]
+fn a_task_that_was_stopped_stays_so_when_its_node_is_isolated_and_released() {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&file(&place, ""));
+    await_manager(&nodes);
+    decide(&place, &nodes);
+    place.weft("isolate 2 --name t --wait 60").done();
+    let is_quiet = |nodes: &Nodes| {
+        let status = nodes.client(2).status().expect("a status");
+        status.state == NodeState::Isolated && status.tasks.iter().all(|task| task.pid.is_none())
+    };
+    eventually("it is quiet", || is_quiet(&nodes));
+    place.weft("task start whole --node 2 --name t --json").refused(18, "isolated");
+    place.weft("release 2 --name t --wait 60").done();
+    nodes.await_joined();
+    assert_decided(&nodes);
+}
+
+#[test]
+fn nodes_that_were_started_by_hand_go_on_as_well_and_end_what_was_left() {
+    let place = Place::new();
+    let file = file(&place, "");
+    let node = |rank: u16| place.start(&format!("node {file} --rank {rank}"), "");
+    let (_zero, _one, two) = (node(0), node(1), node(2));
+    let nodes = place.find();
+    nodes.await_joined();
+    await_manager(&nodes);
+    decide(&place, &nodes);
+    let left = family(&place);
+    two.signal(Signal::KILL);
+    two.wait();
+    let alive = |process: &&Pidfd| matches!(process.is_dead(), Ok(false));
+    assert_eq!(left.iter().filter(alive).count(), 2, "nobody is there to end them");
+    let _again = node(2);
+    assert_dead(&left);
+    nodes.await_joined();
+    assert_decided(&nodes);
+}
+
+/// Whoever clears up behind a cluster that was killed ends what its tasks have left, too; and the
+/// next cluster of the name knows nothing of it.
+#[test]
+fn a_cluster_that_is_started_anew_starts_its_tasks_anew() {
+    let place = Place::new();
+    let file = file(&place, "");
+    let (up, nodes) = place.up(&file);
+    await_manager(&nodes);
+    decide(&place, &nodes);
+    let left = family(&place);
+    place.kill(&["up", "node", "component"]);
+    drop(up);
+    let (_up, nodes) = place.up(&file);
+    assert_dead(&left);
+    eventually("it runs", || task(&nodes, "isolated").state == TaskState::Running);
+    assert_eq!(task(&nodes, "stopped").errors, 0);
+}
+
+/// Damage is told of, and the tasks are started: better twice than never.
+#[test]
+fn a_damaged_note_keeps_no_task_from_being_started() {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&file(&place, ""));
+    await_manager(&nodes);
+    decide(&place, &nodes);
+    let note = place.runtime_dir().join("t/node-2.tasks");
+    std::fs::write(note, "whatever").expect("ours");
+    nodes.kill(2);
+    nodes.await_joined();
+    eventually("it runs", || task(&nodes, "whole").state == TaskState::Running);
+    assert!(place.logs().contains("the note of the tasks is damaged"), "{}", place.logs());
+}
