@@ -30,6 +30,7 @@ use crate::node::control::{
     Payload, PutOutcome, Refused, Reply, ReportEffect, Request, TakenMessage, TaskEffect,
     TaskOrder, Then, Want,
 };
+use crate::node::evidence::Copied;
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
 
@@ -310,6 +311,28 @@ impl Client {
             let Some(last) = entries.last() else { return Ok(all) };
             after_ns = last.at_ns;
             all.extend(entries);
+        }
+    }
+
+    /// What other nodes have told this one of their conclusions, about one node or about all, and
+    /// how many older entries the node has dropped.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn whole_evidence(
+        &mut self,
+        about: Option<u16>,
+    ) -> Result<(Vec<Copied>, u64), ClientError> {
+        let (mut all, mut after_ns) = (Vec::new(), 0);
+        loop {
+            match self.ask(Want::Evidence { about, after_ns }, Duration::ZERO)? {
+                Outcome::Evidence { copies, dropped } => {
+                    let Some(last) = copies.last() else { return Ok((all, dropped)) };
+                    after_ns = last.entry.at_ns;
+                    all.extend(copies);
+                }
+                other => return Err(self.out_of_place(&other)),
+            }
         }
     }
 

@@ -17,12 +17,14 @@
 //! A supervisor that dies is a node that is down: the DIR net has it fenced, and below `weft up`
 //! the launcher starts it again as a later life. `weft node` leaves that to the operator.
 
+pub(crate) mod backoff;
 mod casts;
 pub mod chronicle;
 mod component;
 pub mod control;
 mod deliveries;
 mod error;
+pub mod evidence;
 mod fabric;
 mod faults;
 mod im_alive;

@@ -1,4 +1,5 @@
-//! A frame of the DIR net on its way through the supervisors: to or from an I'm-Alive Task.
+//! A frame of the DIR net on its way through the supervisors, to or from an I'm-Alive Task; or an
+//! entry of the sender's chronicle.
 //!
 //! Components write to each other's memory; an I'm-Alive Task must be heard when its component is
 //! gone, so it has its own way, the sessions in which nodes meet. A letter that cannot be handed
@@ -15,14 +16,16 @@ pub enum Desk {
     Component,
     /// Its I'm-Alive Task.
     ImAliveTask,
+    /// Its supervisor, which keeps what others have noted.
+    Chronicle,
 }
 
-/// One frame.
+/// One frame, or one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
     /// For whom at the node that it is sent to.
     pub to: Desk,
-    /// The frame; judged by whoever it is for.
+    /// The frame or the entry; judged by whoever it is for.
     pub bytes: Payload,
 }
 

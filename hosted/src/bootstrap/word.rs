@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{FRAME_LEN, Term};
 use weft_core::ids::{Incarnation, Rank};
 
-use super::{Letter, Life, News, Offer, PairEnd, ShutOut};
+use super::{Desk, Letter, Life, News, Offer, PairEnd, ShutOut};
+use crate::node::evidence::NOTE_LEN_MAX;
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
 
@@ -86,7 +87,11 @@ impl Word {
             // One of another length goes on to whoever refuses and counts it; no more of it is kept
             // than shows that.
             Self::Letter(mut letter) => {
-                letter.bytes.0.truncate(FRAME_LEN + 1);
+                let longest = match letter.to {
+                    Desk::Component | Desk::ImAliveTask => FRAME_LEN,
+                    Desk::Chronicle => NOTE_LEN_MAX,
+                };
+                letter.bytes.0.truncate(longest + 1);
                 Some(News::Letter(letter))
             }
             Self::ShutOut { incarnation, decided } => {
@@ -103,7 +108,6 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bootstrap::Desk;
     use crate::node::control::Payload;
 
     #[test]

@@ -77,6 +77,7 @@ impl Moment {
             | What::Gone
             | What::Suspected
             | What::Ended { .. }
+            | What::Failed { .. }
             | What::Proven { .. } => Kind::Sign,
             what @ What::Verdict(_) if what.is_verdict(Verdict::Admitted) => Kind::Return,
             What::Verdict(_) => Kind::Verdict,

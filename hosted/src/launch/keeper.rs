@@ -13,7 +13,8 @@
 //! have joined. Where nobody decides, because too few are left to agree or because nobody has met
 //! the life that died, it is started when that time and half of it are over ([`Start::undecided`]):
 //! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
-//! One that has ended in order is never started again.
+//! One that ends before it has begun a life is started again later each time. One that has ended in
+//! order is never started again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,12 +27,15 @@ use rustix::process::Signal;
 use super::word::ToLauncher;
 use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
 use crate::clock::Deadline;
+use crate::node::backoff::Backoff;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 use crate::runtime_dir::{ClusterDir, end_remains};
 
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest wait before a node that ends as soon as it is started is started again.
+const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long a killed node may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -61,6 +65,8 @@ struct Node {
     run: u64,
     /// The first incarnation of this process, once it has said so.
     boot: Option<u32>,
+    /// How long that is after its end.
+    backoff: Backoff,
     /// When it is started again whatever others decide, after it has died; nothing while it runs,
     /// and nothing once it has ended in order, when nobody is to bring it back.
     due: Option<Deadline>,
@@ -83,7 +89,8 @@ impl Keeper {
     ) -> Result<Self, LaunchError> {
         let mut keeper = Self { start, nodes: Vec::new(), events, notices };
         for rank in (0..).take(count) {
-            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, due: None });
+            let backoff = Backoff::new(keeper.start.undecided, RETRY_MAX);
+            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, due: None, backoff });
             if let Err(error) = keeper.start_node(rank) {
                 keeper.end_nodes();
                 return Err(LaunchError::Process(error));
@@ -111,6 +118,7 @@ impl Keeper {
             ToLauncher::Began { boot } => {
                 if let Some(node) = self.node(rank).filter(|node| node.run == run) {
                     node.boot = Some(boot);
+                    node.backoff.succeed();
                 }
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
@@ -119,13 +127,12 @@ impl Keeper {
     }
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
-        let due = Deadline::after(self.start.undecided);
         let remains_file = self.start.dir.remains_file(usize::from(rank));
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
             end_remains(&remains_file);
-            node.due = (!status.success()).then_some(due);
+            node.due = (!status.success()).then(|| Deadline::after(node.backoff.fail()));
             self.tell(Notice::Ended { rank, status });
         }
     }
@@ -171,13 +178,12 @@ impl Keeper {
 
     /// Starts a node that has died, or tries again later.
     fn start_again(&mut self, rank: u16, notice: Notice) {
-        let due = Deadline::after(self.start.undecided);
         match self.start_node(rank) {
             Ok(()) => self.tell(notice),
             Err(error) => {
                 tracing::error!(rank, %error, "a node cannot be started again");
                 if let Some(node) = self.node(rank) {
-                    node.due = Some(due);
+                    node.due = Some(Deadline::after(node.backoff.fail()));
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! What happened at a node and why, kept for `weft status --why` and the demonstration.
 //!
-//! The supervisor keeps the ring, so that it outlives the component that reached the verdicts.
+//! The supervisor keeps the ring, so that it outlives the component that reached the verdicts; what
+//! is not to be lost with the supervisor either, the others keep too (`evidence`).
 //! Times are those of this host's clock, which all of its processes share, so that the chronicles
 //! of the nodes of one host can be read as one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{Alarm, Explanation, News, Verdict};
@@ -41,6 +42,13 @@ pub enum What {
         incarnation: u32,
         /// How.
         status: String,
+    },
+    /// Its component cannot be started, or cannot go on.
+    Failed {
+        /// Why.
+        cause: String,
+        /// What mends it.
+        cure: String,
     },
     /// Its component is greeted by every living peer.
     Running {
@@ -131,6 +139,7 @@ impl std::fmt::Display for What {
             Self::Ended { incarnation, status } => {
                 write!(f, "component {incarnation} ended: {status}")
             }
+            Self::Failed { cause, cure } => write!(f, "component failed: {cause}; {cure}"),
             Self::Running { incarnation } => write!(f, "component {incarnation} greeted by all"),
             Self::Alarm { why } => write!(f, "I'm-Alive Task raises the alarm: {why}"),
             Self::HungEarly { ms } => {
@@ -256,15 +265,25 @@ impl What {
 #[derive(Debug, Default)]
 pub(super) struct Chronicle {
     entries: VecDeque<Entry>,
+    /// By the node that it was about: how much has made room.
+    dropped: BTreeMap<u16, u64>,
 }
 
 impl Chronicle {
     pub(super) fn note(&mut self, entry: Entry) {
         tracing::info!(observer = entry.observer, node = entry.node, what = %entry.what, "noted");
-        if self.entries.len() == ENTRIES {
-            self.entries.pop_front();
+        if self.entries.len() == ENTRIES
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            *self.dropped.entry(oldest.node).or_default() += 1;
         }
         self.entries.push_back(entry);
+    }
+
+    /// How many entries about `node`, or about all, have made room.
+    pub(super) fn dropped(&self, node: Option<u16>) -> u64 {
+        let is_meant = |of: &u16| node.is_none_or(|node| *of == node);
+        self.dropped.iter().filter(|(of, _)| is_meant(of)).map(|(_, count)| count).sum()
     }
 
     /// The first `max` entries after `after_ns` about `node`, or about all, oldest first.
@@ -294,6 +313,8 @@ mod tests {
         assert_eq!(told, [suspected(last - 3, 1), suspected(last, 1)]);
         assert_eq!(chronicle.about(Some(1), last - 6, 1), told[..1]);
         assert_eq!(chronicle.about(None, 0, usize::MAX).len(), ENTRIES);
+        assert_eq!(chronicle.dropped(None), 2 * ENTRIES as u64);
+        assert!(chronicle.dropped(Some(1)) > 0 && chronicle.dropped(Some(7)) == 0);
     }
 
     #[test]

@@ -42,6 +42,7 @@ use super::takes::{TakeJob, Takes};
 use super::{NodeEndpoint, NodeError};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
+use crate::explain::Explain;
 use crate::packet::{PacketError, Socket};
 use crate::process::{adopt_inherited, start_thread};
 use crate::shm::{Bell, Grant, OwnMemory, Waiter};
@@ -97,9 +98,18 @@ pub fn run() -> Result<(), NodeError> {
     if places.len() != cluster.nodes {
         return Err(NodeError::Link("positions of another number of origins"));
     }
-    let mut component = Component::new(socket, cluster, born, Handed { fds, places })?;
-    component.tell(&FromComponent::Ready)?;
-    component.run()
+    let speaking = socket.try_clone()?;
+    let component = Component::new(socket, cluster, born, Handed { fds, places });
+    let ran = component.and_then(|mut component| {
+        component.tell(&FromComponent::Ready)?;
+        component.run()
+    });
+    if let Err(error) = &ran {
+        let word = FromComponent::Failed { cause: error.to_string(), cure: error.cure() };
+        // A supervisor that does not listen sees the end.
+        let _ = speaking.send(&word, &[], SEND_TIMEOUT);
+    }
+    ran
 }
 
 /// Who this component is, and which life of it.
@@ -463,6 +473,7 @@ impl Component {
             Want::Status => self.inquire(ticket, now_ns),
             Want::Await { .. }
             | Want::Chronicle { .. }
+            | Want::Evidence { .. }
             | Want::Proof { .. }
             | Want::Report { .. }
             | Want::Beat { .. }

@@ -23,6 +23,7 @@ pub use standing::{DirNetStatus, EntryStatus, NodeOrder, TimingStatus};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;
+use super::evidence::Copied;
 use crate::cluster::Form;
 use crate::packet::Packet;
 
@@ -129,6 +130,13 @@ pub enum Want {
         /// Only after this time, by the clock of the node's host.
         after_ns: u64,
     },
+    /// What other nodes have told this one of their conclusions, and what those rest on.
+    Evidence {
+        /// Only about this node.
+        about: Option<u16>,
+        /// Only after this time, by the clock of the node's host.
+        after_ns: u64,
+    },
     /// Tell me when the node runs, joined with all living peers, in this incarnation or later.
     Await {
         /// The earliest incarnation that will do.
@@ -227,6 +235,13 @@ pub enum Outcome {
     Status(Box<NodeStatus>),
     /// What happened, oldest first; at most [`CHRONICLE_MAX`] entries.
     Chronicle(Vec<Entry>),
+    /// What others concluded, oldest first; at most [`CHRONICLE_MAX`] entries.
+    Evidence {
+        /// The entries.
+        copies: Vec<Copied>,
+        /// How many older ones, of others and of its own, the node has dropped to make room.
+        dropped: u64,
+    },
     /// The node runs.
     Running(Box<NodeStatus>),
     /// A task's error is noted.

@@ -1,9 +1,12 @@
 //! Why a node ends, or does not begin.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use super::fabric::VerbsError;
+use super::kept::path_of;
 use crate::bootstrap::{LocalError, NetworkError};
 use crate::explain::{Code, Explain};
 use crate::packet::PacketError;
@@ -50,9 +53,19 @@ pub enum NodeError {
     /// The cluster's directory.
     Directory(RuntimeDirError),
     /// The note of the last incarnation.
-    Incarnation(io::Error),
-    /// The note of the last term.
-    Kept(io::Error),
+    Incarnation {
+        /// Where it lies.
+        path: PathBuf,
+        /// What is the matter with it.
+        error: io::Error,
+    },
+    /// The note of the last term, or the saved database.
+    Kept {
+        /// Where it lies.
+        path: PathBuf,
+        /// What is the matter with it.
+        error: io::Error,
+    },
     /// The key to sign broadcasts with.
     Signing(io::Error),
     /// Signals could not be listened for.
@@ -79,8 +92,12 @@ impl fmt::Display for NodeError {
             Self::Verbs(error) => error.fmt(f),
             Self::Process(error) => write!(f, "component process: {error}"),
             Self::Directory(error) => error.fmt(f),
-            Self::Incarnation(error) => write!(f, "note of the incarnation: {error}"),
-            Self::Kept(error) => write!(f, "note of the last term: {error}"),
+            Self::Incarnation { path, error } => {
+                write!(f, "the note of the last incarnation, {}: {error}", path.display())
+            }
+            Self::Kept { path, error } => {
+                write!(f, "what earlier lives have noted, {}: {error}", path.display())
+            }
             Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
             Self::Link(what) => write!(f, "supervisor and component disagree: {what}"),
@@ -105,8 +122,8 @@ impl std::error::Error for NodeError {
             Self::Verbs(error) => Some(error),
             Self::Process(error) => Some(error),
             Self::Directory(error) => Some(error),
-            Self::Incarnation(error)
-            | Self::Kept(error)
+            Self::Incarnation { error, .. }
+            | Self::Kept { error, .. }
             | Self::Signing(error)
             | Self::Signals(error) => Some(error),
         }
@@ -124,7 +141,7 @@ impl Explain for NodeError {
             Self::OwnPair => Code::Rdma,
             Self::Verbs(error) => error.code(),
             Self::Directory(error) => error.code(),
-            Self::Incarnation(_) | Self::Kept(_) | Self::Bootstrap(_) => Code::RuntimeDir,
+            Self::Incarnation { .. } | Self::Kept { .. } | Self::Bootstrap(_) => Code::RuntimeDir,
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
             Self::Signing(_) => Code::Memory,
             Self::Link(_) => Code::Protocol,
@@ -148,7 +165,19 @@ impl Explain for NodeError {
                 "see that the device's port is up; the next life tries again".to_owned()
             }
             Self::Verbs(error) => error.cure(),
-            Self::Incarnation(_) | Self::Kept(_) | Self::Bootstrap(_) => {
+            Self::Incarnation { path, error } if error.kind() == ErrorKind::InvalidData => {
+                format!("remove {}: the other nodes remember and tell", path.display())
+            }
+            // A term that was forgotten could be claimed again.
+            Self::Kept { error, .. } if error.kind() == ErrorKind::InvalidData => {
+                "end the cluster and start it again, so that all nodes forget all terms together; \
+                 until then the others go on without this one"
+                    .to_owned()
+            }
+            Self::Incarnation { path, error } | Self::Kept { path, error } => {
+                mend(path, error.kind())
+            }
+            Self::Bootstrap(_) => {
                 "see that the cluster's directory is writable, and that no other process runs \
                  this rank"
                     .to_owned()
@@ -162,6 +191,26 @@ impl Explain for NodeError {
             }
             Self::Link(_) => "run one build of weft".to_owned(),
         }
+    }
+}
+
+/// What to do about a file that cannot be read or written.
+fn mend(path: &Path, kind: ErrorKind) -> String {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            format!("make room where {} lies; the node tries again", path.display())
+        }
+        _ => format!(
+            "make {} a file that this user can read and write; the node tries again",
+            path.display()
+        ),
+    }
+}
+
+impl NodeError {
+    /// What earlier lives have noted in `file` cannot be read or written.
+    pub(super) fn kept(file: &File, error: io::Error) -> Self {
+        Self::Kept { path: path_of(file), error }
     }
 }
 

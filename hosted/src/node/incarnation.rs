@@ -7,16 +7,28 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use weft_core::ids::Incarnation;
 
+use super::NodeError;
+
 /// Gives out the incarnations of one node.
 #[derive(Debug)]
 pub(super) struct Incarnations {
+    path: PathBuf,
     file: File,
     last: Incarnation,
+}
+
+/// Whether a node has lived before, as far as its host remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lives {
+    /// Its very first life is about to begin.
+    None,
+    /// It has lived.
+    Some,
 }
 
 impl Incarnations {
@@ -30,12 +42,11 @@ impl Incarnations {
         file.read_to_string(&mut text)?;
         let last = match text.trim() {
             "" => 0,
-            number => number.parse().map_err(|_| {
-                let path = path.display();
-                io::Error::new(io::ErrorKind::InvalidData, format!("{path} holds no number"))
-            })?,
+            number => number
+                .parse()
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it holds no number"))?,
         };
-        Ok(Self { file, last: Incarnation(last) })
+        Ok(Self { path: path.to_owned(), file, last: Incarnation(last) })
     }
 
     /// Goes on behind `floor`: a life that peers remember, though this host may have forgotten it.
@@ -43,11 +54,17 @@ impl Incarnations {
         self.last = self.last.max(floor);
     }
 
+    /// Whether there was a life before.
+    pub(super) const fn lives(&self) -> Lives {
+        if self.last.0 == 0 { Lives::None } else { Lives::Some }
+    }
+
     /// The next life; noted before it is used.
-    pub(super) fn next(&mut self) -> io::Result<Incarnation> {
+    pub(super) fn next(&mut self) -> Result<Incarnation, NodeError> {
         let next = self.last.next();
         // Always as long, and in one call: no kill leaves half a number.
-        self.file.write_all_at(format!("{:010}\n", next.0).as_bytes(), 0)?;
+        let noted = self.file.write_all_at(format!("{:010}\n", next.0).as_bytes(), 0);
+        noted.map_err(|error| NodeError::Incarnation { path: self.path.clone(), error })?;
         self.last = next;
         Ok(next)
     }

@@ -2,23 +2,48 @@
 //!
 //! It lies in the cluster's directory beside the note of the incarnation. A record is written in
 //! one call at one place and carries its check: a kill leaves the old one or the new one, and
-//! anything else is refused, since a node that forgot a term could claim it again.
+//! anything else is refused, since a node that forgot a term could claim it again. So is a note
+//! that is gone: the very first life of a node leaves one that says that there is no term yet.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::Term;
 use weft_core::ids::Rank;
 
+use super::NodeError;
+use super::incarnation::Lives;
+
 const RECORD_LEN: usize = 12;
 
-/// Opens the file at `path`, which may be absent, for [`KeptTerm::adopt`] in another process.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+/// No term was known yet.
+const NO_TERM: Term = Term { epoch: 0, claimant: Rank(0) };
+
+/// Opens the file at `path`, which may be absent, to be handed to another process.
+pub(super) fn open(path: &Path) -> Result<File, NodeError> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    file.map_err(|error| NodeError::Kept { path: path.to_owned(), error })
+}
+
+/// Opens the note at `path` for [`KeptTerm::adopt`] in another process, and sees that it is whole.
+pub(super) fn open_term(path: &Path, lives: Lives) -> Result<File, NodeError> {
+    let file = open(path)?;
+    let looked = file.metadata().and_then(|metadata| match (metadata.len(), lives) {
+        (0, Lives::None) => file.write_all_at(&encode(NO_TERM), 0),
+        _ => read(&file).map(drop),
+    });
+    looked.map_err(|error| NodeError::Kept { path: path.to_owned(), error })?;
+    Ok(file)
+}
+
+/// Where an open file lies, for people.
+pub(super) fn path_of(file: &File) -> PathBuf {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::read_link(link).unwrap_or_default()
 }
 
 /// The note of the last term.
@@ -29,26 +54,28 @@ pub(super) struct KeptTerm {
 
 impl KeptTerm {
     /// Takes over the open file, and tells what is in it.
-    pub(super) fn adopt(fd: OwnedFd) -> io::Result<(Self, Option<Term>)> {
+    pub(super) fn adopt(fd: OwnedFd) -> Result<(Self, Option<Term>), NodeError> {
         let file = File::from(fd);
-        let len = file.metadata()?.len();
-        let mut record = [0; RECORD_LEN];
-        let term = match usize::try_from(len) {
-            Ok(0) => None,
-            Ok(RECORD_LEN) => {
-                // By its place, not from where an earlier component has read to.
-                file.read_exact_at(&mut record, 0)?;
-                Some(decode(record)?)
-            }
-            Ok(_) | Err(_) => return Err(damaged()),
-        };
+        let term = read(&file).map_err(|error| NodeError::kept(&file, error))?;
         Ok((Self { file }, term))
     }
 
     /// Remembers `term`.
-    pub(super) fn keep(&self, term: Term) -> io::Result<()> {
-        self.file.write_all_at(&encode(term), 0)
+    pub(super) fn keep(&self, term: Term) -> Result<(), NodeError> {
+        let kept = self.file.write_all_at(&encode(term), 0);
+        kept.map_err(|error| NodeError::kept(&self.file, error))
     }
+}
+
+/// The term that is noted, if one was known.
+fn read(file: &File) -> io::Result<Option<Term>> {
+    if file.metadata()?.len() != RECORD_LEN as u64 {
+        return Err(damaged());
+    }
+    let mut record = [0; RECORD_LEN];
+    // By its place, not from where an earlier component has read to.
+    file.read_exact_at(&mut record, 0)?;
+    Ok(Some(decode(record)?).filter(|term| *term != NO_TERM))
 }
 
 fn encode(term: Term) -> [u8; RECORD_LEN] {
@@ -70,7 +97,7 @@ fn decode(record: [u8; RECORD_LEN]) -> io::Result<Term> {
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "the note of the last term is damaged")
+    io::Error::new(ErrorKind::InvalidData, "it does not hold what was written")
 }
 
 #[cfg(test)]
@@ -84,12 +111,13 @@ mod tests {
     fn a_term_outlives_whoever_kept_it() {
         let scratch = Scratch::new();
         let path = scratch.path().join("term");
-        let (first, none) = KeptTerm::adopt(open(&path).unwrap().into()).unwrap();
+        let file = open_term(&path, Lives::None).unwrap();
+        let (first, none) = KeptTerm::adopt(file.into()).unwrap();
         assert_eq!(none, None);
         first.keep(Term { epoch: 6, claimant: Rank(1) }).unwrap();
         first.keep(TERM).unwrap();
         drop(first);
-        let file = open(&path).unwrap();
+        let file = open_term(&path, Lives::Some).unwrap();
         for _ in 0..2 {
             let (_, kept) = KeptTerm::adopt(file.try_clone().unwrap().into()).unwrap();
             assert_eq!(kept, Some(TERM));
@@ -100,13 +128,34 @@ mod tests {
     fn a_damaged_note_is_refused() {
         let scratch = Scratch::new();
         let path = scratch.path().join("term");
+        let is_refused = || {
+            let refused = open_term(&path, Lives::Some);
+            matches!(refused, Err(NodeError::Kept { path: told, error })
+                if told == path && error.kind() == ErrorKind::InvalidData)
+        };
         for at in 0..RECORD_LEN {
             let mut record = encode(TERM);
             record[at] ^= 1;
             std::fs::write(&path, record).unwrap();
-            assert!(KeptTerm::adopt(open(&path).unwrap().into()).is_err(), "{at}");
+            assert!(is_refused(), "{at}");
         }
         std::fs::write(&path, [0; RECORD_LEN - 1]).unwrap();
-        assert!(KeptTerm::adopt(open(&path).unwrap().into()).is_err());
+        assert!(is_refused());
+    }
+
+    #[test]
+    fn a_note_that_is_gone_is_refused_but_for_the_very_first_life() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("term");
+        assert!(open_term(&path, Lives::Some).is_err());
+        assert!(open_term(&path, Lives::None).is_ok());
+        assert!(open_term(&path, Lives::Some).is_ok(), "it says that no term is known");
+    }
+
+    #[test]
+    fn a_file_is_named() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("term");
+        assert_eq!(path_of(&open(&path).unwrap()), path.canonicalize().unwrap());
     }
 }

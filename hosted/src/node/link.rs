@@ -89,6 +89,8 @@ pub(super) enum ToComponent {
 pub(super) enum FromComponent {
     /// The endpoint is made; peers may admit it.
     Ready,
+    /// It cannot go on, for this reason; it ends.
+    Failed { cause: String, cure: String },
     /// Messages have gone to that life of `peer` and back.
     Joined { peer: u16, incarnation: u32 },
     /// The own end of the pair with that life of `peer`.

@@ -17,6 +17,8 @@ use std::os::unix::fs::FileExt;
 
 use weft_core::dirnet::{Database, SNAPSHOT_LEN_MAX};
 
+use super::NodeError;
+
 const NUMBER_LEN: usize = 8;
 const PLACE_LEN: u64 = (NUMBER_LEN + SNAPSHOT_LEN_MAX) as u64;
 
@@ -33,9 +35,10 @@ pub(super) struct SavedDatabase {
 impl SavedDatabase {
     /// Takes over the open file, and reads the snapshots in it, the newest first; one that is not
     /// there is empty.
-    pub(super) fn adopt(fd: OwnedFd) -> io::Result<(Self, [Vec<u8>; 2])> {
+    pub(super) fn adopt(fd: OwnedFd) -> Result<(Self, [Vec<u8>; 2]), NodeError> {
         let file = File::from(fd);
-        let mut found = [read_place(&file, 0)?, read_place(&file, 1)?];
+        let read = |index| read_place(&file, index).map_err(|error| NodeError::kept(&file, error));
+        let mut found = [read(0)?, read(1)?];
         found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
         let number = found[0].0;
         Ok((Self { file, number, digest: None }, found.map(|(_, snapshot)| snapshot)))
@@ -46,15 +49,17 @@ impl SavedDatabase {
         &mut self,
         nodes: u16,
         database: &Database<NODES, TASKS>,
-    ) -> io::Result<()> {
+    ) -> Result<(), NodeError> {
         if self.digest == Some(database.digest()) {
             return Ok(());
         }
         let number = self.number + 1;
         let at = place(number);
         let mut space = [0; SNAPSHOT_LEN_MAX];
-        self.file.write_all_at(database.save(nodes, &mut space), at + NUMBER_LEN as u64)?;
-        self.file.write_all_at(&number.to_le_bytes(), at)?;
+        let snapshot = database.save(nodes, &mut space);
+        let written = self.file.write_all_at(snapshot, at + NUMBER_LEN as u64);
+        let numbered = written.and_then(|()| self.file.write_all_at(&number.to_le_bytes(), at));
+        numbered.map_err(|error| NodeError::kept(&self.file, error))?;
         (self.number, self.digest) = (number, Some(database.digest()));
         Ok(())
     }

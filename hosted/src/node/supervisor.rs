@@ -4,11 +4,13 @@
 //! sockets, signals and the component's end into events. The component is started from that
 //! thread, which lives as long as the process, because the kernel ties the child to it.
 
+mod births;
 mod broadcasts;
 mod clients;
 mod component;
 mod deadlines;
 mod event;
+mod evidence;
 mod floor;
 mod guarded;
 mod infancy;
@@ -28,6 +30,7 @@ use std::time::Duration;
 
 use weft_core::ids::{Incarnation, PeerSet};
 
+use births::Births;
 use broadcasts::Broadcasts;
 use clients::Clients;
 use component::Component;
@@ -38,6 +41,7 @@ use lives::{Due, Lives};
 use super::NodeError;
 use super::chronicle::Chronicle;
 use super::control::{Outcome, Refused, Reply};
+use super::evidence::Evidence;
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
 use super::incarnation::Incarnations;
@@ -82,10 +86,10 @@ pub fn run(
     event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
     supervisor.tasks.start_all(now_ns());
-    let ended = supervisor.run(&events);
+    supervisor.run(&events);
     supervisor.tasks.end_all();
     supervisor.stop_component();
-    ended
+    Ok(())
 }
 
 struct Supervisor {
@@ -123,11 +127,15 @@ struct Supervisor {
     term_file: PathBuf,
     database_file: PathBuf,
     chronicle: Chronicle,
+    evidence: Evidence,
+    /// All nodes read the same clock.
+    is_on_one_host: bool,
     /// Letters that nobody below could take.
     refusals: Refusals,
     /// Requests that came while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
+    births: Births,
     given_up: bool,
     /// The cluster has shut this node out, until it is released.
     isolated: bool,
@@ -155,10 +163,10 @@ impl Supervisor {
         reset: Box<dyn ResetNode>,
         events: SyncSender<Event>,
     ) -> Result<Self, NodeError> {
-        let incarnations = Incarnations::open(&dir.incarnation_file(usize::from(rank)));
-        let incarnations = incarnations.map_err(|error| match error.kind() {
+        let path = dir.incarnation_file(usize::from(rank));
+        let incarnations = Incarnations::open(&path).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => NodeError::RankTaken { rank },
-            _ => NodeError::Incarnation(error),
+            _ => NodeError::Incarnation { path, error },
         })?;
         let plan = super::plan(cluster)?;
         let name = format!("weft-{}-{rank}", cluster.name);
@@ -171,6 +179,7 @@ impl Supervisor {
             let _ = sink.send(Event::Tidings(tidings));
         };
         let me = meet::Member { cluster, dir, rank, layout: plan.layout() };
+        let is_on_one_host = meeting.is_none();
         let bootstrap = me.begin(&memory, meeting, sink)?;
         let courier = bootstrap.courier();
         let flag = Flag::segment(&format!("{name}-flag"))?;
@@ -203,9 +212,12 @@ impl Supervisor {
             term_file: dir.term_file(usize::from(rank)),
             database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
+            evidence: Evidence::default(),
+            is_on_one_host,
             refusals: Refusals::default(),
             parked: VecDeque::new(),
             restarts: 0,
+            births: Births::new(),
             given_up: false,
             isolated: false,
             lost_at_ns: None,
@@ -217,10 +229,10 @@ impl Supervisor {
         })
     }
 
-    fn run(&mut self, events: &Receiver<Event>) -> Result<(), NodeError> {
+    fn run(&mut self, events: &Receiver<Event>) {
         loop {
             let flow = match events.recv_timeout(self.timeout()) {
-                Ok(event) => self.handle(event)?,
+                Ok(event) => self.handle(event),
                 Err(RecvTimeoutError::Timeout) => Flow::On,
                 Err(RecvTimeoutError::Disconnected) => Flow::End,
             };
@@ -239,11 +251,12 @@ impl Supervisor {
             self.tasks.keep_note();
             self.look_after_infant(now_ns);
             self.enter_dirnet(now_ns);
+            self.start_due(now_ns);
             self.give_floor(now_ns);
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);
             if flow == Flow::End {
-                return Ok(());
+                return;
             }
         }
     }
@@ -258,6 +271,7 @@ impl Supervisor {
         self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
         let infant = self.component.as_ref().and_then(|it| it.infancy.next_deadline_ns());
         self.deadlines.keep(Timer::Infancy, infant);
+        self.deadlines.keep(Timer::Birth, self.births.next_deadline_ns());
         self.deadlines.sleep(now_ns(), SLEEP_MAX)
     }
 
@@ -271,13 +285,13 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, event: Event) -> Result<Flow, NodeError> {
+    fn handle(&mut self, event: Event) -> Flow {
         match event {
-            Event::Stop => return Ok(Flow::End),
-            Event::Tidings(tidings) => self.handle_tidings(tidings)?,
-            Event::Said { incarnation, word } => self.handle_word(incarnation, word)?,
-            Event::Order { boot, order } => self.handle_order(boot, order)?,
-            Event::Ended { incarnation } => self.handle_end(incarnation)?,
+            Event::Stop => return Flow::End,
+            Event::Tidings(tidings) => self.handle_tidings(tidings),
+            Event::Said { incarnation, word } => self.handle_word(incarnation, word),
+            Event::Order { boot, order } => self.handle_order(boot, order),
+            Event::Ended { incarnation } => self.handle_end(incarnation),
             Event::TaskEnded(run) => self.tasks.handle_ended(run, now_ns()),
             Event::Came { client, socket } => self.clients.add(client, socket),
             Event::Left { client } => {
@@ -285,12 +299,12 @@ impl Supervisor {
                 self.parked.retain(|(ticket, _)| ticket.client != client);
                 self.end_turn(client);
             }
-            Event::Wants { client, request } => return Ok(self.handle_request(client, request)),
+            Event::Wants { client, request } => return self.handle_request(client, request),
             Event::Nonsense { client, error } => {
                 let what = Outcome::Refused(Refused::Malformed(error));
                 self.clients.reply(client, &Reply { id: 0, what });
             }
         }
-        Ok(Flow::On)
+        Flow::On
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   babble     a peer that is met and talks nonsense
+//!   births     components and nodes that cannot start
 //!   broadcast  one file for everybody, while members die and lie
 //!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
 //!   database   what is known of tasks and nodes outlives those who know it
@@ -12,6 +13,7 @@
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   removal    broadcasts without a node that was removed, or waiting for it
 //!   control    clients of a node that lie, stay silent or leave
+//!   evidence   what was concluded outlives whoever concluded it
 //!   faults     what is broken by order
 //!   isolation  nodes that are shut out by order, and let in again
 //!   peers      strangers at the socket where nodes meet
@@ -29,11 +31,13 @@
 //! deadline of that wait is there to end a hang, not to measure.
 
 mod babble;
+mod births;
 mod broadcast;
 mod control;
 mod database;
 mod decided;
 mod demo;
+mod evidence;
 mod faults;
 mod hosts;
 mod infancy;

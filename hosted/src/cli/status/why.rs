@@ -1,7 +1,9 @@
 //! `weft status --why NODE`: who concluded what about a node, from which evidence, and when.
 //!
-//! Every node keeps a chronicle; what they say about one node is put in the order of time. On one
-//! host all of them read the same clock.
+//! Every node keeps a chronicle, and what the others have concluded, in case they die; what all of
+//! them say about one node is put in the order of time. On one host they all read the same clock.
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 
@@ -9,12 +11,15 @@ use crate::cli::cluster_choice::Running;
 use crate::cli::failure::Failure;
 use crate::clock::now_ns;
 use crate::node::chronicle::{Entry, What};
+use crate::node::evidence::Copied;
 
 /// What was noted about one node.
 #[derive(Debug, Serialize)]
 pub(super) struct Why {
     node: u16,
     noted: Vec<Noted>,
+    /// How many older entries the nodes have dropped to make room.
+    dropped: u64,
 }
 
 /// An entry as it is shown.
@@ -36,7 +41,8 @@ impl Why {
             running.connect(node).map(drop)?;
         }
         let now_ns = now_ns();
-        let mut noted: Vec<Noted> = entries(running, Some(node))
+        let (entries, dropped) = entries(running, Some(node));
+        let mut noted: Vec<Noted> = entries
             .into_iter()
             .map(|entry| {
                 let ago_ms = now_ns.saturating_sub(entry.at_ns) / 1_000_000;
@@ -44,11 +50,11 @@ impl Why {
             })
             .collect();
         noted.sort_by_key(|noted| noted.entry.at_ns);
-        Ok(Self { node, noted })
+        Ok(Self { node, noted, dropped })
     }
 
     pub(super) fn render(&self) -> String {
-        let Self { node, noted } = self;
+        let Self { node, noted, dropped } = self;
         if noted.is_empty() {
             return format!("node {node}: nothing was noted\n");
         }
@@ -57,20 +63,56 @@ impl Why {
             let (s, ms) = (ago_ms / 1_000, ago_ms % 1_000);
             text.push_str(&format!("{s:>8}.{ms:03}  {:>2}  {words}\n", entry.observer));
         }
+        if *dropped > 0 {
+            text.push_str(&format!("{dropped} older entries were dropped to make room\n"));
+        }
         text
     }
 }
 
 /// The last verdicts of all nodes, oldest first.
 pub(super) fn verdicts(running: &Running, max: usize) -> Vec<Entry> {
-    let mut verdicts = entries(running, None);
+    let (mut verdicts, _) = entries(running, None);
     verdicts.retain(|entry| matches!(entry.what, What::Verdict(_)));
     verdicts.sort_by_key(|entry| entry.at_ns);
     verdicts.split_off(verdicts.len().saturating_sub(max))
 }
 
-/// The chronicles of all nodes that answer.
-fn entries(running: &Running, about: Option<u16>) -> Vec<Entry> {
-    let ask = |rank| running.connect(rank).ok()?.whole_chronicle(about, 0).ok();
-    running.ranks().filter_map(ask).flatten().collect()
+/// The chronicles of all nodes that answer, with what these know of those that do not, or that have
+/// forgotten it with an earlier life; and how much was dropped.
+fn entries(running: &Running, about: Option<u16>) -> (Vec<Entry>, u64) {
+    let ask = |rank| {
+        let mut client = running.connect(rank).ok()?;
+        Some((client.whole_chronicle(about, 0).ok()?, client.whole_evidence(about).ok()?))
+    };
+    let told: Vec<_> = running.ranks().filter_map(ask).collect();
+    let dropped = told.iter().map(|(_, (_, dropped))| dropped).sum();
+    let (own, copies): (Vec<_>, Vec<_>) =
+        told.into_iter().map(|(own, (copies, _))| (own, copies)).unzip();
+    (merge(own.into_iter().flatten().collect(), copies.into_iter().flatten()), dropped)
+}
+
+/// `own`, and each of the `copies` that is of none of them, once.
+fn merge(own: Vec<Entry>, copies: impl Iterator<Item = Copied>) -> Vec<Entry> {
+    let name = |entry: &Entry, noted_ns| (entry.observer, noted_ns, entry.what.to_string());
+    let mut known: HashSet<_> = own.iter().map(|entry| name(entry, entry.at_ns)).collect();
+    let others = copies.filter(|it| known.insert(name(&it.entry, it.noted_ns)));
+    let others: Vec<_> = others.map(|it| it.entry).collect();
+    own.into_iter().chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_several_hold_is_told_once() {
+        let entry = |observer, at_ns| Entry { at_ns, observer, node: 2, what: What::Gone };
+        let copied = |observer, noted_ns, at_ns| Copied { entry: entry(observer, at_ns), noted_ns };
+        let own = vec![entry(0, 5), entry(1, 5)];
+        // Node 3 does not answer; two others, on other hosts, have heard it at different times.
+        let copies = [copied(0, 5, 5), copied(3, 5, 80), copied(3, 5, 81), copied(3, 6, 82)];
+        let merged = merge(own, copies.into_iter());
+        assert_eq!(merged, [entry(0, 5), entry(1, 5), entry(3, 80), entry(3, 82)]);
+    }
 }

@@ -82,8 +82,8 @@ impl Entry {
     /// Takes it from the end of what came with `Start`.
     pub(super) fn adopt(fds: &mut Vec<OwnedFd>) -> Result<Self, NodeError> {
         let mut next = || fds.pop().ok_or(NodeError::Link("a start too short"));
-        let (saved, snapshots) = SavedDatabase::adopt(next()?).map_err(NodeError::Kept)?;
-        let (kept, term) = KeptTerm::adopt(next()?).map_err(NodeError::Kept)?;
+        let (saved, snapshots) = SavedDatabase::adopt(next()?)?;
+        let (kept, term) = KeptTerm::adopt(next()?)?;
         let flag = Flag::open(next()?.as_fd())?;
         Ok(Self { flag, kept, term, saved, snapshots, passes: 0, early: 0 })
     }
@@ -379,7 +379,7 @@ impl DirNet {
     fn drain(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
         let nodes = u16::try_from(self.seen.len()).unwrap_or(u16::MAX);
         loop {
-            self.saved.save(nodes, self.machine.database()).map_err(NodeError::Kept)?;
+            self.saved.save(nodes, self.machine.database())?;
             let mut fences = Vec::new();
             while let Some(output) = self.machine.poll_output() {
                 match output {
@@ -425,7 +425,7 @@ impl DirNet {
                     let _ = ground.endpoint.pulse(Peer(rank.0), &cell);
                 }
             }
-            Output::Keep(term) => self.kept.keep(term).map_err(NodeError::Kept)?,
+            Output::Keep(term) => self.kept.keep(term)?,
             Output::Fence { .. } | Output::Spawn { .. } => {}
             Output::Reset { node, boot } => {
                 self.words.push(FromComponent::Reset { node: node.0, boot: boot.0 });

@@ -10,6 +10,7 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use super::Supervisor;
 use super::event;
 use super::infancy::Infancy;
+use super::recovery::Buried;
 use crate::bootstrap::{Life, Offer};
 use crate::clock::now_ns;
 use crate::node::NodeError;
@@ -19,7 +20,7 @@ use crate::node::control::NodeState;
 use crate::node::kept;
 use crate::node::link::{FromComponent, LINK_FD, ToComponent};
 use crate::packet::{PacketError, Socket};
-use crate::process::{Spawn, Spawned};
+use crate::process::{ProcessError, Spawn, Spawned};
 use crate::signing::SecretKey;
 
 /// How long a component may leave the link full.
@@ -43,12 +44,19 @@ pub(super) struct Component {
     pub(super) entered: bool,
     /// Its I'm-Alive Task was told to watch it.
     pub(super) roused: bool,
+    /// Why it ends, and what mends that, if it has said so.
+    pub(super) failure: Option<(String, String)>,
 }
 
 impl Supervisor {
     /// Starts the next life of the component.
     pub(super) fn start_component(&mut self) -> Result<(), NodeError> {
-        let incarnation = self.incarnations.next().map_err(NodeError::Incarnation)?;
+        // First what may fail before anything is begun.
+        let lives = self.incarnations.lives();
+        let term = kept::open_term(&self.term_file, lives)?;
+        let database = kept::open(&self.database_file)?;
+        let flag = self.flag.writable_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
+        let incarnation = self.incarnations.next()?;
         let boot = match self.boot {
             Some(boot) => boot,
             None => {
@@ -73,9 +81,6 @@ impl Supervisor {
             places: self.broadcasts.places(&self.clients),
         };
         let mut grant = self.memory.grant_owner()?;
-        let flag = self.flag.writable_fd().try_clone_to_owned().map_err(NodeError::Kept)?;
-        let term = kept::open(&self.term_file).map_err(NodeError::Kept)?;
-        let database = kept::open(&self.database_file).map_err(NodeError::Kept)?;
         grant.0.extend([flag, term.into(), database.into()]);
         let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
         grant.0.extend(signing.map_err(NodeError::Signing)?);
@@ -84,9 +89,16 @@ impl Supervisor {
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
         let profile = dirnet_profile(&self.cluster)?;
         let infancy = Infancy::new(now_ns(), &profile, self.progress.load());
-        let (ready, entered, roused) = (false, false, false);
-        let component = Component { incarnation, spawned, link, ready, infancy, entered, roused };
-        self.component = Some(component);
+        self.component = Some(Component {
+            incarnation,
+            spawned,
+            link,
+            ready: false,
+            infancy,
+            entered: false,
+            roused: false,
+            failure: None,
+        });
         // One that was killed before it could listen is started again, like any other.
         self.tell(&start, &grant.borrow());
         Ok(())
@@ -100,31 +112,32 @@ impl Supervisor {
 
     /// The component's process has ended: its memory stays, its peers are told, and its I'm-Alive
     /// Task raises the alarm. A life of the node that was removed ends with it.
-    pub(super) fn handle_end(&mut self, incarnation: Incarnation) -> Result<(), NodeError> {
-        let Some(roused) = self.bury_component(incarnation) else { return Ok(()) };
+    pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
+        let Some(Buried { roused, was_killed }) = self.bury_component(incarnation) else { return };
         match &self.im_alive {
             _ if self.isolated => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
             // Nobody has heard of it but its supervisor, which tries again.
-            Some(_) | None if !self.given_up => {
+            Some(_) | None if self.given_up => {}
+            Some(_) | None if was_killed => {
                 self.restarts += 1;
-                self.start_component()?;
+                self.try_start();
             }
-            Some(_) | None => {}
+            Some(_) | None => self.start_later(),
         }
-        Ok(())
     }
 
-    pub(super) fn handle_word(
-        &mut self,
-        incarnation: Incarnation,
-        word: FromComponent,
-    ) -> Result<(), NodeError> {
+    pub(super) fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
         if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
-            return Ok(());
+            return;
         }
         match word {
             FromComponent::Ready => self.handle_ready(incarnation),
+            FromComponent::Failed { cause, cure } => {
+                if let Some(component) = &mut self.component {
+                    component.failure = Some((cause, cure));
+                }
+            }
             FromComponent::Joined { peer, incarnation } => {
                 self.lives.handle_joined(Peer(peer), Incarnation(incarnation));
                 self.note_recovery();
@@ -153,8 +166,8 @@ impl Supervisor {
                 self.tasks.handle_guard(task, action, now_ns());
             }
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
-            FromComponent::Excluded => self.be_reborn()?,
-            FromComponent::Note(entry) => self.chronicle.note(entry),
+            FromComponent::Excluded => self.be_reborn(),
+            FromComponent::Note(entry) => self.keep_note(entry),
             FromComponent::Receiving(places) => self.broadcasts.note_places(places),
             FromComponent::Executed { number } => self.broadcasts.wills.handle_executed(number),
             FromComponent::Disputed(conflict) => self.broadcasts.note_conflict(conflict),
@@ -173,7 +186,6 @@ impl Supervisor {
                 self.fence_again_at_ns = Some(now_ns() + FENCE_EVERY_NS);
             }
         }
-        Ok(())
     }
 
     /// The component's endpoint is made: peers are told of this life, it is told of theirs, and

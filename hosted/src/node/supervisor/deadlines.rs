@@ -31,9 +31,11 @@ pub(super) enum Timer {
     Restarts,
     /// A component that just started has stood still for too long.
     Infancy,
+    /// A component that could not be started is tried again.
+    Birth,
 }
 
-const TIMERS: usize = Timer::Infancy as usize + 1;
+const TIMERS: usize = Timer::Birth as usize + 1;
 
 /// One deadline for each [`Timer`].
 #[derive(Debug)]

@@ -14,7 +14,6 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Supervisor;
 use crate::clock::now_ns;
-use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::control::Refused;
 
@@ -46,6 +45,7 @@ impl Supervisor {
         let me = Rank(self.rank);
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
+        self.births.forget_due();
         self.im_alive = None;
         self.tasks.hold_all(now_ns());
         if let Some(component) = &self.component {
@@ -57,15 +57,14 @@ impl Supervisor {
     }
 
     /// Another life of this node begins, once the last one has ended.
-    pub(super) fn be_released(&mut self) -> Result<(), NodeError> {
+    pub(super) fn be_released(&mut self) {
         if !std::mem::take(&mut self.isolated) {
-            return Ok(());
+            return;
         }
         self.note(self.rank, What::Reborn);
         self.tasks.release_all(now_ns());
         if self.component.is_none() && !self.given_up {
-            self.start_component()?;
+            self.try_start();
         }
-        Ok(())
     }
 }

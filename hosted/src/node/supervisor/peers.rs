@@ -8,11 +8,10 @@ use super::lives::Due;
 use super::{Component, Supervisor};
 use crate::bootstrap::{News, Offer, ShutOut, Tidings};
 use crate::explain::Explain;
-use crate::node::NodeError;
 use crate::node::link::ToComponent;
 
 impl Supervisor {
-    pub(super) fn handle_tidings(&mut self, tidings: Tidings) -> Result<(), NodeError> {
+    pub(super) fn handle_tidings(&mut self, tidings: Tidings) {
         match tidings {
             Tidings::Refused { who, reason } => {
                 let (rank, cure) = (self.rank, reason.cure());
@@ -23,16 +22,16 @@ impl Supervisor {
                 let due = match news {
                     News::Letter(letter) => {
                         self.handle_letter(peer, letter);
-                        return Ok(());
+                        return;
                     }
                     News::Offered(offer) => {
                         self.handle_offer(peer, session, &offer);
-                        return Ok(());
+                        return;
                     }
                     News::ShutOut(word) => return self.handle_shut_out(peer, word),
                     News::Isolated => {
                         self.be_isolated();
-                        return Ok(());
+                        return;
                     }
                     News::Released => return self.be_released(),
                     News::Met(grant) => self.lives.handle_met(peer, session, grant),
@@ -43,7 +42,6 @@ impl Supervisor {
                 self.act(due);
             }
         }
-        Ok(())
     }
 
     /// Carries out what a change of a peer's life calls for, if there is a component to tell.
@@ -96,15 +94,14 @@ impl Supervisor {
 
     /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins;
     /// unless the same was said to the peer with more right.
-    fn handle_shut_out(&mut self, peer: Peer, word: ShutOut) -> Result<(), NodeError> {
+    fn handle_shut_out(&mut self, peer: Peer, word: ShutOut) {
         self.incarnations.raise(word.life);
         let is_mine = |component: &Component| component.incarnation <= word.life;
         if self.lives.outranks(Peer(self.rank), peer, word) {
             tracing::info!(rank = self.rank, peer = peer.0, "shut out by one that is shut out");
         } else if self.component.as_ref().is_some_and(is_mine) {
             tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
-            self.be_reborn()?;
+            self.be_reborn();
         }
-        Ok(())
     }
 }

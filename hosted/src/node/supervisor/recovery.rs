@@ -5,6 +5,9 @@
 //! nobody answers for long, the task helps itself. A node that was removed begins anew, as another
 //! life, with all that is below it.
 
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
 use weft_core::dirnet::{Post, Spawned};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
@@ -14,7 +17,7 @@ use super::{Component, Supervisor};
 use crate::bootstrap::{Desk, Letter};
 use crate::clock::now_ns;
 use crate::node::NodeError;
-use crate::node::chronicle::{Entry, What, alarm_words};
+use crate::node::chronicle::{What, alarm_words};
 use crate::node::component::{NOT_ENTERED, dirnet_config, dirnet_profile};
 use crate::node::control::{Fault, NodeState, Payload, Refused, Want};
 use crate::node::im_alive::{ImAlive, Order};
@@ -27,6 +30,17 @@ const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Why a letter was dropped: one life of the node is over, and the next has not begun.
 const BETWEEN_LIVES: &str = "between-lives";
+
+/// The number of SIGKILL.
+const KILLED: i32 = Signal::KILL.as_raw();
+
+/// A component that has ended.
+pub(super) struct Buried {
+    /// Its I'm-Alive Task watched it.
+    pub(super) roused: bool,
+    /// It did not end by itself.
+    pub(super) was_killed: bool,
+}
 
 impl Supervisor {
     /// A life of this node begins with `boot`: its I'm-Alive Task begins with it.
@@ -53,13 +67,9 @@ impl Supervisor {
     }
 
     /// What the I'm-Alive Task of the life `boot` asks for.
-    pub(super) fn handle_order(
-        &mut self,
-        boot: Incarnation,
-        order: Order,
-    ) -> Result<(), NodeError> {
+    pub(super) fn handle_order(&mut self, boot: Incarnation, order: Order) {
         if self.boot != Some(boot) {
-            return Ok(());
+            return;
         }
         match order {
             Order::Alarm(alarm) => {
@@ -70,17 +80,16 @@ impl Supervisor {
                 self.note(node.0, what);
             }
             Order::Spawn { generation } => {
-                let spawned = self.spawn(generation)?;
+                let spawned = self.spawn(generation);
                 if let Some(im_alive) = &self.im_alive {
                     im_alive.handle_spawned(spawned);
                 }
             }
         }
-        Ok(())
     }
 
     /// Ends what is left of the component and starts the one of this generation.
-    fn spawn(&mut self, generation: u32) -> Result<Spawned, NodeError> {
+    fn spawn(&mut self, generation: u32) -> Spawned {
         if let Some(component) = &self.component {
             // One that is dead by now is what was wanted.
             let _ = component.spawned.pidfd.kill();
@@ -89,20 +98,21 @@ impl Supervisor {
             self.bury_component(incarnation);
         }
         if self.given_up {
-            return Ok(Spawned::Failed);
+            return Spawned::Failed;
         }
         self.generation = generation;
         self.restarts += 1;
-        self.start_component()?;
-        Ok(Spawned::Runs)
+        self.try_start();
+        if self.given_up { Spawned::Failed } else { Spawned::Runs }
     }
 
     /// Reaps the component of this life, if it is the present one, and sees whether it may have a
-    /// successor. Whether its I'm-Alive Task watched it; none if it is not the present one.
-    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<bool> {
+    /// successor. None if it is not the present one.
+    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<Buried> {
         let is_it = |component: &mut Component| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
         let status = component.spawned.child.wait();
+        let was_killed = status.as_ref().is_ok_and(|status| status.signal() == Some(KILLED));
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
         self.bootstrap.retract(incarnation);
@@ -110,20 +120,20 @@ impl Supervisor {
         self.clients.refuse_pending(&Refused::ComponentLost);
         let now_ns = now_ns();
         self.lost_at_ns.get_or_insert(now_ns);
-        if !self.intensity.allows(now_ns) {
-            tracing::error!(rank = self.rank, "component failed too often; not started again");
-            self.given_up = true;
-            self.parked.clear();
-            self.clients.refuse_pending(&Refused::GivenUp);
+        if let Some((cause, cure)) = component.failure {
+            self.note_failed(cause, cure);
         }
-        Some(component.roused)
+        if !self.intensity.allows(now_ns) {
+            self.give_up();
+        }
+        Some(Buried { roused: component.roused, was_killed })
     }
 
     /// This life of the node is over, by decision of its peers: everything below the supervisor
     /// ends, and the next life begins once the component has ended.
-    pub(super) fn be_reborn(&mut self) -> Result<(), NodeError> {
+    pub(super) fn be_reborn(&mut self) {
         if self.boot.take().is_none() {
-            return Ok(());
+            return;
         }
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
@@ -132,10 +142,9 @@ impl Supervisor {
             Some(component) => {
                 // One that is dead by now is what was wanted.
                 let _ = component.spawned.pidfd.kill();
-                Ok(())
             }
-            None if self.given_up => Ok(()),
-            None => self.start_component(),
+            None if self.given_up => {}
+            None => self.try_start(),
         }
     }
 
@@ -192,6 +201,7 @@ impl Supervisor {
                 Some(im_alive) => im_alive.handle_letter(Rank(peer.0), letter.bytes.0),
                 None => self.refusals.count(BETWEEN_LIVES),
             },
+            Desk::Chronicle => self.handle_evidence(peer, &letter.bytes.0),
             Desk::Component => {
                 if self.component.as_ref().is_some_and(|component| component.entered) {
                     self.tell(&ToComponent::Letter { from: peer.0, bytes: letter.bytes }, &[]);
@@ -210,6 +220,7 @@ impl Supervisor {
                 // It says one thing only to its own task: that it is to be watched.
                 if let Some(component) = &mut self.component {
                     component.roused = true;
+                    self.births.handle_watched();
                     component.infancy.end();
                 }
                 if let Some(im_alive) = &self.im_alive {
@@ -259,11 +270,5 @@ impl Supervisor {
         // No client has this number, so nobody waits for the answer.
         let ticket = Ticket { client: 0, id: 0 };
         self.tell(&ToComponent::Request { ticket, what }, &[]);
-    }
-
-    /// Notes something about `node` in the chronicle.
-    pub(super) fn note(&mut self, node: u16, what: What) {
-        let entry = Entry { at_ns: now_ns(), observer: self.rank, node, what };
-        self.chronicle.note(entry);
     }
 }

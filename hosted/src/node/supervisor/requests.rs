@@ -35,6 +35,10 @@ impl Supervisor {
                 let entries = self.chronicle.about(about, after_ns, CHRONICLE_MAX);
                 self.clients.reply(client, &Reply { id, what: Outcome::Chronicle(entries) });
             }
+            Want::Evidence { about, after_ns } => {
+                let what = self.evidence(about, after_ns);
+                self.clients.reply(client, &Reply { id, what });
+            }
             Want::Proof { origin } => {
                 let what = Outcome::Proof(self.broadcasts.proof(origin));
                 self.clients.reply(client, &Reply { id, what });

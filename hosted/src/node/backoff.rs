@@ -1,0 +1,54 @@
+//! How long to wait before what has failed is tried again: twice as long each time in a row.
+
+use std::time::Duration;
+
+/// The waits between failures in a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    first: Duration,
+    longest: Duration,
+    failures: u32,
+}
+
+impl Backoff {
+    /// Waits from `first` on, and never longer than `longest`.
+    pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, failures: 0 }
+    }
+
+    /// It has failed once more: how long to wait before the next try.
+    pub(crate) fn fail(&mut self) -> Duration {
+        let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.first.saturating_mul(factor).min(self.longest)
+    }
+
+    /// It has succeeded.
+    pub(crate) const fn succeed(&mut self) {
+        self.failures = 0;
+    }
+
+    /// How often it has failed in a row.
+    pub(crate) const fn failures(&self) -> u32 {
+        self.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_begin_anew_after_a_success() {
+        let ms = Duration::from_millis;
+        let mut backoff = Backoff::new(ms(10), ms(70));
+        let waits: Vec<_> = (0..5).map(|_| backoff.fail()).collect();
+        assert_eq!(waits, [10, 20, 40, 70, 70].map(ms));
+        for _ in 0..100 {
+            assert_eq!(backoff.fail(), ms(70));
+        }
+        assert_eq!(backoff.failures(), 105);
+        backoff.succeed();
+        assert_eq!((backoff.failures(), backoff.fail()), (0, ms(10)));
+    }
+}

@@ -1,0 +1,144 @@
+//! A component that cannot start is tried again, later each time, and given up in the end.
+//!
+//! ```text
+//!   start ── fails, or it ends by itself before its I'm-Alive Task watches it ──▶ wait ──▶ start
+//!     └ watched: the next failure is the first again   more than so many in a row: given up, and
+//!                                                      the manager is told that no clone helps
+//! ```
+//!
+//! One that is killed before it is watched is started again at once: that says nothing about the
+//! next one. The restart intensity counts every end (X-6).
+
+use std::time::Duration;
+
+use super::Supervisor;
+use crate::clock::now_ns;
+use crate::explain::Explain;
+use crate::node::backoff::Backoff;
+use crate::node::chronicle::What;
+use crate::node::control::Refused;
+
+/// The wait after the first failure, and the longest one.
+const FIRST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(1);
+/// Failures in a row after which no further one is tried; about four seconds.
+const FAILURES_MAX: u32 = 10;
+
+/// How the last starts of components went.
+#[derive(Debug)]
+pub(super) struct Births {
+    backoff: Backoff,
+    /// When the next one is tried, if one is waited for.
+    due_ns: Option<u64>,
+}
+
+impl Births {
+    pub(super) const fn new() -> Self {
+        Self { backoff: Backoff::new(FIRST, LONGEST), due_ns: None }
+    }
+
+    /// One failed: the next is due later, or never; whether it is.
+    fn handle_failed(&mut self, now_ns: u64) -> bool {
+        let wait = u64::try_from(self.backoff.fail().as_nanos()).unwrap_or(u64::MAX);
+        let is_tried = self.backoff.failures() <= FAILURES_MAX;
+        self.due_ns = is_tried.then(|| now_ns.saturating_add(wait));
+        is_tried
+    }
+
+    /// One is watched by its I'm-Alive Task.
+    pub(super) const fn handle_watched(&mut self) {
+        self.backoff.succeed();
+    }
+
+    /// Another reason to start one has come; or none is to be started.
+    pub(super) const fn forget_due(&mut self) {
+        self.due_ns = None;
+    }
+
+    /// Whether it is time for the next one; told once.
+    fn take_due(&mut self, now_ns: u64) -> bool {
+        self.due_ns.take_if(|due| now_ns >= *due).is_some()
+    }
+
+    /// When the next one is tried.
+    pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
+        self.due_ns
+    }
+}
+
+impl Supervisor {
+    /// Starts the next component, now or later.
+    pub(super) fn try_start(&mut self) {
+        self.births.forget_due();
+        if let Err(error) = self.start_component() {
+            self.note_failed(error.to_string(), error.cure());
+            self.start_later();
+        }
+    }
+
+    /// The last one could not be started, or ended by itself before it was watched.
+    pub(super) fn start_later(&mut self) {
+        if !self.births.handle_failed(now_ns()) {
+            self.give_up();
+        }
+    }
+
+    /// Starts the component that is due.
+    pub(super) fn start_due(&mut self, now_ns: u64) {
+        let is_wanted = self.component.is_none() && !self.given_up && !self.isolated;
+        if self.births.take_due(now_ns) && is_wanted {
+            self.restarts += 1;
+            self.try_start();
+        }
+    }
+
+    /// No further component is started: the operator is told, and so is the manager.
+    pub(super) fn give_up(&mut self) {
+        tracing::error!(rank = self.rank, "component failed too often; not started again");
+        self.note(self.rank, What::Told { words: "component failed too often: given up".into() });
+        self.given_up = true;
+        self.births.forget_due();
+        self.parked.clear();
+        self.clients.refuse_pending(&Refused::GivenUp);
+        if let Some(im_alive) = &self.im_alive {
+            im_alive.handle_ended();
+        }
+    }
+
+    /// Notes why a component does not run.
+    pub(super) fn note_failed(&mut self, cause: String, cure: String) {
+        tracing::error!(rank = self.rank, cause, cure, "the component failed");
+        self.note(self.rank, What::Failed { cause, cure });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn each_failure_in_a_row_is_waited_out_longer_and_the_last_is_the_end() {
+        let mut births = Births::new();
+        let (mut now_ns, mut waits) = (0, Vec::new());
+        while births.handle_failed(now_ns) {
+            let due_ns = births.next_deadline_ns().expect("it is tried again");
+            assert!(!births.take_due(due_ns - 1));
+            assert!(births.take_due(due_ns) && !births.take_due(due_ns), "told once");
+            waits.push((due_ns - now_ns) / MS);
+            now_ns = due_ns;
+        }
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000]);
+        assert_eq!(births.next_deadline_ns(), None);
+    }
+
+    #[test]
+    fn one_that_is_watched_makes_good_for_all_before() {
+        let mut births = Births::new();
+        (0..FAILURES_MAX).for_each(|_| assert!(births.handle_failed(0)));
+        births.handle_watched();
+        assert!(births.handle_failed(0));
+        assert_eq!(births.next_deadline_ns(), Some(10 * MS));
+    }
+}
