@@ -33,7 +33,7 @@ mod up;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 use output::Output;
@@ -101,7 +101,7 @@ pub fn main() -> ExitCode {
     log_to_standard_error();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return failure::report_usage(&error),
+        Err(error) => return failure::report_usage(&error, &Arguments::command()),
     };
     let output = Output::new(arguments.json);
     match dispatch(arguments.command, output).and_then(|()| output.check()) {

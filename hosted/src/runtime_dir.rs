@@ -129,7 +129,7 @@ impl RuntimeDir {
             alone.release();
         }
         let Some(lock) = Lock::take(&dir, Mode::Shared)? else {
-            return Err(ClaimError::NameInUse { name: name.clone() });
+            return Err(ClaimError::OneOwner { name: name.clone() });
         };
         Ok(ClaimedDir::new(dir, lock))
     }

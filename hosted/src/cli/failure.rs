@@ -1,8 +1,9 @@
 //! How the program ends when it does not succeed.
 
-use std::io::{self, ErrorKind, Write, stderr};
+use std::io::{self, Write, stderr};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use serde_json::json;
 
 use super::output::Output;
@@ -46,24 +47,47 @@ pub(super) fn unwritable(error: &io::Error) -> Failure {
     Failure::of(Code::Output, cause, "make room for it, or send it elsewhere")
 }
 
-/// What is wrong with the command line, as clap tells it; help and version are no errors.
-pub(super) fn report_usage(error: &clap::Error) -> ExitCode {
-    let json = std::env::args_os().any(|argument| argument == "--json");
-    if !error.use_stderr() || !json {
-        return match error.print() {
-            Err(unwritten) if unwritten.kind() != ErrorKind::BrokenPipe && !error.use_stderr() => {
-                unwritable(&unwritten).report(Output::new(json))
-            }
-            // Nobody to tell if the terminal is gone.
-            Ok(()) | Err(_) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
-        };
+/// What is wrong with a command line of `program`, as clap tells it; help and version are no
+/// errors.
+pub(super) fn report_usage(error: &clap::Error, program: &clap::Command) -> ExitCode {
+    let output = Output::new(std::env::args_os().any(|argument| argument == "--json"));
+    if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && error.use_stderr() {
+        return usage(error, program).report(output);
     }
+    match error.print() {
+        Err(unwritten) if unwritten.kind() != io::ErrorKind::BrokenPipe && !error.use_stderr() => {
+            unwritable(&unwritten).report(output)
+        }
+        // Nobody to tell if the terminal is gone.
+        Ok(()) | Err(_) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
+}
+
+/// As every other error: what clap says in a paragraph each, and where to read on.
+fn usage(error: &clap::Error, program: &clap::Command) -> Failure {
     let text = error.render().to_string();
-    let lines = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim);
-    let cause = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    let cause = cause.trim_start_matches("error: ");
-    let failure = Failure::of(Code::Usage, cause, "see `weft --help`");
-    failure.report(Output::new(true))
+    let (mut cause, mut cures) = (Vec::new(), Vec::new());
+    for paragraph in text.split("\n\n") {
+        let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(tip) = paragraph.strip_prefix("tip: ") {
+            cures.push(tip.to_owned());
+        } else if let Some(usage) = paragraph.strip_prefix("Usage: ") {
+            cures.push(format!("usage: `{usage}`"));
+        } else if !paragraph.is_empty() && !paragraph.starts_with("For more information") {
+            cause.push(paragraph);
+        }
+    }
+    let mut command = program;
+    let mut path = program.get_name().to_owned();
+    let words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
+    for word in words {
+        let Some(below) = command.find_subcommand(&word) else { break };
+        path.push_str(&format!(" {}", below.get_name()));
+        command = below;
+    }
+    cures.push(format!("see `{path} --help`"));
+    let cause = cause.join(" ");
+    Failure::of(Code::Usage, cause.trim_start_matches("error: "), cures.join("; "))
 }
 
 #[derive(Debug)]

@@ -17,8 +17,19 @@ use crate::node::control::{
 };
 use why::Why;
 
+/// What the columns of the table of broadcasts mean.
+const COLUMNS: &str = "\
+Broadcasts, a line for each node and each origin of which it knows something; all are numbers of
+messages of that origin:
+  seen here  the last that the node has looked at, a few past those that were delivered; at the
+             origin, the last that it has broadcast
+  delivered  the last that was taken there; at the origin, the same as before
+  by all     the last that every node has taken, as far as this one knows
+  window     how many are waited for by the origin, of how many it can have under way";
+
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
+#[command(after_help = COLUMNS)]
 pub(super) struct Arguments {
     /// Show what was noted about this node: who concluded what, from which evidence, and when.
     #[arg(long, value_name = "RANK")]
@@ -85,8 +96,8 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
-    let standings =
-        left_broadcasts(status) + &isolated(status) + &isolated_tasks(status) + &cuts(status);
+    let notes = [undecided, left_broadcasts, isolated, isolated_tasks, cuts];
+    let standings: String = notes.iter().map(|note| note(status)).collect();
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
     }
@@ -114,6 +125,38 @@ fn isolated_tasks(status: &Survey) -> String {
         )
     };
     isolated.map(line).collect()
+}
+
+/// That those who hear each other are too few to decide about the others, where they are.
+fn undecided(status: &Survey) -> String {
+    let (dirnet, nodes) = (&status.cluster.dirnet, status.cluster.nodes);
+    let wanted = dirnet.deciding(nodes);
+    let most =
+        status.answered().filter_map(|node| Some((heard(node)?, node))).max_by_key(|it| it.0);
+    let Some((heard, node)) = most.filter(|(heard, _)| *heard < wanted) else {
+        return String::new();
+    };
+    let removed = node.dirnet.as_ref().map_or(0, |standing| standing.removed.len());
+    if heard + removed >= nodes {
+        return String::new();
+    }
+    let why = match usize::from(dirnet.min_alive) {
+        min_alive if min_alive == wanted => format!("`dirnet.min_alive` is {wanted}"),
+        _ => format!("a verdict takes {wanted}"),
+    };
+    format!(
+        "nobody decides about those who are silent: node {} hears {heard} of {nodes} nodes, itself \
+         included, and {why}\n",
+        node.rank
+    )
+}
+
+/// How many members `node` hears, itself included, if it is one.
+fn heard(node: &NodeStatus) -> Option<usize> {
+    let standing = node.dirnet.as_ref().filter(|standing| standing.is_member())?;
+    let is_doubted = |rank| standing.suspects.contains(rank) || standing.removed.contains(rank);
+    let peers = node.peers.iter().filter(|peer| peer.incarnation.is_some());
+    Some(1 + peers.filter(|peer| !is_doubted(&peer.rank)).count())
 }
 
 /// Who is isolated, as any node knows.
@@ -186,7 +229,7 @@ fn broadcasts(status: &Survey) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let (node, origin, broadcast, delivered) = ("node", "origin", "broadcast", "delivered");
+    let (node, origin, seen, delivered) = ("node", "origin", "seen here", "delivered");
     let form = status.answered().next().map(|node| node.form).unwrap_or_default();
     let (by_all, window, conflicts) = ("by all", "window", "conflicts");
     let proofs = status.answered().flat_map(|node| {
@@ -200,7 +243,7 @@ fn broadcasts(status: &Survey) -> String {
     });
     let proofs: String = proofs.collect();
     format!(
-        "\nbroadcasts, {form}\n{node:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {by_all:>11} \
+        "\nbroadcasts, {form}\n{node:>4}  {origin:>6} {seen:>11} {delivered:>11} {by_all:>11} \
          {window:>11} {conflicts:>9}\n{rows}{proofs}"
     )
 }

@@ -57,6 +57,13 @@ impl DirNet {
         })
     }
 
+    /// How many of `nodes` must hear each other for a verdict: `min_alive`, and of three or more a
+    /// second observer.
+    #[must_use]
+    pub fn deciding(&self, nodes: usize) -> usize {
+        usize::from(self.min_alive).max(if nodes > 2 { 2 } else { 1 })
+    }
+
     /// What a partition may lead to, in a sentence; nothing where `min_alive` excludes it.
     #[must_use]
     pub fn partition_risk(&self, nodes: usize) -> Option<String> {

@@ -18,6 +18,11 @@ pub enum ClaimError {
         /// The name.
         name: ClusterName,
     },
+    /// A living cluster has it, whose nodes are all one process's.
+    OneOwner {
+        /// The name.
+        name: ClusterName,
+    },
     /// The directory cannot be used.
     Dir(RuntimeDirError),
 }
@@ -26,6 +31,9 @@ impl fmt::Display for ClaimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NameInUse { name } => write!(f, "a cluster named {name} is running"),
+            Self::OneOwner { name } => {
+                write!(f, "a cluster named {name} is running, with all its nodes below one process")
+            }
             Self::Dir(source) => source.fmt(f),
         }
     }
@@ -34,7 +42,7 @@ impl fmt::Display for ClaimError {
 impl std::error::Error for ClaimError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::NameInUse { .. } => None,
+            Self::NameInUse { .. } | Self::OneOwner { .. } => None,
             Self::Dir(source) => source.source(),
         }
     }
@@ -43,7 +51,7 @@ impl std::error::Error for ClaimError {
 impl Explain for ClaimError {
     fn code(&self) -> Code {
         match self {
-            Self::NameInUse { .. } => Code::NameInUse,
+            Self::NameInUse { .. } | Self::OneOwner { .. } => Code::NameInUse,
             Self::Dir(source) => source.code(),
         }
     }
@@ -53,6 +61,10 @@ impl Explain for ClaimError {
             Self::NameInUse { name } => {
                 format!("choose another --name, or end it with `weft down --name {name}`")
             }
+            Self::OneOwner { name } => format!(
+                "`weft status --name {name}` shows its nodes; end it with `weft down --name {name}` \
+                 to start them by hand, or give this cluster another `name` in its file"
+            ),
             Self::Dir(source) => source.cure(),
         }
     }

@@ -156,6 +156,8 @@ fn a_status_tells_how_far_everybody_is() {
     eventually("all know", || nodes.ranks().all(|rank| look(rank) == (2, 2, 2, 0)));
     let text = place.weft("status --name t").done();
     assert!(text.contains("broadcasts, unsigned\n") && text.contains(" 0/256 "), "{text}");
+    assert!(text.contains("  seen here   delivered "), "{text}");
+    assert!(place.weft("status --help").done().contains("seen here  the last that the node"));
     assert!(!text.contains("\n\n\n") && !text.ends_with("\n\n"), "{text}");
 }
 

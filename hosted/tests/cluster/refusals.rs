@@ -21,7 +21,9 @@ fn a_name_in_use_is_refused_and_its_cluster_unharmed() {
     let told = place.weft("up --nodes 3 --name t --json").refused(12, "name_in_use");
     assert!(told.contains("weft down --name t"), "{told}");
     let file = place.file("t.toml", TINY);
-    place.weft(&format!("node {file} --rank 0 --json")).refused(12, "name_in_use");
+    let told = place.weft(&format!("node {file} --rank 0 --json")).refused(12, "name_in_use");
+    assert!(told.contains("weft down --name t") && told.contains("in its file"), "{told}");
+    assert!(!told.contains("--name,"), "{told}");
     nodes.assert_unharmed();
 }
 
@@ -157,10 +159,16 @@ fn a_file_that_is_no_cluster_file_is_refused() {
 fn a_command_line_without_sense_is_a_usage_error() {
     let place = Place::new();
     for line in ["weave", "", "up --colour red", "put --from 0", "get --node x", "inject burn 1"] {
-        place.weft(&format!("{line} --json")).refused(2, "usage");
+        let told = place.weft(&format!("{line} --json")).refused(2, "usage");
+        assert!(!told.contains("Usage:") && !told.contains("For more information"), "{told}");
         let said = place.weft(line);
         assert!(said.status == Some(2) && said.err.contains("--help"), "{said:?}");
+        assert!(line.is_empty() || said.err.starts_with("weft: "), "{said:?}");
+        assert!(line.is_empty() || said.err.ends_with(" --help` [usage]\n"), "{said:?}");
     }
+    let told = place.weft("bcast --neb --frm 0 --json").refused(2, "usage");
+    let cure = "'--frm' found: a similar argument exists: '--from'; usage: `weft bcast ";
+    assert!(told.contains(cure) && told.ends_with("see `weft bcast --help`"), "{told}");
     let never = place.weft("put --from 0 --to 1 --timeout -1 --json");
     assert_eq!(never.status, Some(2), "{never:?}");
     place.assert_nothing_left();

@@ -65,3 +65,17 @@ fn agents_are_named_as_such_and_decide_nothing() {
     nodes.await_joined();
     eventually("it decides again", || roles() == ["agent", "manager", "agent"]);
 }
+
+#[test]
+fn a_status_says_why_nobody_decides() {
+    let place = Place::new();
+    let text = "name = \"t\"\nnodes = 3\ndirnet.min_alive = 3\n";
+    let (_up, nodes) = place.up(&place.file("t.toml", text));
+    await_manager(&nodes);
+    assert!(!place.weft("status --name t").done().contains("nobody decides"));
+    nodes.kill(2);
+    eventually("it is said", || {
+        let shown = place.weft("status --name t").done();
+        shown.contains("hears 2 of 3 nodes, itself included, and `dirnet.min_alive` is 3\n")
+    });
+}
