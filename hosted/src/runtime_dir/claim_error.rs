@@ -62,8 +62,8 @@ impl Explain for ClaimError {
                 format!("choose another --name, or end it with `weft down --name {name}`")
             }
             Self::OneOwner { name } => format!(
-                "`weft status --name {name}` shows its nodes; end it with `weft down --name {name}` \
-                 to start them by hand, or give this cluster another `name` in its file"
+                "`weft status --name {name}` shows its nodes; end it with `weft down --name \
+                 {name}` to start them by hand, or give this cluster another `name` in its file"
             ),
             Self::Dir(source) => source.cure(),
         }
