@@ -114,6 +114,9 @@ pub(super) enum FromComponent {
     Isolated { peer: u16, boot: u32 },
     /// Lives of `peer` that begin after `boot` are let in again.
     Released { peer: u16, boot: u32 },
+    /// What the database holds of the node's tasks from earlier lives, as far as it ever will: the
+    /// status of each, and how many errors it has had.
+    Past { tasks: Vec<(u8, u16)> },
     /// The errors of tasks up to this number are in the database, and saved.
     Recorded { number: u64 },
     /// This node was removed: this life of it is over.

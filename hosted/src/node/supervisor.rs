@@ -85,7 +85,7 @@ pub fn run(
     let mut supervisor = Supervisor::new(cluster, dir, rank, meeting, reset, sender.clone())?;
     event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
-    supervisor.tasks.start_all(now_ns());
+    supervisor.tasks.begin(now_ns());
     supervisor.run(&events);
     supervisor.tasks.end_all();
     supervisor.stop_component();
@@ -104,6 +104,8 @@ struct Supervisor {
     lives: Lives,
     clients: Clients,
     tasks: Tasks,
+    /// What the present component knows of the tasks from earlier lives: status and errors.
+    past: Option<Vec<(u8, u16)>>,
     reset: Box<dyn ResetNode>,
     /// The first component of the node's present life; those that follow are clones of it.
     boot: Option<Incarnation>,
@@ -197,6 +199,7 @@ impl Supervisor {
             lives: Lives::new(cluster.nodes),
             clients: Clients::default(),
             tasks,
+            past: None,
             reset,
             boot: None,
             memory_since: None,
@@ -252,6 +255,7 @@ impl Supervisor {
             self.look_after_infant(now_ns);
             self.enter_dirnet(now_ns);
             self.start_due(now_ns);
+            self.learn_past(now_ns);
             self.give_floor(now_ns);
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);

@@ -23,17 +23,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use guard::Guard;
-use note::Note;
+use note::{Note, Standing};
 use owed::Owed;
 use record::{Due, Record};
 use traces::Traces;
 
-use super::control::{
-    Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState, TaskStatus,
-};
+use super::control::{Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskStatus};
 use super::link::{GuardAction, TaskChange};
 use crate::cluster::{Cluster, Task, TaskName};
 use crate::process::{ProcessError, StillRuns};
+
+/// How long tasks wait for what others know of them. Where a cluster comes together it takes less,
+/// and where it does not, tasks that run are more than tasks that wait for ever.
+const LEARN_NS_MAX: u64 = 5_000_000_000;
 
 /// Names one process of one task: which task, and which of its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,10 @@ pub(super) struct Tasks {
     /// Why none may be started: a process that an earlier life has left does not end.
     obstacle: Option<StillRuns>,
     note_path: PathBuf,
+    /// How the tasks stood is known, and no isolation of the node kept them from running.
+    is_known: bool,
+    /// Until when is waited for what others know; none when that is not to be waited for.
+    learn_until_ns: Option<u64>,
     /// Something has changed that the note does not tell yet.
     is_unnoted: bool,
 }
@@ -97,19 +103,22 @@ impl Tasks {
     ) -> Result<Self, ProcessError> {
         let (traces, ended) = Traces::begin(notes.remains)?;
         let mut note = Note::load(&notes.tasks).unwrap_or_else(|error| {
-            tracing::error!(%error, "how the tasks stood is not known: all are started");
+            tracing::error!(%error, "how the tasks stood is asked of the database");
             None
         });
+        let was_held = note.as_ref().is_some_and(|note| note.held);
         let own = cluster.tasks.iter().filter(|task| task.runs_on(surroundings.rank));
         let waiting = |task: &Task| {
             let mut record = Record::new(task);
             let past = note.as_mut().and_then(|note| note.tasks.remove(task.name.as_str()));
-            if let Some(past) = past {
-                record.go_on(past);
+            match past {
+                Some(past) => record.go_on(past),
+                None => record.ask(),
             }
             Guarded { task: task.clone(), record, guard: None, runs: 0 }
         };
-        let guarded = own.map(waiting).collect();
+        let guarded: Vec<Guarded> = own.map(waiting).collect();
+        let is_known = !was_held && guarded.iter().all(|guarded| !guarded.record.is_asked());
         Ok(Self {
             guarded,
             owed: Owed::default(),
@@ -118,16 +127,42 @@ impl Tasks {
             traces,
             obstacle: ended.err(),
             note_path: notes.tasks,
-            is_unnoted: true,
+            is_known,
+            learn_until_ns: None,
+            is_unnoted: false,
         })
     }
 
-    /// Starts all that are to run.
-    pub(super) fn start_all(&mut self, now_ns: u64) {
+    /// Starts all that are to run, once it is known which.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        if self.is_known {
+            self.start_waiting(now_ns);
+        } else if !self.guarded.is_empty() {
+            self.learn_until_ns = Some(now_ns.saturating_add(LEARN_NS_MAX));
+        }
+    }
+
+    /// Whether it is waited for what others know of them.
+    pub(super) const fn is_learning(&self) -> bool {
+        self.learn_until_ns.is_some()
+    }
+
+    /// What others know of them: the status of each, and how many errors it has had.
+    pub(super) fn handle_past(&mut self, past: &[(u8, u16)], now_ns: u64) {
+        self.learn_until_ns = None;
+        for (guarded, (status, errors)) in self.guarded.iter_mut().zip(past) {
+            guarded.record.learn(Standing::of_status(*status), *errors);
+        }
+        self.start_waiting(now_ns);
+    }
+
+    fn start_waiting(&mut self, now_ns: u64) {
+        self.is_unnoted = true;
         for index in 0..self.guarded.len() {
             let record = &mut self.guarded[index].record;
+            record.settle();
             match self.obstacle {
-                _ if record.state() != TaskState::Waiting => {}
+                _ if !record.is_to_begin() => {}
                 Some(obstacle) => record.handle_not_started(now_ns, obstacle.to_string()),
                 None => self.act(index, Due::Start, now_ns),
             }
@@ -139,8 +174,11 @@ impl Tasks {
         if !std::mem::take(&mut self.is_unnoted) || self.guarded.is_empty() {
             return;
         }
+        // What is not known yet is not noted as if it were.
+        let known = self.guarded.iter().filter(|guarded| !guarded.record.is_asked());
         let past = |it: &Guarded| (it.task.name.to_string(), it.record.past());
-        let note = Note { tasks: self.guarded.iter().map(past).collect() };
+        let held = self.guarded.iter().any(|guarded| guarded.record.is_held());
+        let note = Note { held, tasks: known.map(past).collect() };
         if let Err(error) = note.save(&self.note_path) {
             tracing::error!(%error, "how the tasks stand cannot be noted");
         }
@@ -170,6 +208,10 @@ impl Tasks {
 
     /// Looks which tasks have been silent for too long.
     pub(super) fn handle_time(&mut self, now_ns: u64) {
+        if self.learn_until_ns.take_if(|at| now_ns >= *at).is_some() {
+            tracing::warn!("nobody tells how the tasks stood: they are started");
+            self.start_waiting(now_ns);
+        }
         for index in 0..self.guarded.len() {
             let due = self.guarded[index].record.handle_time(now_ns);
             self.act(index, due, now_ns);
@@ -178,7 +220,8 @@ impl Tasks {
 
     /// When the first of them will have been silent for too long.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.guarded.iter().filter_map(|guarded| guarded.record.next_deadline_ns()).min()
+        let records = self.guarded.iter().filter_map(|it| it.record.next_deadline_ns());
+        records.chain(self.learn_until_ns).min()
     }
 
     /// A task, or somebody on its behalf, reports an error.

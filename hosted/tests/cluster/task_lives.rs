@@ -1,6 +1,8 @@
 //! Programs under guard whose node dies: what was decided about them stands in its next life, and
 //! nothing of them is left from the one before.
 
+use std::fs;
+
 use weft::node::control::{NodeState, TaskState, TaskStatus};
 use weft::process::{Liveness, Pidfd, Signal};
 
@@ -176,17 +178,45 @@ fn a_cluster_that_is_started_anew_starts_its_tasks_anew() {
     assert_eq!(task(&nodes, "stopped").errors, 0);
 }
 
-/// Damage is told of, and the tasks are started: better twice than never.
+/// What the node does not know itself it learns: from its copy of the database, or from the others.
 #[test]
-fn a_damaged_note_keeps_no_task_from_being_started() {
+fn what_is_not_noted_is_learnt_from_the_database_before_a_task_is_started() {
     let place = Place::new();
     let (_up, nodes) = place.up(&file(&place, ""));
     await_manager(&nodes);
     decide(&place, &nodes);
-    let note = place.runtime_dir().join("t/node-2.tasks");
-    std::fs::write(note, "whatever").expect("ours");
-    nodes.kill(2);
-    nodes.await_joined();
-    eventually("it runs", || task(&nodes, "whole").state == TaskState::Running);
+    eventually("the others know it", || {
+        let known = nodes.client(0).status().expect("a status").dirnet;
+        let known = known.map(|dirnet| dirnet.database).unwrap_or_default();
+        known.iter().any(|entry| entry.node == 2 && entry.task_errors == [0, 1, 0, 0, 2])
+    });
+    let of = |file: &str| place.runtime_dir().join("t").join(file);
+    for database in ["", "node-2.database"] {
+        nodes.kill(2);
+        fs::write(of("node-2.tasks"), "whatever").expect("ours");
+        if !database.is_empty() {
+            fs::write(of(database), "whatever").expect("ours");
+        }
+        nodes.await_joined();
+        eventually("all is as it was", || states(&nodes) == DECIDED);
+        assert_eq!((task(&nodes, "stopped").errors, task(&nodes, "failing").errors), (1, 2));
+        assert_eq!(task(&nodes, "isolated").restarts, 0);
+    }
     assert!(place.logs().contains("the note of the tasks is damaged"), "{}", place.logs());
+}
+
+/// Nobody can tell how the tasks of a node stood that has met no other: they wait for a while.
+#[test]
+fn a_node_that_is_alone_starts_its_tasks_all_the_same() {
+    let place = Place::new();
+    let _alone = place.start(&format!("node {} --rank 2", file(&place, "")), "");
+    let nodes = place.find();
+    assert_eq!(states(&nodes), [TaskState::Waiting; 5]);
+    place.weft("task stop stopped --node 2 --name t").done();
+    place.weft("task start isolated --node 2 --name t").done();
+    assert_eq!(task(&nodes, "isolated").state, TaskState::Running);
+    assert_eq!(task(&nodes, "whole").state, TaskState::Waiting);
+    let mut decided = DECIDED;
+    decided[2] = TaskState::Running;
+    eventually("all others run, or have", || states(&nodes) == decided);
 }

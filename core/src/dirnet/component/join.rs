@@ -10,6 +10,7 @@
 //!
 //! Only if all others ask as well is there nobody who could answer, and the static roles stand.
 
+use super::sync::Past;
 use super::{Component, Role, Rule, State, Watch};
 use crate::dirnet::{Frame, Members, Message, Reject, Seat, Standing, Term};
 use crate::ids::Rank;
@@ -55,6 +56,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     fn start_static(&mut self, now: Instant) {
         let term = self.config.first_term();
+        // Its own entry goes to everybody, and is the first that they hear of.
+        self.sync.past = Past::Settled;
         self.begin_gossip();
         if term.claimant != self.me() {
             self.rise(now, term);

@@ -6,22 +6,56 @@
 //! two halves of a partition remove each other, and if both remembered that in all their lives,
 //! neither would ever speak to the other again. A
 //! snapshot that does not hold is counted, and what is missing is asked for, as
-//! by any joiner (G-23).
+//! by any joiner (G-23): the own entry, too, as the others know it from earlier lives.
 
-use super::{Component, Output};
-use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Standing};
+use super::sync::Past;
+use super::{Component, Output, Role};
+use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Standing, Task};
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Takes the first snapshot that holds, if any does.
     pub(super) fn restore(&mut self, snapshots: [&[u8]; 2], fresh: &Record<TASKS>) {
+        self.sync.past = Past::Missing;
         if crate::dirnet::SNAPSHOTS_ARE_IGNORED.is_planted() {
             return;
         }
         for bytes in snapshots.into_iter().filter(|bytes| !bytes.is_empty()) {
             match self.restored(bytes, fresh) {
-                Ok(db) => return self.go_on_with(db, fresh),
+                Ok(db) => {
+                    self.sync.past = Past::Settled;
+                    return self.go_on_with(db, fresh);
+                }
                 Err(error) => self.rejects.note(error.into()),
             }
+        }
+    }
+
+    /// What earlier lives of this node have said of its tasks: the own entry as it was restored, or
+    /// as another member knew it; that of a first life where nobody knows of an earlier one. None
+    /// while that is not known.
+    #[must_use]
+    pub fn past(&self) -> Option<&[Task]> {
+        let is_settled = match self.role() {
+            Role::Joining | Role::Excluded => false,
+            // It asks nobody.
+            Role::Manager => true,
+            Role::Backup => self.sync.past == Past::Settled,
+        };
+        self.db.record(self.me()).filter(|_| is_settled).map(Record::tasks)
+    }
+
+    /// Another member has been asked for the own entry, and has this of an earlier life. It goes on
+    /// behind what this life has said by now, which is nothing about tasks.
+    pub(super) fn learn_past(&mut self, said: &Record<TASKS>) {
+        if core::mem::replace(&mut self.sync.past, Past::Settled) == Past::Settled {
+            return;
+        }
+        let me = self.me();
+        let Some(own) = self.db.record(me).copied() else { return };
+        let is_earlier = said.life != Life::default() && said.life < self.life;
+        if is_earlier && said.task_count == own.task_count && own.error_count == 0 {
+            let (seq, status) = (own.seq.saturating_add(1), own.status);
+            self.db.merge(me, &Record { seq, status, ..said.gone_on_as(&own) });
         }
     }
 

@@ -22,9 +22,20 @@ struct Request {
     tried: Members,
 }
 
+/// Whether the own entry holds what earlier lives of this node have said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Past {
+    /// It does, or there was nothing.
+    #[default]
+    Settled,
+    /// Others may know what this component does not.
+    Missing,
+}
+
 /// What is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sync {
+    pub(super) past: Past,
     request: Option<Request>,
     /// Who is sent the own entry next, at the start.
     gossip: Members,
@@ -164,7 +175,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn request(&mut self, now: Instant, source: Rank, node: Rank, tried: Members) {
         let due = now.after(self.timing().join);
         self.sync.request = Some(Request { source, node, due, tried });
-        let have = self.db.version(node);
+        let have = match self.sync.past {
+            // Any life of it that is known is worth telling.
+            Past::Missing if node == self.me() => Version::default(),
+            Past::Missing | Past::Settled => self.db.version(node),
+        };
         let question = Message::RequestDb { node, have };
         self.send(Members::only(source), Seat::Component, question);
     }
@@ -217,6 +232,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         node: Rank,
     ) -> Result<(), Reject> {
         if self.is_awaited(from, node) {
+            if node == self.me() {
+                self.sync.past = Past::Settled;
+            }
             self.next_entry(now);
             Ok(())
         } else {
@@ -239,9 +257,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let index = index.unwrap_or(usize::from(node.0) % ASSEMBLIES);
         let assembled = self.assemblies[index].add(part).map_err(Reject::from)?;
         let Some((standing, record)) = assembled else { return Ok(()) };
-        // The own entry is nobody else's to write.
+        // The own entry is nobody else's to write, but where this node has forgotten and asks.
         if node != self.me() {
             self.db.merge(node, &record);
+        } else if self.is_awaited(from, node) {
+            self.learn_past(&record);
         }
         self.stand(now, node, standing);
         if !matches!(self.state, State::Excluded) && self.is_awaited(from, node) {

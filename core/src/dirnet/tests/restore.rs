@@ -97,6 +97,47 @@ pub(in crate::dirnet) fn what_cannot_be_restored_is_asked_for() {
     assert_eq!(net.component(1).database().standing(Rank(2)).level, Level::Isolated);
 }
 
+/// What a node said in an earlier life is had back from the others before it says anything new.
+#[test]
+pub(in crate::dirnet) fn the_own_entry_is_had_back_where_it_cannot_be_restored() {
+    let mut net = marked();
+    let isolated = Change::TaskStatus { task: 1, status: 3 };
+    net.input(1, |it, now| it.handle_change(now, isolated)).unwrap();
+    net.run(500);
+    net.crash(1);
+    net.forget_saved(1);
+    net.boot(1);
+    assert_eq!(net.component(1).past(), None);
+    net.run_while(9_000, |net| net.component(1).past().is_some());
+    let known = |net: &Net| net.component(1).past().map(|tasks| (tasks[1].status, tasks[1].errors));
+    assert_eq!(known(&net), Some((3, 3)));
+    let killed = Change::TaskStatus { task: 0, status: 2 };
+    net.input(1, |it, now| it.handle_change(now, killed)).unwrap();
+    net.run(9_000);
+    for node in [0, 1] {
+        assert_marked(&net, node);
+        let record = *net.component(node).database().record(Rank(1)).unwrap();
+        assert_eq!((record.life.boot, record.tasks()[0].status), (Incarnation(2), 2));
+        assert_eq!(record.tasks()[1].status, 3, "at node {node}");
+    }
+}
+
+/// A first life has none, and neither has one that nobody knows.
+#[test]
+pub(in crate::dirnet) fn a_past_that_nobody_knows_is_settled_as_such() {
+    let net = Net::settled(3);
+    for node in 0..3 {
+        let tasks = net.component(node).past().expect("a first life");
+        assert!(tasks.iter().all(|task| *task == Task::default()));
+    }
+    let mut net = Net::settled(3);
+    net.crash(0);
+    net.forget_saved(0);
+    net.boot(0);
+    net.run_while(9_000, |net| net.component(0).past().is_some());
+    assert!(net.component(0).past().is_some());
+}
+
 /// Of a life that is yet to come, or of a node with other tasks: another cluster's.
 #[test]
 pub(in crate::dirnet) fn a_snapshot_of_another_is_refused() {

@@ -58,6 +58,8 @@ pub(super) struct DirNet {
     look_at_ns: u64,
     /// For each node, the standing that the supervisor was told of last.
     told: Vec<Standing>,
+    /// The supervisor was told what the database holds of earlier lives.
+    past_told: bool,
     /// Fences that did not hold, and when they are tried again.
     unfenced: Vec<(Rank, Incarnation)>,
     fence_at_ns: u64,
@@ -173,6 +175,7 @@ impl DirNet {
             look_every_ns,
             look_at_ns: now_ns,
             told: vec![Standing::default(); cluster.nodes],
+            past_told: false,
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
             words: Vec::new(),
@@ -192,6 +195,7 @@ impl DirNet {
             self.look_at_ns = now_ns + self.look_every_ns;
             self.look(now_ns, ground)?;
             self.tell_standings();
+            self.tell_past();
         }
         if now_ns >= self.fence_at_ns {
             self.fence_at_ns = u64::MAX;
@@ -287,6 +291,17 @@ impl DirNet {
                 Level::Down => {}
             }
         }
+    }
+
+    /// Tells the supervisor once what earlier lives have left in the database about its tasks.
+    fn tell_past(&mut self) {
+        if self.past_told {
+            return;
+        }
+        let Some(past) = self.machine.past() else { return };
+        let tasks = past.iter().map(|task| (task.status, task.errors)).collect();
+        self.words.push(FromComponent::Past { tasks });
+        self.past_told = true;
     }
 
     /// Something has changed at one of the node's own tasks.

@@ -165,6 +165,7 @@ impl Supervisor {
             FromComponent::Guard { task, action } => {
                 self.tasks.handle_guard(task, action, now_ns());
             }
+            FromComponent::Past { tasks } => self.past = Some(tasks),
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
             FromComponent::Excluded => self.be_reborn(),
             FromComponent::Note(entry) => self.keep_note(entry),

@@ -54,6 +54,17 @@ impl Supervisor {
         done.unwrap_or_else(Outcome::Refused)
     }
 
+    /// Starts the tasks as the database knows them, where the node itself does not. The word of a
+    /// component that has met nobody is not enough: others may know more.
+    pub(super) fn learn_past(&mut self, now_ns: u64) {
+        if self.tasks.is_learning()
+            && self.lives.joined() > 0
+            && let Some(past) = self.past.take()
+        {
+            self.tasks.handle_past(&past, now_ns);
+        }
+    }
+
     /// Tells the operator of tasks that were isolated, other than by order: in the chronicle, and
     /// by whoever has launched the node.
     pub(super) fn tell_isolated(&mut self) {

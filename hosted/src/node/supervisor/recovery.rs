@@ -111,6 +111,7 @@ impl Supervisor {
     pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<Buried> {
         let is_it = |component: &mut Component| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
+        self.past = None;
         let status = component.spawned.child.wait();
         let was_killed = status.as_ref().is_ok_and(|status| status.signal() == Some(KILLED));
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -183,7 +184,9 @@ impl Supervisor {
     /// Tells the component what has changed at the tasks.
     fn tell_changes(&mut self) {
         self.tasks.note_errors();
-        if !self.component.as_ref().is_some_and(|component| component.entered) {
+        let has_entered = self.component.as_ref().is_some_and(|component| component.entered);
+        // What is known of earlier lives is not overwritten before it is learnt.
+        if !has_entered || self.tasks.is_learning() {
             return;
         }
         for change in self.tasks.take_changes() {

@@ -17,7 +17,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weft_core::checksum::crc32c;
 
-use crate::node::control::TaskFault;
+use crate::node::control::{TaskFault, TaskState};
 
 /// What the next life does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,21 @@ pub(super) enum Standing {
     Isolated,
     /// It has ended with status 0.
     Finished,
+}
+
+impl Standing {
+    /// As the database has it: [`TaskState`] as a number.
+    pub(super) const fn of_status(status: u8) -> Self {
+        const STOPPED: u8 = TaskState::Killed as u8;
+        const ISOLATED: u8 = TaskState::Isolated as u8;
+        const FINISHED: u8 = TaskState::Finished as u8;
+        match status {
+            STOPPED => Self::Stopped,
+            ISOLATED => Self::Isolated,
+            FINISHED => Self::Finished,
+            _ => Self::Free,
+        }
+    }
 }
 
 /// What was known of one task.
@@ -46,6 +61,8 @@ pub(super) struct Past {
 /// What was known of all of them, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
+    /// The node was shut out, and its tasks with it.
+    pub(super) held: bool,
     pub(super) tasks: BTreeMap<String, Past>,
 }
 
@@ -91,7 +108,7 @@ mod tests {
             |standing| Past { standing, errors: 5, restarts: 2, unrecorded: 1, last: last.clone() };
         let standings = [Standing::Free, Standing::Isolated, Standing::Stopped, Standing::Finished];
         let named = |(at, standing)| (format!("task-{at}"), past(standing));
-        Note { tasks: standings.into_iter().enumerate().map(named).collect() }
+        Note { held: true, tasks: standings.into_iter().enumerate().map(named).collect() }
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub(super) struct Record {
     verdict: bool,
     /// It was ended with its node, and is to run again with it.
     held: bool,
+    /// How it stood is not known here, and nothing was ordered since it was asked.
+    asked: bool,
 }
 
 impl Record {
@@ -84,20 +86,49 @@ impl Record {
             told: None,
             verdict: false,
             held: false,
+            asked: false,
         }
     }
 
     /// This task was known before, to an earlier life of its node.
     pub(super) fn go_on(&mut self, past: Past) {
-        self.state = match past.standing {
-            Standing::Free => TaskState::Waiting,
-            Standing::Stopped => TaskState::Killed,
-            Standing::Isolated => TaskState::Isolated,
-            Standing::Finished => TaskState::Finished,
-        };
+        self.state = state_of(past.standing);
         let Past { errors, restarts, unrecorded, last, .. } = past;
         (self.errors, self.restarts, self.unrecorded) = (errors, restarts, unrecorded);
         self.last.extend(last.into_iter().take(ERRORS_MAX));
+    }
+
+    /// Whether it is to be started now that its node knows how it stands.
+    pub(super) fn is_to_begin(&self) -> bool {
+        let waits = self.state == TaskState::Waiting && self.start_at_ns.is_none();
+        waits && self.after == After::Stay
+    }
+
+    /// Nothing is known of it here, and others are asked.
+    pub(super) const fn ask(&mut self) {
+        self.asked = true;
+    }
+
+    /// Whether others are asked, and have not answered.
+    pub(super) const fn is_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// Others are not waited for any more.
+    pub(super) const fn settle(&mut self) {
+        self.asked = false;
+    }
+
+    /// What the others know of it; an order that came meanwhile stands.
+    pub(super) fn learn(&mut self, standing: Standing, errors: u16) {
+        if !std::mem::take(&mut self.asked) {
+            return;
+        }
+        self.errors += u64::from(errors);
+        if standing != Standing::Free {
+            self.held = false;
+            self.state = state_of(standing);
+        }
     }
 
     /// What a later life of its node is to know.
@@ -222,7 +253,7 @@ impl Record {
         if is_so {
             return (Due::Nothing, TaskEffect::Already);
         }
-        (self.after, self.held) = (After::Stay, false);
+        (self.after, self.held, self.asked) = (After::Stay, false, false);
         let runs = matches!(self.state, TaskState::Running | TaskState::Faulty);
         let due = match order {
             TaskOrder::Start | TaskOrder::Restart if runs => {
@@ -304,11 +335,16 @@ impl Record {
         std::mem::take(&mut self.fresh)
     }
 
-    /// The state, if the component was not told of it.
+    /// The state, if the component was not told of it. One that is held waits for its node.
     pub(super) fn take_status(&mut self, task: u8) -> Option<TaskChange> {
-        let told = self.told.replace(self.state);
-        let status = self.state as u8;
-        (told != Some(self.state)).then_some(TaskChange::Status { task, status })
+        let state = if self.held { TaskState::Waiting } else { self.state };
+        let told = self.told.replace(state);
+        (told != Some(state)).then_some(TaskChange::Status { task, status: state as u8 })
+    }
+
+    /// Whether it was ended with its node.
+    pub(super) const fn is_held(&self) -> bool {
+        self.held
     }
 
     fn end_as(&mut self, state: TaskState) -> Due {
@@ -349,6 +385,16 @@ impl Record {
     }
 }
 
+/// As a task begins the next life of its node.
+const fn state_of(standing: Standing) -> TaskState {
+    match standing {
+        Standing::Free => TaskState::Waiting,
+        Standing::Stopped => TaskState::Killed,
+        Standing::Isolated => TaskState::Isolated,
+        Standing::Finished => TaskState::Finished,
+    }
+}
+
 /// The number of a fault in the database: a task's own up to 0xF7FF, as far as it keeps to that.
 fn kind_of(fault: &TaskFault) -> u16 {
     let low = |number: i32| u16::from(number.to_le_bytes()[0]);
@@ -362,194 +408,4 @@ fn kind_of(fault: &TaskFault) -> u16 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::Restart;
-
-    const SECOND: u64 = 1_000_000_000;
-    const FAILED: TaskFault = TaskFault::Exited { status: 3 };
-
-    /// A task that runs, may be restarted once in ten seconds, and must beat every second.
-    fn running() -> Record {
-        let restart = Restart { max: 1, within_s: 10 };
-        let name = "worker".parse().unwrap();
-        let task = Task { restart, beat_ms: Some(1000), ..Task::new(name, "worker".to_owned()) };
-        let mut record = Record::new(&task);
-        record.handle_started(0);
-        record
-    }
-
-    #[test]
-    fn one_that_ends_with_status_0_has_finished() {
-        let mut record = running();
-        assert_eq!(record.handle_ended(1, None), Due::Nothing);
-        assert_eq!((record.state(), record.errors()), (TaskState::Finished, 0));
-    }
-
-    #[test]
-    fn one_that_fails_too_often_is_isolated() {
-        let mut record = running();
-        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
-        record.handle_started(2);
-        assert!(!record.take_verdict());
-        assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
-        assert_eq!(record.state(), TaskState::Isolated);
-        assert_eq!((record.errors(), record.restarts()), (2, 1));
-        assert!(record.take_verdict() && !record.take_verdict(), "told once");
-    }
-
-    #[test]
-    fn one_that_fails_again_waits_before_it_is_started() {
-        let restart = Restart { max: 2, within_s: 4 };
-        let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
-        let mut record = Record::new(&task);
-        assert_eq!(record.state(), TaskState::Waiting);
-        record.handle_started(0);
-        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
-        record.handle_started(2);
-        assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
-        let due = Some(3 + SECOND / 2);
-        assert_eq!((record.state(), record.next_deadline_ns()), (TaskState::Waiting, due));
-        assert_eq!(record.handle_time(2 + SECOND / 2), Due::Nothing);
-        assert_eq!(record.handle_time(3 + SECOND / 2), Due::Start);
-        assert_eq!(record.next_deadline_ns(), None);
-    }
-
-    #[test]
-    fn an_order_ends_a_pause() {
-        for (order, due) in [(TaskOrder::Start, Due::Start), (TaskOrder::Stop, Due::Kill)] {
-            let mut record = running();
-            record.start_at_ns = Some(SECOND);
-            record.state = TaskState::Waiting;
-            assert_eq!(record.handle_order(order), (due, TaskEffect::Done));
-            assert_eq!(record.start_at_ns, None);
-        }
-    }
-
-    #[test]
-    fn silence_is_killed_and_started_again() {
-        let mut record = running();
-        record.handle_beat(SECOND / 2);
-        assert_eq!(record.handle_time(SECOND), Due::Nothing);
-        assert_eq!(record.handle_time(2 * SECOND), Due::Kill);
-        assert_eq!(record.state(), TaskState::Faulty);
-        assert_eq!(record.handle_time(3 * SECOND), Due::Nothing);
-        let killed = TaskFault::Signalled { signal: 9 };
-        assert_eq!(record.handle_ended(3 * SECOND, Some(killed)), Due::Start);
-        let errors = record.last_errors(4 * SECOND);
-        assert_eq!(errors, [TaskError { fault: TaskFault::Silent, ago_ms: 2000 }]);
-    }
-
-    #[test]
-    fn a_program_that_cannot_be_started_is_faulty_and_left_alone() {
-        let mut record = running();
-        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
-        record.handle_not_started(2, "no such file".to_owned());
-        assert_eq!((record.state(), record.errors()), (TaskState::Faulty, 2));
-        assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
-        assert_eq!(record.handle_order(TaskOrder::Start), (Due::Kill, TaskEffect::Done));
-        assert_eq!(record.handle_ended(3, None), Due::Start);
-    }
-
-    #[test]
-    fn a_report_counts_as_a_failure_and_the_manager_restarts() {
-        let mut record = running();
-        assert_eq!(record.handle_restart(), Due::Nothing, "nothing has gone wrong");
-        let (restarts, left) = (0, 0);
-        let restart = ReportEffect::Restart { restarts, left };
-        assert_eq!(record.handle_report(1, 7), (Due::Nothing, restart));
-        assert_eq!((record.state(), record.restarts()), (TaskState::Running, 0));
-        assert_eq!(record.handle_restart(), Due::Kill);
-        assert_eq!(record.handle_restart(), Due::Nothing, "it is under way");
-        assert_eq!(record.handle_report(2, 8), (Due::Nothing, ReportEffect::Noted));
-        assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Start);
-        record.handle_started(4);
-        assert_eq!((record.errors(), record.restarts()), (2, 1));
-        assert_eq!(record.handle_report(5, 9), (Due::Kill, ReportEffect::Isolated));
-        assert_eq!(record.handle_restart(), Due::Nothing);
-        assert_eq!(record.handle_ended(6, Some(FAILED)), Due::Nothing);
-        assert_eq!(record.state(), TaskState::Isolated);
-        assert!(record.take_verdict());
-    }
-
-    #[test]
-    fn reports_of_one_that_does_not_run_are_only_noted() {
-        let mut record = running();
-        record.handle_order(TaskOrder::Stop);
-        for error in 0..20 {
-            assert_eq!(record.handle_report(1, error), (Due::Nothing, ReportEffect::Noted));
-        }
-        assert_eq!((record.state(), record.errors()), (TaskState::Killed, 20));
-        let last = record.last_errors(1);
-        assert_eq!(last.len(), ERRORS_MAX);
-        assert_eq!(last[ERRORS_MAX - 1].fault, TaskFault::Reported { error: 19 });
-    }
-
-    /// The same task at the next life of its node.
-    fn next(record: &Record) -> Record {
-        let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
-        let mut next = Record::new(&task);
-        next.go_on(record.past());
-        assert_eq!((next.errors(), next.restarts()), (record.errors(), record.restarts()));
-        assert_eq!(next.last_errors(9), record.last_errors(9));
-        next
-    }
-
-    #[test]
-    fn what_was_stopped_isolated_or_finished_is_so_in_the_next_life() {
-        let mut record = running();
-        record.handle_report(1, 7);
-        assert_eq!(next(&record).state(), TaskState::Waiting);
-        record.handle_order(TaskOrder::Stop);
-        assert_eq!(next(&record).state(), TaskState::Killed);
-        record.handle_order(TaskOrder::Isolate);
-        assert_eq!(next(&record).state(), TaskState::Isolated);
-        let mut record = running();
-        record.handle_ended(1, None);
-        assert_eq!(next(&record).state(), TaskState::Finished);
-        let mut record = running();
-        record.handle_not_started(1, "no such file".to_owned());
-        assert_eq!(next(&record).state(), TaskState::Waiting, "it may be there by now");
-    }
-
-    #[test]
-    fn what_is_held_with_its_node_runs_again_and_what_was_stopped_does_not() {
-        let mut record = running();
-        assert_eq!(record.handle_hold(), Due::Kill);
-        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Nothing);
-        assert_eq!((record.state(), record.errors()), (TaskState::Killed, 0));
-        assert_eq!(next(&record).state(), TaskState::Waiting);
-        assert_eq!(record.handle_release(), Due::Start);
-        assert_eq!(record.handle_release(), Due::Nothing);
-        record.handle_started(2);
-        record.handle_hold();
-        assert_eq!(record.handle_order(TaskOrder::Stop), (Due::Kill, TaskEffect::Done));
-        assert_eq!((record.handle_hold(), record.handle_release()), (Due::Nothing, Due::Nothing));
-        assert_eq!(next(&record).state(), TaskState::Killed);
-    }
-
-    #[test]
-    fn an_order_is_obeyed_whatever_the_state() {
-        let mut record = running();
-        let done = |due| (due, TaskEffect::Done);
-        let already = (Due::Nothing, TaskEffect::Already);
-        assert_eq!(record.handle_order(TaskOrder::Start), already);
-        assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Kill));
-        assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
-        record.handle_started(2);
-        assert_eq!(record.handle_order(TaskOrder::Isolate), done(Due::Kill));
-        assert_eq!(record.handle_order(TaskOrder::Isolate), already);
-        assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
-        assert_eq!((record.state(), record.errors()), (TaskState::Isolated, 0));
-        assert!(!record.take_verdict(), "who gave the order knows");
-        assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Start));
-        record.handle_started(4);
-        assert_eq!(record.handle_order(TaskOrder::Stop), done(Due::Kill));
-        assert_eq!(record.handle_order(TaskOrder::Stop), already);
-        assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
-        assert_eq!(
-            (record.handle_ended(5, None), record.state()),
-            (Due::Nothing, TaskState::Killed)
-        );
-    }
-}
+mod tests;

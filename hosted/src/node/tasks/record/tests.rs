@@ -1,0 +1,218 @@
+//! One task, from its start to its isolation, and into the next life of its node.
+
+use super::*;
+use crate::cluster::Restart;
+
+const SECOND: u64 = 1_000_000_000;
+const FAILED: TaskFault = TaskFault::Exited { status: 3 };
+
+/// A task that runs, may be restarted once in ten seconds, and must beat every second.
+fn running() -> Record {
+    let restart = Restart { max: 1, within_s: 10 };
+    let name = "worker".parse().unwrap();
+    let task = Task { restart, beat_ms: Some(1000), ..Task::new(name, "worker".to_owned()) };
+    let mut record = Record::new(&task);
+    record.handle_started(0);
+    record
+}
+
+#[test]
+fn one_that_ends_with_status_0_has_finished() {
+    let mut record = running();
+    assert_eq!(record.handle_ended(1, None), Due::Nothing);
+    assert_eq!((record.state(), record.errors()), (TaskState::Finished, 0));
+}
+
+#[test]
+fn one_that_fails_too_often_is_isolated() {
+    let mut record = running();
+    assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
+    record.handle_started(2);
+    assert!(!record.take_verdict());
+    assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
+    assert_eq!(record.state(), TaskState::Isolated);
+    assert_eq!((record.errors(), record.restarts()), (2, 1));
+    assert!(record.take_verdict() && !record.take_verdict(), "told once");
+}
+
+#[test]
+fn one_that_fails_again_waits_before_it_is_started() {
+    let restart = Restart { max: 2, within_s: 4 };
+    let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
+    let mut record = Record::new(&task);
+    assert_eq!(record.state(), TaskState::Waiting);
+    record.handle_started(0);
+    assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
+    record.handle_started(2);
+    assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
+    let due = Some(3 + SECOND / 2);
+    assert_eq!((record.state(), record.next_deadline_ns()), (TaskState::Waiting, due));
+    assert_eq!(record.handle_time(2 + SECOND / 2), Due::Nothing);
+    assert_eq!(record.handle_time(3 + SECOND / 2), Due::Start);
+    assert_eq!(record.next_deadline_ns(), None);
+}
+
+#[test]
+fn an_order_ends_a_pause() {
+    for (order, due) in [(TaskOrder::Start, Due::Start), (TaskOrder::Stop, Due::Kill)] {
+        let mut record = running();
+        record.start_at_ns = Some(SECOND);
+        record.state = TaskState::Waiting;
+        assert_eq!(record.handle_order(order), (due, TaskEffect::Done));
+        assert_eq!(record.start_at_ns, None);
+    }
+}
+
+#[test]
+fn silence_is_killed_and_started_again() {
+    let mut record = running();
+    record.handle_beat(SECOND / 2);
+    assert_eq!(record.handle_time(SECOND), Due::Nothing);
+    assert_eq!(record.handle_time(2 * SECOND), Due::Kill);
+    assert_eq!(record.state(), TaskState::Faulty);
+    assert_eq!(record.handle_time(3 * SECOND), Due::Nothing);
+    let killed = TaskFault::Signalled { signal: 9 };
+    assert_eq!(record.handle_ended(3 * SECOND, Some(killed)), Due::Start);
+    let errors = record.last_errors(4 * SECOND);
+    assert_eq!(errors, [TaskError { fault: TaskFault::Silent, ago_ms: 2000 }]);
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_faulty_and_left_alone() {
+    let mut record = running();
+    assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
+    record.handle_not_started(2, "no such file".to_owned());
+    assert_eq!((record.state(), record.errors()), (TaskState::Faulty, 2));
+    assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
+    assert_eq!(record.handle_order(TaskOrder::Start), (Due::Kill, TaskEffect::Done));
+    assert_eq!(record.handle_ended(3, None), Due::Start);
+}
+
+#[test]
+fn a_report_counts_as_a_failure_and_the_manager_restarts() {
+    let mut record = running();
+    assert_eq!(record.handle_restart(), Due::Nothing, "nothing has gone wrong");
+    let (restarts, left) = (0, 0);
+    let restart = ReportEffect::Restart { restarts, left };
+    assert_eq!(record.handle_report(1, 7), (Due::Nothing, restart));
+    assert_eq!((record.state(), record.restarts()), (TaskState::Running, 0));
+    assert_eq!(record.handle_restart(), Due::Kill);
+    assert_eq!(record.handle_restart(), Due::Nothing, "it is under way");
+    assert_eq!(record.handle_report(2, 8), (Due::Nothing, ReportEffect::Noted));
+    assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Start);
+    record.handle_started(4);
+    assert_eq!((record.errors(), record.restarts()), (2, 1));
+    assert_eq!(record.handle_report(5, 9), (Due::Kill, ReportEffect::Isolated));
+    assert_eq!(record.handle_restart(), Due::Nothing);
+    assert_eq!(record.handle_ended(6, Some(FAILED)), Due::Nothing);
+    assert_eq!(record.state(), TaskState::Isolated);
+    assert!(record.take_verdict());
+}
+
+#[test]
+fn reports_of_one_that_does_not_run_are_only_noted() {
+    let mut record = running();
+    record.handle_order(TaskOrder::Stop);
+    for error in 0..20 {
+        assert_eq!(record.handle_report(1, error), (Due::Nothing, ReportEffect::Noted));
+    }
+    assert_eq!((record.state(), record.errors()), (TaskState::Killed, 20));
+    let last = record.last_errors(1);
+    assert_eq!(last.len(), ERRORS_MAX);
+    assert_eq!(last[ERRORS_MAX - 1].fault, TaskFault::Reported { error: 19 });
+}
+
+/// The same task at the next life of its node.
+fn next(record: &Record) -> Record {
+    let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
+    let mut next = Record::new(&task);
+    next.go_on(record.past());
+    assert_eq!((next.errors(), next.restarts()), (record.errors(), record.restarts()));
+    assert_eq!(next.last_errors(9), record.last_errors(9));
+    next
+}
+
+#[test]
+fn what_was_stopped_isolated_or_finished_is_so_in_the_next_life() {
+    let mut record = running();
+    record.handle_report(1, 7);
+    assert_eq!(next(&record).state(), TaskState::Waiting);
+    record.handle_order(TaskOrder::Stop);
+    assert_eq!(next(&record).state(), TaskState::Killed);
+    record.handle_order(TaskOrder::Isolate);
+    assert_eq!(next(&record).state(), TaskState::Isolated);
+    let mut record = running();
+    record.handle_ended(1, None);
+    assert_eq!(next(&record).state(), TaskState::Finished);
+    let mut record = running();
+    record.handle_not_started(1, "no such file".to_owned());
+    assert_eq!(next(&record).state(), TaskState::Waiting, "it may be there by now");
+}
+
+#[test]
+fn what_others_know_of_it_is_learnt_once_and_no_order_is_overruled() {
+    let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
+    let asked = || {
+        let mut record = Record::new(&task);
+        record.ask();
+        record
+    };
+    let standings = [
+        (TaskState::Isolated, Standing::Isolated),
+        (TaskState::Killed, Standing::Stopped),
+        (TaskState::Finished, Standing::Finished),
+        (TaskState::Waiting, Standing::Free),
+    ];
+    for (state, standing) in standings {
+        assert_eq!(Standing::of_status(state as u8), standing);
+        let mut record = asked();
+        record.handle_report(1, 7);
+        record.learn(standing, 3);
+        record.learn(Standing::Isolated, 3);
+        assert_eq!((record.state(), record.errors()), (state, 4));
+        assert_eq!(record.is_to_begin(), standing == Standing::Free);
+    }
+    let mut record = asked();
+    assert_eq!(record.handle_order(TaskOrder::Start), (Due::Start, TaskEffect::Done));
+    record.handle_started(1);
+    record.learn(Standing::Stopped, 3);
+    assert_eq!((record.state(), record.is_asked()), (TaskState::Running, false));
+}
+
+#[test]
+fn what_is_held_with_its_node_runs_again_and_what_was_stopped_does_not() {
+    let mut record = running();
+    assert_eq!(record.handle_hold(), Due::Kill);
+    assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Nothing);
+    assert_eq!((record.state(), record.errors()), (TaskState::Killed, 0));
+    assert_eq!(next(&record).state(), TaskState::Waiting);
+    assert_eq!(record.handle_release(), Due::Start);
+    assert_eq!(record.handle_release(), Due::Nothing);
+    record.handle_started(2);
+    record.handle_hold();
+    assert_eq!(record.handle_order(TaskOrder::Stop), (Due::Kill, TaskEffect::Done));
+    assert_eq!((record.handle_hold(), record.handle_release()), (Due::Nothing, Due::Nothing));
+    assert_eq!(next(&record).state(), TaskState::Killed);
+}
+
+#[test]
+fn an_order_is_obeyed_whatever_the_state() {
+    let mut record = running();
+    let done = |due| (due, TaskEffect::Done);
+    let already = (Due::Nothing, TaskEffect::Already);
+    assert_eq!(record.handle_order(TaskOrder::Start), already);
+    assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Kill));
+    assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
+    record.handle_started(2);
+    assert_eq!(record.handle_order(TaskOrder::Isolate), done(Due::Kill));
+    assert_eq!(record.handle_order(TaskOrder::Isolate), already);
+    assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
+    assert_eq!((record.state(), record.errors()), (TaskState::Isolated, 0));
+    assert!(!record.take_verdict(), "who gave the order knows");
+    assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Start));
+    record.handle_started(4);
+    assert_eq!(record.handle_order(TaskOrder::Stop), done(Due::Kill));
+    assert_eq!(record.handle_order(TaskOrder::Stop), already);
+    assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
+    assert_eq!((record.handle_ended(5, None), record.state()), (Due::Nothing, TaskState::Killed));
+}
