@@ -56,7 +56,7 @@ enum Became {
     Isolated,
     /// Nothing was to be done about it.
     Noted,
-    /// The manager has it started again; that was not waited for, or not in vain only.
+    /// No manager has had it started again so far.
     ToBeRestarted {
         left: usize,
     },
@@ -128,18 +128,20 @@ fn await_restart(
 impl Became {
     /// For scripts and for people.
     fn told(&self) -> (&'static str, String) {
+        let then = |left: &usize| match left {
+            0 => "one more failure soon isolates it".to_owned(),
+            left => format!("it may be so {left} times more for now"),
+        };
         match self {
             Self::Restarted { left } => {
-                ("restarted", format!("it is started again, as it may be {left} times more now"))
+                ("restarted", format!("it was started again, and {}", then(left)))
             }
             Self::Isolated => ("isolated", "it has failed too often and is isolated".to_owned()),
             Self::Noted => ("noted", "nothing is done: it does not run, or is ending".to_owned()),
-            Self::ToBeRestarted { left } => (
-                "undecided",
-                format!(
-                    "no manager has had it started again yet, as it may be {left} times more now"
-                ),
-            ),
+            Self::ToBeRestarted { left } => {
+                let text = "no manager has had it started again yet, which counts all the same";
+                ("undecided", format!("{text}: {}", then(left)))
+            }
         }
     }
 }

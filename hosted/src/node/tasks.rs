@@ -184,12 +184,16 @@ impl Tasks {
         }
     }
 
-    /// Kills all of them, and waits for the end of each.
+    /// Kills all of them with all that they have started, and waits for the end of each.
     pub(super) fn end_all(&mut self) {
         let guards: Vec<Guard> =
             self.guarded.iter_mut().filter_map(|guarded| guarded.guard.take()).collect();
         guards.iter().for_each(Guard::ask_to_end);
+        let had_any = self.guarded.iter().any(|guarded| guarded.runs > 0);
         guards.into_iter().for_each(|guard| drop(guard.end()));
+        if had_any {
+            self.traces.end();
+        }
     }
 
     /// The process of `run` has ended.
@@ -405,8 +409,8 @@ impl Tasks {
                 self.traces.note(self.guarded.iter().filter_map(|it| it.guard.as_ref()));
             }
             Err(error) => {
-                tracing::error!(task = %guarded.task.name, %error, "task cannot be started");
                 let why = guard::not_started(&guarded.task.program, &error);
+                tracing::error!(task = %guarded.task.name, why, "task cannot be started");
                 guarded.record.handle_not_started(now_ns, why);
             }
         }

@@ -154,10 +154,40 @@ fn nodes_that_were_started_by_hand_go_on_as_well_and_end_what_was_left() {
     two.wait();
     let alive = |process: &&Pidfd| matches!(process.is_dead(), Ok(false));
     assert_eq!(left.iter().filter(alive).count(), 2, "nobody is there to end them");
-    let _again = node(2);
+    let again = node(2);
     assert_dead(&left);
     nodes.await_joined();
     assert_decided(&nodes);
+    // One that ends in order leaves nothing in the first place.
+    let family = family(&place);
+    again.signal(Signal::TERM);
+    again.wait().done();
+    assert_eq!(family.iter().filter(alive).count(), 0);
+}
+
+/// Its next life waits to be told whether its node is still shut out.
+#[test]
+fn no_task_of_an_isolated_node_is_started_when_its_supervisor_is_another() {
+    let place = Place::new();
+    let ran = || place.files("ran").len();
+    let job = "program = \"sh\"\nargs = [\"-c\", '''touch \
+               \"$WEFT_RUNTIME_DIR/../f/ran-$$\"; exec sleep 1000''']\n";
+    let text = "name = \"t\"\nnodes = 3\ndirnet.timing.clone_ms = 5000\n".to_owned()
+        + &format!("[[task]]\nname = \"job\"\nnodes = [2]\n{job}");
+    let (up, nodes) = place.up(&place.file("t.toml", text));
+    await_manager(&nodes);
+    eventually("it runs", || ran() == 1);
+    place.weft("isolate 2 --name t --wait 60").done();
+    // A supervisor that begins takes the socket over, and whoever came too early is sent away.
+    let is_isolated =
+        || nodes.client(2).status().is_ok_and(|status| status.state == NodeState::Isolated);
+    eventually("it is quiet", is_isolated);
+    nodes.kill(2);
+    eventually("it is started again", || up.said("out").contains("node 2 is started again"));
+    eventually("it hears that it is isolated", is_isolated);
+    assert_eq!((ran(), task(&nodes, "job").state), (1, TaskState::Killed));
+    place.weft("release 2 --name t --wait 60").done();
+    eventually("it runs", || ran() == 2);
 }
 
 /// Whoever clears up behind a cluster that was killed ends what its tasks have left, too; and the

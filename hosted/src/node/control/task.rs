@@ -21,8 +21,8 @@ pub enum TaskOrder {
 pub enum TaskState {
     /// Its process runs.
     Running,
-    /// It has no process, and is about to be started: for the first time, again after a pause, or
-    /// as soon as the one before has ended.
+    /// It has no process, and is about to be started: for the first time, as soon as its node
+    /// knows how it stood before; again after a pause; or when the process before has ended.
     Waiting,
     /// It was stopped by order.
     Killed,

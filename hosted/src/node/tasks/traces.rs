@@ -42,6 +42,13 @@ impl Traces {
         Ok((Self { remains, path }, ended))
     }
 
+    /// Ends what the tasks of this life have left, in whatever group it is by now.
+    pub(super) fn end(&self) {
+        if let Err(error) = self.remains.end(PATIENCE) {
+            tracing::error!(%error, "a process of a task is left");
+        }
+    }
+
     /// What every process is to have in its environment.
     pub(super) fn mark(&self) -> &str {
         self.remains.mark()
