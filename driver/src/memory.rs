@@ -66,4 +66,8 @@ impl Memory for Heap {
     fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
         self.region(region).copy_in(offset as usize, bytes);
     }
+
+    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
+        self.region(region).holds(offset as usize, bytes)
+    }
 }

@@ -227,6 +227,10 @@ impl Memory for LoopbackMemory<'_> {
     fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
         self.region(region).copy_in(offset as usize, bytes);
     }
+
+    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
+        self.region(region).holds(offset as usize, bytes)
+    }
 }
 
 impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEERS, WORDS> {

@@ -35,6 +35,17 @@ pub trait Memory {
 
     /// Copies private bytes to `offset`.
     fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]);
+
+    /// Whether `bytes` lie at `offset`, each of which is looked at once: a judgement like that of
+    /// a copy, for less.
+    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
+        let mut copy = [0; 64];
+        (offset..).step_by(copy.len()).zip(bytes.chunks(copy.len())).all(|(at, chunk)| {
+            let copy = &mut copy[..chunk.len()];
+            self.copy_out(region, at, copy);
+            copy == chunk
+        })
+    }
 }
 
 /// A run of shared words: the copying that all addressable fabrics share.
@@ -113,6 +124,64 @@ impl<'a> Words<'a> {
         if let (false, Some(word)) = (tail.is_empty(), source.last()) {
             let bytes = word.load(Ordering::Relaxed).to_le_bytes();
             tail.copy_from_slice(&bytes[..tail.len()]);
+        }
+        acquire();
+    }
+
+    /// Whether `bytes` lie at byte `offset`; each word is loaded once.
+    #[inline]
+    #[must_use]
+    pub fn holds(self, offset: usize, bytes: &[u8]) -> bool {
+        if !offset.is_multiple_of(8) {
+            return self.holds_unaligned(offset, bytes);
+        }
+        let first = offset / 8;
+        let source = &self.0[first..first + bytes.len().div_ceil(8)];
+        let (whole, tail) = bytes.as_chunks::<8>();
+        // No early end: what is compared is nearly always the same, and so four words go at once.
+        let differences = whole
+            .iter()
+            .zip(source)
+            .map(|(chunk, word)| word.load(Ordering::Relaxed) ^ u64::from_le_bytes(*chunk));
+        let mut differs = differences.fold(0, |all, bits| all | bits);
+        if let (false, Some(word)) = (tail.is_empty(), source.last()) {
+            let seen = word.load(Ordering::Relaxed).to_le_bytes();
+            differs |= u64::from(seen[..tail.len()] != *tail);
+        }
+        acquire();
+        differs == 0
+    }
+
+    fn holds_unaligned(self, offset: usize, bytes: &[u8]) -> bool {
+        let mut copy = [0; 64];
+        (offset..).step_by(copy.len()).zip(bytes.chunks(copy.len())).all(|(at, chunk)| {
+            let copy = &mut copy[..chunk.len()];
+            self.copy_out(at, copy);
+            copy == chunk
+        })
+    }
+
+    /// Copies all of `source` to the beginning of this run, the last word first, as
+    /// [`Self::copy_in`] does: the way of a write.
+    ///
+    /// # Panics
+    /// When `source` is longer than this run.
+    #[inline]
+    pub fn copy_from(self, source: Words<'_>) {
+        release();
+        for (to, from) in self.0[..source.0.len()].iter().zip(source.0).rev() {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        acquire();
+    }
+
+    /// Stores `words` from the beginning of this run on, each as it comes, where they are relaxed
+    /// loads of other memory: the way of a read, which sees the head of a message first.
+    #[inline]
+    pub fn copy_each(self, words: impl Iterator<Item = u64>) {
+        release();
+        for (to, word) in self.0.iter().zip(words) {
+            to.store(word, Ordering::Relaxed);
         }
         acquire();
     }
@@ -202,6 +271,39 @@ mod tests {
             let mut back = vec![0; bytes.len()];
             words.copy_out(offset, &mut back);
             prop_assert_eq!(back, bytes);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn memory_holds_what_was_put_there_and_nothing_else(
+            offset in 0usize..20,
+            bytes in proptest::collection::vec(any::<u8>(), 1..150),
+            at in any::<prop::sample::Index>(),
+            flip in 1u8..,
+        ) {
+            let store = words(22);
+            let words = Words(&store);
+            words.copy_in(offset, &bytes);
+            prop_assert!(words.holds(offset, &bytes));
+            let mut other = bytes;
+            let at = at.index(other.len());
+            other[at] ^= flip;
+            prop_assert!(!words.holds(offset, &other));
+        }
+
+        #[test]
+        fn words_are_copied_in_place(bytes in proptest::collection::vec(any::<u8>(), 80)) {
+            let (source, one, other) = (words(10), words(12), words(12));
+            Words(&source).copy_in(0, &bytes);
+            Words(&one).range(8, 80).copy_from(Words(&source));
+            let loads = source.iter().map(|word| word.load(Ordering::Relaxed));
+            Words(&other).range(8, 80).copy_each(loads);
+            for target in [one, other] {
+                prop_assert!(Words(&target).holds(8, &bytes));
+                prop_assert!(Words(&target).holds(0, &[0x55; 8]));
+                prop_assert!(Words(&target).holds(88, &[0x55; 8]));
+            }
         }
     }
 

@@ -64,6 +64,30 @@ pub(crate) fn write_after_write() {
     writer.join().unwrap();
 }
 
+/// As two writes from a region post.
+fn write_from_after_write_from() {
+    let shared = Shared::new();
+    let writing = Arc::clone(&shared);
+    let writer = thread::spawn(move || {
+        let own = Shared::new();
+        own.words().copy_in(0, &MESSAGE);
+        own.words().copy_in(WORD, &1_u64.to_le_bytes());
+        for (offset, len) in [(0, WORD), (WORD, 8)] {
+            writing.words().range(offset, len).copy_from(own.words().range(offset, len));
+        }
+    });
+    if shared.words().holds(WORD, &1_u64.to_le_bytes()) {
+        assert!(shared.words().holds(0, &MESSAGE), "published before it was there");
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_write_from_a_region_publishes_what_was_written_before() {
+    let _alone = alone();
+    loom::model(write_from_after_write_from);
+}
+
 #[test]
 fn an_atomic_publishes_what_was_written_before() {
     let _alone = alone();

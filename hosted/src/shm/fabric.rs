@@ -23,7 +23,7 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{self, Instant};
 
 use super::checksum;
-use super::node_memory::{OwnMemory, RemoteMemory};
+use super::node_memory::{OwnMemory, RemoteMemory, RemoteRegion};
 use super::wait::Wait;
 use crate::process::{Liveness, Pidfd};
 
@@ -116,6 +116,12 @@ impl ShmFabric {
             Op::WriteFrom { to, from, len } => {
                 let source = self.own.words(from.region);
                 let target = theirs(to).ok_or(denied)?;
+                let (len_bytes, start) = (len as usize, to.offset as usize);
+                if (from.offset | to.offset | len).is_multiple_of(8) {
+                    let source = source.range(from.offset as usize, len_bytes);
+                    target.range(start, len_bytes).copy_from(source);
+                    return Ok(0);
+                }
                 in_chunks(len, |done, chunk| {
                     source.copy_out(from.offset as usize + done, chunk);
                     target.copy_in(to.offset as usize + done, chunk);
@@ -138,6 +144,14 @@ impl ShmFabric {
 
     fn read(&self, peer: Peer, from: At, into: At, len: u32) -> Result<u64, Failure> {
         let target: Words<'_> = self.own.words(into.region);
+        if (from.offset | into.offset | len).is_multiple_of(8)
+            && let Some(RemoteRegion::ReadOnly(region)) =
+                self.link(peer).map(|link| link.memory.region(from.region))
+        {
+            let target = target.range(into.offset as usize, len as usize);
+            target.copy_each(region.loads(from.offset as usize, len as usize));
+            return Ok(0);
+        }
         let mut granted = true;
         in_chunks(len, |done, chunk| {
             let offset = from.offset as usize + done;

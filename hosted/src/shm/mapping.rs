@@ -69,6 +69,17 @@ impl ReadOnlyMapping {
         words_of(&self.pages)[word_index].load(Ordering::Relaxed)
     }
 
+    /// The words of `len` bytes from `offset` on, both multiples of a word's length, each by one
+    /// relaxed load when it is asked for.
+    ///
+    /// # Panics
+    /// If the range does not lie within the segment.
+    pub fn loads(&self, offset: usize, len: usize) -> impl Iterator<Item = u64> + '_ {
+        let first = offset / Segment::WORD_LEN;
+        let words = &words_of(&self.pages)[first..first + len / Segment::WORD_LEN];
+        words.iter().map(|word| word.load(Ordering::Relaxed))
+    }
+
     /// Copies the bytes from `offset` on, each word by one relaxed load. Words may change
     /// between the loads.
     ///

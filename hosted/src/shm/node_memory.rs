@@ -189,6 +189,11 @@ impl Memory for OwnMemory {
     fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
         self.words(region).copy_in(offset as usize, bytes);
     }
+
+    #[inline]
+    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
+        self.words(region).holds(offset as usize, bytes)
+    }
 }
 
 /// The same segments, for a device to reach.

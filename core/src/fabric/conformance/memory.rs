@@ -32,6 +32,9 @@ pub fn memory_words_and_bytes_agree<H: Harness>(harness: &mut H) {
     trial.at(A).memory().copy_in(OPEN, OPEN_LEN - 3, &[7, 8, 9]);
     let last = trial.at(A).memory().load(OPEN, OPEN_LEN - 8) >> 40;
     trial.same("the last bytes of a region", last, 0x09_0807);
+    let memory = trial.at(A).memory();
+    let held = [[7, 8, 9], [7, 8, 0], [0, 8, 9]].map(|end| memory.holds(OPEN, OPEN_LEN - 3, &end));
+    trial.same("which of them are held", held, [true, false, false]);
     trial.end();
 }
 
