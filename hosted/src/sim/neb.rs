@@ -5,7 +5,7 @@
 //! | `agreement` | whoever delivers a slot delivers the same bytes, in whichever life |
 //! | `integrity` | what is delivered under a correct origin's name is what it broadcast |
 //! | `once` | a slot is delivered at most once, after the one before it |
-//! | `blame` | where nobody lies, nobody is in conflict |
+//! | `blame` | where nobody lies, nobody is in conflict; of what is signed, only a liar's messages are |
 //! | `validity` | what correct origins broadcast is delivered by everybody correct in the end |
 //!
 //! A liar is an origin with two faces: it writes well-formed slots, different ones to different
@@ -23,7 +23,7 @@ use weft_core::fabric::{Fabric, Layout, Region};
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::{Config, Keys, Membership as Members, Regions, Retry, SigningKey, Sizes};
 use weft_core::time::{Duration, Instant};
-use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, seal};
+use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, seal, seq_of};
 
 use super::draws::Draws;
 use super::explore::Unexplored;
@@ -63,7 +63,7 @@ impl Broadcasts {
         let config = Config::new(sizes).expect("drawn within limits");
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
-        let ledger = Ledger::of(liars, doomed);
+        let ledger = Ledger::of(liars, doomed, sizes.form);
         Self { layout, config, regions, liars, doomed, script: Vec::new(), ledger }
     }
 
@@ -110,6 +110,21 @@ impl Broadcasts {
         Header { stamp, ..header }.write(&mut slot);
         seal(&mut slot[..header.used()], weft_core::wire::crc32c);
         Some(slot)
+    }
+
+    /// Shows what the liar was told last by somebody as that one's next message, before it can know
+    /// which that will be.
+    fn show_again(&self, draws: &mut Draws, liar: Peer, world: &World) {
+        let origin = Peer(draws.below(u64::from(self.config.peers())) as u16);
+        let told = (1..=u64::from(self.config.slots())).map(|seq| {
+            let at = self.config.written_at(&self.regions, origin, seq);
+            world.memory(liar).peek(at, self.config.stride() as usize)
+        });
+        let newest = told.max_by_key(|slot| seq_of(slot)).expect("a ring has a slot");
+        let seq = seq_of(&newest).wrapping_add(1);
+        if let Some(slot) = self.restamped(seq, &newest) {
+            world.memory(liar).poke(self.config.exposed_at(&self.regions, origin, seq), &slot);
+        }
     }
 
     /// A slot of `origin`, signed by `signer` where slots are signed.
@@ -202,6 +217,10 @@ impl Protocol for Broadcasts {
             let bytes = self.slot(draws, (origin, liar), seq);
             let then = draws.chance(1, 3).then(|| self.slot(draws, (origin, liar), seq));
             return Some(Forgery { at, bytes, then });
+        }
+        if self.is_signed() && draws.chance(1, 4) {
+            self.show_again(draws, liar, world);
+            return None;
         }
         // What it shows of an origin's message, its own or another's, lies in its own memory.
         let seq = draws.between(1, 2 * u64::from(self.config.slots()));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::wire::broadcast::Form;
 
 use super::node::{Event, Node, is_of};
 use crate::sim::protocol::{Entry, Violation, What};
@@ -16,6 +17,7 @@ pub(super) struct Ledger {
     liars: PeerSet,
     /// Who is out: its deliveries are nobody's concern any more.
     doomed: PeerSet,
+    form: Form,
     broadcast: BTreeMap<Slot, Vec<u8>>,
     /// What whoever was first has delivered.
     agreed: BTreeMap<Slot, Vec<u8>>,
@@ -28,8 +30,8 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
 }
 
 impl Ledger {
-    pub(super) fn of(liars: PeerSet, doomed: PeerSet) -> Self {
-        Self { liars, doomed, ..Self::default() }
+    pub(super) fn of(liars: PeerSet, doomed: PeerSet, form: Form) -> Self {
+        Self { liars, doomed, form, ..Self::default() }
     }
 
     pub(super) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
@@ -44,6 +46,13 @@ impl Ledger {
             }
             What::Recorded(Event::Conflict(conflict)) if self.liars.is_empty() => {
                 broken("blame", format!("{} sees {conflict:?} and nobody lies", entry.peer))
+            }
+            // Two messages under one number are signed by a liar, or one of them by nobody.
+            What::Recorded(Event::Conflict(conflict))
+                if self.form == Form::Signed && !self.liars.contains(conflict.origin) =>
+            {
+                let what = format!("{} sees {conflict:?} and its origin is correct", entry.peer);
+                broken("blame", what)
             }
             What::Recorded(Event::Conflict(_)) | What::Born | What::Died | What::Calm => Ok(()),
         }
