@@ -1,12 +1,19 @@
 //! What a read of somebody's replay says about the own copy (N-5).
 //!
-//! The judge sees two private copies. The first word of the other one tells what it claims to
-//! be: nothing yet or older than the own one is a vote, torn or not, because a correct replayer
-//! that shows such a word had not finished exposing when the read was posted, and so reads this
-//! member's copy later. Everything else that counts needs a checksum that holds.
+//! The judge sees private copies: the own one, and what has landed, where nothing writes but own
+//! reads, one at a time. The first word of the other one tells what it claims to be: nothing yet or
+//! older than the own one is a vote, torn or not, because a correct replayer that shows such a word
+//! had not finished exposing when the read was posted, and so reads this member's copy later.
+//! Everything else that counts needs a checksum that holds, or to be what has one.
 
+use super::exposed::Exposed;
+use super::machine::SLOT_LEN_MAX;
+use super::map::Map;
 use super::mutants::SKIP_CHECKSUM;
-use crate::wire::broadcast::{Header, seq_of};
+use super::own_copy::OwnCopy;
+use crate::fabric::{Fabric, Memory};
+use crate::ids::Peer;
+use crate::wire::broadcast::{Header, Stamp, seq_of};
 
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +34,32 @@ pub(super) enum Reading {
     Failed,
 }
 
+/// Judges what a read of the replay of `exposed` by `replayer` has brought. Nobody writes where it
+/// landed but that read, so what can be told there is: that it is older, by its first word, and
+/// that it is the same, by one comparison. Anything else is copied into `theirs` and judged there.
+pub(super) fn judge_landed(
+    fabric: &impl Fabric,
+    map: &Map,
+    (exposed, replayer): (&Exposed, Peer),
+    (own, theirs): (&mut OwnCopy, &mut [u8; SLOT_LEN_MAX]),
+) -> Reading {
+    let Stamp { origin, seq, .. } = exposed.stamp();
+    let (at, memory) = (map.landing(origin, seq, replayer), fabric.memory());
+    let seen = memory.load(at.region, at.offset);
+    if seen < seq {
+        return Reading::Nothing;
+    }
+    let own = own.recall(fabric, map, exposed);
+    if seen == seq && memory.holds(at.region, at.offset + 8, &own[8..]) {
+        return Reading::Same;
+    }
+    let theirs = &mut theirs[..map.config.stride() as usize];
+    memory.copy_out(at.region, at.offset, theirs);
+    judge(own, theirs, |bytes| fabric.crc32c(bytes))
+}
+
 /// Judges `theirs`, at least as long as `own`, which is a whole message.
-pub(super) fn judge(own: &[u8], theirs: &mut [u8], checksum: impl Fn(&[u8]) -> u32) -> Reading {
+fn judge(own: &[u8], theirs: &mut [u8], checksum: impl Fn(&[u8]) -> u32) -> Reading {
     let (expected, seen) = (seq_of(own), seq_of(theirs));
     if seen < expected {
         return Reading::Nothing;

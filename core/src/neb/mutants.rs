@@ -13,6 +13,7 @@
 //! | S4 | `UNSIGNED_DENIAL` | `signed::two_unsigned_faces` |
 //! | S5 | `COUNT_UNSEALED` | `signed::seen_before_it_stood` |
 //! | S6 | `UNBOUND_SIGNATURE` | `signed::another_numbers_signature` |
+//! | S7 | `STALE_OWN_COPY` | `signed::silence_about_another_message` |
 //! | T1 | `TRUST_ORIGIN_BUFFER` | `traps::rewritten_after_replay` |
 //! | T2 | `SHARED_LANDING` | `traps::landings_apart` |
 //! | T3 | `SKIP_CHECKSUM` | `traps::torn_by_the_origin` |
@@ -67,17 +68,18 @@ pub const UNSIGNED_DENIAL: Mutant = neb("S4-unsigned-denial", "agreement");
 pub const COUNT_UNSEALED: Mutant = neb("S5-count-unsealed", "agreement");
 /// S6 (signed): a signature holds for any number of its origin's.
 pub const UNBOUND_SIGNATURE: Mutant = neb("S6-unbound-signature", "validity");
+/// S7 (signed): whatever the buffer for the own copy holds is taken for what is voted on.
+pub const STALE_OWN_COPY: Mutant = neb("S7-stale-own-copy", "agreement");
 
 /// Those of the signed form.
 #[cfg(feature = "signed")]
-pub const SIGNED_MUTANTS: &[Mutant] = &[UNSIGNED_SILENCE, UNSIGNED_DENIAL];
+pub const SIGNED_MUTANTS: &[Mutant] =
+    &[UNSIGNED_SILENCE, UNSIGNED_DENIAL, UNBOUND_SIGNATURE, STALE_OWN_COPY];
 
-/// Those of the signed form that only their scenarios notice. For the first, an origin chooses its
-/// messages for their checksum, and a read is torn in one way of very many; for the second, a
-/// replayer shows what its origin signed under the number before, just when that is asked for.
-/// Seeds come upon neither, or too seldom to count on it.
+/// That of the signed form that only its scenario notices: an origin chooses its messages for their
+/// checksum, and a read is torn in one way of very many. No seed comes upon that.
 #[cfg(feature = "signed")]
-pub const CRAFTED_MUTANTS: &[Mutant] = &[COUNT_UNSEALED, UNBOUND_SIGNATURE];
+pub const CRAFTED_MUTANTS: &[Mutant] = &[COUNT_UNSEALED];
 
 /// Those of the unsigned form.
 pub const MUTANTS: &[Mutant] = &[

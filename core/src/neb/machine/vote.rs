@@ -1,9 +1,9 @@
 //! The voter: judges what was read, and delivers what is carried (N-5, N-6).
 
 use super::super::ballot::{Again, Signed};
-use super::super::judge::{Reading, judge};
+use super::super::judge::{Reading, judge_landed};
 use super::super::mutants::{
-    DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT,
+    DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT, STALE_OWN_COPY,
 };
 use super::super::outcome::Message;
 use super::super::stream::earlier;
@@ -31,11 +31,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let Some(exposed) = &ballot.exposed else { return };
         let reading = match completion.outcome {
             Ok(_) => {
-                let at = map.landing(origin, exposed.seq(), replayer);
-                let theirs = &mut self.theirs.0[..map.config.stride() as usize];
-                fabric.memory().copy_out(at.region, at.offset, theirs);
-                let own = self.own.0.recall(fabric, &map, exposed);
-                judge(own, theirs, |bytes| fabric.crc32c(bytes))
+                let copies = (&mut self.own.0, &mut self.theirs.0);
+                judge_landed(fabric, &map, (exposed, replayer), copies)
             }
             // No vote, and no death either (N-7).
             Err(_) if FAILURE_IS_VOTE.is_planted() => Reading::Nothing,
@@ -51,7 +48,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             }
             reading => reading,
         };
-        self.note_reading(now, (origin, replayer), which, reading);
+        self.note_reading(fabric, now, (origin, replayer), which, reading);
     }
 
     /// Whether the origin that the slot names has signed it.
@@ -63,13 +60,19 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         vouched
     }
 
-    /// Whether the own copy, which lies in the buffer, is signed.
-    fn look_at_signature(&self) -> Signed {
+    /// Whether the own copy of the message in that slot of `origin`'s ring is signed.
+    fn look_at_signature(&mut self, fabric: &impl Fabric, origin: Peer, index: u32) -> Signed {
+        let ballot = self.streams[origin.index()].ballot(&self.map, u64::from(index));
+        let Some(exposed) = &ballot.exposed else { return Signed::Unchecked };
+        if !STALE_OWN_COPY.is_planted() {
+            self.own.0.recall(fabric, &self.map, exposed);
+        }
         if self.vouches(self.own.0.bytes()) { Signed::Yes } else { Signed::No }
     }
 
-    pub(super) fn note_reading(
+    fn note_reading(
         &mut self,
+        fabric: &impl Fabric,
         now: Instant,
         (origin, replayer): (Peer, Peer),
         (index, _): (u32, u32),
@@ -85,7 +88,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         };
         let (disputed, mut at) = (ballot.dispute != before, None);
         if again == Again::IfUnsigned {
-            let signed = self.look_at_signature();
+            let signed = self.look_at_signature(fabric, origin, index);
             self.streams[origin.index()].ballot_mut(&map, u64::from(index)).signed = signed;
         }
         let stream = &mut self.streams[origin.index()];

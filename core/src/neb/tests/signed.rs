@@ -27,6 +27,7 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("two unsigned faces", two_unsigned_faces),
     ("seen before it stood", seen_before_it_stood),
     ("another number's signature", another_numbers_signature),
+    ("silence about another message", silence_about_another_message),
 ];
 
 fn key(peer: Peer) -> SigningKey {
@@ -133,12 +134,26 @@ fn another_numbers_signature() -> Result<(), Broken> {
     cluster.check()
 }
 
+/// S7: what p delivers although q is silent is what is signed, not what came before something
+/// that is.
+fn silence_about_another_message() -> Result<(), Broken> {
+    let world = World::<3>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.forge(O, P, 1, &unsigned(&world, 1, b"no"));
+    cluster.forge(O, P, 2, &world.slot(O, 2, b"later"));
+    cluster.settle();
+    cluster.forge(O, Q, 1, &world.slot(O, 1, b"yes"));
+    cluster.settle();
+    cluster.check_safety()
+}
+
 #[test]
 fn the_scenarios_of_the_signed_form_hold() {
     assert_eq!(silence_is_no_signature(), Ok(()));
     assert_eq!(two_unsigned_faces(), Ok(()));
     assert_eq!(seen_before_it_stood(), Ok(()));
     assert_eq!(another_numbers_signature(), Ok(()));
+    assert_eq!(silence_about_another_message(), Ok(()));
 }
 
 #[test]
