@@ -19,10 +19,14 @@ impl Listener {
     /// Receives at the client's node, beginning with what the last listener has not dealt with.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`ClientError`], but not that the component was lost: the next one is asked.
     pub fn begin(mut client: Client) -> Result<Self, ClientError> {
-        let deliveries = client.deliveries(None, Vec::new(), 0, Duration::ZERO.into())?;
-        Ok(Self { client, after: deliveries.after })
+        loop {
+            match client.deliveries(None, Vec::new(), 0, Duration::ZERO.into()) {
+                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
+                begun => return begun.map(|begun| Self { client, after: begun.after }),
+            }
+        }
     }
 
     /// Messages of `origin`, or of every other node, that were not dealt with: up to `max`, at

@@ -7,10 +7,12 @@
 //! A will stands in line like a broadcast, and has all the time there is: see [`super::wills`]. The
 //! last slot of the window is kept for it, so that those who wait for the rest of something hear at
 //! once that it does not come, however full the window is.
+//!
+//! Where all others have left the broadcasts, nothing is broadcast to nobody.
 
 use std::collections::VecDeque;
 
-use weft_core::ids::Peer;
+use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::{BroadcastError, Standing};
 
 use super::NodeEndpoint;
@@ -156,6 +158,11 @@ pub(super) fn has_room(standing: Standing, slots: u32) -> bool {
 fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
+    if !job.messages.is_empty() && broadcast.live() == PeerSet::only(me) {
+        job.outcome.stopped = Some(BroadcastStopped::Alone);
+        job.outcome.last = broadcast.standing(me).map_or(0, |standing| standing.seen);
+        return true;
+    }
     let mut stopped = None;
     for message in job.messages.iter().skip(job.outcome.broadcast) {
         let staged = match broadcast.standing(me) {

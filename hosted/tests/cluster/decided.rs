@@ -99,6 +99,21 @@ fn a_sender_that_was_removed_ends_those_who_receive() {
 }
 
 #[test]
+fn whoever_is_left_alone_broadcasts_to_nobody() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 2");
+    await_manager(&nodes);
+    let (sender, receiver) = (send(&place, 0), receive(&place, 1, ""));
+    await_midst(&nodes, 1, 0);
+    place.weft("inject node 1 --wait 0 --name t").done();
+    receiver.wait().refused(32, "node_unreachable");
+    let refused = sender.wait().refused(32, "node_unreachable");
+    assert!(refused.contains("no other node takes part in broadcasts any more"), "{refused}");
+    let refused = place.weft_with("bcast --neb --from 0 --name t --json", "more");
+    refused.refused(32, "node_unreachable");
+}
+
+#[test]
 fn where_membership_is_fixed_a_lost_memory_ends_those_who_wait_for_it() {
     let place = Place::new();
     let text = "name = \"t\"\nnodes = 4\n[neb]\nslots = 64\nmembership = \"fixed\"\n";

@@ -87,9 +87,19 @@ pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
         // The node itself says why it does not broadcast.
         return None;
     }
-    let cause = "no other node takes part in broadcasts any more: all were removed once";
-    let cure = "start the cluster anew; who is out says `weft status`";
-    Some(Failure::of(Code::NodeUnreachable, cause, cure))
+    Some(alone(survey.cluster.nodes))
+}
+
+/// What is told where there is nobody to broadcast to.
+pub(super) fn alone(nodes: usize) -> Failure {
+    let (cause, cure) = match nodes {
+        1 => ("the cluster has no other node", "start one of several nodes"),
+        _ => (
+            "no other node takes part in broadcasts any more: all were removed once",
+            "start the cluster anew; who is out says `weft status`",
+        ),
+    };
+    Failure::of(Code::NodeUnreachable, cause, cure)
 }
 
 /// How the origin itself stands in the DIR net.

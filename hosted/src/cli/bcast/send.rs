@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Arguments;
 use super::decided::moment;
-use super::held::{Full, hopeless, window_full};
+use super::held::{Full, alone, hopeless, window_full};
 use super::source::Source;
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
@@ -41,12 +41,8 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         }
         batch = source.read_batch(&mut cutter, message_len)?;
     }
-    let Sender { speaker, messages, last, has_waited, .. } = sender;
+    let Sender { speaker, messages, last, .. } = sender;
     speaker.end(timeout).map_err(Failure::new)?;
-    if has_waited {
-        // What made the window open may be that nobody is left to receive.
-        hopeless(&Survey::take(&running), from).map_or(Ok(()), Err)?;
-    }
     bar.finish_and_clear();
     let (bytes, digest) = (cutter.len(), cutter.digest());
     let object = json!({
@@ -73,8 +69,6 @@ struct Sender<'a> {
     bytes: u64,
     /// The number of the last message that the node has broadcast.
     last: u64,
-    /// The window was full.
-    has_waited: bool,
 }
 
 impl<'a> Sender<'a> {
@@ -90,8 +84,7 @@ impl<'a> Sender<'a> {
             }
             error => Failure::new(error),
         })?;
-        let (messages, bytes, last, has_waited) = (0, 0, 0, false);
-        Ok(Self { running, from, timeout, speaker, messages, bytes, last, has_waited })
+        Ok(Self { running, from, timeout, speaker, messages: 0, bytes: 0, last: 0 })
     }
 
     /// Broadcasts all of these messages; while the window is full, the nodes are asked from time to
@@ -107,9 +100,9 @@ impl<'a> Sender<'a> {
             let parts = gone_out.iter().map(|message| message.len().saturating_sub(HEADER_LEN));
             self.bytes += parts.sum::<usize>() as u64;
             self.last = outcome.last;
-            self.has_waited |= outcome.stopped.is_some();
             match outcome.stopped {
                 None => {}
+                Some(BroadcastStopped::Alone) => return Err(alone(self.running.cluster.nodes)),
                 Some(BroadcastStopped::TooLong { limit }) => {
                     let cause = format!("a message is longer than {limit} bytes");
                     return Err(Failure::of(Code::MessageTooLong, cause, "run one build of weft"));

@@ -39,6 +39,8 @@ pub enum BroadcastStopped {
         /// The last message that every member has taken.
         settled: u64,
     },
+    /// No other node takes part in broadcasts any more.
+    Alone,
     /// A message is longer than a slot.
     TooLong {
         /// The limit.
