@@ -231,8 +231,12 @@ impl Client {
     }
 
     /// Gives up every place of one that receives: see [`Listener`].
-    pub(crate) fn end_deliveries(&mut self, after: Vec<u64>) -> Result<(), ClientError> {
-        match self.ask(Want::EndDeliver { after }, Duration::ZERO)? {
+    pub(crate) fn end_deliveries(
+        &mut self,
+        after: Vec<u64>,
+        patience: Duration,
+    ) -> Result<(), ClientError> {
+        match self.ask(Want::EndDeliver { after }, patience)? {
             Outcome::Delivered(_) => Ok(()),
             other => Err(self.out_of_place(&other)),
         }

@@ -13,18 +13,23 @@ pub struct Listener {
     client: Client,
     /// For each origin, the last message that was dealt with, by this one where it holds it.
     after: Vec<u64>,
+    /// How long its node may take to begin and to end.
+    patience: Duration,
 }
 
 impl Listener {
     /// Receives at the client's node, beginning with what the last listener has not dealt with.
+    /// The node, which may be starting its next component, is waited for up to `patience`, at the
+    /// end too.
     ///
     /// # Errors
     /// [`ClientError`], but not that the component was lost: the next one is asked.
-    pub fn begin(mut client: Client) -> Result<Self, ClientError> {
+    pub fn begin(mut client: Client, patience: Duration) -> Result<Self, ClientError> {
+        let at_once = Patience { others: Duration::ZERO, node: patience };
         loop {
-            match client.deliveries(None, Vec::new(), 0, Duration::ZERO.into()) {
+            match client.deliveries(None, Vec::new(), 0, at_once) {
                 Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
-                begun => return begun.map(|begun| Self { client, after: begun.after }),
+                begun => return begun.map(|begun| Self { client, after: begun.after, patience }),
             }
         }
     }
@@ -73,7 +78,7 @@ impl Listener {
     /// [`ClientError`], but not that the component was lost: the next one is told.
     pub fn end(mut self) -> Result<(), ClientError> {
         loop {
-            match self.client.end_deliveries(self.after.clone()) {
+            match self.client.end_deliveries(self.after.clone(), self.patience) {
                 Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
                 ended => return ended,
             }

@@ -118,7 +118,7 @@ fn speak(mut client: Client, text: &[u8], message_len: usize) -> Result<String, 
 impl Ear {
     fn open(client: Client, nodes: usize) -> Result<Self, DemoError> {
         let rank = client.rank();
-        let listener = Listener::begin(client)?;
+        let listener = Listener::begin(client, PATIENCE)?;
         Ok(Self { rank, listener, last: vec![0; nodes], delivered: 0, repeated: 0 })
     }
 

@@ -253,7 +253,8 @@ fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
     let mut stories = Vec::new();
     let mut disputed = 0;
     for rank in [0, 2, 3] {
-        let mut listener = weft::client::Listener::begin(nodes.client(rank)).expect("it runs");
+        let mut listener =
+            weft::client::Listener::begin(nodes.client(rank), crate::PATIENCE).expect("it runs");
         let mut last = 0;
         loop {
             let heard = listener.listen(Some(1), 16, crate::PATIENCE).expect("it goes on");

@@ -20,7 +20,7 @@ fn send_long(place: &Place, nodes: &[u16]) -> (Vec<Running>, Vec<String>) {
 }
 
 fn listener(nodes: &Nodes, rank: u16) -> Listener {
-    Listener::begin(nodes.client(rank)).expect("it runs")
+    Listener::begin(nodes.client(rank), crate::PATIENCE).expect("it runs")
 }
 
 /// Asks for nothing of `origin`, and so holds it.

@@ -103,7 +103,8 @@ fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
     }
     let mut fourth = speak(10).expect("it is the next");
     fourth.broadcast(&[b"four"], crate::PATIENCE).expect("there is room");
-    let mut listener = weft::client::Listener::begin(nodes.client(1)).expect("it runs");
+    let mut listener =
+        weft::client::Listener::begin(nodes.client(1), crate::PATIENCE).expect("it runs");
     let mut heard = Vec::new();
     eventually("all has come", || {
         let more = listener.listen(Some(0), 16, crate::PATIENCE).expect("it goes on").messages;

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
     }
     let running = arguments.cluster.find()?;
     let mut receiver = Receiver {
-        listener: Listener::begin(running.connect(node)?).map_err(Failure::new)?,
+        listener: Listener::begin(running.connect(node)?, timeout).map_err(Failure::new)?,
         sink: Sink::open(arguments.output.as_deref(), output)?,
         intake: Intake::default(),
         origin: arguments.origin,
