@@ -36,6 +36,8 @@ mutants! {
     TRAFFIC_IS_NO_SIGN = "traffic-is-no-sign", "G-16: any current frame is a sign of life";
     ANY_ALARM_RENEWS = "any-alarm-renews", "G-17: others' alarms do not mask the manager";
     CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
+    LOST_JOINERS_ARE_AWAITED = "lost-joiners-are-awaited", "G-18: who dies as it joins is missed";
+    HEIRS_OWE_NOTHING = "heirs-owe-nothing", "G-18: a reset outlives who decided it";
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
     OUTCASTS_REIGN = "outcasts-reign", "G-19: who was removed has no static role";
     REMOVED_NODES_REIGN = "removed-nodes-reign", "G-10: a removed node's claim is refused";
@@ -60,6 +62,7 @@ mutants! {
     LATECOMERS_VOUCH = "latecomers-vouch", "G-31: who may have dead timers quiets no alarm";
     NOTHING_IS_RESET = "nothing-is-reset", "G-33: a node is reset";
     SNAPSHOTS_ARE_IGNORED = "snapshots-are-ignored", "D-58: the database outlives components";
+    MEMBERS_ARE_FORGOTTEN = "members-are-forgotten", "D-58: who dies with all others is missed";
     DAMAGE_IS_RESTORED = "damage-is-restored", "D-58: a damaged snapshot is refused";
     ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error told again is counted once";
     NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";

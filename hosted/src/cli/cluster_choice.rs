@@ -8,7 +8,7 @@ use super::failure::Failure;
 use crate::client::{self, Client, ClientError};
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
-use crate::explain::Code;
+use crate::explain::{Code, Explain};
 use crate::node::control::{Fault, NodeStatus};
 use crate::runtime_dir::{ClusterDir, RuntimeDir};
 
@@ -88,6 +88,9 @@ impl Running {
                 .and_then(|mut client| client.await_joined(incarnation, peers, left));
             match returned {
                 Err(ClientError::Unreachable { .. }) if !deadline.has_passed() => {}
+                Err(error @ ClientError::Unreachable { .. }) => {
+                    return Err(not_back(rank, timeout, error));
+                }
                 returned => return returned.map_err(Failure::new),
             }
         }
@@ -97,6 +100,20 @@ impl Running {
     pub(super) fn ranks(&self) -> impl Iterator<Item = u16> + use<> {
         0..u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX)
     }
+}
+
+/// A node is not there again after that time.
+fn not_back(rank: u16, waited: Duration, error: ClientError) -> Failure {
+    if error.code() == Code::Timeout {
+        return Failure::new(error);
+    }
+    let s = waited.as_secs_f64();
+    let cause = format!("node {rank} has not come back within {s} s: its supervisor does not run");
+    let cure = format!(
+        "see with `weft status --why {rank}` what the others decided and what failed; `weft up` \
+         starts a node again, elsewhere that is up to you; or raise `--wait`"
+    );
+    Failure::of(Code::NodeUnreachable, cause, cure)
 }
 
 /// A cluster's name as it was typed.

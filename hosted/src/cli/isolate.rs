@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::clock::Deadline;
 use crate::explain::Code;
-use crate::node::control::{DirNetStatus, NodeOrder};
+use crate::node::control::{DirNetStatus, NodeOrder, NodeState};
 
 /// How often is looked for a manager, and for what has become of an order.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -95,8 +95,32 @@ impl Order {
 
     /// Who says that it is the manager.
     fn manager(&self) -> Result<u16, Failure> {
+        self.check_governable()?;
         let manages = |rank: &u16| self.standing(*rank).is_some_and(|it| it.role == "manager");
         self.wait("no node says that it is the manager", || self.running.ranks().find(manages))
+    }
+
+    /// Whether there is a node that can be manager, now or soon; without one nobody decides.
+    fn check_governable(&self) -> Result<(), Failure> {
+        let state = |rank| self.running.connect_now(rank).ok()?.status().ok().map(|it| it.state);
+        let states = self.running.ranks().map(|rank| (rank, state(rank)));
+        let mut idle = Vec::new();
+        for (rank, state) in states {
+            match state {
+                None => idle.push(format!("node {rank} does not answer")),
+                Some(NodeState::Isolated | NodeState::GivenUp) => {
+                    let words = state.map_or("", NodeState::words);
+                    idle.push(format!("node {rank} is {words}"));
+                }
+                Some(NodeState::Starting | NodeState::Joining | NodeState::Running) => {
+                    return Ok(());
+                }
+            }
+        }
+        let cause = format!("no node is left that could decide: {}", idle.join(", "));
+        let cure = "wait until another node is back, or start one; or end the cluster with \
+                    `weft down` and start it again, which forgets who is isolated";
+        Err(Failure::of(Code::Standing, cause, cure))
     }
 
     fn give(&self, manager: u16, order: NodeOrder) -> Result<(), Failure> {

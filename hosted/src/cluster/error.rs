@@ -371,8 +371,8 @@ impl Explain for ClusterError {
             Self::Unknown { suggestion: Some(suggestion), .. } => {
                 format!("write {suggestion} if that is what you mean")
             }
-            Self::Unknown { suggestion: None, .. } => {
-                format!("remove it; the keys are {}", key::PATHS.join(", "))
+            Self::Unknown { suggestion: None, key, .. } => {
+                format!("remove it; there are {}", key::beside(key).join(", "))
             }
             Self::WrongType { key, expected, .. } => format!("make {key} {expected}"),
             Self::Limit { source, .. } => source.cure(),

@@ -189,23 +189,41 @@ pub(super) fn suggestion(unknown: &str) -> Option<&'static str> {
     let table = unknown.rsplit_once('.').map(|(table, _)| table);
     let likeness = |path: &str| {
         let near = path.rsplit_once('.').map(|(table, _)| table) == table;
-        let bonus = if near { NEIGHBOUR_BONUS } else { 0.0 };
-        strsim::normalized_damerau_levenshtein(leaf(path), leaf(unknown)) + bonus
+        let min = if near { LIKENESS_MIN } else { LIKENESS_ELSEWHERE_MIN };
+        let likeness = strsim::normalized_damerau_levenshtein(leaf(path), leaf(unknown));
+        (likeness >= min).then_some((near, likeness))
     };
+    // A key of the same table before any other.
     PATHS
         .into_iter()
-        .map(|path| (likeness(path), path))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter_map(|path| Some((likeness(path)?, path)))
+        .max_by(|((near, a), _), ((other_near, b), _)| near.cmp(other_near).then(a.total_cmp(b)))
         .map(|(_, path)| path)
 }
 
+/// The keys of the table in which an unknown one stands; all, where there is no such table.
+pub(super) fn beside(unknown: &str) -> Vec<&'static str> {
+    let table = unknown.rsplit_once('.').map(|(table, _)| table);
+    let is_beside = |path: &&str| path.rsplit_once('.').map(|(table, _)| table) == table;
+    let beside: Vec<_> = PATHS.into_iter().filter(is_beside).collect();
+    if beside.is_empty() { PATHS.to_vec() } else { beside }
+}
+
+/// How alike a key of the same table must be, and one of another, where it is misplaced as well.
 const LIKENESS_MIN: f64 = 0.5;
-const NEIGHBOUR_BONUS: f64 = 0.1;
+const LIKENESS_ELSEWHERE_MIN: f64 = 0.75;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_is_like_no_other_is_told_the_keys_of_its_table() {
+        assert_eq!(beside("lane.foo"), ["lane.slots"]);
+        assert_eq!(beside("dirnet.timing.foo").len(), 11);
+        assert!(beside("foo").contains(&"name") && !beside("foo").contains(&"lane.slots"));
+        assert_eq!(beside("no.such.foo").len(), PATHS.len());
+    }
 
     #[test]
     fn suggestions_are_what_was_meant() {
@@ -221,6 +239,9 @@ mod tests {
             ("malbox", Some("mailbox")),
             ("dirnet.send_us", Some("dirnet.timing.send_us")),
             ("dirnet.timing.recieve_us", Some("dirnet.timing.receive_us")),
+            ("dirnet.timing.windows_us", Some("dirnet.timing.window_us")),
+            ("dirnet.timing.wiat", Some("wait")),
+            ("dirnet.timing.foo", None),
             ("colour", None),
         ] {
             assert_eq!(suggestion(unknown), meant, "{unknown}");

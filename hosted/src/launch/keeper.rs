@@ -13,8 +13,8 @@
 //! have joined. Where nobody decides, because too few are left to agree or because nobody has met
 //! the life that died, it is started when that time and half of it are over ([`Start::undecided`]):
 //! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
-//! One that ends before it has begun a life is started again later each time. One that has ended in
-//! order is never started again.
+//! One that ends before it takes part in the DIR net has been met by nobody who decides, and is
+//! started again soon, later each time. One that has ended in order is never started again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -34,7 +34,8 @@ use crate::runtime_dir::{ClusterDir, end_remains};
 
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest wait before a node that ends as soon as it is started is started again.
+/// The first and the longest wait before a node that ends as soon as it is started is started again.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long a killed node may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,7 +66,9 @@ struct Node {
     run: u64,
     /// The first incarnation of this process, once it has said so.
     boot: Option<u32>,
-    /// How long that is after its end.
+    /// It takes part in the DIR net, and a manager may have met it.
+    has_entered: bool,
+    /// How long one that nobody has met waits after its end.
     backoff: Backoff,
     /// When it is started again whatever others decide, after it has died; nothing while it runs,
     /// and nothing once it has ended in order, when nobody is to bring it back.
@@ -89,8 +92,15 @@ impl Keeper {
     ) -> Result<Self, LaunchError> {
         let mut keeper = Self { start, nodes: Vec::new(), events, notices };
         for rank in (0..).take(count) {
-            let backoff = Backoff::new(keeper.start.undecided, RETRY_MAX);
-            keeper.nodes.push(Node { spawned: None, run: 0, boot: None, due: None, backoff });
+            let backoff = Backoff::new(RETRY_FIRST, RETRY_MAX);
+            keeper.nodes.push(Node {
+                spawned: None,
+                run: 0,
+                boot: None,
+                due: None,
+                has_entered: false,
+                backoff,
+            });
             if let Err(error) = keeper.start_node(rank) {
                 keeper.end_nodes();
                 return Err(LaunchError::Process(error));
@@ -118,6 +128,11 @@ impl Keeper {
             ToLauncher::Began { boot } => {
                 if let Some(node) = self.node(rank).filter(|node| node.run == run) {
                     node.boot = Some(boot);
+                }
+            }
+            ToLauncher::Entered => {
+                if let Some(node) = self.node(rank).filter(|node| node.run == run) {
+                    node.has_entered = true;
                     node.backoff.succeed();
                 }
             }
@@ -127,12 +142,15 @@ impl Keeper {
     }
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
+        let undecided = self.start.undecided;
         let remains_file = self.start.dir.remains_file(usize::from(rank));
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
             end_remains(&remains_file);
-            node.due = (!status.success()).then(|| Deadline::after(node.backoff.fail()));
+            // Nobody decides about a life that nobody has met.
+            let wait = if node.has_entered { undecided } else { node.backoff.fail() };
+            node.due = (!status.success()).then(|| Deadline::after(wait));
             self.tell(Notice::Ended { rank, status });
         }
     }
@@ -225,6 +243,7 @@ impl Keeper {
             return Err(error);
         }
         (node.run, node.boot, node.spawned, node.due) = (run, None, Some(spawned), None);
+        node.has_entered = false;
         Ok(())
     }
 

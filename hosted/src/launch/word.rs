@@ -10,6 +10,8 @@ pub(crate) enum ToLauncher {
         /// The first incarnation of this supervisor.
         boot: u32,
     },
+    /// Its component takes part in the DIR net: the manager may have met it.
+    Entered,
     /// By decision of the manager, the life `boot` of node `rank` is over: end it and begin the
     /// next.
     Reset {

@@ -353,6 +353,10 @@ impl Component {
                 self.fence(Peer(peer))?;
                 self.with_dirnet(|dirnet, ground| dirnet.handle_gone(now_ns, Peer(peer), ground))?;
             }
+            ToComponent::Parted { peer } => {
+                let peer = Peer(peer);
+                self.with_dirnet(|dirnet, ground| dirnet.handle_parted(now_ns, peer, ground))?;
+            }
             ToComponent::Key { peer, key } => self.learn_key(Peer(peer), key),
             ToComponent::Enter => self.enter(now_ns)?,
             ToComponent::Letter { from, bytes } => {

@@ -73,6 +73,8 @@ pub(super) enum ToComponent {
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The life of `peer` has ended.
     Fence { peer: u16 },
+    /// The node of `peer` is lost: its supervisor has ended, or the link to it.
+    Parted { peer: u16 },
     /// A client wants something.
     Request { ticket: Ticket, what: Want },
     /// Broadcast this, if the last message that was broadcast has its tag and is another one;

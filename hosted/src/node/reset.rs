@@ -19,6 +19,9 @@ pub trait ResetNode {
     /// This node has begun a life whose first incarnation is `boot`.
     fn note_began(&mut self, boot: Incarnation);
 
+    /// The component of this node takes part in the DIR net.
+    fn note_entered(&mut self);
+
     /// Ends the life of node `rank` that began with `boot`, and begins its next one. An order for a
     /// life that is over by then changes nothing.
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome;
@@ -65,6 +68,10 @@ impl ResetNode for Launcher {
         self.tell(ToLauncher::Began { boot: boot.0 });
     }
 
+    fn note_entered(&mut self) {
+        self.tell(ToLauncher::Entered);
+    }
+
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome {
         self.tell(ToLauncher::Reset { rank: rank.0, boot: boot.0 })
     }
@@ -80,6 +87,8 @@ pub struct OperatorAlarm;
 
 impl ResetNode for OperatorAlarm {
     fn note_began(&mut self, _boot: Incarnation) {}
+
+    fn note_entered(&mut self) {}
 
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome {
         tracing::error!(

@@ -93,3 +93,21 @@ fn orders_that_do_not_fit_are_refused() {
     place.weft("release 1 --name t --json").refused(17, "standing");
     nodes.assert_unharmed();
 }
+
+/// Nobody starts a node again here, and of the two that there are one is isolated.
+#[test]
+fn where_nobody_is_left_to_decide_that_is_said_at_once() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 2\n");
+    let _started = [0, 1].map(|rank| place.start(&format!("node {file} --rank {rank}"), ""));
+    let nodes = place.find();
+    nodes.await_joined();
+    await_manager(&nodes);
+    place.weft("isolate 1 --name t --wait 60").done();
+    eventually("it is quiet", || look(&nodes, 1).state == NodeState::Isolated);
+    let lost = place.weft("inject node 0 --name t --wait 0.5 --json");
+    let lost = lost.refused(32, "node_unreachable");
+    assert!(lost.contains("node 0 has not come back within 0.5 s"), "{lost}");
+    let alone = place.weft("release 1 --name t --wait 1000 --json").refused(17, "standing");
+    assert!(alone.contains("node 0 does not answer, node 1 is isolated"), "{alone}");
+}

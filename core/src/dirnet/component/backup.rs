@@ -10,9 +10,10 @@
 //! its rival becomes a backup in place (G-22) and asks for the database.
 
 use super::suspicion::Loss;
+use super::watch::Reset;
 use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::config::Part;
-use crate::dirnet::{Change, Members, Message, Output, Seat, Term};
+use crate::dirnet::{Change, Level, Life, Members, Message, Output, Seat, Term};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -149,7 +150,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         true
     }
 
-    /// This node is manager from now on: every member is watched.
+    /// This node is manager from now on: every member is watched. What the manager before may have
+    /// left undone is done: who is down is reset once everybody has fenced it, be it for the
+    /// second time (a reset names the life that it ends, and hits no later one); who was never
+    /// heard of is awaited, and told of.
     pub(super) fn reign(&mut self, now: Instant, term: Term) {
         self.term = term;
         self.outputs.push(Output::Keep(term));
@@ -157,17 +161,38 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.state = State::Manager;
         self.followers = Members::NONE;
         self.beat_due = now;
-        let due = now.after(self.timing().receive);
         for node in self.config.others().iter() {
             let watch = match self.watch(node) {
                 // What this manager has begun goes on in its next reign.
                 begun @ (Watch::Fencing { .. } | Watch::Joining { .. }) if was_manager => begun,
-                _ if self.db.standing(node).is_up() => Watch::Up { due },
-                _ => Watch::Off,
+                _ => self.inherited(now, node),
             };
             self.set_watch(node, watch);
         }
         self.change_own(Change::Role(Part::Manager as u8));
+    }
+
+    /// How a new manager begins with `node`.
+    fn inherited(&self, now: Instant, node: Rank) -> Watch {
+        let standing = self.db.standing(node);
+        let forgets = crate::dirnet::HEIRS_OWE_NOTHING.is_planted();
+        match standing.level {
+            _ if !standing.is_known() && crate::dirnet::ABSENT_ARE_AWAITED.is_planted() => {
+                Watch::Off
+            }
+            // Whoever is not heard of in time is told of (G-24).
+            _ if !standing.is_known() => {
+                Watch::Joining { life: Life::default(), due: now.after(self.timing().clone) }
+            }
+            Level::Up => Watch::Up { due: now.after(self.timing().receive) },
+            Level::Down if !forgets => Watch::Fencing {
+                life: standing.life,
+                fenced: Members::NONE,
+                due: now,
+                reset: Reset::Follows,
+            },
+            Level::Down | Level::Isolated | Level::Released => Watch::Off,
+        }
     }
 
     /// A higher term is known.

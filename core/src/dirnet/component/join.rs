@@ -11,7 +11,7 @@
 //! Only if all others ask as well is there nobody who could answer, and the static roles stand.
 
 use super::sync::Past;
-use super::{Component, Role, Rule, State, Watch};
+use super::{Component, Role, Rule, State};
 use crate::dirnet::{Frame, Members, Message, Reject, Seat, Standing, Term};
 use crate::ids::Rank;
 use crate::time::Instant;
@@ -64,13 +64,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.follow(now);
         }
         self.reign(now, term);
-        // Whoever is not heard of in time is told of (G-24).
-        let due = now.after(self.timing().clone);
-        for node in self.config.others().iter() {
-            if !crate::dirnet::ABSENT_ARE_AWAITED.is_planted() {
-                self.set_watch(node, Watch::Joining { life: Default::default(), due });
-            }
-        }
     }
 
     /// The time for answers is over.

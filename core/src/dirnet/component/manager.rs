@@ -193,6 +193,23 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
+    /// A life of `node` is expected, and the node is lost: it is a suspect like any member.
+    pub(super) fn doubt_expected(&mut self, now: Instant, node: Rank) {
+        let Watch::Joining { life, .. } = self.watch(node) else { return };
+        let standing = self.db.standing(node);
+        let suspect = match standing.is_up() {
+            _ if crate::dirnet::LOST_JOINERS_ARE_AWAITED.is_planted() => None,
+            _ if self.has_asked(node, life) => Some(life),
+            true => Some(standing.life),
+            // It was reset, and nothing was heard of it since: nobody knows what was lost.
+            false => None,
+        };
+        if let Some(life) = suspect {
+            self.tell(News::Suspected(node));
+            self.doubt(now, node, life, Rule::Silence);
+        }
+    }
+
     /// Whether that life was heard of, and not only hoped for.
     fn has_asked(&self, node: Rank, life: Life) -> bool {
         self.fellow(node).is_some_and(|fellow| fellow.asked == Some(life))

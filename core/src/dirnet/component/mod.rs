@@ -296,6 +296,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
+    /// The transport has lost the whole of `node`, its I'm-Alive Task included: no verdict, but no
+    /// reason to wait for a later life of it either. What was lost may be the link alone: then a
+    /// second observer meets its task, and the wait begins anew.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_parted(&mut self, now: Instant, node: Rank) {
+        self.handle_gone(now, node);
+        self.doubt_expected(now, node);
+    }
+
     /// The transport says that the life `boot` of `by` has fenced this one, and which term it
     /// knows: what an expelled life learns when a partition heals. It ends here, unless it has
     /// removed that life as well: then the half of the higher term stays. To have removed an

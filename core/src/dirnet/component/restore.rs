@@ -2,11 +2,12 @@
 //!
 //! What the node said of its tasks and what their errors were goes on under the new life. What
 //! an operator has to undo, isolation, goes on too, and who is isolated is fenced again, since the
-//! earlier component may have died before it was. Who else is a member or down is learned anew:
-//! two halves of a partition remove each other, and if both remembered that in all their lives,
-//! neither would ever speak to the other again. A
-//! snapshot that does not hold is counted, and what is missing is asked for, as
-//! by any joiner (G-23): the own entry, too, as the others know it from earlier lives.
+//! earlier component may have died before it was. Who was a member goes on as one: should it be
+//! dead and everybody else have begun anew meanwhile, nobody would miss it. Who was down is learned
+//! anew: two halves of a partition remove each other, and if both remembered that in all their
+//! lives, neither would ever speak to the other again. A snapshot that does not hold is counted,
+//! and what is missing is asked for, as by any joiner (G-23): the own entry, too, as the others
+//! know it from earlier lives.
 
 use super::sync::Past;
 use super::{Component, Output, Role};
@@ -85,8 +86,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         for node in self.config.others().iter() {
             match self.db.standing(node).level {
                 Level::Isolated => self.sync.refences.insert(node),
-                Level::Released => {}
-                Level::Up | Level::Down => self.db.forget_standing(node),
+                Level::Up if crate::dirnet::MEMBERS_ARE_FORGOTTEN.is_planted() => {
+                    self.db.forget_standing(node);
+                }
+                Level::Up | Level::Released => {}
+                Level::Down => self.db.forget_standing(node),
             }
         }
     }

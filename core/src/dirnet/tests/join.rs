@@ -1,6 +1,6 @@
 //! Starting, joining, rejoining, and the database that a joiner finds.
 
-use super::net::{Net, timing};
+use super::net::{MS, Net, timing};
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
 use std::vec::Vec;
@@ -203,6 +203,50 @@ pub(in crate::dirnet) fn a_joiner_that_dies_while_joining_is_noticed() {
     net.crash(3);
     net.run_while(20_000, Net::is_whole);
     assert!(net.is_whole(), "it was reset and came back");
+}
+
+/// Its node is lost with it, which the transports know: what a clone or a joiner is given to be
+/// heard of is not waited for. Two windows: for its task's alarm, and for the second observer.
+#[test]
+pub(in crate::dirnet) fn g18_a_node_that_is_lost_as_it_joins_is_not_waited_for() {
+    let is_removed = |net: &Net| !net.rules(2, Verdict::NodeDown).is_empty();
+    let limit = 2 * timing().window.0 / MS;
+    assert!(limit < timing().clone.0 / MS);
+    // A clone of it is expected.
+    let mut net = Net::settled(4);
+    net.hang(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::AgentDown).is_empty());
+    net.part(2);
+    let took = net.run_while(9_000, is_removed);
+    assert!(is_removed(&net) && took <= limit, "{took} ms");
+    // Its next life was heard of.
+    let mut net = Net::settled(4);
+    net.crash(2);
+    net.run_while(5_000, |net| !net.resets().is_empty());
+    net.log.clear();
+    net.run_while(5_000, |net| net.nodes[2].component.is_some());
+    net.run(2);
+    net.part(2);
+    let took = net.run_while(9_000, is_removed);
+    assert!(is_removed(&net) && took <= limit, "{took} ms");
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
+/// The link was lost and not the node: its clone is given its time.
+#[test]
+pub(in crate::dirnet) fn g18_a_clone_is_awaited_where_only_the_link_was_lost() {
+    let mut net = Net::settled(4);
+    // Starting takes the clone longer than the windows do.
+    net.spawn = 900 * MS;
+    net.hang(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::AgentDown).is_empty());
+    for node in [0, 1, 3] {
+        net.input(node, |it, now| it.handle_parted(now, Rank(2)));
+    }
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert_eq!((net.rules(2, Verdict::NodeDown).len(), net.resets().len()), (0, 0));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The DIR net as a whole, one test or more for each resolution, by its number.
 
 mod detect;
+mod heirs;
 mod join;
 #[cfg(feature = "mutants")]
 mod mutants;

@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{detect, join, refuse, restore, rivals, succeed};
+use super::{detect, heirs, join, refuse, restore, rivals, succeed};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -72,6 +72,11 @@ scenarios! {
         the_last_component_is_cloned_by_its_own_task
         a_component_that_the_new_manager_never_met_is_cloned
         a_node_that_the_new_manager_knows_by_hearsay_is_watched;
+    heirs:
+        g18_a_reset_that_a_manager_owed_is_its_successors
+        g8_a_reset_that_was_done_hits_no_later_life
+        d58_a_node_that_died_before_all_components_did_is_missed
+        g24_an_absent_node_is_told_of_by_the_next_manager;
     rivals:
         g10_managers_that_removed_each_others_earlier_lives_meet
         g10_rivals_meet_if_either_is_heard_first
@@ -92,6 +97,8 @@ scenarios! {
         g25_a_lost_change_is_repaired
         all_but_one_join_at_once
         a_joiner_that_dies_while_joining_is_noticed
+        g18_a_node_that_is_lost_as_it_joins_is_not_waited_for
+        g18_a_clone_is_awaited_where_only_the_link_was_lost
         a_joiner_in_mid_succession_finds_the_new_manager
         a_manager_that_restarts_before_it_is_missed_goes_on_in_a_new_term
         a_component_that_dies_before_its_node_is_admitted_is_cloned;

@@ -13,8 +13,7 @@ use crate::time::{Duration, Instant};
 pub(super) const MS: u64 = 1_000_000;
 /// How long a message takes.
 const DELAY: u64 = MS;
-/// How long a process takes to start, and a node to reboot.
-const SPAWN: u64 = 50 * MS;
+/// How long a node takes to reboot.
 const REBOOT: u64 = 500 * MS;
 const KNOCK: u64 = 250 * MS;
 /// More happens in no run of a test.
@@ -90,6 +89,8 @@ pub(super) struct Net {
     pub(super) log: Vec<(u64, u16, Output)>,
     pub(super) sent: BTreeMap<&'static str, usize>,
     pub(super) resets_work: bool,
+    /// How long a process takes to start.
+    pub(super) spawn: u64,
 }
 
 pub(super) fn timing() -> Timing {
@@ -114,6 +115,7 @@ impl Net {
             log: Vec::new(),
             sent: BTreeMap::new(),
             resets_work: true,
+            spawn: 50 * MS,
         };
         net.post_at(KNOCK, Flight::Knock);
         net
@@ -175,6 +177,16 @@ impl Net {
     pub(super) fn crash(&mut self, node: u16) {
         self.nodes[usize::from(node)].component = None;
         self.nodes[usize::from(node)].task = None;
+    }
+
+    /// The node is gone, and every transport says so.
+    pub(super) fn part(&mut self, node: u16) {
+        self.crash(node);
+        for other in 0..u16::try_from(self.nodes.len()).unwrap() {
+            if self.nodes[usize::from(other)].component.is_some() {
+                self.input(other, |it, now| it.handle_parted(now, Rank(node)));
+            }
+        }
     }
 
     /// The component hangs for ever; nobody sees its process end.
@@ -442,7 +454,7 @@ impl Net {
             }
             Output::Spawn { generation } => {
                 self.nodes[usize::from(node)].component = None;
-                self.post_at(self.now + SPAWN, Flight::Spawned { at: node, generation });
+                self.post_at(self.now + self.spawn, Flight::Spawned { at: node, generation });
             }
             Output::Tell(News::Excluded) => {
                 self.crash(node);

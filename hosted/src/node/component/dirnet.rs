@@ -252,6 +252,17 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
+    /// The transport has lost the whole node of `peer`.
+    pub(super) fn handle_parted(
+        &mut self,
+        now_ns: u64,
+        peer: Peer,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        self.machine.handle_parted(Instant(now_ns), Rank(peer.0));
+        self.drain(now_ns, ground)
+    }
+
     /// An operator wants something done with a node.
     pub(super) fn handle_order(
         &mut self,

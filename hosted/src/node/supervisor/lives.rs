@@ -125,6 +125,11 @@ impl Lives {
         known.fence().then_some(Due::Fence(peer))
     }
 
+    /// Whether `session` was the last with `peer`.
+    pub(super) fn is_parted(&mut self, peer: Peer, session: u64) -> bool {
+        self.known(peer, session).is_some()
+    }
+
     /// By decision in `term` the lives of `peer` up to those that began with `boot` are over; the
     /// own component has fenced them.
     pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation, term: Term) {

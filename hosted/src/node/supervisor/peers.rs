@@ -37,7 +37,14 @@ impl Supervisor {
                     News::Met(grant) => self.lives.handle_met(peer, session, grant),
                     News::Alive(life) => self.lives.handle_alive(peer, session, life),
                     News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
-                    News::Parted => self.lives.handle_parted(peer, session),
+                    News::Parted => {
+                        let due = self.lives.handle_parted(peer, session);
+                        self.act(due);
+                        if self.lives.is_parted(peer, session) {
+                            self.tell(&ToComponent::Parted { peer: peer.0 }, &[]);
+                        }
+                        return;
+                    }
                 };
                 self.act(due);
             }

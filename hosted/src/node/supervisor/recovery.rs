@@ -175,6 +175,7 @@ impl Supervisor {
         let Some(component) = &mut self.component else { return };
         if !component.entered && component.infancy.is_to_enter(now_ns, greeted) {
             component.entered = true;
+            self.reset.note_entered();
             self.tell(&ToComponent::Enter, &[]);
             self.tasks.forget_told();
         }

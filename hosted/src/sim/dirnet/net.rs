@@ -43,6 +43,7 @@ enum Flight {
     Boot { node: u16, life: u32 },
     Ended { at: u16, life: u32 },
     Refused { at: u16, by: u16, boot: u32, life: u32, term: Term },
+    Parted { at: u16, life: u32, node: u16, boot: u32 },
     Strike { number: u32, strike: Strike },
     Heal { cut: (u16, u16) },
     Look,
@@ -257,6 +258,17 @@ impl Net {
     fn crash(&mut self, node: u16) {
         let it = self.node(node);
         (it.component, it.task) = (None, None);
+        let boot = it.boot;
+        (0..self.nodes.len() as u16).for_each(|at| self.part(at, node, boot));
+    }
+
+    /// The transport of one node may notice that it has lost the life `boot` of another.
+    fn part(&mut self, at: u16, node: u16, boot: u32) {
+        if at != node && self.draws.chance(1, 2) {
+            let after = self.draws.between(1, self.setting.delay_max);
+            let life = self.node(at).boot;
+            self.post_at(self.now + after, Flight::Parted { at, life, node, boot });
+        }
     }
 
     fn expire(&mut self, node: u16, seat: Seat) {
@@ -299,7 +311,16 @@ impl Net {
                 }
                 self.drain(at);
             }
-            Flight::Fenced { .. }
+            Flight::Parted { at, life, node, boot }
+                if self.node(at).boot == life && self.node(node).boot == boot =>
+            {
+                if let Some(component) = &mut self.node(at).component {
+                    component.handle_parted(now, Rank(node));
+                }
+                self.drain(at);
+            }
+            Flight::Parted { .. }
+            | Flight::Fenced { .. }
             | Flight::Spawned { .. }
             | Flight::Boot { .. }
             | Flight::Ended { .. }
@@ -410,6 +431,9 @@ impl Net {
 
     fn cut(&mut self, cut: (u16, u16), ms: u64) {
         self.cuts.insert(cut);
+        let (from, to) = cut;
+        let boot = self.node(from).boot;
+        self.part(to, from, boot);
         self.post_at(self.now + ms * MS, Flight::Heal { cut });
     }
 

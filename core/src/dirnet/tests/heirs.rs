@@ -1,0 +1,70 @@
+//! What a new manager owes to what the one before knew: nobody who is down is forgotten.
+
+use super::net::{MS, Net, timing};
+use crate::dirnet::*;
+use crate::ids::Rank;
+
+fn level(net: &Net, at: u16, of: u16) -> Level {
+    net.component(at).database().standing(Rank(of)).level
+}
+
+/// Its manager has removed a node and dies before the reset, which is ordered once all have fenced.
+#[test]
+pub(in crate::dirnet) fn g18_a_reset_that_a_manager_owed_is_its_successors() {
+    let mut net = Net::settled(4);
+    net.lost.push("FENCED");
+    net.crash(2);
+    net.run_while(5_000, |net| [1, 3].iter().all(|node| level(net, *node, 2) == Level::Down));
+    assert_eq!(net.resets().len(), 0, "nobody has told the manager of its fence");
+    net.crash(0);
+    net.lost.clear();
+    net.run_while(9_000, |net| net.resets().iter().any(|(_, node)| *node == Rank(2)));
+    assert_eq!(net.manager(), Some(1));
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
+/// One that was reset and is on its way is not reset once more.
+#[test]
+pub(in crate::dirnet) fn g8_a_reset_that_was_done_hits_no_later_life() {
+    let mut net = Net::settled(4);
+    net.crash(2);
+    net.run_while(5_000, |net| !net.resets().is_empty());
+    net.crash(0);
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    let life = net.component(2).life();
+    net.run(9_000);
+    assert_eq!(net.component(2).life(), life);
+}
+
+/// Every component ends with the manager that would have noticed a dead node: those that follow
+/// have only what was saved.
+#[test]
+pub(in crate::dirnet) fn d58_a_node_that_died_before_all_components_did_is_missed() {
+    let mut net = Net::settled(4);
+    net.crash(2);
+    for node in [0, 1, 3] {
+        net.crash(node);
+    }
+    for node in [0, 1, 3] {
+        net.boot(node);
+    }
+    net.run_while(9_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence]);
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
+/// A node that never began is told of by whoever is manager when that is due.
+#[test]
+pub(in crate::dirnet) fn g24_an_absent_node_is_told_of_by_the_next_manager() {
+    let mut net = Net::new(4);
+    net.resets_work = false;
+    [0, 1, 2].into_iter().for_each(|node| net.boot(node));
+    net.run(500);
+    assert_eq!(net.told(News::Absent(Rank(3))), 0);
+    net.crash(0);
+    net.run(5_000 + timing().clone.0 / MS);
+    assert_eq!((net.manager(), net.told(News::Absent(Rank(3)))), (Some(1), 1));
+}
