@@ -34,7 +34,7 @@ use crate::runtime_dir::{ClusterDir, end_remains};
 
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// The first and the longest wait before a node that ends as soon as it is started is started again.
+/// The first and the longest wait before a node that ends as soon as it starts is started again.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long a killed node may take to end.
