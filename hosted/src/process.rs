@@ -15,6 +15,7 @@
 
 mod error;
 mod inherited;
+mod kin;
 mod pidfd;
 mod remains;
 mod spawn;
@@ -23,8 +24,9 @@ mod thread;
 
 pub use error::ProcessError;
 pub use inherited::adopt_inherited;
+pub use kin::StillRuns;
 pub use pidfd::{Liveness, Pidfd, Signalled};
-pub use remains::{Remains, StillRuns};
+pub use remains::Remains;
 pub use spawn::{Spawn, Spawned};
 pub use standard::has_stdout;
 pub use thread::start_thread;

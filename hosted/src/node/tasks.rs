@@ -10,7 +10,7 @@
 //!
 //! The supervisor starts them, from the thread that lives as long as the node, so that the kernel
 //! ends them with it. What a task itself starts is in its process group, which is killed with it.
-//! Where the supervisor is killed, the traces lead to what is left. A task finds its name and the
+//! The traces lead to what has left the group, and to what is left where the supervisor is killed. A task finds its name and the
 //! way to report in its environment: [`crate::task`].
 
 mod guard;
@@ -101,7 +101,7 @@ impl Tasks {
         notes: Notes,
         sink: Sink,
     ) -> Result<Self, ProcessError> {
-        let (traces, ended) = Traces::begin(notes.remains)?;
+        let (traces, ended) = Traces::begin(notes.remains, &surroundings.control)?;
         let mut note = Note::load(&notes.tasks).unwrap_or_else(|error| {
             tracing::error!(%error, "how the tasks stood is asked of the database");
             None
@@ -204,6 +204,7 @@ impl Tasks {
         }
         let Some(guard) = guarded.guard.take() else { return };
         let fault = guard.end();
+        self.traces.end_task(&guarded.task.name);
         tracing::info!(task = %guarded.task.name, ?fault, "task ended");
         let due = guarded.record.handle_ended(now_ns, fault);
         self.is_unnoted = true;

@@ -1,19 +1,18 @@
 //! What a process that was killed has left running: found again, and ended by whoever comes next.
 //!
 //! ```text
-//!   remains file     mark                      in the environment of every child, and of theirs
+//!   remains file     checksum, 8 digits        of all that follows
+//!                    mark                      in the environment of every child, and of theirs
 //!                    leader start ┐
 //!                    leader start ┘            the process groups of the children
 //! ```
 //!
-//! A process is ended only if it is known to be one of them, whatever its number was used for
-//! since: it carries the mark, which is drawn at random and which children inherit; or it is in
-//! a group that was noted, while the leader of that group still has the start time that was noted,
-//! or while somebody in the group carries the mark. For as long as a group has a member, its number
-//! is given to no other process. What has overwritten or cleared its environment **and** has
-//! survived all of its group that has not, or has left the group, is not found.
+//! A process is one of them if it carries the mark, which is drawn at random and which children
+//! inherit, or if it is in a group that was noted. What has overwritten or cleared its environment
+//! **and** has survived all of its group that has not, or has left the group, is not found.
 //!
-//! A file is replaced as a whole, so a kill leaves the old one or the new one.
+//! A file is replaced as a whole, so a kill leaves the old one or the new one. Where the file is
+//! damaged all the same, what every task is told shows whose it is: [`Remains::end_of_node`].
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,20 +20,13 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::getpid;
 use rustix::rand::{GetRandomFlags, getrandom};
+use weft_core::checksum::crc32c;
 
-use super::{Liveness, Pid, Pidfd, ProcessError};
-use crate::clock::Deadline;
+use super::kin::{Group, Kin};
+use super::{Pid, ProcessError, StillRuns};
 
 const MARK_LEN: usize = 16;
-
-/// One process group: the number of its leader, and when that was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Group {
-    leader: i32,
-    start: u64,
-}
 
 /// How children of this process are known after its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +38,10 @@ pub struct Remains {
 impl Remains {
     /// The variable that carries the mark in the environment of children.
     pub const VARIABLE: &str = "WEFT_MARK";
+    /// The variable that holds the name of the task that a child is.
+    pub const VARIABLE_TASK: &str = "WEFT_TASK";
+    /// The variable that holds the path of its node's control socket.
+    pub const VARIABLE_CONTROL: &str = "WEFT_CONTROL";
 
     /// No child yet, and a mark that no process has.
     ///
@@ -72,11 +68,7 @@ impl Remains {
     /// Notes the groups of these leaders, children that were not reaped yet, instead of those
     /// before.
     pub fn note_groups(&mut self, leaders: impl Iterator<Item = Pid>) {
-        let group = |leader: Pid| {
-            let leader = leader.as_raw_nonzero().get();
-            Some(Group { leader, start: Seen::look(leader)?.start })
-        };
-        self.groups = leaders.filter_map(group).collect();
+        self.groups = leaders.filter_map(Group::of).collect();
     }
 
     /// What is in the file at `path`; none if there is no such file.
@@ -105,7 +97,7 @@ impl Remains {
             let _ = writeln!(text, "{leader} {start}");
         }
         let draft = path.with_extension("draft");
-        fs::write(&draft, text)?;
+        fs::write(&draft, format!("{:08x}\n{text}", crc32c(text.as_bytes())))?;
         fs::rename(&draft, path)
     }
 
@@ -114,27 +106,32 @@ impl Remains {
     /// # Errors
     /// One of them lives after so long.
     pub fn end(&self, patience: Duration) -> Result<usize, StillRuns> {
-        let deadline = Deadline::after(patience);
-        let mut count = 0;
-        loop {
-            let found = self.find();
-            let Some((first, _)) = found.first() else { return Ok(count) };
-            let first = *first;
-            for (_, process) in &found {
-                // One that ends meanwhile is what was wanted; another user's is seen below.
-                let _ = process.kill();
-            }
-            let is_dead = |(_, process): &&(i32, Pidfd)| {
-                matches!(process.wait_dead(deadline.remaining()), Ok(Liveness::Dead))
-            };
-            count += found.iter().filter(is_dead).count();
-            if deadline.has_passed() {
-                return Err(StillRuns { process: first });
-            }
-        }
+        Kin::with(Self::VARIABLE, &self.mark).or_in(&self.groups).end(patience)
+    }
+
+    /// As [`Self::end`], but only what the task of this name has started, in whatever group.
+    ///
+    /// # Errors
+    /// One of them lives after so long.
+    pub fn end_task(&self, name: &str, patience: Duration) -> Result<usize, StillRuns> {
+        Kin::with(Self::VARIABLE, &self.mark).and(Self::VARIABLE_TASK, name).end(patience)
+    }
+
+    /// Kills every task, with all that it has started, of any life of the node whose control socket
+    /// is at this path: for whoever cannot read the file of the last one.
+    ///
+    /// # Errors
+    /// One of them lives after so long.
+    pub fn end_of_node(control: &Path, patience: Duration) -> Result<usize, StillRuns> {
+        let all = Kin::with(Self::VARIABLE_CONTROL, control).and_any(Self::VARIABLE_TASK);
+        all.end(patience)
     }
 
     fn parse(text: &str) -> Option<Self> {
+        let (checksum, text) = text.split_once('\n')?;
+        if checksum != format!("{:08x}", crc32c(text.as_bytes())) {
+            return None;
+        }
         let mut lines = text.lines();
         let mark = lines.next()?;
         let is_mark = mark.len() == 2 * MARK_LEN && mark.bytes().all(|it| it.is_ascii_hexdigit());
@@ -145,78 +142,7 @@ impl Remains {
         let groups = lines.map(group).collect::<Option<_>>()?;
         is_mark.then(|| Self { mark: mark.to_owned(), groups })
     }
-
-    /// Every process that lives and is known to be one of them.
-    fn find(&self) -> Vec<(i32, Pidfd)> {
-        let own = getpid().as_raw_nonzero().get();
-        let entry = format!("{}={}", Self::VARIABLE, self.mark);
-        let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-        let numbers = entries.filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
-        let seen: Vec<(i32, Seen, bool)> =
-            numbers.filter_map(|pid| Some((pid, Seen::look(pid)?, carries(pid, &entry)))).collect();
-        let is_ours = |group: &Group| {
-            seen.iter().any(|(pid, it, is_marked)| {
-                let is_leader = *pid == group.leader && it.start == group.start;
-                it.group == group.leader && (*is_marked || is_leader)
-            })
-        };
-        let groups: Vec<i32> =
-            self.groups.iter().filter(|it| is_ours(it)).map(|it| it.leader).collect();
-        seen.into_iter()
-            .filter(|(pid, it, is_marked)| {
-                *pid != own && !it.is_dead && (*is_marked || groups.contains(&it.group))
-            })
-            .filter_map(|(pid, before, _)| {
-                let process = Pidfd::open(Pid::from_raw(pid)?).ok()?;
-                // Looked at again, now that no reuse of the number can come in between.
-                (Seen::look(pid)? == before).then_some((pid, process))
-            })
-            .collect()
-    }
 }
-
-/// A process as /proc shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    is_dead: bool,
-    group: i32,
-    /// In ticks since the host was started.
-    start: u64,
-}
-
-impl Seen {
-    fn look(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in parentheses, may hold anything.
-        let (_, rest) = stat.rsplit_once(") ")?;
-        let mut fields = rest.split(' ');
-        let state = fields.next()?;
-        let group = fields.nth(1)?.parse().ok()?;
-        let start = fields.nth(16)?.parse().ok()?;
-        Some(Self { is_dead: matches!(state, "Z" | "X"), group, start })
-    }
-}
-
-/// Whether the process has this entry in its environment.
-fn carries(pid: i32, entry: &str) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|it| it == entry.as_bytes())
-}
-
-/// A process that was left does not end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StillRuns {
-    /// Its number.
-    pub process: i32,
-}
-
-impl std::fmt::Display for StillRuns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} of an earlier life of the node does not end", self.process)
-    }
-}
-
-impl std::error::Error for StillRuns {}
 
 #[cfg(test)]
 mod tests {
@@ -283,6 +209,45 @@ mod tests {
     }
 
     #[test]
+    fn what_one_task_has_started_is_ended_and_what_another_has_is_not() {
+        let remains = Remains::draw().unwrap();
+        let started = |name: &'static str| {
+            let marked = marked(&remains);
+            shell("setsid sleep 600 & echo; exit 0", move |command| {
+                marked(command).env(Remains::VARIABLE_TASK, name)
+            })
+        };
+        for name in ["job", "jobs"] {
+            started(name).0.wait().unwrap();
+        }
+        assert_eq!(remains.end_task("jo", SOON), Ok(0));
+        assert_eq!(remains.end_task("job", SOON), Ok(1));
+        assert_eq!(remains.end(SOON), Ok(1));
+    }
+
+    #[test]
+    fn tasks_of_a_node_are_known_by_its_socket_without_a_file() {
+        let scratch = Scratch::new();
+        let [own, other] = [1, 12].map(|rank| scratch.path().join(format!("node-{rank}.sock")));
+        let script = "setsid sleep 600 & sleep 600 & echo; exit 0";
+        let started = |control: &Path, task: Option<&str>| {
+            let (mut child, _) = shell(script, |command| {
+                let command = command.env(Remains::VARIABLE_CONTROL, control);
+                task.into_iter().fold(command, |it, task| it.env(Remains::VARIABLE_TASK, task))
+            });
+            child.wait().unwrap();
+        };
+        started(&own, Some("job"));
+        started(&other, Some("job"));
+        started(&own, None);
+        assert_eq!(Remains::end_of_node(&own, SOON), Ok(2));
+        assert_eq!(Remains::end_of_node(&own, SOON), Ok(0));
+        assert_eq!(Remains::end_of_node(&other, SOON), Ok(2));
+        // Whatever has the socket without a task's name is somebody else.
+        assert_eq!(Kin::with(Remains::VARIABLE_CONTROL, &own).end(SOON), Ok(2));
+    }
+
+    #[test]
     fn a_number_that_another_process_has_by_now_is_left_alone() {
         let mut remains = Remains::draw().unwrap();
         let (mut stranger, leader) = shell("echo; exec sleep 600", |command| command);
@@ -299,10 +264,23 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.path().join("node-0.remains");
         let mark = "0".repeat(2 * MARK_LEN);
-        for text in ["", "12 13\n", &format!("{mark}\n1\n"), &format!("{mark}\nx 1\n")] {
+        let checked = |text: &str| format!("{:08x}\n{text}", crc32c(text.as_bytes()));
+        let groups = ["12 13\n", &format!("{mark}\n1\n"), &format!("{mark}\nx 1\n")].map(checked);
+        for text in ["", "12 13\n", &groups[0], &groups[1], &groups[2]] {
             fs::write(&path, text).unwrap();
             let error = Remains::load(&path).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{text}");
+        }
+        Remains::draw().unwrap().save(&path).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            for bytes in [&damaged[..], &whole[..at]] {
+                fs::write(&path, bytes).unwrap();
+                let error = Remains::load(&path).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidData, "{at}");
+            }
         }
     }
 }

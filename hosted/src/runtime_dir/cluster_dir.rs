@@ -52,7 +52,7 @@ impl ClusterDir {
     /// # Errors
     /// The path is longer than the address of a socket may be.
     pub fn node_socket(&self, rank: usize) -> Result<PathBuf, RuntimeDirError> {
-        self.socket(&format!("{NODE_PREFIX}{rank}.sock"))
+        self.socket(&format!("{NODE_PREFIX}{rank}.{SOCKET_EXTENSION}"))
     }
 
     /// The socket at which the node with this rank meets its peers.
@@ -155,7 +155,10 @@ pub(crate) fn end_remains(path: &Path) {
     let ended = match Remains::load(path) {
         Ok(Some(remains)) => remains.end(REMAINS_PATIENCE),
         Ok(None) => return,
-        Err(error) => return tracing::warn!(%error, "what tasks have left is not known"),
+        Err(error) => {
+            tracing::warn!(%error, "what tasks have left is known by their environment alone");
+            Remains::end_of_node(&path.with_extension(SOCKET_EXTENSION), REMAINS_PATIENCE)
+        }
     };
     match ended {
         Ok(0) => {}
@@ -175,6 +178,7 @@ fn remove_file(path: &Path) -> Result<(), RuntimeDirError> {
 const LOCK_FILE: &str = "lock";
 const CLUSTER_FILE: &str = "cluster.toml";
 const NODE_PREFIX: &str = "node-";
+const SOCKET_EXTENSION: &str = "sock";
 const REMAINS_SUFFIX: &str = ".remains";
 /// How long what tasks have left may take to end once it is killed.
 const REMAINS_PATIENCE: Duration = Duration::from_secs(5);

@@ -236,6 +236,51 @@ fn what_is_not_noted_is_learnt_from_the_database_before_a_task_is_started() {
     assert!(place.logs().contains("the note of the tasks is damaged"), "{}", place.logs());
 }
 
+/// A note of their processes that cannot be read is no leave to run for what it told of.
+#[test]
+fn processes_of_tasks_are_ended_though_the_note_of_them_is_damaged() {
+    let place = Place::new();
+    let script = "sleep 1000 & setsid sleep 1000 & exec sleep 1000";
+    let job =
+        format!("[[task]]\nname = \"job\"\nprogram = \"sh\"\nargs = [\"-c\", \"{script}\"]\n");
+    let text = format!("name = \"t\"\nnodes = 3\n{job}nodes = [2]\n");
+    let (up, nodes) = place.up(&place.file("t.toml", text));
+    await_manager(&nodes);
+    let damage = || {
+        fs::write(place.runtime_dir().join("t").join("node-2.remains"), "whatever").expect("ours");
+    };
+    let left = family(&place);
+    damage();
+    nodes.kill(2);
+    assert_dead(&left);
+    nodes.await_joined();
+    let left = family(&place);
+    damage();
+    place.kill(&["up", "node", "component"]);
+    drop(up);
+    place.weft("down --name t").done();
+    assert_dead(&left);
+    place.assert_nothing_left();
+}
+
+/// Whoever stops a task means all of it, also what has gone into a session of its own.
+#[test]
+fn children_in_a_session_of_their_own_end_with_their_task_while_the_node_lives() {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&file(&place, ""));
+    await_manager(&nodes);
+    for order in ["restart", "stop", "start", "isolate"] {
+        let left = match order {
+            "start" => Vec::new(),
+            _ => family(&place),
+        };
+        place.weft(&format!("task {order} whole --node 2 --name t")).done();
+        assert_dead(&left);
+    }
+    eventually("its process has ended", || task(&nodes, "whole").pid.is_none());
+    assert!(place.processes().iter().all(|process| process.role != "1000"));
+}
+
 /// Nobody can tell how the tasks of a node stood that has met no other: they wait for a while.
 #[test]
 fn a_node_that_is_alone_starts_its_tasks_all_the_same() {

@@ -4,14 +4,18 @@
 //! does, before it starts its own; so does the launcher as soon as it sees the end, and whoever
 //! clears the cluster's directory away. The note is there before the first process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Guard;
+use crate::cluster::TaskName;
 use crate::process::{ProcessError, Remains, StillRuns};
 
 /// How long what an earlier life has left may take to end once it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long what one task has left may take to end once it is killed, while its node waits.
+const TASK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The note of this life.
 #[derive(Debug)]
@@ -22,19 +26,24 @@ pub(super) struct Traces {
 
 impl Traces {
     /// Ends what an earlier life has left, and begins the note of this one at the same path.
-    pub(super) fn begin(path: PathBuf) -> Result<(Self, Result<(), StillRuns>), ProcessError> {
+    /// Where that is damaged, the path of the node's control socket shows whose a process is.
+    pub(super) fn begin(
+        path: PathBuf,
+        control: &Path,
+    ) -> Result<(Self, Result<(), StillRuns>), ProcessError> {
         let ended = match Remains::load(&path) {
-            Ok(None) => Ok(()),
-            Ok(Some(left)) => left.end(PATIENCE).map(|count| {
-                if count > 0 {
-                    tracing::warn!(count, "processes of an earlier life's tasks are ended");
-                }
-            }),
+            Ok(None) => Ok(0),
+            Ok(Some(left)) => left.end(PATIENCE),
             Err(error) => {
-                tracing::error!(%error, "what an earlier life's tasks have left is not known");
-                Ok(())
+                tracing::error!(%error, "what an earlier life's tasks have left is looked for");
+                Remains::end_of_node(control, PATIENCE)
             }
         };
+        let ended = ended.map(|count| {
+            if count > 0 {
+                tracing::warn!(count, "processes of an earlier life's tasks are ended");
+            }
+        });
         let remains = Remains::draw()?;
         if ended.is_ok() {
             remains.save(&path).map_err(ProcessError::Spawn)?;
@@ -46,6 +55,17 @@ impl Traces {
     pub(super) fn end(&self) {
         if let Err(error) = self.remains.end(PATIENCE) {
             tracing::error!(%error, "a process of a task is left");
+        }
+    }
+
+    /// Ends what the task of this name has left, in whatever group or session it is by now.
+    pub(super) fn end_task(&self, name: &TaskName) {
+        match self.remains.end_task(name.as_str(), TASK_PATIENCE) {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(task = %name, count, "what a task has left is ended"),
+            Err(StillRuns { process }) => {
+                tracing::error!(task = %name, process, "what a task has left does not end");
+            }
         }
     }
 
