@@ -52,6 +52,8 @@ pub enum Code {
     NodeOutOfRange,
     /// The node has no task of this name.
     TaskUnknown,
+    /// The task has no process: it cannot be started, or does not run.
+    TaskNotRunning,
     /// The order does not fit how a node stands in the DIR net.
     Standing,
     /// The node is isolated until an operator releases it.
@@ -104,7 +106,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -113,6 +115,7 @@ impl Code {
         Self::ClusterDead,
         Self::NodeOutOfRange,
         Self::TaskUnknown,
+        Self::TaskNotRunning,
         Self::Standing,
         Self::Isolated,
         Self::MessageTooLong,
@@ -162,6 +165,7 @@ impl Code {
             Self::ClusterDead => ("cluster_dead", 14),
             Self::NodeOutOfRange => ("node_out_of_range", 15),
             Self::TaskUnknown => ("task_unknown", 16),
+            Self::TaskNotRunning => ("task_not_running", 19),
             Self::Standing => ("standing", 17),
             Self::Isolated => ("isolated", 18),
             Self::MessageTooLong => ("message_too_long", 20),
@@ -223,6 +227,7 @@ mod tests {
 16 task_unknown
 17 standing
 18 isolated
+19 task_not_running
 20 message_too_long
 21 mailbox_full
 22 input_missing

@@ -105,7 +105,7 @@ pub fn report(error: u16) -> Result<(), TaskCallError> {
 }
 
 /// Tells the node that this task makes progress. A task with `beat_ms` that does not say so in
-/// time is killed and started again.
+/// time is killed and started again; one that is being ended is refused.
 ///
 /// # Errors
 /// [`TaskCallError`].

@@ -137,7 +137,11 @@ impl Became {
                 ("restarted", format!("it was started again, and {}", then(left)))
             }
             Self::Isolated => ("isolated", "it has failed too often and is isolated".to_owned()),
-            Self::Noted => ("noted", "nothing is done: it does not run, or is ending".to_owned()),
+            Self::Noted => (
+                "noted",
+                "it is counted, and nothing else is done: the task does not run, or is ending"
+                    .to_owned(),
+            ),
             Self::ToBeRestarted { left } => {
                 let text = "no manager has had it started again yet, which counts all the same";
                 ("undecided", format!("{text}: {}", then(left)))

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
-use crate::node::control::{TaskEffect, TaskOrder};
+use crate::node::control::{TaskEffect, TaskOrder, TaskState};
 
 /// Arguments of `weft task`.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(super) struct Arguments {
 enum Order {
     /// Start it, unless it runs.
     Start(Which),
-    /// Kill it and leave it.
+    /// Kill it and leave it; one that is isolated or has finished stays that.
     Stop(Which),
     /// Kill it and start it.
     Restart(Which),
@@ -49,11 +49,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let mut client = which.cluster.find()?.connect(which.node)?;
     let effect = client.order(&which.task, order).map_err(Failure::new)?;
-    let is_changed = effect == TaskEffect::Done;
     let Which { task, node, .. } = which;
+    let (is_changed, outcome) = match effect {
+        TaskEffect::Done => (true, done.to_owned()),
+        TaskEffect::Already { state: state @ (TaskState::Isolated | TaskState::Finished) } => {
+            (false, format!("already {}", state.as_str()))
+        }
+        TaskEffect::Already { .. } => (false, format!("already {done}")),
+    };
     let object =
         json!({ "ok": true, "task": task, "node": node, "order": done, "changed": is_changed });
-    let already = if is_changed { "" } else { "already " };
-    output.finish(&object, &format!("task {task} of node {node}: {already}{done}\n"));
+    output.finish(&object, &format!("task {task} of node {node}: {outcome}\n"));
     Ok(())
 }

@@ -73,6 +73,12 @@ impl fmt::Display for ClientError {
                         tasks => write!(f, ": its tasks are {}", tasks.join(", ")),
                     }
                 }
+                Refused::NotStarted { name, why } => {
+                    write!(f, "task {name} of node {rank} cannot be started: {why}")
+                }
+                Refused::NotRunning { name, state } => {
+                    write!(f, "task {name} of node {rank} does not run: it is {}", state.as_str())
+                }
                 Refused::NotManager => write!(f, "node {rank} is not the manager"),
                 Refused::Unfit { node } => {
                     write!(f, "node {rank} cannot do that with node {node}, as it stands")
@@ -143,6 +149,7 @@ impl Explain for ClientError {
                 Refused::Forgotten { .. } => Code::ComponentLost,
                 Refused::OutOfRange { .. } => Code::NodeOutOfRange,
                 Refused::NoTask { .. } => Code::TaskUnknown,
+                Refused::NotStarted { .. } | Refused::NotRunning { .. } => Code::TaskNotRunning,
                 Refused::NotManager | Refused::Unfit { .. } | Refused::LeftBroadcasts => {
                     Code::Standing
                 }
@@ -180,6 +187,13 @@ impl Explain for ClientError {
                 Refused::NoTask { .. } => {
                     "`weft status` lists the tasks of every node; the cluster file names them"
                         .to_owned()
+                }
+                Refused::NotStarted { name, .. } => format!(
+                    "mend the program, then `weft task start {name} --node {rank}`; another one \
+                     takes another cluster file"
+                ),
+                Refused::NotRunning { name, .. } => {
+                    format!("start it with `weft task start {name} --node {rank}`")
                 }
                 Refused::NotManager | Refused::Unfit { .. } => {
                     "see with `weft status` who is the manager and who is isolated".to_owned()

@@ -339,6 +339,20 @@ pub enum Refused {
         /// Those that it has.
         tasks: Vec<String>,
     },
+    /// The task was to be started, and its program cannot be.
+    NotStarted {
+        /// As asked.
+        name: String,
+        /// What is wrong with the program, which is named.
+        why: String,
+    },
+    /// The task does not run, so that it makes no progress.
+    NotRunning {
+        /// As asked.
+        name: String,
+        /// How it stands.
+        state: TaskState,
+    },
     /// This node is not the manager.
     NotManager,
     /// The order does not fit how that node stands.

@@ -247,8 +247,8 @@ impl Tasks {
     /// A task makes progress.
     pub(super) fn handle_beat(&mut self, name: &str, now_ns: u64) -> Result<(), Refused> {
         let index = self.find(name)?;
-        self.guarded[index].record.handle_beat(now_ns);
-        Ok(())
+        let beaten = self.guarded[index].record.handle_beat(now_ns);
+        beaten.map_err(|state| Refused::NotRunning { name: name.to_owned(), state })
     }
 
     /// Somebody has decided about a task.
@@ -262,7 +262,12 @@ impl Tasks {
         let (due, effect) = self.guarded[index].record.handle_order(order);
         tracing::info!(task = name, ?order, ?effect, "task ordered");
         self.act(index, due, now_ns);
-        Ok(effect)
+        match (order, self.guarded[index].record.not_started()) {
+            (TaskOrder::Start | TaskOrder::Restart, Some(why)) => {
+                Err(Refused::NotStarted { name: name.to_owned(), why: why.to_owned() })
+            }
+            _ => Ok(effect),
+        }
     }
 
     /// How many there are.

@@ -81,8 +81,12 @@ fn what_is_no_program_is_faulty_at_once_and_left_alone() {
         assert_eq!((task.pid, task.errors, task.restarts), (None, 1, 0));
         let [TaskFault::NotStarted { why }] = &faults(&task)[..] else { panic!("{task:?}") };
         assert!(why.contains(said), "{program}: {why}");
-        place.weft("task start job --node 0 --name t").done();
-        assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Faulty, 2));
+        for order in ["start", "restart"] {
+            let told = place.weft(&format!("task {order} job --node 0 --name t --json"));
+            let told = told.refused(19, "task_not_running");
+            assert!(told.contains("cannot be started") && told.contains(said), "{program}: {told}");
+        }
+        assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Faulty, 3));
         drop(nodes);
         place.weft("down --name t").done();
         up.wait().done();
@@ -129,6 +133,13 @@ fn errors_that_are_reported_restart_a_task_no_more_often_than_it_may_be() {
     eventually("its process has ended", || look(&nodes).pid.is_none());
     eventually("`weft up` says so", || up.said("out").contains("task job of node 0 is isolated"));
     assert_eq!(place.weft(report).object()["outcome"], "noted");
+    let told = place.weft("report --name t --node 0 --task job --error 7").done();
+    assert!(told.contains("it is counted, and nothing else is done"), "{told}");
+    assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Isolated, 5));
+    let beat = place.weft("report --name t --node 0 --task job --beat --json");
+    let told = beat.refused(19, "task_not_running");
+    assert!(told.contains("task job of node 0 does not run: it is isolated"), "{told}");
+    assert!(place.weft("task stop job --node 0 --name t").done().contains("already isolated"));
     assert_eq!(look(&nodes).state, TaskState::Isolated);
 }
 
@@ -139,6 +150,8 @@ fn a_task_that_ends_with_status_0_has_finished() {
     eventually("it has run", || nodes.client(0).status().expect("a status").tasks[0].pid.is_none());
     let task = await_state(&nodes, TaskState::Finished);
     assert_eq!((task.errors, task.restarts), (0, 0));
+    assert!(place.weft("task stop job --node 0 --name t").done().contains("already finished"));
+    assert_eq!(look(&nodes).state, TaskState::Finished);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum TaskOrder {
     /// Start it, unless it runs.
     Start,
-    /// Kill it and leave it.
+    /// Kill it and leave it; one that is isolated or has finished stays that.
     Stop,
     /// Kill it and start it.
     Restart,
@@ -55,8 +55,11 @@ impl TaskState {
 pub enum TaskEffect {
     /// It is done.
     Done,
-    /// Nothing: the task was so already.
-    Already,
+    /// Nothing: the task was so already, or had ended in another way, which stands.
+    Already {
+        /// How it stands.
+        state: TaskState,
+    },
 }
 
 /// What a reported error leads to.

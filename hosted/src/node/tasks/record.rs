@@ -172,13 +172,23 @@ impl Record {
         self.state = TaskState::Running;
         self.started_at_ns = now_ns;
         self.start_at_ns = None;
-        self.handle_beat(now_ns);
+        self.await_beat(now_ns);
     }
 
     /// Its process cannot be started. Trying again would find the same, so that is left to people.
     pub(super) fn handle_not_started(&mut self, now_ns: u64, why: String) {
         self.note(now_ns, TaskFault::NotStarted { why });
         self.state = TaskState::Faulty;
+    }
+
+    /// Why it could not be started, if that is how it stands.
+    pub(super) fn not_started(&self) -> Option<&str> {
+        match self.last.back() {
+            Some((_, TaskFault::NotStarted { why })) if self.state == TaskState::Faulty => {
+                Some(why)
+            }
+            _ => None,
+        }
     }
 
     /// Its process has ended by itself or was killed; `fault` is none for status 0.
@@ -203,11 +213,13 @@ impl Record {
         }
     }
 
-    /// It has said that it makes progress.
-    pub(super) fn handle_beat(&mut self, now_ns: u64) {
-        if self.state == TaskState::Running {
-            self.silent_at_ns = self.beat_ns.map(|beat_ns| now_ns.saturating_add(beat_ns));
+    /// It has said that it makes progress; how it stands if it does not run.
+    pub(super) fn handle_beat(&mut self, now_ns: u64) -> Result<(), TaskState> {
+        if self.state != TaskState::Running {
+            return Err(self.state);
         }
+        self.await_beat(now_ns);
+        Ok(())
     }
 
     /// It, or somebody on its behalf, has reported an error.
@@ -247,11 +259,16 @@ impl Record {
         let is_so = match order {
             TaskOrder::Start => self.state == TaskState::Running,
             TaskOrder::Restart => false,
-            TaskOrder::Stop => self.state == TaskState::Killed && !self.held,
+            // What has ended otherwise stays known as that.
+            TaskOrder::Stop => match self.state {
+                TaskState::Killed => !self.held,
+                TaskState::Isolated | TaskState::Finished => true,
+                TaskState::Running | TaskState::Waiting | TaskState::Faulty => false,
+            },
             TaskOrder::Isolate => self.state == TaskState::Isolated,
         };
         if is_so {
-            return (Due::Nothing, TaskEffect::Already);
+            return (Due::Nothing, TaskEffect::Already { state: self.state });
         }
         (self.after, self.held, self.asked) = (After::Stay, false, false);
         let runs = matches!(self.state, TaskState::Running | TaskState::Faulty);
@@ -345,6 +362,10 @@ impl Record {
     /// Whether it was ended with its node.
     pub(super) const fn is_held(&self) -> bool {
         self.held
+    }
+
+    fn await_beat(&mut self, now_ns: u64) {
+        self.silent_at_ns = self.beat_ns.map(|beat_ns| now_ns.saturating_add(beat_ns));
     }
 
     fn end_as(&mut self, state: TaskState) -> Due {

@@ -66,10 +66,11 @@ fn an_order_ends_a_pause() {
 #[test]
 fn silence_is_killed_and_started_again() {
     let mut record = running();
-    record.handle_beat(SECOND / 2);
+    assert_eq!(record.handle_beat(SECOND / 2), Ok(()));
     assert_eq!(record.handle_time(SECOND), Due::Nothing);
     assert_eq!(record.handle_time(2 * SECOND), Due::Kill);
     assert_eq!(record.state(), TaskState::Faulty);
+    assert_eq!(record.handle_beat(3 * SECOND), Err(TaskState::Faulty), "too late");
     assert_eq!(record.handle_time(3 * SECOND), Due::Nothing);
     let killed = TaskFault::Signalled { signal: 9 };
     assert_eq!(record.handle_ended(3 * SECOND, Some(killed)), Due::Start);
@@ -81,7 +82,9 @@ fn silence_is_killed_and_started_again() {
 fn a_program_that_cannot_be_started_is_faulty_and_left_alone() {
     let mut record = running();
     assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
+    assert_eq!(record.not_started(), None);
     record.handle_not_started(2, "no such file".to_owned());
+    assert_eq!(record.not_started(), Some("no such file"));
     assert_eq!((record.state(), record.errors()), (TaskState::Faulty, 2));
     assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
     assert_eq!(record.handle_order(TaskOrder::Start), (Due::Kill, TaskEffect::Done));
@@ -199,20 +202,35 @@ fn what_is_held_with_its_node_runs_again_and_what_was_stopped_does_not() {
 fn an_order_is_obeyed_whatever_the_state() {
     let mut record = running();
     let done = |due| (due, TaskEffect::Done);
-    let already = (Due::Nothing, TaskEffect::Already);
-    assert_eq!(record.handle_order(TaskOrder::Start), already);
+    let already = |state| (Due::Nothing, TaskEffect::Already { state });
+    assert_eq!(record.handle_order(TaskOrder::Start), already(TaskState::Running));
     assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Kill));
     assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
     record.handle_started(2);
     assert_eq!(record.handle_order(TaskOrder::Isolate), done(Due::Kill));
-    assert_eq!(record.handle_order(TaskOrder::Isolate), already);
+    assert_eq!(record.handle_order(TaskOrder::Isolate), already(TaskState::Isolated));
     assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
     assert_eq!((record.state(), record.errors()), (TaskState::Isolated, 0));
     assert!(!record.take_verdict(), "who gave the order knows");
     assert_eq!(record.handle_order(TaskOrder::Restart), done(Due::Start));
     record.handle_started(4);
     assert_eq!(record.handle_order(TaskOrder::Stop), done(Due::Kill));
-    assert_eq!(record.handle_order(TaskOrder::Stop), already);
+    assert_eq!(record.handle_order(TaskOrder::Stop), already(TaskState::Killed));
     assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
     assert_eq!((record.handle_ended(5, None), record.state()), (Due::Nothing, TaskState::Killed));
+}
+
+#[test]
+fn what_is_isolated_or_has_finished_is_not_stopped_as_well() {
+    let mut isolated = running();
+    isolated.handle_order(TaskOrder::Isolate);
+    let mut finished = running();
+    assert_eq!(finished.handle_ended(1, None), Due::Nothing);
+    for (mut record, state) in [(isolated, TaskState::Isolated), (finished, TaskState::Finished)] {
+        let already = (Due::Nothing, TaskEffect::Already { state });
+        assert_eq!(record.handle_order(TaskOrder::Stop), already);
+        assert_eq!(record.handle_beat(2), Err(state));
+        assert_eq!((record.state(), record.next_deadline_ns()), (state, None));
+        assert_eq!(next(&record).state(), state);
+    }
 }
