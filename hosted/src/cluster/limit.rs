@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::key;
 use crate::explain::{Code, Explain};
 
 /// The numbers a key accepts.
@@ -50,6 +51,17 @@ pub enum Limit {
         /// Of what, in words that fit the number.
         what: &'static str,
     },
+    /// A silence so short that a task that is silent from each start on is isolated.
+    Silence {
+        /// The longest, in milliseconds.
+        max_ms: u64,
+        /// How often the task is restarted.
+        restarts: u64,
+        /// Within how many seconds.
+        within_s: u64,
+        /// Within how many it would have to be.
+        within_s_min: u64,
+    },
 }
 
 impl Limit {
@@ -60,6 +72,7 @@ impl Limit {
             | Self::Reasoned { min, max, .. }
             | Self::Text { min, max } => (min..=max).contains(&value),
             Self::Exactly { count, .. } => value == count,
+            Self::Silence { max_ms, .. } => value <= max_ms,
             // Only whoever knows the others can tell.
             Self::Once => true,
             Self::PowerOfTwo { min, max } => {
@@ -92,6 +105,11 @@ impl fmt::Display for Limit {
             Self::Once => f.write_str("given once only"),
             Self::Exactly { count: 1, what } => write!(f, "exactly one {what}"),
             Self::Exactly { count, what } => write!(f, "exactly {count} {what}"),
+            Self::Silence { max_ms, restarts, within_s, .. } => write!(
+                f,
+                "at most {max_ms} while task.restart.max is {restarts} and task.restart.within_s \
+                 is {within_s}: a task that is silent from each start on would be restarted for ever"
+            ),
         }
     }
 }
@@ -130,6 +148,16 @@ impl Explain for LimitError {
     fn cure(&self) -> String {
         match self.limit {
             Limit::Exactly { .. } => format!("let {} name {}", self.key, self.limit),
+            Limit::Silence { within_s_min, .. } => {
+                let window = key::TASK_RESTART_WITHIN_S;
+                let lower = format!("lower {} or task.restart.max", self.key);
+                match window.limit.admit(window.path, within_s_min) {
+                    Ok(()) => {
+                        format!("raise {} to {within_s_min} at least, or {lower}", window.path)
+                    }
+                    Err(_) => lower,
+                }
+            }
             _ => format!("set {} to {}", self.key, self.limit),
         }
     }

@@ -4,6 +4,7 @@
 //! whether the program exists is found when it is started, on the node where it is to run.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use super::limit::{Limit, LimitError};
@@ -25,7 +26,8 @@ pub struct Task {
     /// isolated.
     pub restart: Restart,
     /// `beat_ms`: within how many milliseconds it must say that it makes progress, 10 to
-    /// 3 600 000; nothing is asked of it when it is not given.
+    /// 3 600 000, and so few that all restarts and a quarter more fit into their window; nothing is
+    /// asked of it when it is not given.
     pub beat_ms: Option<u64>,
 }
 
@@ -43,7 +45,7 @@ impl Task {
     /// What the documentation shows.
     pub(super) fn example() -> Self {
         let name = TaskName("worker".to_owned());
-        let restart = Restart { max: 3, within_s: 10 };
+        let restart = Restart { max: 3, within_s: 30 };
         let (args, nodes) = (vec!["60".to_owned()], Some(vec![0, 2]));
         Self { name, program: "sleep".to_owned(), args, nodes, restart, beat_ms: Some(5000) }
     }
@@ -74,7 +76,25 @@ impl Task {
             .into_iter()
             .chain(beat)
             .try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
+        self.check_silence()?;
         self.check_nodes(nodes)
+    }
+
+    /// Between the first failure that counts and the one that is too many, a task that never beats
+    /// is silent once for every restart; pauses take up to a quarter of the window besides.
+    fn check_silence(&self) -> Result<(), LimitError> {
+        let Restart { max, within_s } = self.restart;
+        let (Some(beat_ms), Some(restarts)) = (self.beat_ms, NonZeroU64::new(max as u64)) else {
+            return Ok(());
+        };
+        let restarts = restarts.get();
+        let limit = Limit::Silence {
+            max_ms: (3_000 * within_s - 1) / (4 * restarts),
+            restarts,
+            within_s,
+            within_s_min: 4 * restarts * beat_ms / 3_000 + 1,
+        };
+        limit.admit(key::TASK_BEAT_MS.path, beat_ms)
     }
 
     fn check_nodes(&self, nodes: usize) -> Result<(), LimitError> {

@@ -210,7 +210,8 @@ fn task_help() -> String {
 # and an error that it reports counts; one that ends with status 0 has finished. `program` is a
 # path or is looked up in PATH. Without `nodes`, every node runs it. With `beat_ms`, {beat_limit},
 # it must call weft::task::beat, or run `weft report --beat`, at least that often, or it counts as
-# hung.
+# hung. `max` times `beat_ms` must be less than three quarters of `within_s`, so that one that never
+# does is isolated.
 "#,
         tasks_max = Cluster::TASKS_MAX,
         beat_limit = key::TASK_BEAT_MS.limit,
