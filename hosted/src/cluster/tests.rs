@@ -119,8 +119,8 @@ fn tasks_are_refused_with_their_line() {
 fn a_beat_too_long_for_the_window_of_restarts_is_refused() {
     let file = |beat_ms: u64, max: u64, within_s: u64| {
         format!(
-            "name = \"t\"\nnodes = 2\n[[task]]\nname = \"a\"\nprogram = \"p\"\nbeat_ms = {beat_ms}\n\
-             restart = {{ max = {max}, within_s = {within_s} }}\n"
+            "name = \"t\"\nnodes = 2\n[[task]]\nname = \"a\"\nprogram = \"p\"\n\
+             beat_ms = {beat_ms}\nrestart = {{ max = {max}, within_s = {within_s} }}\n"
         )
     };
     let admitted = [(2499, 3, 10), (5000, 3, 21), (3_600_000, 0, 1), (7499, 1, 10)];

@@ -10,8 +10,8 @@
 //!
 //! The supervisor starts them, from the thread that lives as long as the node, so that the kernel
 //! ends them with it. What a task itself starts is in its process group, which is killed with it.
-//! The traces lead to what has left the group, and to what is left where the supervisor is killed. A task finds its name and the
-//! way to report in its environment: [`crate::task`].
+//! The traces lead to what has left the group, and to what is left where the supervisor is killed.
+//! A task finds its name and the way to report in its environment: [`crate::task`].
 
 mod guard;
 mod note;
