@@ -50,15 +50,17 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let mut client = which.cluster.find()?.connect(which.node)?;
     let effect = client.order(&which.task, order).map_err(Failure::new)?;
     let Which { task, node, .. } = which;
-    let (is_changed, outcome) = match effect {
-        TaskEffect::Done => (true, done.to_owned()),
+    let (found, outcome) = match effect {
+        TaskEffect::Done => (None, done.to_owned()),
         TaskEffect::Already { state: state @ (TaskState::Isolated | TaskState::Finished) } => {
-            (false, format!("already {}", state.as_str()))
+            (Some(state), format!("already {}", state.as_str()))
         }
-        TaskEffect::Already { .. } => (false, format!("already {done}")),
+        TaskEffect::Already { state } => (Some(state), format!("already {done}")),
     };
-    let object =
-        json!({ "ok": true, "task": task, "node": node, "order": done, "changed": is_changed });
+    let object = json!({
+        "ok": true, "task": task, "node": node, "order": done,
+        "changed": found.is_none(), "state": found.map(TaskState::as_str),
+    });
     output.finish(&object, &format!("task {task} of node {node}: {outcome}\n"));
     Ok(())
 }

@@ -151,6 +151,8 @@ fn a_task_that_ends_with_status_0_has_finished() {
     let task = await_state(&nodes, TaskState::Finished);
     assert_eq!((task.errors, task.restarts), (0, 0));
     assert!(place.weft("task stop job --node 0 --name t").done().contains("already finished"));
+    let told = place.weft("task stop job --node 0 --name t --json").object();
+    assert_eq!((&told["changed"], &told["state"]), (&false.into(), &"finished".into()));
     assert_eq!(look(&nodes).state, TaskState::Finished);
 }
 
