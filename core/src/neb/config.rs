@@ -12,6 +12,14 @@ use crate::wire::broadcast::{Form, HEADER_LEN};
 /// The longest message in bytes.
 pub const MESSAGE_LEN_MAX: u16 = 4096;
 
+/// The longest slot in bytes, of any configuration.
+pub const SLOT_LEN_MAX: usize = slot_len(MESSAGE_LEN_MAX, Form::Signed);
+
+/// Header, payload and signature, in whole cache lines.
+const fn slot_len(message_len: u16, form: Form) -> usize {
+    (HEADER_LEN + message_len as usize + form.trailer_len()).next_multiple_of(64)
+}
+
 /// The largest number of slots of a ring: an index fits into 16 bits of a work's name.
 pub const SLOTS_MAX: u32 = 1 << 16;
 
@@ -182,8 +190,7 @@ impl Config {
     /// Bytes from one slot to the next: whole cache lines.
     #[must_use]
     pub const fn stride(&self) -> u32 {
-        let used = HEADER_LEN + self.0.message_len as usize + self.0.form.trailer_len();
-        used.next_multiple_of(64) as u32
+        slot_len(self.0.message_len, self.0.form) as u32
     }
 
     /// Bytes of one member's registered memory.

@@ -6,8 +6,8 @@
 //! had not finished exposing when the read was posted, and so reads this member's copy later.
 //! Everything else that counts needs a checksum that holds, or to be what has one.
 
+use super::config::SLOT_LEN_MAX;
 use super::exposed::Exposed;
-use super::machine::SLOT_LEN_MAX;
 use super::map::Map;
 use super::mutants::SKIP_CHECKSUM;
 use super::own_copy::OwnCopy;

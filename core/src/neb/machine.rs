@@ -10,7 +10,7 @@ use super::aside::Aside;
 #[cfg(feature = "signed")]
 use super::authority::Keys;
 use super::ballot::Ballot;
-use super::config::{Config, MESSAGE_LEN_MAX};
+use super::config::{Config, SLOT_LEN_MAX};
 use super::exposed::Exposed;
 use super::map::{Map, Regions};
 use super::membership::{Decision, Members, Membership, RemoveError};
@@ -24,10 +24,7 @@ use super::work::Errand;
 use crate::fabric::{Completion, Fabric, PostError};
 use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
-use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN};
-
-/// The longest slot in bytes: header, payload, signature.
-pub const SLOT_LEN_MAX: usize = HEADER_LEN + MESSAGE_LEN_MAX as usize + SIGNATURE_LEN;
+use crate::wire::broadcast::{Form, Header};
 
 /// The broadcast of one member: up to `PEERS` members, up to `DEPTH` slots of each voted on at a
 /// time.

@@ -62,11 +62,12 @@ mod work;
 #[cfg(feature = "signed")]
 pub use authority::{KeyError, Keys, PublicKey};
 pub use config::{
-    Config, ConfigError, DEPTH_MAX, MESSAGE_LEN_MAX, Retry, SIGNAL_EVERY, SLOTS_MAX, Sizes,
+    Config, ConfigError, DEPTH_MAX, MESSAGE_LEN_MAX, Retry, SIGNAL_EVERY, SLOT_LEN_MAX, SLOTS_MAX,
+    Sizes,
 };
 #[cfg(feature = "signed")]
 pub use equivocation::{Equivocation, ProofError};
-pub use machine::{Neb, SLOT_LEN_MAX};
+pub use machine::Neb;
 pub use map::Regions;
 pub use membership::{Decision, Membership, RemoveError};
 pub use outcome::{BroadcastError, Conflict, Counters, Message, Outcome, Standing};

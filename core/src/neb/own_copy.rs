@@ -4,8 +4,8 @@
 //! other member shows of it. As long as the buffer still holds that slot it need not be copied
 //! out of the replay region again for every comparison: the bytes there are these.
 
+use super::config::SLOT_LEN_MAX;
 use super::exposed::Exposed;
-use super::machine::SLOT_LEN_MAX;
 use super::map::Map;
 use super::mutants::TRUST_ORIGIN_BUFFER;
 use crate::fabric::Fabric;

@@ -37,5 +37,5 @@ mod windows;
 const DEPTH: usize = 2;
 /// Slots of a ring in tests.
 const NET_SLOTS: u32 = 4;
-/// Words of memory of an endpoint, enough for seven members.
-const WORDS: usize = 4096;
+/// Words of memory of an endpoint, enough for seven members, and for two with the longest slots.
+const WORDS: usize = 8192;

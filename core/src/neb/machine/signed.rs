@@ -1,9 +1,10 @@
 //! The signed form: keys, and proofs of equivocation.
 
 use super::super::authority::{KeyError, Keys, PublicKey};
+use super::super::config::SLOT_LEN_MAX;
 use super::super::equivocation::Equivocation;
 use super::super::outcome::Conflict;
-use super::{Config, Neb, Regions, SLOT_LEN_MAX};
+use super::{Config, Neb, Regions};
 use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
 use crate::wire::broadcast::Form;

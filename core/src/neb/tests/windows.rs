@@ -3,10 +3,34 @@
 use super::NET_SLOTS;
 use super::cluster::{Cluster, SIZES, World};
 use crate::ids::Peer;
-use crate::neb::{BroadcastError, Sizes};
+use crate::neb::{BroadcastError, MESSAGE_LEN_MAX, Sizes};
+use crate::wire::broadcast::Form;
 
 const O: Peer = Peer(0);
 const P: Peer = Peer(1);
+
+/// Messages as long as the sizes allow, through every slot of the ring twice.
+fn delivers_its_longest(form: Form, message_len: u16) {
+    let world = World::<2>::with(Sizes { slots: 2, depth: 1, form, message_len, ..SIZES });
+    let mut cluster = Cluster::new(&world);
+    for n in 1..=4 {
+        let payload = std::vec![n; usize::from(message_len)];
+        cluster.broadcast(O, &payload).unwrap();
+        cluster.settle();
+        assert_eq!(cluster.node(P).delivered.last(), Some(&(O, u64::from(n), payload)));
+    }
+    assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn slots_of_every_length_carry_messages_that_fill_them() {
+    let forms: &[Form] =
+        if cfg!(feature = "signed") { &[Form::Unsigned, Form::Signed] } else { &[Form::Unsigned] };
+    let lens = (1..=129).chain(MESSAGE_LEN_MAX - 129..=MESSAGE_LEN_MAX);
+    for (form, len) in forms.iter().flat_map(|form| lens.clone().map(|len| (*form, len))) {
+        delivers_its_longest(form, len);
+    }
+}
 
 #[test]
 fn a_full_window_refuses_until_the_slowest_has_delivered() {
