@@ -5,9 +5,11 @@
 //! has died and that nobody decides about. The cluster's name is taken from before the first
 //! process starts until after the last has ended.
 
+mod door;
 mod keeper;
 mod word;
 
+pub use door::call_off;
 pub(crate) use word::ToLauncher;
 
 use std::cell::RefCell;
@@ -25,6 +27,7 @@ use crate::cluster::Cluster;
 use crate::explain::{Code, Explain};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClaimError, ClaimedDir, ClusterDir, RuntimeDir, RuntimeDirError};
+use door::Door;
 use keeper::{Event, Keeper, Start};
 
 /// Where a node finds the cluster's lock.
@@ -46,6 +49,7 @@ pub struct Launched {
     claimed: Option<ClaimedDir>,
     dir: ClusterDir,
     keeper: Option<thread::JoinHandle<()>>,
+    door: Option<Door>,
     events: SyncSender<Event>,
     notices: Receiver<Notice>,
     /// Of them, what happened to tasks while the nodes came together: one a task at most.
@@ -173,6 +177,8 @@ impl Launched {
         let start = Start { dir: dir.clone(), lock, undecided };
         let (events, heard) = sync_channel(EVENTS);
         let (notice, notices) = sync_channel(NOTICES);
+        let door = dir.launcher_socket().map_err(LaunchError::Directory)?;
+        let door = Some(Door::open(door, events.clone()).map_err(LaunchError::Process)?);
         let (told, started) = sync_channel(1);
         let (count, sender) = (cluster.nodes, events.clone());
         let keeper = start_thread("weft-keeper", move || {
@@ -190,7 +196,7 @@ impl Launched {
         .map_err(LaunchError::Process)?;
         let (cluster, claimed, keeper) = (cluster.clone(), Some(claimed), Some(keeper));
         let early = RefCell::default();
-        let launched = Self { cluster, claimed, dir, keeper, events, notices, early };
+        let launched = Self { cluster, claimed, dir, keeper, door, events, notices, early };
         started.recv().map_err(|_| LaunchError::Keeper)??;
         Ok(launched)
     }
@@ -285,10 +291,11 @@ impl Launched {
 
     fn end_nodes(&mut self) {
         // A keeper that is gone has ended them.
-        let _ = self.events.send(Event::Stop);
+        let _ = self.events.send(Event::Stop { ended: None });
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }
+        drop(self.door.take());
     }
 }
 

@@ -1,4 +1,4 @@
-//! `weft down`: end a running cluster.
+//! `weft down`: end a running cluster, through its launcher, or else each node by itself.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use super::output::Output;
 use crate::client::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::explain::Code;
+use crate::launch::call_off;
 
 /// How long the nodes may take to be told, and their processes to end.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
@@ -36,12 +37,20 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         found => found?,
     };
     let deadline = Deadline::after(END_TIMEOUT);
+    // A launcher starts nodes again, and ends all that it has started.
+    let called_off = call_off(&running.dir, END_TIMEOUT).map_err(|error| {
+        let cause = format!("whoever launched the cluster does not answer: {error}");
+        Failure::of(Code::Timeout, cause, "end `weft up` with Ctrl-C, or kill it, and try again")
+    })?;
     let mut stopped = BTreeSet::new();
     loop {
-        // Every time anew: of a cluster that is being started, some nodes do not listen yet.
-        for rank in running.ranks().filter(|rank| !stopped.contains(rank)).collect::<Vec<_>>() {
-            if stop(&running, rank)? {
-                stopped.insert(rank);
+        if called_off.is_none() {
+            // Every time anew: of a cluster that is being started, some nodes do not listen yet.
+            let rest = running.ranks().filter(|rank| !stopped.contains(rank));
+            for rank in rest.collect::<Vec<_>>() {
+                if stop(&running, rank)? {
+                    stopped.insert(rank);
+                }
             }
         }
         if !running.dir.path().exists() {
@@ -53,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }
         std::thread::park_timeout(LOOK_EVERY);
     }
-    let stopped = stopped.len();
+    let stopped = called_off.unwrap_or(stopped.len());
     let name = running.cluster.name.as_str();
     let object = json!({ "ok": true, "name": name, "stopped": stopped });
     output.finish(&object, &format!("cluster {name}: {stopped} nodes ended\n"));

@@ -46,8 +46,8 @@ pub(super) enum Event {
     Said { rank: u16, run: u64, word: ToLauncher },
     /// A node's process has ended.
     Ended { rank: u16, run: u64 },
-    /// The cluster is to end.
-    Stop,
+    /// The cluster is to end; somebody may want to know how many nodes have.
+    Stop { ended: Option<SyncSender<usize>> },
 }
 
 /// What every node is started with.
@@ -111,16 +111,21 @@ impl Keeper {
 
     /// Keeps the nodes until it is told to stop; then they have ended.
     pub(super) fn run(mut self, events: &Receiver<Event>) {
-        loop {
+        let asked = loop {
             match events.recv_timeout(self.patience()) {
                 Ok(Event::Said { rank, run, word }) => self.handle_word(rank, run, word),
                 Ok(Event::Ended { rank, run }) => self.handle_ended(rank, run),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Event::Stop { ended }) => break ended,
+                Err(RecvTimeoutError::Disconnected) => break None,
             }
             self.start_due();
+        };
+        let ended = self.end_nodes();
+        if let Some(asked) = asked {
+            // Who asked may not care any more.
+            let _ = asked.send(ended);
         }
-        self.end_nodes();
     }
 
     fn handle_word(&mut self, rank: u16, run: u64, word: ToLauncher) {
@@ -257,17 +262,26 @@ impl Keeper {
         }
     }
 
-    fn end_nodes(&mut self) {
+    /// Ends every node in order, and kills what does not end; how many there were.
+    fn end_nodes(&mut self) -> usize {
         for node in self.nodes.iter().filter_map(|node| node.spawned.as_ref()) {
             // A node that is gone has been told.
             let _ = node.pidfd.signal(Signal::TERM);
         }
         let deadline = Deadline::after(STOP_TIMEOUT);
-        for mut spawned in self.nodes.iter_mut().filter_map(|node| node.spawned.take()) {
+        let mut ended = 0;
+        for rank in (0..).take(self.nodes.len()) {
+            let Some(mut spawned) = self.node(rank).and_then(|node| node.spawned.take()) else {
+                continue;
+            };
             let _ = spawned.pidfd.wait_dead(deadline.remaining());
             let _ = spawned.pidfd.kill();
-            let _ = spawned.child.wait();
+            if let Ok(status) = spawned.child.wait() {
+                self.tell(Notice::Ended { rank, status });
+            }
+            ended += 1;
         }
+        ended
     }
 }
 

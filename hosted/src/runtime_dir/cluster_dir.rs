@@ -63,6 +63,14 @@ impl ClusterDir {
         self.socket(&format!("{NODE_PREFIX}{rank}.peers"))
     }
 
+    /// The socket at which whoever launched the nodes is told to end them.
+    ///
+    /// # Errors
+    /// The path is longer than the address of a socket may be.
+    pub fn launcher_socket(&self) -> Result<PathBuf, RuntimeDirError> {
+        self.socket(LAUNCHER_SOCKET)
+    }
+
     /// Where the node with this rank notes the last incarnation that it gave out.
     #[must_use]
     pub fn incarnation_file(&self, rank: usize) -> PathBuf {
@@ -130,7 +138,9 @@ impl ClusterDir {
             let entry = entry.map_err(failed("list", &self.path))?;
             let name = entry.file_name();
             let ours = name.to_str().is_some_and(|name| {
-                name.starts_with(NODE_PREFIX) || name.starts_with(CLUSTER_FILE)
+                name.starts_with(NODE_PREFIX)
+                    || name.starts_with(CLUSTER_FILE)
+                    || name == LAUNCHER_SOCKET
             });
             if ours {
                 if name.to_string_lossy().ends_with(REMAINS_SUFFIX) {
@@ -179,6 +189,7 @@ const LOCK_FILE: &str = "lock";
 const CLUSTER_FILE: &str = "cluster.toml";
 const NODE_PREFIX: &str = "node-";
 const SOCKET_EXTENSION: &str = "sock";
+const LAUNCHER_SOCKET: &str = "launcher.sock";
 const REMAINS_SUFFIX: &str = ".remains";
 /// How long what tasks have left may take to end once it is killed.
 const REMAINS_PATIENCE: Duration = Duration::from_secs(5);

@@ -89,6 +89,11 @@ impl Place {
         path
     }
 
+    /// Overwrites a file of the runtime directory with what makes no sense.
+    pub(crate) fn damage(&self, name: &str) {
+        fs::write(self.runtime_dir().join(name), [0xA5; 300]).expect("a file can be written");
+    }
+
     /// The files outside the runtime directory whose names contain `part`.
     pub(crate) fn files(&self, part: &str) -> Vec<String> {
         let mut files = names(&self.path.join("f"));

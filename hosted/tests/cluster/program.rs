@@ -105,6 +105,19 @@ fn a_dead_cluster_is_cleared_away_by_down() {
 }
 
 #[test]
+fn a_cluster_is_ended_while_nodes_are_dead_and_none_of_them_comes_back() {
+    let place = Place::new();
+    let (up, nodes) = place.up("--nodes 4");
+    nodes.kill(1);
+    // It cannot begin a life any more.
+    place.damage("t/node-2.term");
+    nodes.kill(2);
+    place.weft("down --name t").done();
+    up.wait().done();
+    place.assert_nothing_left();
+}
+
+#[test]
 fn a_supervisor_that_hangs_hides_nobody_else() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");

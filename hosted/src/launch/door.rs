@@ -1,0 +1,103 @@
+//! Where `weft down` calls: a socket of the launcher, so that a cluster can be ended whatever its
+//! nodes are doing, and none of them is started again meanwhile.
+//!
+//! ```text
+//!   weft down ── connects ──▶ door ── Event::Stop ──▶ keeper ── ends every node
+//!             ◀── Ended { nodes } ──────────────────────┘
+//! ```
+//!
+//! One call is all that it takes, so the thread ends with it, or with the door.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::keeper::Event;
+use crate::packet::{Listener, PacketError, Socket};
+use crate::process::{ProcessError, start_thread};
+use crate::runtime_dir::ClusterDir;
+
+/// How long the one who called may take to hear the answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What who called is told.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Ended {
+    /// So many nodes ran, and have ended.
+    nodes: usize,
+}
+
+/// The open door; to be dropped once the keeper has ended.
+#[derive(Debug)]
+pub(super) struct Door {
+    path: PathBuf,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Door {
+    /// Opens it at `path`: the first call becomes an event.
+    pub(super) fn open(path: PathBuf, events: SyncSender<Event>) -> Result<Self, ProcessError> {
+        let refused = |error| ProcessError::Spawn(io::Error::other(error));
+        let listener = Listener::bind(&path).map_err(refused)?;
+        let thread = start_thread("weft-door", move || answer(&listener, &events))?;
+        Ok(Self { path, thread: Some(thread) })
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        match Socket::connect(&self.path, Duration::ZERO) {
+            // Its own call lets the thread go; refused, it has answered somebody else's.
+            Ok(_) | Err(PacketError::Connect { errno: Errno::CONNREFUSED, .. }) => {
+                if let Some(thread) = self.thread.take() {
+                    let _ = thread.join();
+                }
+            }
+            // Somebody has removed the socket, and nobody can call any more: it waits for nobody.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Waits for one who may call, and tells it how many nodes have ended.
+fn answer(listener: &Listener, events: &SyncSender<Event>) {
+    let socket = loop {
+        match listener.accept(Duration::MAX) {
+            Ok(socket) if socket.authorize_same_user().is_ok() => break socket,
+            Ok(_) | Err(PacketError::TimedOut { .. }) => {}
+            Err(error) => return tracing::error!(%error, "`weft down` cannot call here"),
+        }
+    };
+    let (ended, nodes) = sync_channel(1);
+    // A keeper that is gone has ended them before.
+    if events.send(Event::Stop { ended: Some(ended) }).is_ok() {
+        let nodes = nodes.recv().unwrap_or(0);
+        // Who called may have given up waiting.
+        let _ = socket.send(&Ended { nodes }, &[], ANSWER_TIMEOUT);
+    }
+}
+
+/// Has the launcher of a cluster end it; how many nodes it has ended, or none if there is no
+/// launcher: it was killed, or the nodes were started by hand.
+///
+/// # Errors
+/// [`PacketError`]: it does not answer within `timeout`.
+pub fn call_off(dir: &ClusterDir, timeout: Duration) -> Result<Option<usize>, PacketError> {
+    let Ok(path) = dir.launcher_socket() else { return Ok(None) };
+    let socket = match Socket::connect(&path, timeout) {
+        Ok(socket) => socket,
+        Err(PacketError::Connect { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match socket.recv(timeout) {
+        Ok((Ended { nodes }, _)) => Ok(Some(nodes)),
+        // It was about to end by itself.
+        Err(PacketError::Closed) => Ok(Some(0)),
+        Err(error) => Err(error),
+    }
+}
