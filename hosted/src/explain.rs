@@ -58,6 +58,8 @@ pub enum Code {
     Standing,
     /// The node is isolated until an operator releases it.
     Isolated,
+    /// Somebody else has what only one can have, or too many ask at once.
+    Busy,
     /// The message does not fit into a slot.
     MessageTooLong,
     /// The mailbox stayed full past the deadline.
@@ -106,7 +108,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -118,6 +120,7 @@ impl Code {
         Self::TaskNotRunning,
         Self::Standing,
         Self::Isolated,
+        Self::Busy,
         Self::MessageTooLong,
         Self::MailboxFull,
         Self::WindowFull,
@@ -168,6 +171,7 @@ impl Code {
             Self::TaskNotRunning => ("task_not_running", 19),
             Self::Standing => ("standing", 17),
             Self::Isolated => ("isolated", 18),
+            Self::Busy => ("busy", 26),
             Self::MessageTooLong => ("message_too_long", 20),
             Self::MailboxFull => ("mailbox_full", 21),
             Self::WindowFull => ("window_full", 25),
@@ -234,6 +238,7 @@ mod tests {
 23 input_binary
 24 input_unreadable
 25 window_full
+26 busy
 30 timeout
 31 component_lost
 32 node_unreachable

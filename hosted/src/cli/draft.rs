@@ -8,7 +8,7 @@
 //! Where the file system has no files without names, it is `.NAME.PID` beside the target, removed
 //! unless the process is killed. A target that is there already is replaced by way of that name.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -46,20 +46,32 @@ impl Draft {
         // A link stays one: what it names is replaced.
         let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let refused = |error: io::Error| unwritable(&target, &error);
-        match fs::metadata(&target) {
-            Ok(metadata) if !metadata.is_file() => {
-                return Err(refused(io::Error::other("it is no regular file")));
+        let replaced = fs::metadata(&target).ok();
+        if let Some(metadata) = &replaced {
+            if !metadata.is_file() {
+                let cause = format!("{} is no regular file, to be replaced", target.display());
+                let cure = "give the path of a regular file; what a command prints goes anywhere, \
+                            with `>`";
+                return Err(Failure::of(Code::Output, cause, cure));
             }
-            Ok(_) => drop(OpenOptions::new().append(true).open(&target).map_err(refused)?),
-            Err(_) => {}
+            drop(OpenOptions::new().append(true).open(&target).map_err(refused)?);
         }
         let name = target.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?;
         let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
         let path = target.with_file_name(name);
-        if let Some(file) = nameless(&target) {
-            return Ok(Self { target, path, form: Form::Nameless, file: BufWriter::new(file) });
-        }
-        Self::begin_named(target, path)
+        let draft = match nameless(&target) {
+            Some(file) => Self { target, path, form: Form::Nameless, file: BufWriter::new(file) },
+            None => Self::begin_named(target, path)?,
+        };
+        draft.take_after(replaced.as_ref())?;
+        Ok(draft)
+    }
+
+    /// Whoever may not read what is replaced may not read what replaces it.
+    fn take_after(&self, replaced: Option<&Metadata>) -> Result<(), Failure> {
+        let Some(replaced) = replaced else { return Ok(()) };
+        let set = self.file.get_ref().set_permissions(replaced.permissions());
+        set.map_err(|error| unwritable(&self.target, &error))
     }
 
     fn begin_named(target: PathBuf, path: PathBuf) -> Result<Self, Failure> {
@@ -153,6 +165,9 @@ fn unwritable(target: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::scratch::Scratch;
 
@@ -185,6 +200,20 @@ mod tests {
             assert_eq!(text(), written);
         }
         assert_eq!(names(&scratch), ["story.svg"]);
+    }
+
+    #[test]
+    fn who_may_read_a_file_stays_as_it_was() {
+        let scratch = Scratch::new();
+        let target = scratch.path().join("secret");
+        fs::write(&target, "old").expect("a file");
+        for mode in [0o600, 0o640] {
+            fs::set_permissions(&target, Permissions::from_mode(mode)).expect("a file");
+            let mut draft = Draft::begin(&target).expect("it can be written");
+            draft.write(b"new").and_then(|()| draft.finish()).expect("it can be written");
+            let is = fs::metadata(&target).expect("a file").permissions().mode();
+            assert_eq!(is & 0o777, mode);
+        }
     }
 
     #[test]

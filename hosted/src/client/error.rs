@@ -140,10 +140,8 @@ impl Explain for ClientError {
             Self::Unreachable { .. } => Code::NodeUnreachable,
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
-                Refused::Busy
-                | Refused::TimedOut
-                | Refused::OtherReceiver { .. }
-                | Refused::OtherSender => Code::Timeout,
+                Refused::Busy | Refused::OtherReceiver { .. } => Code::Busy,
+                Refused::TimedOut | Refused::OtherSender => Code::Timeout,
                 Refused::WindowFull => Code::WindowFull,
                 Refused::TooFew { .. } => Code::NodeUnreachable,
                 Refused::Forgotten { .. } => Code::ComponentLost,

@@ -77,7 +77,7 @@ fn an_origin_is_received_by_one_client_and_others_are_told_by_whom() {
     let mut first = listener(&nodes, 1);
     hold(&mut first, 0).expect("nobody else does");
     let line = "bcast --neb --receive --node 1 --name t --json";
-    let taken = place.weft(&format!("{line} --origin 0")).refused(30, "timeout");
+    let taken = place.weft(&format!("{line} --origin 0")).refused(26, "busy");
     let holder = format!("process {} receives what node 0 broadcasts", std::process::id());
     assert!(taken.starts_with(&holder), "{taken}");
     // Who names no origin waits for those that are free, though this one came first.

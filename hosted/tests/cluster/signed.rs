@@ -28,6 +28,21 @@ fn lie(place: &Place, nodes: &Nodes) -> (u16, Value) {
 }
 
 #[test]
+fn messages_of_every_length_that_is_allowed_arrive() {
+    let text = "weft ".repeat(4_000);
+    for len in [1024, 4065, 4096] {
+        let place = Place::new();
+        let cluster = format!("{CLUSTER}message_len = {len}\n");
+        let (_up, _nodes) = place.up(&place.file("long.toml", cluster));
+        place.weft_with("bcast --neb --from 0 --name t", &text).done();
+        let heard = place.weft("bcast --neb --receive --node 1 --name t").done();
+        assert!(heard == text, "{len}: {} bytes of {}", heard.len(), text.len());
+        let lie = place.weft("inject equivocate 1 --name t --json").object();
+        assert_eq!(lie["ok"], true, "{len}: {lie}");
+    }
+}
+
+#[test]
 fn an_equivocation_is_proven_to_a_third_party() {
     let place = Place::new();
     let (_up, nodes) = up(&place);

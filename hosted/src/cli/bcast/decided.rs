@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use super::held;
 use super::intake::Intake;
 use crate::cli::failure::Failure;
 use crate::cli::survey::Survey;
@@ -42,6 +43,11 @@ pub(super) enum Over {
     Removed,
     /// It has lost what it promised.
     Lost,
+    /// Its window is full for good: this node, which is waited for, has lost what it promised.
+    Held {
+        /// Who.
+        by: u16,
+    },
 }
 
 /// Why nothing more comes to `node`: of `origin`, or of any other node without one.
@@ -70,10 +76,15 @@ fn over_of(survey: &Survey, node: u16, origin: u16) -> Option<Over> {
     if survey.goes_on_without(node, origin) {
         return Some(Over::Removed);
     }
-    let (by, conflict) = survey.dispute(origin)?;
     let there = survey.row(origin, origin)?;
-    let is_last = there.window.is_full() && there.broadcast == here.delivered;
-    is_last.then_some(Over::Disputed { by, conflict })
+    if !there.window.is_full() || there.broadcast > here.delivered {
+        return None;
+    }
+    if let Some(by) = survey.lost().first().copied() {
+        return Some(Over::Held { by });
+    }
+    let (by, conflict) = survey.dispute(origin)?;
+    Some(Over::Disputed { by, conflict })
 }
 
 impl Over {
@@ -94,6 +105,10 @@ impl Over {
             }
             Self::Removed => (without_end, "it was removed".to_owned(), anew),
             Self::Lost => (without_end, "it has lost what it promised".to_owned(), anew),
+            Self::Held { by } => {
+                let why = format!("its window is full, and stays so without node {by}");
+                (without_end, why, held::anew(by))
+            }
         };
         Failure::of(code, format!("nothing comes of node {origin} after {rest}: {why}"), cure)
     }
@@ -147,6 +162,12 @@ mod tests {
         };
         assert_eq!((over(Fixed, 9, 2), over(Fixed, 9, 0)), (Some((2, Over::Lost)), None));
         assert_eq!(over(Fixed, 8, 2), None, "not all has come");
+        let held = |used, membership| {
+            let origin = (0, Seen { used, ..Seen::at(9, 9) });
+            super::over(&survey(membership, &[origin, (1, Seen::at(9, 9)), lost]), 1, Some(0))
+        };
+        assert_eq!(held(16, Fixed), Some((0, Over::Held { by: 2 })));
+        assert_eq!((held(14, Fixed), held(16, Decided)), (None, None));
         assert_eq!(over(Decided, 9, 2), None, "it is removed soon");
     }
 

@@ -186,7 +186,7 @@ impl Ended {
                     intake.joiner().len()
                 );
                 let survey = Survey::take(running);
-                let lost = intake.origin().and_then(|rank| cure_of_origin(&survey, rank, node));
+                let lost = intake.origin().and_then(|rank| final_cure(&survey, rank));
                 let cure = lost.unwrap_or_else(|| "let it be broadcast again".to_owned());
                 Failure::of(Code::Abandoned, cause, cure)
             }
@@ -223,6 +223,11 @@ fn silence(running: &Running, arguments: &Arguments, node: u16, intake: &Intake)
 
 /// What helps where waiting for `origin` does not.
 fn cure_of_origin(survey: &Survey, origin: u16, node: u16) -> Option<String> {
+    final_cure(survey, origin).or_else(|| cure_of_window(survey, origin, node))
+}
+
+/// What helps where `origin` broadcasts nothing more.
+fn final_cure(survey: &Survey, origin: u16) -> Option<String> {
     if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
             "node {origin} was removed and broadcasts nothing before the cluster is started anew: \
@@ -235,8 +240,7 @@ fn cure_of_origin(survey: &Survey, origin: u16, node: u16) -> Option<String> {
              it from another node"
         ));
     }
-    let lost = survey.lost().first().copied();
-    lost.map(anew).or_else(|| cure_of_window(survey, origin, node))
+    survey.lost().first().copied().map(anew)
 }
 
 /// What helps where the window of `origin` is full of what was taken here.
