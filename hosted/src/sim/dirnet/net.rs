@@ -264,7 +264,7 @@ impl Net {
 
     /// The transport of one node may notice that it has lost the life `boot` of another.
     fn part(&mut self, at: u16, node: u16, boot: u32) {
-        if at != node && self.draws.chance(1, 2) {
+        if at != node && self.draws.chance(self.setting.noticed, 1_000) {
             let after = self.draws.between(1, self.setting.delay_max);
             let life = self.node(at).boot;
             self.post_at(self.now + after, Flight::Parted { at, life, node, boot });

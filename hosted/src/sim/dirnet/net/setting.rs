@@ -23,6 +23,9 @@ pub(crate) struct Setting {
     pub(crate) lost_in_a_row_max: u32,
     /// Out of a thousand messages.
     pub(crate) repeated: u64,
+    /// Out of a thousand ends of a node, and of ways to it, so many are noticed by another node's
+    /// transport before anything is missed.
+    pub(crate) noticed: u64,
     /// From when on nothing is lost or repeated, and what is dead is started.
     pub(crate) calm_from: u64,
     /// A fence holds within so long.
@@ -47,6 +50,7 @@ impl Setting {
             lost: 0,
             lost_in_a_row_max: u32::MAX,
             repeated: 0,
+            noticed: 0,
             calm_from: u64::MAX,
             fence_max: 5 * MS,
             spawn: 30 * MS,
@@ -72,6 +76,7 @@ impl Setting {
             weather,
             lost: if is_rough { draws.pick(&[0, 0, 10, 100]) } else { 0 },
             repeated: if is_rough { draws.pick(&[0, 10, 100]) } else { 0 },
+            noticed: 500,
             resets_work: draws.chance(3, 4),
             calm_from: STORM_MS * MS,
             ..Self::fair(count as u16, Timing::LAN, delay_max)
