@@ -36,14 +36,14 @@
 //! | `Outbox` | 4160 | 4160 |
 //! | `LaneWriter` | 48 | 48 |
 //! | `LaneReader` | 1072 | 1072 |
-//! | `Neb<4, 1>` | 9472 | 10504 |
-//! | `Neb<4, BROADCAST_DEPTH>` | 16192 | 17224 |
-//! | `Neb<7, BROADCAST_DEPTH>` | 22048 | 23680 |
+//! | `Neb<4, 1>` | 9536 | 10568 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 16256 | 17288 |
+//! | `Neb<7, BROADCAST_DEPTH>` | 22112 | 23744 |
 //! | `Component<4, 2>` | 8304 | 8304 |
 //! | `LargestComponent` | 40840 | 40840 |
 //! | `ImAliveTask` | 3792 | 3792 |
 //! | `Plan` | 2136 | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 54992 | 56024 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55056 | 56088 |
 //!
 //! # Features
 //!
