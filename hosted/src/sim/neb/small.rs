@@ -179,13 +179,11 @@ impl Case {
     }
 
     /// Whether even this has too many states: of four members with two slots the signed form, and
-    /// a two-faced origin among correct members; with a crash the signed form where both lie.
+    /// a two-faced origin among correct members.
     fn is_too_large(&self) -> bool {
-        let (is_signed, lies) = (self.form == Form::Signed, self.origin == Origin::TwoFaced);
-        let is_misled = lies && self.replayer == Replayer::Correct;
-        let are_both = lies && self.replayer == Replayer::Lying;
-        let has_more = self.messages > 1 && (is_signed || is_misled);
-        self.members == 4 && (has_more || self.crashes > 0 && is_signed && are_both)
+        let is_signed = self.form == Form::Signed;
+        let is_misled = self.origin == Origin::TwoFaced && self.replayer == Replayer::Correct;
+        self.members == 4 && self.messages > 1 && (is_signed || is_misled)
     }
 
     /// What is bounded in it.
