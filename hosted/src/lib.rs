@@ -28,6 +28,7 @@ pub mod packet;
 pub mod process;
 mod readiness;
 pub mod runtime_dir;
+mod sealed;
 pub mod shm;
 pub mod signing;
 pub mod sim;

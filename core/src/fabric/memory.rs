@@ -39,13 +39,25 @@ pub trait Memory {
     /// Whether `bytes` lie at `offset`, each of which is looked at once: a judgement like that of
     /// a copy, for less.
     fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
-        let mut copy = [0; 64];
-        (offset..).step_by(copy.len()).zip(bytes.chunks(copy.len())).all(|(at, chunk)| {
-            let copy = &mut copy[..chunk.len()];
-            self.copy_out(region, at, copy);
-            copy == chunk
-        })
+        are_copied(bytes, (offset..).step_by(CHUNK), |at, copy| self.copy_out(region, at, copy))
     }
+}
+
+/// How many bytes are copied at once where they are compared by a copy.
+const CHUNK: usize = 64;
+
+/// Whether `bytes` are what `copy_out` finds, a chunk at each of `offsets`.
+fn are_copied<O>(
+    bytes: &[u8],
+    offsets: impl Iterator<Item = O>,
+    copy_out: impl Fn(O, &mut [u8]),
+) -> bool {
+    let mut copy = [0; CHUNK];
+    offsets.zip(bytes.chunks(CHUNK)).all(|(at, chunk)| {
+        let copy = &mut copy[..chunk.len()];
+        copy_out(at, copy);
+        copy == chunk
+    })
 }
 
 /// A run of shared words: the copying that all addressable fabrics share.
@@ -133,12 +145,15 @@ impl<'a> Words<'a> {
     #[must_use]
     pub fn holds(self, offset: usize, bytes: &[u8]) -> bool {
         if !offset.is_multiple_of(8) {
-            return self.holds_unaligned(offset, bytes);
+            return are_copied(bytes, (offset..).step_by(CHUNK), |at, copy| {
+                self.copy_out(at, copy);
+            });
         }
         let first = offset / 8;
         let source = &self.0[first..first + bytes.len().div_ceil(8)];
         let (whole, tail) = bytes.as_chunks::<8>();
-        // No early end: what is compared is nearly always the same, and so four words go at once.
+        // No early end: what is compared is nearly always the same, and a loop that cannot end
+        // early compares several words at once.
         let differences = whole
             .iter()
             .zip(source)
@@ -150,15 +165,6 @@ impl<'a> Words<'a> {
         }
         acquire();
         differs == 0
-    }
-
-    fn holds_unaligned(self, offset: usize, bytes: &[u8]) -> bool {
-        let mut copy = [0; 64];
-        (offset..).step_by(copy.len()).zip(bytes.chunks(copy.len())).all(|(at, chunk)| {
-            let copy = &mut copy[..chunk.len()];
-            self.copy_out(at, copy);
-            copy == chunk
-        })
     }
 
     /// Copies all of `source` to the beginning of this run, the last word first, as

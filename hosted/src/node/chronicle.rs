@@ -261,12 +261,28 @@ impl What {
     }
 }
 
+/// How many entries have made room for newer ones, by the node that they were about.
+#[derive(Debug, Default)]
+pub(super) struct Dropped(BTreeMap<u16, u64>);
+
+impl Dropped {
+    /// One about `node` has.
+    pub(super) fn note(&mut self, node: u16) {
+        *self.0.entry(node).or_default() += 1;
+    }
+
+    /// Those about `node`, or about all.
+    pub(super) fn about(&self, node: Option<u16>) -> u64 {
+        let is_meant = |of: &u16| node.is_none_or(|node| *of == node);
+        self.0.iter().filter(|(of, _)| is_meant(of)).map(|(_, count)| count).sum()
+    }
+}
+
 /// The last entries of one node.
 #[derive(Debug, Default)]
 pub(super) struct Chronicle {
     entries: VecDeque<Entry>,
-    /// By the node that it was about: how much has made room.
-    dropped: BTreeMap<u16, u64>,
+    dropped: Dropped,
 }
 
 impl Chronicle {
@@ -275,15 +291,14 @@ impl Chronicle {
         if self.entries.len() == ENTRIES
             && let Some(oldest) = self.entries.pop_front()
         {
-            *self.dropped.entry(oldest.node).or_default() += 1;
+            self.dropped.note(oldest.node);
         }
         self.entries.push_back(entry);
     }
 
     /// How many entries about `node`, or about all, have made room.
     pub(super) fn dropped(&self, node: Option<u16>) -> u64 {
-        let is_meant = |of: &u16| node.is_none_or(|node| *of == node);
-        self.dropped.iter().filter(|(of, _)| is_meant(of)).map(|(_, count)| count).sum()
+        self.dropped.about(node)
     }
 
     /// The first `max` entries after `after_ns` about `node`, or about all, oldest first.

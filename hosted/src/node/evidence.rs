@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::chronicle::{Entry, What};
+use super::chronicle::{Dropped, Entry, What};
 
 /// Entries that are kept of one observer.
 const COPIES: usize = 128;
@@ -55,8 +55,7 @@ impl What {
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     by_observer: BTreeMap<u16, VecDeque<Copied>>,
-    /// By the node that it was about: how much has made room.
-    dropped: BTreeMap<u16, u64>,
+    dropped: Dropped,
 }
 
 impl Evidence {
@@ -66,7 +65,7 @@ impl Evidence {
         if copies.len() == COPIES
             && let Some(oldest) = copies.pop_front()
         {
-            *self.dropped.entry(oldest.entry.node).or_default() += 1;
+            self.dropped.note(oldest.entry.node);
         }
         copies.push_back(copied);
     }
@@ -84,8 +83,7 @@ impl Evidence {
 
     /// How much about `node`, or about all, has made room.
     pub(super) fn dropped(&self, node: Option<u16>) -> u64 {
-        let is_meant = |of: &u16| node.is_none_or(|node| *of == node);
-        self.dropped.iter().filter(|(of, _)| is_meant(of)).map(|(_, count)| count).sum()
+        self.dropped.about(node)
     }
 }
 

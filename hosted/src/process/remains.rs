@@ -1,8 +1,7 @@
 //! What a process that was killed has left running: found again, and ended by whoever comes next.
 //!
 //! ```text
-//!   remains file     checksum, 8 digits        of all that follows
-//!                    mark                      in the environment of every child, and of theirs
+//!   remains file     mark                      in the environment of every child, and of theirs
 //!                    leader start ┐
 //!                    leader start ┘            the process groups of the children
 //! ```
@@ -11,20 +10,18 @@
 //! inherit, or if it is in a group that was noted. What has overwritten or cleared its environment
 //! **and** has survived all of its group that has not, or has left the group, is not found.
 //!
-//! A file is replaced as a whole, so a kill leaves the old one or the new one. Where the file is
-//! damaged all the same, what every task is told shows whose it is: [`Remains::end_of_node`].
+//! Where the file is damaged, what every task is told shows whose it is.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use weft_core::checksum::crc32c;
 
 use super::kin::{Group, Kin};
 use super::{Pid, ProcessError, StillRuns};
+use crate::sealed;
 
 const MARK_LEN: usize = 16;
 
@@ -76,15 +73,10 @@ impl Remains {
     /// # Errors
     /// It cannot be read, or holds something else.
     pub fn load(path: &Path) -> io::Result<Option<Self>> {
-        match fs::read_to_string(path) {
-            Ok(text) => {
-                let what = || format!("{} holds no processes", path.display());
-                let parsed = Self::parse(&text);
-                parsed.map(Some).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, what()))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Some(content) = sealed::load(path)? else { return Ok(None) };
+        let parsed = std::str::from_utf8(&content).ok().and_then(Self::parse);
+        let what = || format!("{} holds no processes", path.display());
+        parsed.map(Some).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, what()))
     }
 
     /// Replaces the file at `path`.
@@ -96,9 +88,24 @@ impl Remains {
         for Group { leader, start } in &self.groups {
             let _ = writeln!(text, "{leader} {start}");
         }
-        let draft = path.with_extension("draft");
-        fs::write(&draft, format!("{:08x}\n{text}", crc32c(text.as_bytes())))?;
-        fs::rename(&draft, path)
+        sealed::save(path, text.as_bytes())
+    }
+
+    /// Kills all that the life whose file is at `path` has left, and waits for its end; how many
+    /// they were, none if there is no file. Where it is damaged, the path of the node's control
+    /// socket shows whose a process is.
+    ///
+    /// # Errors
+    /// One of them lives after so long.
+    pub fn end_left(path: &Path, control: &Path, patience: Duration) -> Result<usize, StillRuns> {
+        match Self::load(path) {
+            Ok(None) => Ok(0),
+            Ok(Some(remains)) => remains.end(patience),
+            Err(error) => {
+                tracing::error!(%error, "what tasks have left is looked for by their environment");
+                Self::end_of_node(control, patience)
+            }
+        }
     }
 
     /// Kills all that is left, and waits for its end; how many they were.
@@ -122,16 +129,12 @@ impl Remains {
     ///
     /// # Errors
     /// One of them lives after so long.
-    pub fn end_of_node(control: &Path, patience: Duration) -> Result<usize, StillRuns> {
+    fn end_of_node(control: &Path, patience: Duration) -> Result<usize, StillRuns> {
         let all = Kin::with(Self::VARIABLE_CONTROL, control).and_any(Self::VARIABLE_TASK);
         all.end(patience)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (checksum, text) = text.split_once('\n')?;
-        if checksum != format!("{:08x}", crc32c(text.as_bytes())) {
-            return None;
-        }
         let mut lines = text.lines();
         let mark = lines.next()?;
         let is_mark = mark.len() == 2 * MARK_LEN && mark.bytes().all(|it| it.is_ascii_hexdigit());
@@ -264,23 +267,10 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.path().join("node-0.remains");
         let mark = "0".repeat(2 * MARK_LEN);
-        let checked = |text: &str| format!("{:08x}\n{text}", crc32c(text.as_bytes()));
-        let groups = ["12 13\n", &format!("{mark}\n1\n"), &format!("{mark}\nx 1\n")].map(checked);
-        for text in ["", "12 13\n", &groups[0], &groups[1], &groups[2]] {
-            fs::write(&path, text).unwrap();
+        for text in ["", "12 13\n", &format!("{mark}\n1\n"), &format!("{mark}\nx 1\n")] {
+            sealed::save(&path, text.as_bytes()).unwrap();
             let error = Remains::load(&path).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{text}");
-        }
-        Remains::draw().unwrap().save(&path).unwrap();
-        let whole = fs::read(&path).unwrap();
-        for at in 0..whole.len() {
-            let mut damaged = whole.clone();
-            damaged[at] ^= 1;
-            for bytes in [&damaged[..], &whole[..at]] {
-                fs::write(&path, bytes).unwrap();
-                let error = Remains::load(&path).unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::InvalidData, "{at}");
-            }
         }
     }
 }

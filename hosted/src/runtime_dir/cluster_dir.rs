@@ -162,15 +162,8 @@ impl ClusterDir {
 
 /// Ends the processes of tasks that outlive their node, as far as they can be ended.
 pub(crate) fn end_remains(path: &Path) {
-    let ended = match Remains::load(path) {
-        Ok(Some(remains)) => remains.end(REMAINS_PATIENCE),
-        Ok(None) => return,
-        Err(error) => {
-            tracing::warn!(%error, "what tasks have left is known by their environment alone");
-            Remains::end_of_node(&path.with_extension(SOCKET_EXTENSION), REMAINS_PATIENCE)
-        }
-    };
-    match ended {
+    let control = path.with_extension(SOCKET_EXTENSION);
+    match Remains::end_left(path, &control, REMAINS_PATIENCE) {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "processes of tasks outlived their node, and are ended"),
         Err(error) => tracing::error!(%error, "killed in vain"),

@@ -125,8 +125,8 @@ impl Lives {
         known.fence().then_some(Due::Fence(peer))
     }
 
-    /// Whether `session` was the last with `peer`.
-    pub(super) fn is_parted(&mut self, peer: Peer, session: u64) -> bool {
+    /// Whether `session` is the last with `peer`.
+    pub(super) fn is_last_session(&mut self, peer: Peer, session: u64) -> bool {
         self.known(peer, session).is_some()
     }
 

@@ -40,7 +40,7 @@ impl Supervisor {
                     News::Parted => {
                         let due = self.lives.handle_parted(peer, session);
                         self.act(due);
-                        if self.lives.is_parted(peer, session) {
+                        if self.lives.is_last_session(peer, session) {
                             self.tell(&ToComponent::Parted { peer: peer.0 }, &[]);
                         }
                         return;

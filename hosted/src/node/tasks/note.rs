@@ -1,23 +1,18 @@
 //! How the tasks of a node stand, noted where the node's next life finds it.
 //!
-//! ```text
-//!   checksum, 8 digits │ newline │ JSON
-//! ```
-//!
 //! What was isolated or stopped stays so when the supervisor is another, what has finished is not
 //! done again, and errors and restarts go on being counted; what ran is started. The note is
-//! replaced as a whole, and before an order is answered. It goes with the cluster's directory: a
-//! cluster that is started anew knows nothing of it.
+//! JSON, replaced as a whole, and before an order is answered. It goes with the cluster's
+//! directory: a cluster that is started anew knows nothing of it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use weft_core::checksum::crc32c;
 
 use crate::node::control::{TaskFault, TaskState};
+use crate::sealed;
 
 /// What the next life does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,32 +64,14 @@ pub(super) struct Note {
 impl Note {
     /// The note at `path`; none if there is no file.
     pub(super) fn load(path: &Path) -> io::Result<Option<Self>> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let damaged = || io::Error::new(ErrorKind::InvalidData, "the note of the tasks is damaged");
-        let (digits, json) = bytes.split_first_chunk::<9>().ok_or_else(damaged)?;
-        if *digits != checksum(json) {
-            return Err(damaged());
-        }
-        serde_json::from_slice(json).map(Some).map_err(io::Error::from)
+        let json = sealed::load(path)?;
+        Ok(json.map(|json| serde_json::from_slice(&json)).transpose()?)
     }
 
     /// Replaces the note at `path`.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
-        let json = serde_json::to_vec(self)?;
-        let draft = path.with_extension("tasks-draft");
-        fs::write(&draft, [&checksum(&json)[..], &json].concat())?;
-        fs::rename(&draft, path)
+        sealed::save(path, &serde_json::to_vec(self)?)
     }
-}
-
-fn checksum(json: &[u8]) -> [u8; 9] {
-    let mut digits = [b'\n'; 9];
-    digits[..8].copy_from_slice(format!("{:08x}", crc32c(json)).as_bytes());
-    digits
 }
 
 #[cfg(test)]
@@ -119,23 +96,5 @@ mod tests {
         Note::default().save(&path).unwrap();
         note().save(&path).unwrap();
         assert_eq!(Note::load(&path).unwrap(), Some(note()));
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_damaged_note_is_refused_whatever_is_wrong_with_it() {
-        let scratch = Scratch::new();
-        let path = scratch.path().join("node-0.tasks");
-        note().save(&path).unwrap();
-        let whole = fs::read(&path).unwrap();
-        for at in 0..whole.len() {
-            let mut damaged = whole.clone();
-            damaged[at] ^= 1;
-            for bytes in [&damaged[..], &whole[..at]] {
-                fs::write(&path, bytes).unwrap();
-                let error = Note::load(&path).unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::InvalidData, "{at}");
-            }
-        }
     }
 }

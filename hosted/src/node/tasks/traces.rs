@@ -26,19 +26,11 @@ pub(super) struct Traces {
 
 impl Traces {
     /// Ends what an earlier life has left, and begins the note of this one at the same path.
-    /// Where that is damaged, the path of the node's control socket shows whose a process is.
     pub(super) fn begin(
         path: PathBuf,
         control: &Path,
     ) -> Result<(Self, Result<(), StillRuns>), ProcessError> {
-        let ended = match Remains::load(&path) {
-            Ok(None) => Ok(0),
-            Ok(Some(left)) => left.end(PATIENCE),
-            Err(error) => {
-                tracing::error!(%error, "what an earlier life's tasks have left is looked for");
-                Remains::end_of_node(control, PATIENCE)
-            }
-        };
+        let ended = Remains::end_left(&path, control, PATIENCE);
         let ended = ended.map(|count| {
             if count > 0 {
                 tracing::warn!(count, "processes of an earlier life's tasks are ended");
