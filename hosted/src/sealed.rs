@@ -26,7 +26,8 @@ pub(crate) fn load(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !bytes.split_first_chunk().is_some_and(|(digits, content)| *digits == seal(content)) {
+    let sealed = bytes.split_first_chunk();
+    if sealed.is_none_or(|(digits, content)| *digits != seal(content)) {
         return Err(io::Error::new(
             ErrorKind::InvalidData,
             format!("{} is damaged", path.display()),
