@@ -286,7 +286,12 @@ pub(super) struct Chronicle {
 }
 
 impl Chronicle {
-    pub(super) fn note(&mut self, entry: Entry) {
+    /// Keeps `entry`, and tells how: its time is later than that of all before it, so that it is a
+    /// name, and a reader who goes on behind the last one that it has misses none.
+    pub(super) fn note(&mut self, mut entry: Entry) -> &Entry {
+        if let Some(last) = self.entries.back() {
+            entry.at_ns = entry.at_ns.max(last.at_ns + 1);
+        }
         tracing::info!(observer = entry.observer, node = entry.node, what = %entry.what, "noted");
         if self.entries.len() == ENTRIES
             && let Some(oldest) = self.entries.pop_front()
@@ -294,6 +299,7 @@ impl Chronicle {
             self.dropped.note(oldest.node);
         }
         self.entries.push_back(entry);
+        &self.entries[self.entries.len() - 1]
     }
 
     /// How many entries about `node`, or about all, have made room.
@@ -330,6 +336,16 @@ mod tests {
         assert_eq!(chronicle.about(None, 0, usize::MAX).len(), ENTRIES);
         assert_eq!(chronicle.dropped(None), 2 * ENTRIES as u64);
         assert!(chronicle.dropped(Some(1)) > 0 && chronicle.dropped(Some(7)) == 0);
+    }
+
+    #[test]
+    fn entries_of_one_moment_and_late_ones_are_told_apart_and_in_order() {
+        let mut chronicle = Chronicle::default();
+        let noted = [7, 7, 3].map(|at_ns| chronicle.note(suspected(at_ns, 1)).at_ns);
+        assert_eq!(noted, [7, 8, 9]);
+        for (after_ns, at_ns) in [(0, 7), (7, 8), (8, 9)] {
+            assert_eq!(chronicle.about(None, after_ns, 1), [suspected(at_ns, 1)]);
+        }
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl Evidence {
         copies.push_back(copied);
     }
 
-    /// The first `max` after `after_ns` about `node`, or about all, oldest first.
+    /// The first after `after_ns` about `node`, or about all, oldest first: at most `max`, which is
+    /// more than there are observers, and all of one moment or none.
     pub(super) fn about(&self, node: Option<u16>, after_ns: u64, max: usize) -> Vec<Copied> {
         let is_meant = |copied: &&Copied| {
             let entry = &copied.entry;
@@ -78,7 +79,14 @@ impl Evidence {
         };
         let mut found: Vec<_> = self.by_observer.values().flatten().filter(is_meant).collect();
         found.sort_by_key(|copied| copied.entry.at_ns);
-        found.into_iter().take(max).cloned().collect()
+        if let Some(next) = found.get(max).map(|copied| copied.entry.at_ns) {
+            found.truncate(max);
+            // An observer that gives many entries one time has itself to blame.
+            if found.first().is_some_and(|copied| copied.entry.at_ns < next) {
+                found.retain(|copied| copied.entry.at_ns < next);
+            }
+        }
+        found.into_iter().cloned().collect()
     }
 
     /// How much about `node`, or about all, has made room.
@@ -107,6 +115,17 @@ mod tests {
         assert_eq!(evidence.about(Some(2), 5, 9), [late]);
         assert_eq!(evidence.about(Some(2), 0, 1), [early]);
         assert_eq!(evidence.about(None, 0, 9).len(), 3);
+    }
+
+    #[test]
+    fn a_reader_who_goes_on_behind_the_last_misses_none_of_the_same_moment() {
+        let mut evidence = Evidence::default();
+        for (at_ns, observer) in [(5, 0), (6, 1), (6, 2), (7, 0)] {
+            evidence.keep(copied(at_ns, observer, 3));
+        }
+        let pages = [0, 5, 6].map(|after_ns| evidence.about(None, after_ns, 2));
+        let times = pages.map(|page| page.iter().map(|it| it.entry.at_ns).collect::<Vec<_>>());
+        assert_eq!(times, [vec![5], vec![6, 6], vec![7]]);
     }
 
     #[test]

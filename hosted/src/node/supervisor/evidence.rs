@@ -22,10 +22,11 @@ impl Supervisor {
     /// Puts `entry` into the chronicle. A conclusion, and what one rests on, goes to all others at
     /// once: it is not to be lost with this node.
     pub(super) fn keep_note(&mut self, entry: Entry) {
+        let entry = self.chronicle.note(entry);
         if entry.what.is_evidence() {
+            let entry = entry.clone();
             self.tell_evidence(&entry);
         }
-        self.chronicle.note(entry);
     }
 
     fn tell_evidence(&self, entry: &Entry) {
