@@ -46,7 +46,7 @@ fn a_file_reaches_every_other_node_with_the_same_digest() {
 #[test]
 fn listeners_may_come_late_and_write_files() {
     let place = Place::new();
-    let (_up, _nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up_calm(3);
     for text in ["first\n", "", "third\n"] {
         place.weft_with("bcast --neb --from 2 --name t", text).done();
     }
@@ -141,7 +141,7 @@ fn a_receive_that_fails_leaves_no_file() {
 #[test]
 fn a_status_tells_how_far_everybody_is() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     place.weft_with("bcast --neb --from 0 --name t", "a file").done();
     let look = |rank| {
         let status = nodes.client(rank).status().expect("a status");
@@ -245,7 +245,7 @@ fn a_partition_holds_a_broadcast_up_until_it_heals() {
 #[test]
 fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 4");
+    let (_up, nodes) = place.up_calm(4);
     place.weft_with("bcast --neb --from 1 --name t", "the truth").done();
     let lie = place.weft("inject equivocate 1 --name t --json").object();
     assert_eq!((&lie["told"], &lie["misled"]), (&vec![0, 3].into(), &vec![2].into()));
@@ -326,7 +326,7 @@ fn a_listener_of_a_liar_is_told_so() {
 #[test]
 fn a_lie_waits_until_the_window_has_room() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let file = place.file("long.bin", FILE.repeat(10));
     // Who leaves then takes the last slot, to say so.
     drop(fill_window(&place, &nodes, &file));
@@ -344,7 +344,7 @@ fn a_lie_waits_until_the_window_has_room() {
 #[test]
 fn what_is_typed_is_broadcast_before_the_next_line_comes() {
     let place = Place::new();
-    let (_up, _nodes) = place.up("--nodes 2");
+    let (_up, _nodes) = place.up_calm(2);
     let receive = place.start("bcast --neb --receive --node 1 --timeout 60 --name t", "");
     let (reader, mut writer) = pipe().expect("a pipe");
     let send = "bcast --neb --from 0 --timeout 60 --name t --json";

@@ -33,7 +33,7 @@ fn await_midst(nodes: &Nodes, node: u16, origin: usize) {
 #[test]
 fn a_lie_in_the_midst_of_a_file_ends_it_for_everybody() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 4");
+    let (_up, nodes) = place.up_calm(4);
     let sender = send(&place, 1);
     let receivers = [(0, ""), (2, "--origin 1"), (3, "--origin 1")];
     let receivers = receivers.map(|(node, rest)| (node, receive(&place, node, rest)));

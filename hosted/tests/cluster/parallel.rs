@@ -36,7 +36,7 @@ fn is_held_by_this_process(answer: &Result<Deliveries, ClientError>, held: u16) 
 #[test]
 fn long_files_of_several_nodes_are_received_at_once_by_origin() {
     let place = Place::new();
-    let (_up, _nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up_calm(3);
     let (senders, digests) = send_long(&place, &[0, 2]);
     // At node 1 both at the same time; where they began first makes no difference.
     let late = [listen(&place, 2, &[0]), listen(&place, 0, &[2])];
@@ -53,7 +53,7 @@ fn long_files_of_several_nodes_are_received_at_once_by_origin() {
 #[test]
 fn receives_that_name_no_origin_share_what_several_nodes_broadcast() {
     let place = Place::new();
-    let (_up, _nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up_calm(3);
     let receive = |node: u16| {
         place
             .start(&format!("bcast --neb --receive --node {node} --timeout 60 --name t --json"), "")
@@ -73,7 +73,7 @@ fn receives_that_name_no_origin_share_what_several_nodes_broadcast() {
 #[test]
 fn an_origin_is_received_by_one_client_and_others_are_told_by_whom() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let mut first = listener(&nodes, 1);
     hold(&mut first, 0).expect("nobody else does");
     let line = "bcast --neb --receive --node 1 --name t --json";
@@ -96,7 +96,7 @@ fn an_origin_is_received_by_one_client_and_others_are_told_by_whom() {
 #[test]
 fn who_was_handed_something_holds_it_until_it_keeps_to_another_origin() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     for origin in [0, 2] {
         place.weft_with(&format!("bcast --neb --from {origin} --name t"), "a file").done();
     }
@@ -142,7 +142,7 @@ fn who_receives_keeps_its_place_when_the_component_dies() {
 #[test]
 fn a_receive_that_is_held_up_elsewhere_names_where() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let (_senders, _) = send_long(&place, &[0]);
     eventually("the window is full", || {
         let window = nodes.client(0).status().expect("a status").broadcasts[0].window;

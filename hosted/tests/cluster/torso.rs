@@ -24,7 +24,7 @@ fn assert_given_up(place: &Place, torso: Running) {
 #[test]
 fn a_sender_that_is_interrupted_ends_those_who_receive_at_once() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let file = place.file("long.bin", FILE.repeat(10));
     // It is held up by node 2, where nobody receives.
     let sender = fill_window(&place, &nodes, &file);
@@ -37,7 +37,7 @@ fn a_sender_that_is_interrupted_ends_those_who_receive_at_once() {
 #[test]
 fn a_sender_that_gives_up_by_itself_says_so_too() {
     let place = Place::new();
-    let (_up, _nodes) = place.up("--nodes 3");
+    let (_up, _nodes) = place.up_calm(3);
     let file = place.file("long.bin", FILE.repeat(10));
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
     place.weft(&line).refused(25, "window_full");
@@ -120,7 +120,7 @@ fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
 #[test]
 fn a_will_is_said_behind_a_lie_that_was_told_in_between() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let mut speaker =
         Speaker::begin(nodes.client(0), 7, b"will", crate::PATIENCE).expect("it runs");
     speaker.broadcast(&[b"one"], crate::PATIENCE).expect("there is room");
@@ -136,7 +136,7 @@ fn a_will_is_said_behind_a_lie_that_was_told_in_between() {
 #[test]
 fn a_torso_that_nobody_owns_up_to_is_cut_short_by_the_next_file() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 2");
+    let (_up, nodes) = place.up_calm(2);
     let part = Cutter::default().part(b"half");
     nodes.client(0).broadcast(7, &[&part], crate::PATIENCE).expect("there is room");
     place.weft_with("bcast --neb --from 0 --name t", "whole").done();
