@@ -148,6 +148,10 @@ pub enum News {
     Uncorroborated(Rank),
     /// A node of the cluster file has never been heard of (G-24).
     Absent(Rank),
+    /// Nobody has answered the alarms about its component: it starts the next one itself.
+    Unanswered(Rank),
+    /// No component of another node lives: it starts its next one itself.
+    Alone(Rank),
     /// More than r restarts in t: the node is isolated until an operator releases it.
     Isolated(Rank),
     /// Decisions wait until enough members are alive (`min_alive`).

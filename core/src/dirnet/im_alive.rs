@@ -18,10 +18,13 @@
 //! counter moves with whatever it hears while its timers are late.
 //!
 //! A node whose alarms nobody answers, because everybody else is dead, spawns a clone itself:
-//! the old component is ended first, and the generation is this task's to give.
+//! the old component is ended first, and the generation is this task's to give. It does so at once
+//! when its supervisor knows that nobody lives who could answer.
 
 use super::output::Outputs;
-use super::{Alarm, Frame, Life, Members, Message, Output, Profile, Reject, Rejects, Seat, Term};
+use super::{
+    Alarm, Frame, Life, Members, Message, News, Output, Profile, Reject, Rejects, Seat, Term,
+};
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
 
@@ -249,6 +252,31 @@ impl ImAliveTask {
         }
     }
 
+    /// No component of another node lives, as far as the supervisor knows: an alarm that the own
+    /// one has ended will not be answered. A mistake is harmless: a SPAN that comes all the same
+    /// names the component that is on its way. One that may live still is left its time.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_alone(&mut self) {
+        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        match self.state {
+            State::Alarm { alarm: Alarm::Ended, .. } => self.help_itself(News::Alone(self.post.me)),
+            State::Alarm {
+                alarm: Alarm::NoProgress | Alarm::TimersStopped | Alarm::SpawnFailed,
+                ..
+            }
+            | State::Sleep
+            | State::Watch { .. }
+            | State::Recover { .. } => {}
+        }
+    }
+
+    fn help_itself(&mut self, why: News) {
+        self.outputs.push(Output::Tell(why));
+        self.recover(self.generation.saturating_add(1));
+    }
+
     /// Time has passed; `progress` is what the component has done by now.
     ///
     /// # Panics
@@ -284,8 +312,7 @@ impl ImAliveTask {
 
     fn repeat(&mut self, now: Instant, alarm: Alarm, sent: u32) {
         if sent >= ALARMS_UNANSWERED {
-            self.recover(self.generation.saturating_add(1));
-            return;
+            return self.help_itself(News::Unanswered(self.post.me));
         }
         let periods = u64::from((1 << sent.min(3)).min(BACK_OFF_MAX));
         let wait = Duration(self.period().0.saturating_mul(periods));

@@ -16,7 +16,7 @@
 //! | machine | runs in | inputs |
 //! |---|---|---|
 //! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_fenced`, `handle_gone`, `handle_parted`, `handle_change`; orders `isolate`, `release` |
-//! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_spawned` |
+//! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_alone`, `handle_spawned` |
 //!
 //! After each input the caller drains `poll_output` and does what each [`Output`] says; at
 //! `poll_timeout` it calls `handle_timeout`, after it has handed over what has arrived. The

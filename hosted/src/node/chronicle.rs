@@ -246,6 +246,12 @@ impl What {
                 told(node, "silent, and not removed: no second observer can be asked")
             }
             News::Absent(node) => told(node, "has never been heard of"),
+            News::Unanswered(node) => {
+                told(node, "nobody answers its alarm: it starts its next component itself")
+            }
+            News::Alone(node) => {
+                told(node, "no other component lives within reach: it starts its next one itself")
+            }
             News::Isolated(node) => told(node, "isolated until an operator releases it"),
             News::TooFew => told(me, "too few members are alive for a decision"),
             News::Excluded => told(me, "was removed"),

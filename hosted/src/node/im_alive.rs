@@ -50,6 +50,7 @@ pub(super) type Sink = Box<dyn Fn(Order) + Send>;
 enum Input {
     Letter { from: Rank, bytes: Vec<u8> },
     Ended,
+    Alone,
     Spawned(Spawned),
 }
 
@@ -116,6 +117,11 @@ impl ImAlive {
         self.put(Input::Ended);
     }
 
+    /// No component of another node lives.
+    pub(super) fn handle_alone(&self) {
+        self.put(Input::Alone);
+    }
+
     /// What became of a spawn.
     pub(super) fn handle_spawned(&self, spawned: Spawned) {
         self.put(Input::Spawned(spawned));
@@ -139,6 +145,7 @@ impl Thread {
             match input {
                 Ok(Input::Letter { from, bytes }) => self.handle_letter(now, from, &bytes),
                 Ok(Input::Ended) => self.task.handle_ended(now),
+                Ok(Input::Alone) => self.task.handle_alone(),
                 Ok(Input::Spawned(spawned)) => self.task.handle_spawned(now, spawned),
                 Err(RecvTimeoutError::Timeout) => {
                     self.task.handle_timeout(now, self.flag.load());

@@ -1,5 +1,7 @@
 //! Nodes that die where nobody can decide about them: they come back all the same.
 
+use std::time::Duration;
+
 use crate::isolation::await_manager;
 use crate::place::{Place, eventually};
 
@@ -78,4 +80,32 @@ fn a_status_says_why_nobody_decides() {
         let shown = place.weft("status --name t").done();
         shown.contains("hears 2 of 3 nodes, itself included, and `dirnet.min_alive` is 3\n")
     });
+}
+
+/// Here the task would wait for an answer for a quarter of an hour.
+#[test]
+fn a_component_that_dies_where_nobody_is_reached_is_started_again_at_once_and_that_is_told() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(2);
+    await_manager(&nodes);
+    place.weft("inject partition 1 --name t").done();
+    place.weft("inject kill 1 --name t --wait 0").done();
+    eventually("it is told who has started it", || {
+        let why = place.weft("status --why 1 --name t").done();
+        why.contains("no other component lives within reach: it starts its next one itself")
+    });
+    place.weft("inject heal --name t").done();
+    nodes.await_joined();
+}
+
+#[test]
+fn all_components_die_at_once_and_the_next_ones_meet() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(4);
+    await_manager(&nodes);
+    place.kill(&["component"]);
+    for rank in nodes.ranks() {
+        let joined = nodes.client(rank).await_joined(2, 3, Duration::from_secs(30));
+        joined.unwrap_or_else(|error| panic!("{error}\n{}", nodes.state()));
+    }
 }

@@ -174,7 +174,8 @@ pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_an_alarm() {
         let due = task.poll_timeout().unwrap();
         task.handle_timeout(due, ticks(0));
     }
-    assert_eq!(outputs(&mut task), [Output::Spawn { generation: 2 }]);
+    let told = Output::Tell(News::Unanswered(Rank(1)));
+    assert_eq!(outputs(&mut task), [told, Output::Spawn { generation: 2 }]);
 }
 
 #[test]
@@ -198,6 +199,30 @@ pub(in crate::dirnet) fn a_task_that_nobody_answers_helps_itself() {
         }
     }
     assert_eq!(spawned, Some(Output::Spawn { generation: 1 }));
+}
+
+/// A component that only stands still may go on, and one that could not be started will not.
+#[test]
+fn a_task_whose_supervisor_knows_of_nobody_else_helps_itself_once_its_component_has_ended() {
+    let mut task = watching();
+    task.handle_alone();
+    task.handle_timeout(Instant(PERIOD), ticks(0));
+    assert_eq!(alarms(&mut task), 1);
+    task.handle_alone();
+    assert_eq!(outputs(&mut task), []);
+    task.handle_ended(Instant(PERIOD + 1));
+    outputs(&mut task);
+    task.handle_alone();
+    let told = Output::Tell(News::Alone(Rank(1)));
+    assert_eq!(outputs(&mut task), [told, Output::Spawn { generation: 1 }]);
+    task.handle_alone();
+    assert_eq!((outputs(&mut task), task.poll_timeout()), (Vec::new(), None));
+    let late = hear(&mut task, 0, 2, Message::Span { generation: 1 });
+    assert_eq!((late, outputs(&mut task)), (Err(Reject::OldLife), Vec::new()));
+    task.handle_spawned(Instant(PERIOD + 2), Spawned::Failed);
+    outputs(&mut task);
+    task.handle_alone();
+    assert_eq!(outputs(&mut task), []);
 }
 
 /// a task that was late gives the component a full period.

@@ -56,7 +56,8 @@ impl Supervisor {
         match due {
             Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
             Some(Due::Isolate(peer)) => return self.bootstrap.isolate(peer),
-            None | Some(Due::Fence(_) | Due::Connect(_)) => {}
+            Some(Due::Fence(_)) => self.tell_alone(),
+            None | Some(Due::Connect(_)) => {}
         }
         if !self.component.as_ref().is_some_and(|component| component.ready) {
             return;

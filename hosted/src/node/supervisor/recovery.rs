@@ -2,8 +2,8 @@
 //!
 //! A component that has ended is not started again by its supervisor's own decision: its I'm-Alive
 //! Task raises the alarm, the manager answers with SPAN, and the task asks for the clone; when
-//! nobody answers for long, the task helps itself. A node that was removed begins anew, as another
-//! life, with all that is below it.
+//! nobody answers for long, or nobody lives who could, the task helps itself. A node that was
+//! removed begins anew, as another life, with all that is below it.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -74,6 +74,7 @@ impl Supervisor {
         match order {
             Order::Alarm(alarm) => {
                 self.note(self.rank, What::Alarm { why: alarm_words(alarm).to_owned() });
+                self.tell_alone();
             }
             Order::Tell(news) => {
                 let (node, what) = What::news(news, Rank(self.rank));
@@ -85,6 +86,19 @@ impl Supervisor {
                     im_alive.handle_spawned(spawned);
                 }
             }
+        }
+    }
+
+    /// Tells the I'm-Alive Task that nobody can answer its alarm, if no other node within reach has
+    /// a component. That is known, and not guessed from silence.
+    pub(super) fn tell_alone(&self) {
+        let is_alone = || self.lives.alive().iter().all(|peer| self.cut.has(*peer));
+        if let Some(im_alive) = &self.im_alive
+            && self.component.is_none()
+            && !self.given_up
+            && is_alone()
+        {
+            im_alive.handle_alone();
         }
     }
 

@@ -304,6 +304,7 @@ impl Net {
                     task.handle_ended(now);
                 }
                 self.drain(at);
+                self.tell_alone();
             }
             Flight::Refused { at, by, boot, life, term } if self.node(at).boot == life => {
                 if let Some(component) = &mut self.node(at).component {
@@ -330,6 +331,15 @@ impl Net {
                 self.cuts.remove(&cut);
             }
             Flight::Look => self.look_after(),
+        }
+    }
+
+    /// Where no component lives at all, the supervisors tell their tasks.
+    fn tell_alone(&mut self) {
+        let lives_one = self.components().next().is_some();
+        for node in (0..self.nodes.len() as u16).filter(|_| !lives_one) {
+            self.node(node).task.iter_mut().for_each(ImAliveTask::handle_alone);
+            self.drain(node);
         }
     }
 
