@@ -70,7 +70,7 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
     let line = format!("bcast --neb {file} --from 0 --timeout 0.3 --name t --json");
     place.weft(&line).refused(25, "window_full");
     eventually("it has taken a window, and that its sender has given up", || {
-        nodes.client(1).status().expect("a status").broadcasts[0].delivered == 256
+        nodes.origin(1, 0).delivered == 256
     });
     let refused = place.weft(&line).refused(25, "window_full");
     assert!(refused.contains("node 2 has not taken message"), "{refused}");
@@ -82,10 +82,7 @@ fn a_window_that_stays_full_names_who_holds_it_up() {
 pub(crate) fn fill_window(place: &Place, nodes: &Nodes, file: &str) -> Running {
     let line = format!("bcast --neb {file} --from 0 --timeout 60 --name t --json");
     let sender = place.start(&line, "");
-    eventually("the window is full", || {
-        let status = nodes.client(0).status().expect("a status");
-        status.broadcasts.first().is_some_and(|row| row.window.is_full())
-    });
+    eventually("the window is full", || nodes.origin(0, 0).window.is_full());
     sender
 }
 
@@ -128,9 +125,7 @@ fn a_receive_that_fails_leaves_no_file() {
     for (seq, signal) in [(1, Signal::TERM), (2, Signal::KILL)] {
         let receive = place.start(&line(&new), "");
         nodes.client(0).broadcast(7, &[b"no file"], crate::PATIENCE).expect("there is room");
-        eventually("it receives", || {
-            nodes.client(1).status().expect("a status").broadcasts[0].delivered == seq
-        });
+        eventually("it receives", || nodes.origin(1, 0).delivered == seq);
         receive.signal(signal);
         assert_eq!(receive.wait().status, None, "as the signal does");
         assert_eq!(place.files("copy"), ["copy"]);
@@ -144,8 +139,7 @@ fn a_status_tells_how_far_everybody_is() {
     let (_up, nodes) = place.up_calm(3);
     place.weft_with("bcast --neb --from 0 --name t", "a file").done();
     let look = |rank| {
-        let status = nodes.client(rank).status().expect("a status");
-        let row = status.broadcasts.first().expect("it runs");
+        let row = nodes.origin(rank, 0);
         (row.broadcast, row.delivered, row.settled, row.window.used)
     };
     eventually("it has come", || [1, 2].iter().all(|rank| look(*rank) == (2, 0, 0, 2)));
@@ -187,10 +181,7 @@ fn components_killed_in_mid_broadcast_cost_nothing() {
     let listeners = listen(&place, 0, &[1, 2, 3]);
     let sender = place.start(&format!("bcast --neb {file} --from 0 --name t --json"), "");
     for (victim, after) in [(2, 200), (0, 600), (1, 1200)] {
-        eventually("the broadcast goes on", || {
-            let status = nodes.client(3).status().expect("a status");
-            status.broadcasts.first().is_some_and(|row| row.delivered > after)
-        });
+        eventually("the broadcast goes on", || nodes.origin(3, 0).delivered > after);
         nodes.client(victim).kill().expect("it runs");
     }
     let sent = sender.wait().object();
@@ -199,8 +190,7 @@ fn components_killed_in_mid_broadcast_cost_nothing() {
         assert_eq!(heard["sha256"], sent["sha256"], "{heard}");
     }
     nodes.await_joined();
-    let status = nodes.client(3).status().expect("a status");
-    assert_eq!(status.broadcasts[0].conflicts, 0);
+    assert_eq!(nodes.origin(3, 0).conflicts, 0);
     for victim in [0, 1, 2] {
         // More than once where the machine is so slow that a clone is taken for hung.
         assert!(nodes.client(victim).status().expect("a status").restarts >= 1);
@@ -228,13 +218,9 @@ fn a_partition_holds_a_broadcast_up_until_it_heals() {
     place.weft("inject partition 2 --from 1 --name t").done();
     let listeners = listen(&place, 0, &[1, 2]);
     place.weft_with("bcast --neb --from 0 --name t", "behind the cut").done();
-    eventually("the messages have come", || {
-        let status = nodes.client(1).status().expect("a status");
-        // A part and the end.
-        status.broadcasts[0].broadcast == 2
-    });
-    let status = nodes.client(1).status().expect("a status");
-    assert_eq!(status.broadcasts[0].delivered, 0, "the vote of node 2 has not come");
+    // A part and the end.
+    eventually("the messages have come", || nodes.origin(1, 0).broadcast == 2);
+    assert_eq!(nodes.origin(1, 0).delivered, 0, "the vote of node 2 has not come");
     place.weft("inject heal --name t").done();
     for heard in heard(listeners) {
         assert_eq!(heard["sha256"], digest(b"behind the cut"));
@@ -289,10 +275,7 @@ fn a_listener_of_a_liar_is_told_so() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
     place.weft("inject equivocate 0 --name t").done();
-    let disputed = |rank: &u16| {
-        let status = nodes.client(*rank).status().expect("a status");
-        status.broadcasts[0].conflicts > 0
-    };
+    let disputed = |rank: &u16| nodes.origin(*rank, 0).conflicts > 0;
     let node = [1, 2].into_iter().find(disputed).expect("one of them has seen it");
     let line = format!("bcast --neb --receive --node {node} --name t --json");
     // Nobody looks at a second lie, and that is said, not what was seen of the first.
@@ -330,7 +313,7 @@ fn a_lie_waits_until_the_window_has_room() {
     let file = place.file("long.bin", FILE.repeat(10));
     // Who leaves then takes the last slot, to say so.
     drop(fill_window(&place, &nodes, &file));
-    let window = || nodes.client(0).status().expect("a status").broadcasts[0].window;
+    let window = || nodes.origin(0, 0).window;
     eventually("no slot is free", || window().used == u64::from(window().slots));
     let line = "inject equivocate 0 --name t --json --wait";
     place.weft(&format!("{line} 0.1")).refused(25, "window_full");

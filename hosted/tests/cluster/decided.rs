@@ -23,11 +23,8 @@ fn receive(place: &Place, node: u16, rest: &str) -> Running {
 }
 
 /// Waits until `node` is in the midst of what `origin` broadcasts.
-fn await_midst(nodes: &Nodes, node: u16, origin: usize) {
-    eventually("it is in the midst of a file", || {
-        let status = nodes.client(node).status().expect("a status");
-        status.broadcasts.get(origin).is_some_and(|row| row.delivered > 300)
-    });
+fn await_midst(nodes: &Nodes, node: u16, origin: u16) {
+    eventually("it is in the midst of a file", || nodes.origin(node, origin).delivered > 300);
 }
 
 #[test]
@@ -47,8 +44,7 @@ fn a_lie_in_the_midst_of_a_file_ends_it_for_everybody() {
     let mut disputing = BTreeSet::new();
     for (node, receiver) in receivers {
         let said = receiver.wait();
-        let status = nodes.client(node).status().expect("a status");
-        if status.broadcasts[1].conflicts > 0 {
+        if nodes.origin(node, 1).conflicts > 0 {
             disputing.insert(node);
             let refused = said.refused(34, "conflict");
             assert!(refused.starts_with("node 1 or node"), "{refused}");
@@ -121,10 +117,7 @@ fn where_membership_is_fixed_a_lost_memory_ends_those_who_wait_for_it() {
     await_manager(&nodes);
     let of_lost = receive(&place, 0, "--origin 2");
     let sender = send(&place, 0);
-    eventually("the window is full", || {
-        let status = nodes.client(0).status().expect("a status");
-        status.broadcasts.first().is_some_and(|row| row.window.is_full())
-    });
+    eventually("the window is full", || nodes.origin(0, 0).window.is_full());
     place.weft("inject node 2 --wait 60 --name t").done();
     let refused = sender.wait().refused(25, "window_full");
     assert!(refused.contains("node 2 has not taken message 1"), "{refused}");

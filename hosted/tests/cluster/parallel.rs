@@ -144,10 +144,7 @@ fn a_receive_that_is_held_up_elsewhere_names_where() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     let (_senders, _) = send_long(&place, &[0]);
-    eventually("the window is full", || {
-        let window = nodes.client(0).status().expect("a status").broadcasts[0].window;
-        window.is_full()
-    });
+    eventually("the window is full", || nodes.origin(0, 0).window.is_full());
     let line = "bcast --neb --receive --node 1 --timeout 0.5 --name t --json";
     let refused = place.weft(line).refused(30, "timeout");
     assert!(refused.contains("nothing came of node 0 for 0.5 s"), "{refused}");

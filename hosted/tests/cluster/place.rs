@@ -16,6 +16,7 @@ use std::time::Duration;
 use weft::client::{self, Client};
 use weft::clock::Deadline;
 use weft::cluster::Cluster;
+use weft::node::control::OriginStatus;
 use weft::process::{Liveness, Pid, Pidfd, Signal};
 use weft::runtime_dir::{ClusterDir, Environment, RuntimeDir, choose};
 
@@ -290,6 +291,17 @@ impl Nodes {
             let joined = self.client(rank).await_joined(0, self.cluster.nodes - 1, PATIENCE);
             joined.unwrap_or_else(|error| panic!("{error}\n{}", self.state()));
         }
+    }
+
+    /// What the component of `rank` knows of what `origin` broadcasts, once one answers.
+    pub(crate) fn origin(&self, rank: u16, origin: u16) -> OriginStatus {
+        let mut known = None;
+        eventually("a component answers", || {
+            let status = self.client(rank).status().expect("a status");
+            known = status.broadcasts.into_iter().nth(usize::from(origin));
+            known.is_some()
+        });
+        known.expect("it was found")
     }
 
     /// Waits until some node holds a proof that `origin` told different nodes different things.

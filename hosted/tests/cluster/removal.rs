@@ -91,10 +91,7 @@ fn broadcasts_under_way_go_on_when_a_node_dies() {
     let start = |line: String| place.start(&format!("{line} --name t --json"), "");
     let listeners = [1, 2].map(|node| start(line(node)));
     let sender = start(format!("bcast --neb {file} --from 0 --timeout 600"));
-    eventually("the window is full", || {
-        let status = nodes.client(1).status().expect("a status");
-        status.broadcasts[0].delivered == 63
-    });
+    eventually("the window is full", || nodes.origin(1, 0).delivered == 63);
     place.weft("inject node 3 --wait 0 --name t").done();
     let sent = sender.wait().object();
     for listener in listeners {

@@ -127,10 +127,7 @@ fn a_will_is_said_behind_a_lie_that_was_told_in_between() {
     let lie = nodes.client(0).equivocate().expect("there is room");
     assert_eq!(lie.seq, 2);
     drop(speaker);
-    eventually("it is said", || {
-        let status = nodes.client(0).status().expect("a status");
-        status.broadcasts[0].broadcast == 3
-    });
+    eventually("it is said", || nodes.origin(0, 0).broadcast == 3);
 }
 
 #[test]
