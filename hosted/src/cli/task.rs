@@ -1,4 +1,8 @@
 //! `weft task`: start, stop, restart or isolate a task of a node.
+//!
+//! A task that runs ends before it is started again, so what came of that is seen later.
+
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -6,7 +10,15 @@ use serde_json::json;
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
-use crate::node::control::{TaskEffect, TaskOrder, TaskState};
+use crate::client::{Client, ClientError};
+use crate::clock::Deadline;
+use crate::explain::Code;
+use crate::node::control::{Refused, TaskEffect, TaskFault, TaskOrder, TaskState, TaskStatus};
+
+/// How long a process that was killed may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often is looked for the next one.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft task`.
 #[derive(Debug, Args)]
@@ -48,8 +60,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Order::Isolate(which) => (which, TaskOrder::Isolate, "isolated"),
     };
     let mut client = which.cluster.find()?.connect(which.node)?;
-    let effect = client.order(&which.task, order).map_err(Failure::new)?;
     let Which { task, node, .. } = which;
+    let before = status_of(&mut client, task).map_err(Failure::new)?;
+    let effect = client.order(task, order).map_err(Failure::new)?;
+    if let (TaskOrder::Start | TaskOrder::Restart, TaskEffect::Done, Some(before)) =
+        (order, effect, before)
+    {
+        await_start(&mut client, &before)?;
+    }
     let (found, outcome) = match effect {
         TaskEffect::Done => (None, done.to_owned()),
         TaskEffect::Already { state: state @ (TaskState::Isolated | TaskState::Finished) } => {
@@ -63,4 +81,49 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     });
     output.finish(&object, &format!("task {task} of node {node}: {outcome}\n"));
     Ok(())
+}
+
+fn status_of(client: &mut Client, task: &str) -> Result<Option<TaskStatus>, ClientError> {
+    Ok(client.status()?.tasks.into_iter().find(|it| it.name == task))
+}
+
+/// Waits until the task, which was so `before`, has been started, whatever became of it then.
+fn await_start(client: &mut Client, before: &TaskStatus) -> Result<(), Failure> {
+    let deadline = Deadline::after(END_TIMEOUT);
+    let (name, rank) = (&before.name, client.rank());
+    loop {
+        let now = status_of(client, name).map_err(Failure::new)?;
+        let Some(now) = now.filter(|now| is_waited_for(before, now)) else { return Ok(()) };
+        if let Some(why) = not_started(&now) {
+            let reason = Refused::NotStarted { name: name.clone(), why: why.to_owned() };
+            return Err(Failure::new(ClientError::Refused { rank, reason }));
+        }
+        if deadline.has_passed() {
+            let s = END_TIMEOUT.as_secs();
+            let cause = format!(
+                "task {name} of node {rank} was killed and has not ended within {s} s; it is \
+                 started once it has"
+            );
+            return Err(Failure::of(Code::Timeout, cause, "look again with `weft status`"));
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+}
+
+/// Whether nothing shows that it was started, or that somebody has decided otherwise since.
+fn is_waited_for(before: &TaskStatus, now: &TaskStatus) -> bool {
+    match now.state {
+        TaskState::Running => now.pid == before.pid,
+        TaskState::Waiting => now.restarts == before.restarts,
+        TaskState::Faulty => true,
+        TaskState::Killed | TaskState::Isolated | TaskState::Finished => false,
+    }
+}
+
+/// Why it could not be started, if that is the last that is known of it.
+fn not_started(now: &TaskStatus) -> Option<&str> {
+    match now.last_errors.last().map(|last| &last.fault) {
+        Some(TaskFault::NotStarted { why }) if now.pid.is_none() => Some(why),
+        _ => None,
+    }
 }

@@ -93,6 +93,22 @@ fn what_is_no_program_is_faulty_at_once_and_left_alone() {
     }
 }
 
+/// It ends first, so what is wrong shows later.
+#[test]
+fn a_task_whose_program_has_vanished_is_not_restarted_and_that_is_told() {
+    let place = Place::new();
+    let program = place.program("#!/bin/sh\nexec sleep 1000\n");
+    let (_up, nodes) = up_with(&place, &format!("program = \"{program}\""));
+    let first = await_state(&nodes, TaskState::Running).pid;
+    place.weft("task restart job --node 0 --name t").done();
+    assert_ne!(look(&nodes).pid, first, "the next one runs when that is answered");
+    std::fs::remove_file(&program).expect("it was there");
+    let told = place.weft("task restart job --node 0 --name t --json");
+    let told = told.refused(19, "task_not_running");
+    assert!(told.contains("cannot be started") && told.contains(&program), "{told}");
+    assert_eq!(look(&nodes).state, TaskState::Faulty);
+}
+
 #[test]
 fn a_task_that_fails_at_once_is_isolated_after_its_restarts_and_the_operator_is_told() {
     let place = Place::new();
