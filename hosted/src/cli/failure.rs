@@ -23,6 +23,12 @@ impl Failure {
         Self::new(Told { code, cause: cause.into(), cure: cure.into() })
     }
 
+    /// The same, behind what was done before.
+    pub(super) fn behind(self, done: &str) -> Self {
+        let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
+        Self::of(code, format!("{done}; but {cause}"), cure)
+    }
+
     pub(super) fn code(&self) -> Code {
         self.0.code()
     }

@@ -14,7 +14,7 @@ use super::output::Output;
 use crate::client::{Client, ClientError};
 use crate::clock::now_ns;
 use crate::explain::Code;
-use crate::node::control::Fault;
+use crate::node::control::{Fault, NodeState};
 
 /// The longest stall, an hour.
 const STALL_MS_MAX: u64 = 3_600_000;
@@ -137,15 +137,24 @@ fn strike(
     let wait = seconds("--wait", struck.wait)?;
     let running = struck.cluster.find()?;
     let node = struck.node;
-    let mut client = running.connect(node)?;
+    let mut client = running.connect(node).map_err(|failure| absent(&running, node, failure))?;
     let status = client.status().map_err(Failure::new)?;
     let before = status.incarnation;
     let joined = status.peers.iter().filter(|peer| peer.incarnation.is_some()).count();
     let struck_at_ns = now_ns();
     harm(&mut client).map_err(Failure::new)?;
-    let what = match done {
-        "node_killed" => format!("node {node}: killed, with the component of incarnation {before}"),
-        done => format!("node {node}: component of incarnation {before} {done}"),
+    if status.state == NodeState::Isolated {
+        let object = json!({ "ok": true, "node": node, done: before, "isolated": true });
+        let text = format!("node {node}: killed; isolated, it starts again with {}", cure(node));
+        output.finish(&object, &format!("{text}\n"));
+        return Ok(());
+    }
+    let what = match (done, status.component_pid) {
+        ("node_killed", None) => format!("node {node}: killed, before it had a component"),
+        ("node_killed", Some(_)) => {
+            format!("node {node}: killed, with the component of incarnation {before}")
+        }
+        (done, _) => format!("node {node}: component of incarnation {before} {done}"),
     };
     if wait == Duration::ZERO {
         let object = json!({ "ok": true, "node": node, done: before });
@@ -169,6 +178,31 @@ fn strike(
     );
     output.finish(&object, &text);
     Ok(())
+}
+
+/// What lets an isolated node come back.
+fn cure(node: u16) -> String {
+    format!("`weft release {node}`")
+}
+
+/// A node that does not answer: whether it is to come back of itself.
+fn absent(running: &Running, node: u16, failure: Failure) -> Failure {
+    if failure.code() != Code::NodeUnreachable {
+        return failure;
+    }
+    let knows = |rank: u16| {
+        let standing = running.connect_now(rank).ok()?.status().ok()?.dirnet?;
+        standing.isolated.contains(&node).then_some(())
+    };
+    let cause = format!("node {node} does not run: its supervisor does not answer");
+    if running.ranks().any(|rank| knows(rank).is_some()) {
+        let cause = format!("{cause}, and it is isolated");
+        return Failure::of(Code::Isolated, cause, format!("it starts again with {}", cure(node)));
+    }
+    let cure = format!(
+        "wait until it is started again, and see what it waits for with `weft status --why {node}`"
+    );
+    Failure::of(Code::NodeUnreachable, cause, cure)
 }
 
 fn run_stall(stall: &Stall, output: Output) -> Result<(), Failure> {

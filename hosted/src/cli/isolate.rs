@@ -8,9 +8,10 @@ use serde_json::json;
 use super::cluster_choice::{ClusterChoice, Running, seconds};
 use super::failure::Failure;
 use super::output::Output;
+use crate::client::ClientError;
 use crate::clock::Deadline;
 use crate::explain::Code;
-use crate::node::control::{DirNetStatus, NodeOrder, NodeState};
+use crate::node::control::{DirNetStatus, NodeOrder, NodeState, Refused};
 
 /// How often is looked for a manager, and for what has become of an order.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -32,20 +33,13 @@ pub(super) struct Arguments {
 /// Has the manager isolate a node; waits until everybody who answers has heard of it.
 pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let order = Order::new(arguments)?;
-    let manager = order.manager()?;
     let node = order.node;
-    if manager == node {
-        let cause = format!("node {node} is the manager, which does not isolate itself");
-        let cure = format!("let another follow it: `weft inject kill {node}`, then try again");
-        return Err(Failure::of(Code::Standing, cause, cure));
-    }
-    let was_so = order.standing(manager).is_some_and(|standing| standing.isolated.contains(&node));
-    order.give(manager, NodeOrder::Isolate)?;
-    order.await_all(|standing| standing.isolated.contains(&node))?;
+    let Given { manager, was_isolated } = order.give(NodeOrder::Isolate)?;
+    order.await_all(manager, "isolated", |standing| standing.isolated.contains(&node))?;
     let object = json!({
-        "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_so
+        "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_isolated
     });
-    let already = if was_so { "already " } else { "" };
+    let already = if was_isolated { "already " } else { "" };
     let text = format!("node {node}: {already}isolated; `weft release {node}` lets it come back\n");
     output.finish(&object, &text);
     Ok(())
@@ -54,25 +48,39 @@ pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failu
 /// Has the manager release a node; waits until it runs again.
 pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let order = Order::new(arguments)?;
-    let manager = order.manager()?;
     let node = order.node;
-    if !order.standing(manager).is_some_and(|standing| standing.isolated.contains(&node)) {
-        let cause = format!("node {node} is not isolated");
-        return Err(Failure::of(Code::Standing, cause, "see `weft status` who is"));
-    }
-    order.give(manager, NodeOrder::Release)?;
-    order.await_all(|standing| !standing.removed.contains(&node))?;
-    let returned = order.running.await_return(node, 0, 1, order.deadline.remaining())?;
+    let Given { manager, .. } = order.give(NodeOrder::Release)?;
+    order.await_all(manager, "released", |standing| !standing.removed.contains(&node))?;
+    let returned = order.running.await_return(node, 0, 1, order.deadline.remaining());
+    let returned =
+        returned.map_err(|failure| failure.behind(&obeyed(node, "released", manager)))?;
     let incarnation = returned.incarnation;
     let object = json!({ "ok": true, "node": node, "isolated": false, "incarnation": incarnation });
     output.finish(&object, &format!("node {node}: released; incarnation {incarnation} runs\n"));
     Ok(())
 }
 
+/// What stands, whatever does not come of it in time.
+fn obeyed(node: u16, done: &str, manager: u16) -> String {
+    format!(
+        "node {node} is {done} by node {manager}, the manager, and nothing more is to be ordered"
+    )
+}
+
+/// An order that was obeyed.
+struct Given {
+    /// By whom.
+    manager: u16,
+    /// Before.
+    was_isolated: bool,
+}
+
 /// An order on its way.
 struct Order {
     running: Running,
     node: u16,
+    /// How long it may take, in seconds.
+    waited: f64,
     deadline: Deadline,
 }
 
@@ -85,7 +93,7 @@ impl Order {
         if usize::from(node) >= running.cluster.nodes {
             running.connect(node).map(drop)?;
         }
-        Ok(Self { running, node, deadline })
+        Ok(Self { running, node, waited: arguments.wait, deadline })
     }
 
     /// How the component of a node stands, if it answers.
@@ -93,11 +101,68 @@ impl Order {
         self.running.connect_now(rank).ok()?.status().ok()?.dirnet
     }
 
-    /// Who says that it is the manager.
-    fn manager(&self) -> Result<u16, Failure> {
+    /// Has the manager do it. One that is none any more, or lost meanwhile, is looked for again.
+    fn give(&self, order: NodeOrder) -> Result<Given, Failure> {
         self.check_governable()?;
-        let manages = |rank: &u16| self.standing(*rank).is_some_and(|it| it.role == "manager");
-        self.wait("no node says that it is the manager", || self.running.ranks().find(manages))
+        let mut is_known = false;
+        loop {
+            let (manager, standing) = self.manager()?;
+            if order == NodeOrder::Isolate && manager == self.node {
+                return Err(self.not_itself(&standing));
+            }
+            let was_isolated = standing.isolated.contains(&self.node);
+            if order == NodeOrder::Release && !was_isolated {
+                if is_known {
+                    // The manager that was lost had done it.
+                    return Ok(Given { manager, was_isolated: true });
+                }
+                let cause = format!("node {} is not isolated", self.node);
+                return Err(Failure::of(Code::Standing, cause, "see `weft status` who is"));
+            }
+            is_known |= was_isolated;
+            let client = self.running.connect_now(manager);
+            match client.and_then(|mut client| client.order_node(self.node, order)) {
+                Ok(()) => return Ok(Given { manager, was_isolated }),
+                Err(error) if is_passing(&error) && !self.deadline.has_passed() => {
+                    std::thread::park_timeout(LOOK_EVERY);
+                }
+                Err(error) => return Err(Failure::new(error)),
+            }
+        }
+    }
+
+    /// Who says that it is the manager, and how it stands.
+    fn manager(&self) -> Result<(u16, DirNetStatus), Failure> {
+        let managing = |rank| {
+            let standing = self.standing(rank).filter(|standing| standing.role == "manager");
+            standing.map(|standing| (rank, standing))
+        };
+        let waited = self.waited;
+        let failed = || {
+            let cause = format!(
+                "no node has said for {waited} s that it is the manager, so nothing was ordered"
+            );
+            let cure = "see with `weft status` who runs, then order it again; or raise `--wait`";
+            Failure::of(Code::Timeout, cause, cure)
+        };
+        self.wait(failed, || self.running.ranks().find_map(managing))
+    }
+
+    /// The manager is to be isolated: another has to follow it first, if there is one.
+    fn not_itself(&self, standing: &DirNetStatus) -> Failure {
+        let node = self.node;
+        let cause = format!("node {node} is the manager, which does not isolate itself");
+        let is_backup = |rank: &u16| self.standing(*rank).is_some_and(|it| it.role == "backup");
+        if self.running.ranks().any(|rank| rank != node && is_backup(&rank)) {
+            let cure = format!("let another follow it: `weft inject kill {node}`, then try again");
+            return Failure::of(Code::Standing, cause, cure);
+        }
+        let cause = format!("{cause}, and no other node could follow it now");
+        let cure = match &standing.isolated[..] {
+            [] => "wait until another node that may manage is back, or start one".to_owned(),
+            [other, ..] => format!("let another node come back first: `weft release {other}`"),
+        };
+        Failure::of(Code::Standing, cause, format!("{cure}; or end the cluster: `weft down`"))
     }
 
     /// Whether there is a node that can be manager, now or soon; without one nobody decides.
@@ -123,30 +188,52 @@ impl Order {
         Err(Failure::of(Code::Standing, cause, cure))
     }
 
-    fn give(&self, manager: u16, order: NodeOrder) -> Result<(), Failure> {
-        let mut client = self.running.connect(manager)?;
-        client.order_node(self.node, order).map_err(Failure::new)
-    }
-
     /// Waits until every other node that answers stands so.
-    fn await_all(&self, is_so: impl Fn(&DirNetStatus) -> bool) -> Result<(), Failure> {
+    fn await_all(
+        &self,
+        manager: u16,
+        done: &str,
+        is_so: impl Fn(&DirNetStatus) -> bool,
+    ) -> Result<(), Failure> {
         let others = || self.running.ranks().filter(|rank| *rank != self.node);
-        self.wait("not every node has heard of it yet", || {
+        let failed = || {
+            let cause = "not every node has heard of it yet";
+            let cure = "look again with `weft status`, or raise `--wait`";
+            Failure::of(Code::Timeout, cause, cure).behind(&obeyed(self.node, done, manager))
+        };
+        self.wait(failed, || {
             let mut standings = others().filter_map(|rank| self.standing(rank));
             standings.all(|standing| is_so(&standing)).then_some(())
         })
     }
 
-    fn wait<T>(&self, otherwise: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, Failure> {
+    fn wait<T>(
+        &self,
+        failed: impl Fn() -> Failure,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> Result<T, Failure> {
         loop {
             if let Some(found) = look() {
                 return Ok(found);
             }
             if self.deadline.has_passed() {
-                let cure = "look again with `weft status`, or raise `--wait`";
-                return Err(Failure::of(Code::Timeout, otherwise, cure));
+                return Err(failed());
             }
             std::thread::park_timeout(LOOK_EVERY);
         }
+    }
+}
+
+/// Whether another manager, or the next component of this one, may do what was not done.
+fn is_passing(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } => true,
+        ClientError::Refused { reason, .. } => {
+            matches!(reason, Refused::NotManager | Refused::ComponentLost | Refused::Isolated)
+        }
+        ClientError::Find(_)
+        | ClientError::Directory(_)
+        | ClientError::Cluster(_)
+        | ClientError::OutOfRange { .. } => false,
     }
 }

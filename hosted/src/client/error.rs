@@ -58,6 +58,7 @@ impl fmt::Display for ClientError {
                 Refused::ComponentLost => {
                     write!(f, "the component of node {rank} ended while it worked on this")
                 }
+                Refused::NoComponent => write!(f, "node {rank} has no component at the moment"),
                 Refused::GivenUp => {
                     write!(f, "the component of node {rank} failed too often and was given up")
                 }
@@ -139,7 +140,9 @@ impl Explain for ClientError {
             Self::Unreachable { source: PacketError::TooLong { .. }, .. } => Code::MessageTooLong,
             Self::Unreachable { .. } => Code::NodeUnreachable,
             Self::Refused { reason, .. } => match reason {
-                Refused::ComponentLost | Refused::GivenUp => Code::ComponentLost,
+                Refused::ComponentLost | Refused::NoComponent | Refused::GivenUp => {
+                    Code::ComponentLost
+                }
                 Refused::Busy | Refused::OtherReceiver { .. } => Code::Busy,
                 Refused::TimedOut | Refused::OtherSender => Code::Timeout,
                 Refused::WindowFull => Code::WindowFull,
@@ -171,6 +174,9 @@ impl Explain for ClientError {
                 Refused::ComponentLost => {
                     "look at what arrived, then try again: the next component is being started"
                         .to_owned()
+                }
+                Refused::NoComponent => {
+                    format!("wait until `weft status` shows one, or see why not: `--why {rank}`")
                 }
                 Refused::GivenUp => {
                     "see why it ended in the output of `weft up`, then restart the cluster, or \

@@ -319,6 +319,8 @@ impl DeliveredMessage {
 pub enum Refused {
     /// The component ended while the request was with it; what it had done is not known.
     ComponentLost,
+    /// There is no component: the next one is being started.
+    NoComponent,
     /// The component failed too often and is not started again.
     GivenUp,
     /// Too many clients are connected, or too many requests are waiting.
@@ -397,9 +399,9 @@ pub enum Refused {
 pub enum NodeState {
     /// A component was started and is not ready.
     Starting,
-    /// It is ready, and not all living peers have welcomed it.
+    /// It is ready, and waits for living peers to welcome it.
     Joining,
-    /// It exchanges messages with every living peer.
+    /// It exchanges messages with every living peer, or goes on without those who do not answer.
     Running,
     /// It failed more often than the cluster file allows.
     GivenUp,

@@ -82,6 +82,39 @@ fn a_node_that_dies_while_it_is_isolated_is_started_when_it_is_released() {
 }
 
 #[test]
+fn whoever_strikes_an_isolated_node_is_told_what_brings_it_back() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    await_manager(&nodes);
+    place.weft("isolate 2 --name t --wait 60").done();
+    eventually("it is quiet", || look(&nodes, 2).state == NodeState::Isolated);
+    place.weft("inject kill 2 --name t --json").refused(18, "isolated");
+    let killed = place.weft("inject node 2 --name t").done();
+    assert_eq!(killed, "node 2: killed; isolated, it starts again with `weft release 2`\n");
+    let again = place.weft("inject node 2 --name t --patience 0.1 --json").refused(18, "isolated");
+    assert!(again.contains("does not run") && again.contains("weft release 2"), "{again}");
+}
+
+/// Of two that are isolated, the one's supervisor holds old news about the other.
+#[test]
+fn a_manager_that_nobody_can_follow_says_so_and_releases_one_that_was_killed() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    await_manager(&nodes);
+    let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
+    let [one, other] = [1, 2].map(|after| (manager + after) % 3);
+    for node in [one, other] {
+        place.weft(&format!("isolate {node} --name t --wait 60")).done();
+        eventually("it is quiet", || look(&nodes, node).state == NodeState::Isolated);
+    }
+    let told = place.weft(&format!("isolate {manager} --name t --json")).refused(17, "standing");
+    assert!(told.contains("no other node could follow it now"), "{told}");
+    assert!(told.contains(&format!("weft release {}", one.min(other))), "{told}");
+    nodes.kill(one);
+    place.weft(&format!("release {one} --name t --wait 60")).done();
+}
+
+#[test]
 fn orders_that_do_not_fit_are_refused() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(2);

@@ -1,7 +1,7 @@
 //! Faults by order are noted where they strike. Partitions: a cut is seen, does no harm to those
 //! who are many, and is mended by one order.
 
-use weft::node::control::{DirNetStatus, NodeState, NodeStatus};
+use weft::node::control::{DirNetStatus, NodeState, NodeStatus, PeerStatus};
 
 use crate::isolation::await_manager;
 use crate::place::{Nodes, Place, eventually};
@@ -47,6 +47,11 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
         assert!(shown.contains(&line), "{shown}");
     }
     assert_eq!(look(&nodes, 2).cut, [0]);
+    eventually("its next life is known, and does not answer", || {
+        let is_it = |peer: &PeerStatus| peer.rank == 0 && peer.incarnation.is_some();
+        look(&nodes, 1).peers.iter().any(|peer| is_it(peer) && !peer.joined)
+    });
+    assert_eq!(look(&nodes, 1).state, NodeState::Running);
     let why = place.weft("status --name t --why 0").done();
     for said in ["by order: node 3 does not reach it", "node down by rule silence"] {
         assert!(why.contains(said), "{why}");

@@ -41,7 +41,9 @@ pub(super) struct Awaited {
 impl Awaited {
     fn is_met(&self, status: &NodeStatus) -> bool {
         let joined = status.peers.iter().filter(|peer| peer.joined).count();
+        let is_greeted = status.peers.iter().all(|peer| peer.joined || peer.incarnation.is_none());
         status.state == NodeState::Running
+            && is_greeted
             && status.incarnation >= self.incarnation.0
             && joined >= self.peers
     }

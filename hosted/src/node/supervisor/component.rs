@@ -16,7 +16,6 @@ use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::component::dirnet_profile;
-use crate::node::control::NodeState;
 use crate::node::kept;
 use crate::node::link::{FromComponent, LINK_FD, ToComponent};
 use crate::packet::{PacketError, Socket};
@@ -219,7 +218,7 @@ impl Supervisor {
 
     /// Notes how long the node was away, once it is back.
     pub(super) fn note_recovery(&mut self) {
-        if self.state() == NodeState::Running
+        if self.is_greeted()
             && let Some(lost_at) = self.lost_at_ns.take()
         {
             self.last_recovery_us = Some((now_ns() - lost_at) / 1_000);

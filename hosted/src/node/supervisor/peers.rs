@@ -55,6 +55,8 @@ impl Supervisor {
     pub(super) fn act(&mut self, due: Option<Due>) {
         match due {
             Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
+            // What one that is isolated itself knows of others may be over.
+            Some(Due::Isolate(_)) if self.isolated => return,
             Some(Due::Isolate(peer)) => return self.bootstrap.isolate(peer),
             Some(Due::Fence(_)) => self.tell_alone(),
             None | Some(Due::Connect(_)) => {}

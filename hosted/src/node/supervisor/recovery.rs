@@ -19,7 +19,7 @@ use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::{What, alarm_words};
 use crate::node::component::{NOT_ENTERED, dirnet_config, dirnet_profile};
-use crate::node::control::{Fault, NodeState, Payload, Refused, Want};
+use crate::node::control::{Fault, Payload, Refused, Want};
 use crate::node::im_alive::{ImAlive, Order};
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
@@ -179,12 +179,11 @@ impl Supervisor {
     /// Has the component enter the DIR net once it has been greeted by every node; by those that
     /// live, and no other has come for a while; or when it has waited long enough for those, too.
     pub(super) fn enter_dirnet(&mut self, now_ns: u64) {
-        let state = self.state();
         let others = self.cluster.nodes - 1;
-        let greeted = match state {
-            NodeState::Running if self.lives.joined() == others => Greeted::All,
-            NodeState::Running => Greeted::Living,
-            _ => Greeted::Few,
+        let greeted = match self.is_greeted() {
+            true if self.lives.joined() == others => Greeted::All,
+            true => Greeted::Living,
+            false => Greeted::Few,
         };
         let Some(component) = &mut self.component else { return };
         if !component.entered && component.infancy.is_to_enter(now_ns, greeted) {

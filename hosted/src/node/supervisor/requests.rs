@@ -57,7 +57,8 @@ impl Supervisor {
                     Some(Ok(_)) => Outcome::Done,
                     None if self.isolated => Outcome::Refused(Refused::Isolated),
                     None if self.given_up => Outcome::Refused(Refused::GivenUp),
-                    Some(Err(_)) | None => Outcome::Refused(Refused::ComponentLost),
+                    None => Outcome::Refused(Refused::NoComponent),
+                    Some(Err(_)) => Outcome::Refused(Refused::ComponentLost),
                 };
                 self.clients.reply(client, &Reply { id, what });
             }
@@ -142,15 +143,16 @@ impl Supervisor {
         match &self.component {
             _ if self.isolated => NodeState::Isolated,
             _ if self.given_up => NodeState::GivenUp,
-            Some(component) if component.ready => {
-                if self.lives.all_joined() {
-                    NodeState::Running
-                } else {
-                    NodeState::Joining
-                }
-            }
+            // What a peer that is cut off does not hear is told with the peers.
+            Some(component) if component.entered || self.is_greeted() => NodeState::Running,
+            Some(component) if component.ready => NodeState::Joining,
             Some(_) | None => NodeState::Starting,
         }
+    }
+
+    /// Whether messages go to every living peer and back.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.is_ready() && self.lives.all_joined()
     }
 
     /// The node as the supervisor sees it; the component adds its counters.
