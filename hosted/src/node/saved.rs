@@ -70,7 +70,8 @@ const fn place(number: u64) -> u64 {
 }
 
 /// The snapshot at one place, with what is left behind it of a longer one; empty where none was
-/// ever finished.
+/// ever finished. A place with a number that it cannot have was damaged: it counts as the oldest,
+/// and whoever restores judges what it holds.
 fn read_place(file: &File, index: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut bytes = vec![0; NUMBER_LEN + SNAPSHOT_LEN_MAX];
     let mut len = 0;
@@ -83,11 +84,11 @@ fn read_place(file: &File, index: u64) -> io::Result<(u64, Vec<u8>)> {
     }
     bytes.truncate(len);
     let number = bytes.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
-    // A place with another's number was damaged; the other one goes on.
-    if number == 0 || number % 2 != index {
+    if number == 0 {
         return Ok((0, Vec::new()));
     }
-    Ok((number, bytes.split_off(NUMBER_LEN)))
+    let is_possible = number % 2 == index && number != u64::MAX;
+    Ok((if is_possible { number } else { 0 }, bytes.split_off(NUMBER_LEN)))
 }
 
 #[cfg(test)]
@@ -141,6 +142,23 @@ mod tests {
         let (mut next, _) = adopt(&path);
         next.save(1, component(4).database()).unwrap();
         assert_eq!(adopt(&path).1.map(|found| status(&found)), [Some(4), Some(3)]);
+    }
+
+    /// With nothing else in the file, it is shown and not taken for none.
+    #[test]
+    fn a_place_whose_number_is_damaged_is_the_oldest_and_is_written_next() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("database");
+        for damage in [[0xA5; 300].to_vec(), vec![0xFF; 2 * (NUMBER_LEN + SNAPSHOT_LEN_MAX)]] {
+            std::fs::write(&path, damage).unwrap();
+            let (mut saved, found) = adopt(&path);
+            assert!(
+                found.iter().any(|snapshot| !snapshot.is_empty() && status(snapshot).is_none())
+            );
+            saved.save(1, component(1).database()).unwrap();
+            saved.save(1, component(2).database()).unwrap();
+            assert_eq!(adopt(&path).1.map(|found| status(&found)), [Some(2), Some(1)]);
+        }
     }
 
     /// Whatever part of the next one was written, the one before is still the newest that holds.

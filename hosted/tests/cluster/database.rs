@@ -3,6 +3,7 @@
 use std::fs;
 
 use weft::node::control::{EntryStatus, Fault, NodeState};
+use weft::process::{Pid, Pidfd, Signal};
 
 use crate::place::{Nodes, Place, eventually};
 
@@ -59,25 +60,43 @@ fn all_components_are_killed_at_once_and_nothing_is_lost() {
     nodes.await_joined();
 }
 
-/// What one has saved is damaged: it is refused, counted, and had from the other.
+/// What one has saved is damaged, or gone: that is counted, told, and had from the other.
 #[test]
 fn a_damaged_copy_is_refused_and_asked_for() {
     let place = Place::new();
     let (_up, nodes) = marked(&place);
     let path = place.runtime_dir().join("t/node-1.database");
-    let mut bytes = fs::read(&path).expect("it was saved");
-    // All but the numbers of the two, which lie at their beginnings.
-    let half = 8 + weft_core::dirnet::SNAPSHOT_LEN_MAX;
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte ^= u8::from(at % half == 100);
+    let flipped = |mut bytes: Vec<u8>| {
+        // All but the numbers of the two, which lie at their beginnings.
+        let half = 8 + weft_core::dirnet::SNAPSHOT_LEN_MAX;
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte ^= u8::from(at % half == 100);
+        }
+        bytes
+    };
+    type Damage<'a> = (&'a dyn Fn(Vec<u8>) -> Vec<u8>, &'a str, &'a str);
+    let damages: [Damage<'_>; 3] = [
+        (&flipped, "image-checksum", "saved is damaged"),
+        (&|_| Vec::new(), "image-missing", "saved is empty or gone"),
+        (&|bytes| vec![0xA5; bytes.len()], "image-count", "saved is damaged"),
+    ];
+    for (damage, counted, told) in damages {
+        let before = nodes.client(1).status().expect("a status");
+        let component = before.component_pid.and_then(Pid::from_raw).expect("it runs");
+        let component = Pidfd::open(component).expect("it runs");
+        // It saves nothing more.
+        component.signal(Signal::STOP).expect("a process of this user");
+        fs::write(&path, damage(fs::read(&path).expect("it was saved"))).expect("ours");
+        component.kill().expect("a process of this user");
+        eventually("the damage is counted", || {
+            let status = nodes.client(1).status().expect("a status");
+            let refused = status.dirnet.is_some_and(|it| it.refused.contains_key(counted));
+            status.incarnation > before.incarnation && refused
+        });
+        let why = place.weft("status --why 1 --name t").done();
+        assert!(why.contains(told), "{why}");
+        eventually("it is had from the other", || is_known(&nodes));
     }
-    fs::write(&path, bytes).expect("ours");
-    nodes.client(1).kill().expect("it runs");
-    eventually("the damage is seen", || {
-        let dirnet = nodes.client(1).status().expect("a status").dirnet;
-        dirnet.is_some_and(|it| it.refused.contains_key("image-checksum"))
-    });
-    eventually("it is had from the other", || is_known(&nodes));
 }
 
 /// The next life of a node goes on with what the last one had saved on this host.

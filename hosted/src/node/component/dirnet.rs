@@ -38,6 +38,9 @@ use crate::shm::Flag;
 /// How often a fence that failed is tried again.
 const FENCE_EVERY_NS: u64 = 100_000_000;
 
+/// Nothing was found of the database that an earlier component has saved.
+const IMAGE_MISSING: &str = "image-missing";
+
 /// Why a word was dropped unread: its component takes no part in the DIR net yet.
 pub(in crate::node) const NOT_ENTERED: &str = "not-entered";
 
@@ -164,6 +167,20 @@ impl DirNet {
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before] };
         let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
+        // Whoever has known a term has saved a database.
+        let is_gone = term.is_some() && snapshots.iter().all(Vec::is_empty);
+        let is_damaged = machine.rejects().iter().next().is_some();
+        let lost = match (is_gone, is_damaged) {
+            (true, _) => Some("the database that it had saved is empty or gone"),
+            (false, true) => Some("a database that it had saved is damaged"),
+            (false, false) => None,
+        };
+        let gone = is_gone.then_some((IMAGE_MISSING, 1));
+        let told = lost.map(|lost| {
+            let words = format!("{lost}: what is missing is asked of the others");
+            let (at_ns, observer, what) = (now_ns, me.0, What::Told { words });
+            FromComponent::Note(Noted { at_ns, observer, node: me.0, what })
+        });
         Ok(Self {
             machine,
             timing,
@@ -178,8 +195,8 @@ impl DirNet {
             past_told: false,
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
-            words: Vec::new(),
-            unread: early.into_iter().collect(),
+            words: told.into_iter().collect(),
+            unread: early.into_iter().chain(gone).collect(),
         })
     }
 
