@@ -92,14 +92,14 @@ impl Remains {
     }
 
     /// Kills all that the life whose file is at `path` has left, and waits for its end; how many
-    /// they were, none if there is no file. Where it is damaged, the path of the node's control
-    /// socket shows whose a process is.
+    /// they were. Where it is damaged, or gone as before a first life, the path of the node's
+    /// control socket shows whose a process is.
     ///
     /// # Errors
     /// One of them lives after so long.
     pub fn end_left(path: &Path, control: &Path, patience: Duration) -> Result<usize, StillRuns> {
         match Self::load(path) {
-            Ok(None) => Ok(0),
+            Ok(None) => Self::end_of_node(control, patience),
             Ok(Some(remains)) => remains.end(patience),
             Err(error) => {
                 tracing::error!(%error, "what tasks have left is looked for by their environment");

@@ -233,12 +233,12 @@ fn what_is_not_noted_is_learnt_from_the_database_before_a_task_is_started() {
         assert_eq!((task(&nodes, "stopped").errors, task(&nodes, "failing").errors), (1, 2));
         assert_eq!(task(&nodes, "isolated").restarts, 0);
     }
-    assert!(place.logs().contains("the note of the tasks is damaged"), "{}", place.logs());
+    assert!(place.logs().contains("node-2.tasks is damaged"), "{}", place.logs());
 }
 
 /// A note of their processes that cannot be read is no leave to run for what it told of.
 #[test]
-fn processes_of_tasks_are_ended_though_the_note_of_them_is_damaged() {
+fn processes_of_tasks_are_ended_though_the_note_of_them_is_damaged_or_gone() {
     let place = Place::new();
     let script = "sleep 1000 & setsid sleep 1000 & exec sleep 1000";
     let job =
@@ -246,14 +246,16 @@ fn processes_of_tasks_are_ended_though_the_note_of_them_is_damaged() {
     let text = format!("name = \"t\"\nnodes = 3\n{job}nodes = [2]\n");
     let (up, nodes) = place.up(&place.file("t.toml", text));
     await_manager(&nodes);
-    let damage = || {
-        fs::write(place.runtime_dir().join("t").join("node-2.remains"), "whatever").expect("ours");
-    };
-    let left = family(&place);
-    damage();
-    nodes.kill(2);
-    assert_dead(&left);
-    nodes.await_joined();
+    let note = place.runtime_dir().join("t/node-2.remains");
+    let damage = || fs::write(&note, "whatever").expect("ours");
+    let remove = || fs::remove_file(&note).expect("ours");
+    for spoil in [&damage as &dyn Fn(), &remove] {
+        let left = family(&place);
+        spoil();
+        nodes.kill(2);
+        assert_dead(&left);
+        nodes.await_joined();
+    }
     let left = family(&place);
     damage();
     place.kill(&["up", "node", "component"]);
