@@ -165,9 +165,6 @@ impl Explain for NodeError {
                 "see that the device's port is up; the next life tries again".to_owned()
             }
             Self::Verbs(error) => error.cure(),
-            Self::Incarnation { path, error } if error.kind() == ErrorKind::InvalidData => {
-                format!("remove {}: the other nodes remember and tell", path.display())
-            }
             // A term that was forgotten could be claimed again.
             Self::Kept { error, .. } if error.kind() == ErrorKind::InvalidData => {
                 "end the cluster and start it again, so that all nodes forget all terms together; \

@@ -2,7 +2,8 @@
 //!
 //! The number lies in the cluster's directory, so a node that is started again in a running
 //! cluster does not repeat an incarnation its peers have fenced. Its file is locked for as long
-//! as the supervisor lives, so that no node is run twice.
+//! as the supervisor lives, so that no node is run twice. A note that holds no number is as good as
+//! none: the others remember the lives that they have shut out, and tell.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -20,6 +21,8 @@ pub(super) struct Incarnations {
     path: PathBuf,
     file: File,
     last: Incarnation,
+    /// What the file held was no number.
+    is_forgotten: bool,
 }
 
 /// Whether a node has lived before, as far as its host remembers.
@@ -38,15 +41,20 @@ impl Incarnations {
         let mut open = OpenOptions::new();
         let mut file = open.read(true).write(true).create(true).truncate(false).open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        let last = match text.trim() {
-            "" => 0,
-            number => number
-                .parse()
-                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it holds no number"))?,
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let text = str::from_utf8(&bytes).map(str::trim).ok();
+        let last = match text {
+            Some("") => Some(0),
+            text => text.and_then(|text| text.parse().ok()),
         };
-        Ok(Self { path: path.to_owned(), file, last: Incarnation(last) })
+        let (path, is_forgotten) = (path.to_owned(), last.is_none());
+        Ok(Self { path, file, last: Incarnation(last.unwrap_or(0)), is_forgotten })
+    }
+
+    /// Whether the note was damaged, so that only others know what was the last.
+    pub(super) const fn are_forgotten(&self) -> bool {
+        self.is_forgotten
     }
 
     /// Goes on behind `floor`: a life that peers remember, though this host may have forgotten it.
@@ -56,14 +64,17 @@ impl Incarnations {
 
     /// Whether there was a life before.
     pub(super) const fn lives(&self) -> Lives {
-        if self.last.0 == 0 { Lives::None } else { Lives::Some }
+        if self.last.0 == 0 && !self.is_forgotten { Lives::None } else { Lives::Some }
     }
 
     /// The next life; noted before it is used.
     pub(super) fn next(&mut self) -> Result<Incarnation, NodeError> {
         let next = self.last.next();
         // Always as long, and in one call: no kill leaves half a number.
-        let noted = self.file.write_all_at(format!("{:010}\n", next.0).as_bytes(), 0);
+        let note = format!("{:010}\n", next.0);
+        let noted = self.file.write_all_at(note.as_bytes(), 0);
+        // What was damaged may have been longer.
+        let noted = noted.and_then(|()| self.file.set_len(note.len() as u64));
         noted.map_err(|error| NodeError::Incarnation { path: self.path.clone(), error })?;
         self.last = next;
         Ok(next)
@@ -93,11 +104,22 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_note_is_refused() {
+    fn a_damaged_note_is_forgotten_and_not_taken_for_that_of_a_first_life() {
         let scratch = Scratch::new();
         let file = scratch.path().join("node-0.incarnation");
-        std::fs::write(&file, "seven").unwrap();
-        let error = Incarnations::open(&file).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        for damage in [&b"seven"[..], &[0xA5; 300], b"99999999999\n"] {
+            std::fs::write(&file, damage).unwrap();
+            let mut damaged = Incarnations::open(&file).unwrap();
+            assert!(damaged.are_forgotten() && damaged.lives() == Lives::Some);
+            damaged.raise(Incarnation(6));
+            assert_eq!(damaged.next().unwrap(), Incarnation(7));
+            drop(damaged);
+            let mut next = Incarnations::open(&file).unwrap();
+            assert!(!next.are_forgotten());
+            assert_eq!(next.next().unwrap(), Incarnation(8));
+        }
+        std::fs::write(&file, "").unwrap();
+        let empty = Incarnations::open(&file).unwrap();
+        assert!(!empty.are_forgotten() && empty.lives() == Lives::None);
     }
 }

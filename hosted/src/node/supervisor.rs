@@ -83,6 +83,7 @@ pub fn run(
     let (sender, events) = sync_channel(EVENTS);
     event::listen_for_signals(sender.clone())?;
     let mut supervisor = Supervisor::new(cluster, dir, rank, meeting, reset, sender.clone())?;
+    supervisor.tell_forgotten();
     event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
     supervisor.tasks.begin(now_ns());

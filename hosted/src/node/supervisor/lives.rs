@@ -94,7 +94,9 @@ impl Lives {
         }
         if life.boot <= known.removed {
             let decided = known.removed_in;
-            return Some(Due::ShutOut(peer, known.shut_out(life.incarnation, decided)));
+            // A host that forgot its incarnations is told the last that was.
+            let over = life.incarnation.max(known.removed).max(known.fenced);
+            return Some(Due::ShutOut(peer, known.shut_out(over, decided)));
         }
         if life.incarnation <= known.fenced {
             // Nothing that it says now can be told from what it said before.
@@ -385,6 +387,15 @@ mod tests {
         assert_eq!(lives.handle_alive(PEER, 1, life(7)), shut_out);
         let reborn = Life { boot: Incarnation(8), ..life(8) };
         assert_eq!(lives.handle_alive(PEER, 1, reborn), Some(Due::Connect(PEER)));
+    }
+
+    /// It would else be told of one after the other.
+    #[test]
+    fn a_host_that_forgot_its_incarnations_is_told_the_last_at_once() {
+        let mut lives = living();
+        lives.handle_removed(PEER, Incarnation(9), TERM);
+        let told = lives.handle_alive(PEER, 1, life(1));
+        assert_eq!(told, Some(Due::ShutOut(PEER, decided(9, 4, 0))));
     }
 
     /// Of two that shut each other out, the words of one session.

@@ -8,6 +8,7 @@ use super::lives::Due;
 use super::{Component, Supervisor};
 use crate::bootstrap::{News, Offer, ShutOut, Tidings};
 use crate::explain::Explain;
+use crate::node::chronicle::What;
 use crate::node::link::ToComponent;
 
 impl Supervisor {
@@ -112,6 +113,16 @@ impl Supervisor {
         } else if self.component.as_ref().is_some_and(is_mine) {
             tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
             self.be_reborn();
+        }
+    }
+
+    /// Notes that only the peers know which life of this node was the last.
+    pub(super) fn tell_forgotten(&mut self) {
+        if self.incarnations.are_forgotten() {
+            let words = "its note of the last incarnation is damaged: it goes on from what the \
+                         others remember";
+            tracing::warn!(rank = self.rank, "{words}");
+            self.note(self.rank, What::Told { words: words.to_owned() });
         }
     }
 }
