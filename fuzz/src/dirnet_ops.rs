@@ -10,8 +10,8 @@
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::{
-    BEAT_LEN, Beat, Component, Config, FRAME_LEN, Frame, ImAliveTask, Kept, Life, Members, Output,
-    Part, Post, Profile, Progress, RestartLimit, Seat, Spawned, Timing,
+    BEAT_LEN, Beat, Component, Config, FRAME_LEN, Frame, ImAliveTask, Kept, Life, Limits, Members,
+    Output, Part, Post, Profile, Progress, RestartLimit, Seat, Spawned, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -31,9 +31,10 @@ struct Node {
 impl Node {
     fn new() -> Self {
         let profile = Profile::new(Timing::LAN).expect("it keeps the rules");
-        let restarts = RestartLimit { max: 3, within: Duration::from_millis(10_000) };
+        let limit = |s: u64| RestartLimit { max: 3, within: Duration::from_millis(s * 1_000) };
+        let limits = Limits { restarts: limit(10), resets: limit(100) };
         let parts = [Part::Manager, Part::Backup, Part::Backup, Part::Agent];
-        let config = Config::new(ME, &parts, profile, 1, restarts).expect("legal");
+        let config = Config::new(ME, &parts, profile, 1, limits).expect("legal");
         let (now, boot) = (Instant(0), Incarnation(1));
         let others: Members = (0..NODES).map(Rank).filter(|rank| *rank != ME).collect();
         let life = Life { boot, generation: 0 };

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::{
-    Change, Component, Config, Database, Kept, Life, Output, Part, Profile, RestartLimit,
+    Change, Component, Config, Database, Kept, Life, Limits, Output, Part, Profile, RestartLimit,
     SNAPSHOT_LEN_MAX, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
@@ -40,9 +40,10 @@ fn error(at_us: u64) -> Change {
 
 fn begun(boot: u32, snapshots: [&[u8]; 2]) -> Component<3, 2> {
     let profile = Profile::new(Timing::LAN).expect("it keeps the rules");
-    let restarts = RestartLimit { max: 3, within: Duration::from_millis(10_000) };
+    let limit = |s: u64| RestartLimit { max: 3, within: Duration::from_millis(s * 1_000) };
+    let limits = Limits { restarts: limit(10), resets: limit(100) };
     let parts = [Part::Manager, Part::Backup, Part::Backup];
-    let config = Config::new(Rank(0), &parts, profile, 1, restarts).expect("legal");
+    let config = Config::new(Rank(0), &parts, profile, 1, limits).expect("legal");
     let life = Life { boot: Incarnation(boot), generation: 0 };
     let mut component = Component::new(Instant(0), config, life, 2, Kept { term: None, snapshots });
     drain(&mut component, Instant(0));

@@ -255,6 +255,7 @@ impl Cluster {
         let network = top.section(key::NETWORK)?;
         let dirnet = top.section(key::DIRNET)?;
         let timing = dirnet.section(key::DIRNET_TIMING)?;
+        let reset = dirnet.section(key::DIRNET_RESET)?;
 
         let name = top.word::<ClusterName>(key::NAME)?;
         let nodes = top.number(&key::NODES)?;
@@ -305,14 +306,20 @@ impl Cluster {
         if let Some(value) = dirnet.number(&key::DIRNET_MIN_ALIVE)? {
             cluster.dirnet.min_alive = u16::try_from(value).unwrap_or(u16::MAX);
         }
+        set(&mut cluster.dirnet.reset.max, reset.number(&key::DIRNET_RESET_MAX)?);
+        let within_s = reset.number(&key::DIRNET_RESET_WITHIN_S)?;
+        cluster.dirnet.reset.within_s = within_s.unwrap_or_else(|| cluster.dirnet.reset_window_s());
         // All that is left to be wrong is how many there are of something, and how values fit.
-        let sections = [(key::NETWORK, &network), (key::DIRNET, &dirnet)];
+        let sections =
+            [(key::NETWORK, &network), (key::DIRNET_RESET, &reset), (key::DIRNET, &dirnet)];
         cluster.check().map_err(|error| {
             let source = match error {
                 CheckError::Limit(source) => source,
                 CheckError::Timing(source) => return timing.timing(source),
             };
-            let is_in = |(name, _): &&(&str, _)| source.key.split('.').next() == Some(*name);
+            let is_in = |(name, _): &&(&str, _)| {
+                source.key.strip_prefix(*name).is_some_and(|rest| rest.starts_with('.'))
+            };
             let section = sections.iter().find(is_in).map_or(&verbs, |(_, section)| *section);
             section.limit(source.key, source)
         })?;

@@ -75,6 +75,11 @@ pub enum Notice {
         /// The node that said so.
         by: u16,
     },
+    /// It is isolated, by decision of the manager.
+    Isolated {
+        /// Which node.
+        rank: u16,
+    },
     /// It has isolated a task for its failures.
     TaskIsolated {
         /// Which node.
@@ -262,7 +267,7 @@ impl Launched {
                 }
                 // Told of later, with what follows.
                 Notice::TaskIsolated { .. } => self.early.get_mut().push_back(notice),
-                Notice::Reset { .. } | Notice::Restarted { .. } => {}
+                Notice::Reset { .. } | Notice::Restarted { .. } | Notice::Isolated { .. } => {}
             }
         }
         Ok(())

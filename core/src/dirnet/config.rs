@@ -21,15 +21,25 @@ pub enum Part {
 /// At most `max` restarts `within` a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RestartLimit {
-    /// r, at most [`RestartLimit::MAX`].
+    /// r.
     pub max: u8,
     /// t.
     pub within: Duration,
 }
 
 impl RestartLimit {
-    /// The largest r.
-    pub const MAX: u8 = 7;
+    /// The largest r whose restarts are remembered one by one; of more, some as a group.
+    pub const EXACT: u8 = 7;
+}
+
+/// How often recovery is tried before it goes one row further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Restarts of one task, and clones of one component; at most [`RestartLimit::EXACT`].
+    pub restarts: RestartLimit,
+    /// Resets of one node. A node that never comes back is reset once in [`Timing::reset_period`],
+    /// so their window must be longer than `max` of them: then it is isolated in the end.
+    pub resets: RestartLimit,
 }
 
 /// Why a configuration is refused.
@@ -43,8 +53,15 @@ pub enum ConfigError {
     Managers(usize),
     /// So many members are never alive.
     MinAlive(u16),
-    /// More restarts than can be remembered, or within no time.
+    /// More restarts than can be remembered, or restarts or resets within no time.
     RestartLimit(RestartLimit),
+    /// A node that never comes back would be reset for ever, once in `period`.
+    ResetWindow {
+        /// The limit of resets.
+        resets: RestartLimit,
+        /// [`Timing::reset_period`].
+        period: Duration,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -55,9 +72,17 @@ impl fmt::Display for ConfigError {
             Self::Managers(n) => write!(f, "{n} managers; a cluster starts with exactly one"),
             Self::MinAlive(n) => write!(f, "min_alive = {n} is more than there are nodes"),
             Self::RestartLimit(limit) => {
-                let most = RestartLimit::MAX;
-                write!(f, "{} restarts in {} ns; ", limit.max, limit.within.0)?;
-                write!(f, "at most {most}, within some time")
+                let most = RestartLimit::EXACT;
+                write!(f, "{} times in {} ns; ", limit.max, limit.within.0)?;
+                write!(f, "at most {most} restarts, and some time for restarts and resets")
+            }
+            Self::ResetWindow { resets: RestartLimit { max, within }, period } => {
+                write!(
+                    f,
+                    "{max} resets within {} ns, of which each may take {} ns: ",
+                    within.0, period.0
+                )?;
+                write!(f, "a node that never comes back would be reset for ever")
             }
         }
     }
@@ -74,7 +99,7 @@ pub struct Config<const NODES: usize> {
     manager: Rank,
     profile: Profile,
     min_alive: u16,
-    restarts: RestartLimit,
+    limits: Limits,
 }
 
 impl<const NODES: usize> Config<NODES> {
@@ -88,7 +113,7 @@ impl<const NODES: usize> Config<NODES> {
         parts: &[Part],
         profile: Profile,
         min_alive: u16,
-        restarts: RestartLimit,
+        limits: Limits,
     ) -> Result<Self, ConfigError> {
         const { assert!(NODES <= PeerSet::CAPACITY, "members are kept in a set of 64") };
         let nodes = match u16::try_from(parts.len()) {
@@ -106,12 +131,20 @@ impl<const NODES: usize> Config<NODES> {
         if min_alive > nodes {
             return Err(ConfigError::MinAlive(min_alive));
         }
-        if restarts.max > RestartLimit::MAX || restarts.within.0 == 0 {
+        let Limits { restarts, resets } = limits;
+        if restarts.max > RestartLimit::EXACT || restarts.within.0 == 0 {
             return Err(ConfigError::RestartLimit(restarts));
+        }
+        if resets.within.0 == 0 {
+            return Err(ConfigError::RestartLimit(resets));
+        }
+        let period = profile.timing().reset_period();
+        if period.0.saturating_mul(u64::from(resets.max)) >= resets.within.0 {
+            return Err(ConfigError::ResetWindow { resets, period });
         }
         let mut all = [Part::default(); NODES];
         all[..parts.len()].copy_from_slice(parts);
-        Ok(Self { me, nodes, parts: all, manager, profile, min_alive, restarts })
+        Ok(Self { me, nodes, parts: all, manager, profile, min_alive, limits })
     }
 
     /// Which node this is.
@@ -132,10 +165,10 @@ impl<const NODES: usize> Config<NODES> {
         &self.profile
     }
 
-    /// The restart intensity.
+    /// How often recovery is tried.
     #[must_use]
-    pub const fn restarts(&self) -> RestartLimit {
-        self.restarts
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// How many must be thought alive for a decision.
@@ -183,11 +216,47 @@ mod tests {
     use crate::dirnet::Timing;
     use std::vec::Vec;
 
-    const LIMIT: RestartLimit = RestartLimit { max: 3, within: Duration::from_millis(1000) };
+    const LIMITS: Limits = Limits {
+        restarts: RestartLimit { max: 3, within: Duration::from_millis(1_000) },
+        resets: RestartLimit { max: 3, within: Duration::from_millis(100_000) },
+    };
 
     fn config(me: u16, parts: &[Part], min_alive: u16) -> Result<Config<4>, ConfigError> {
         let profile = Profile::new(Timing::LAN).unwrap();
-        Config::new(Rank(me), parts, profile, min_alive, LIMIT)
+        Config::new(Rank(me), parts, profile, min_alive, LIMITS)
+    }
+
+    fn limited(restarts: RestartLimit, resets: RestartLimit) -> Result<Config<4>, ConfigError> {
+        let profile = Profile::new(Timing::LAN).unwrap();
+        Config::new(Rank(0), &[Part::Manager], profile, 1, Limits { restarts, resets })
+    }
+
+    #[test]
+    fn x6_limits_that_cannot_be_kept_are_refused() {
+        let Limits { restarts, resets } = LIMITS;
+        let many = RestartLimit { max: RestartLimit::EXACT + 1, ..resets };
+        let never = RestartLimit { within: Duration(0), ..resets };
+        for (restarts, resets, odd) in
+            [(many, resets, many), (never, resets, never), (restarts, never, never)]
+        {
+            assert_eq!(limited(restarts, resets), Err(ConfigError::RestartLimit(odd)));
+        }
+    }
+
+    #[test]
+    fn x6_resets_that_no_node_can_reach_are_refused_to_the_nanosecond() {
+        let period = Timing::LAN.reset_period();
+        let within = |max: u8, more| {
+            let within = Duration(u64::from(max) * period.0 + more);
+            RestartLimit { max, within }
+        };
+        for max in [1, 2, RestartLimit::EXACT, u8::MAX] {
+            let resets = within(max, 0);
+            let refused = ConfigError::ResetWindow { resets, period };
+            assert_eq!(limited(LIMITS.restarts, resets), Err(refused));
+            assert!(limited(LIMITS.restarts, within(max, 1)).is_ok(), "{max}");
+        }
+        assert!(limited(LIMITS.restarts, within(0, 1)).is_ok(), "never reset, always isolated");
     }
 
     #[test]

@@ -2,12 +2,15 @@
 //!
 //! An entry changes by the word of its own node, a standing by that of the manager; both only
 //! move forward, so copies that meet become equal whatever was lost or repeated (G-25). The
-//! digest is over versions, not contents: equal digests, equal databases.
+//! digest is over versions, not contents: equal digests, equal entries and standings. Beside each
+//! lies when its node was reset, by the own clock: that is saved, and never told to others.
 
 use super::record::ChangeError;
-use super::{Change, Image, Life, Record, Standing, image};
+use super::resets::Resets;
+use super::{Change, Image, Level, Life, Record, Standing, image};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
+use crate::time::{Duration, Instant};
 
 /// How new what is known of a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -63,6 +66,7 @@ impl Version {
 struct Entry<const TASKS: usize> {
     standing: Standing,
     record: Record<TASKS>,
+    resets: Resets,
 }
 
 /// The database of up to `NODES` nodes with up to `TASKS` tasks each.
@@ -109,16 +113,41 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         self.entry(node).map(|entry| Image::of(entry.standing, &entry.record))
     }
 
-    /// Moves the standing of `node` forward; whether it moved.
+    /// Moves the standing of `node` forward; whether it moved. Who was released begins anew.
     pub(super) fn advance(&mut self, node: Rank, standing: Standing) -> bool {
         let mut moved = false;
         self.change(node, |entry| {
             moved = entry.standing.is_before(standing);
             if moved {
+                let levels = [entry.standing.level, standing.level];
+                let is_released = levels[0] == Level::Isolated || levels[1] == Level::Released;
+                if is_released && !super::RELEASED_ARE_COUNTED.is_planted() {
+                    entry.resets = Resets::default();
+                }
                 entry.standing = standing;
             }
         });
         moved
+    }
+
+    /// When `node` was reset.
+    pub(super) fn resets(&self, node: Rank) -> Resets {
+        self.entry(node).map(|entry| entry.resets).unwrap_or_default()
+    }
+
+    /// The same, to be counted on.
+    pub(super) fn resets_mut(&mut self, node: Rank) -> Option<&mut Resets> {
+        self.entries.get_mut(usize::from(node.0)).map(|entry| &mut entry.resets)
+    }
+
+    /// Forgets the resets later than `now`.
+    pub(super) fn forget_later_resets(&mut self, now: Instant) {
+        self.entries.iter_mut().for_each(|entry| entry.resets.forget_later(now));
+    }
+
+    /// The same resets, seen from an origin of time that lies `by` later.
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.entries.iter_mut().for_each(|entry| entry.resets.rebase(by));
     }
 
     /// Forgets where `node` stands: for one that begins anew, to which nobody has spoken yet.

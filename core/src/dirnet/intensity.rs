@@ -1,41 +1,84 @@
 //! Restart intensity: at most r restarts within t, as Erlang's supervisors have it.
+//!
+//! Up to [`RestartLimit::EXACT`] are remembered one by one. Where r is larger, those of a sixth of
+//! t are counted as one group with the time of its first, and go with it.
 
 use super::config::RestartLimit;
 use crate::time::{Duration, Instant};
 
+const GROUPS: usize = RestartLimit::EXACT as usize;
+
+/// Restarts that are counted as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Group {
+    /// When the first of them happened.
+    pub(super) at: Instant,
+    pub(super) count: u8,
+}
+
 /// Counts restarts within a sliding window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Intensity {
-    /// When the latest restarts happened, oldest first.
-    restarts: [Instant; RestartLimit::MAX as usize],
-    count: u8,
+    /// The latest restarts, oldest first.
+    groups: [Group; GROUPS],
+    len: u8,
 }
 
 impl Intensity {
     /// Whether one more restart at `now` is within `limit`; if so, it is counted.
     pub(super) fn allows(&mut self, now: Instant, limit: RestartLimit) -> bool {
-        let mut kept = 0;
-        for at in 0..usize::from(self.count) {
-            if now.since(self.restarts[at]) < limit.within {
-                self.restarts[kept] = self.restarts[at];
-                kept += 1;
-            }
-        }
-        self.restarts[kept..].fill(Instant(0));
-        let is_allowed = kept < usize::from(limit.max);
+        self.keep(|group| now.since(group.at) < limit.within);
+        let counts = self.groups().iter().map(|group| usize::from(group.count));
+        let is_allowed = counts.sum::<usize>() < usize::from(limit.max);
         if is_allowed {
-            self.restarts[kept] = now;
-            kept += 1;
+            self.note(now, limit);
         }
-        self.count = u8::try_from(kept).unwrap_or(RestartLimit::MAX);
         is_allowed
+    }
+
+    /// Counts a restart at `now`; where no more can be remembered, the oldest are forgotten.
+    pub(super) fn note(&mut self, now: Instant, limit: RestartLimit) {
+        let width = match limit.max {
+            ..=RestartLimit::EXACT => Duration(0),
+            _ => Duration(limit.within.0.div_ceil(GROUPS as u64 - 1)),
+        };
+        match self.groups[..usize::from(self.len)].last_mut() {
+            Some(last) if now.since(last.at) < width => last.count = last.count.saturating_add(1),
+            _ => self.push(Group { at: now, count: 1 }),
+        }
+    }
+
+    /// Remembers a group behind all others.
+    pub(super) fn push(&mut self, group: Group) {
+        if usize::from(self.len) == GROUPS {
+            self.groups.copy_within(1.., 0);
+            self.len -= 1;
+        }
+        self.groups[usize::from(self.len)] = group;
+        self.len += 1;
+    }
+
+    /// What is remembered, oldest first.
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups[..usize::from(self.len)]
+    }
+
+    /// Forgets what began later than `now`.
+    pub(super) fn forget_later(&mut self, now: Instant) {
+        self.keep(|group| group.at <= now);
     }
 
     /// The same counts, seen from an origin of time that lies `by` later.
     pub(super) fn rebase(&mut self, by: Duration) {
-        for at in &mut self.restarts[..usize::from(self.count)] {
-            *at = Instant(at.since(Instant(by.0)).0);
+        for group in &mut self.groups[..usize::from(self.len)] {
+            group.at = Instant(group.at.since(Instant(by.0)).0);
         }
+    }
+
+    fn keep(&mut self, is_kept: impl Fn(&Group) -> bool) {
+        let mut kept = Self::default();
+        self.groups().iter().filter(|group| is_kept(group)).for_each(|group| kept.push(*group));
+        *self = kept;
     }
 }
 
@@ -59,5 +102,21 @@ mod tests {
     fn none_allowed_means_none() {
         let limit = RestartLimit { max: 0, within: Duration(1) };
         assert!(!Intensity::default().allows(Instant(0), limit));
+    }
+
+    /// The first leaves after a window, and those of its group with it.
+    #[test]
+    fn many_are_counted_in_sixths_of_the_window() {
+        for max in [8, 50, u8::MAX] {
+            let limit = RestartLimit { max, within: Duration(600) };
+            let mut intensity = Intensity::default();
+            assert!((0..u64::from(max)).all(|at| intensity.allows(Instant(at), limit)), "{max}");
+            assert!(!intensity.allows(Instant(599), limit), "{max}");
+            assert!(intensity.allows(Instant(600), limit), "{max}");
+        }
+        let limit = RestartLimit { max: 60, within: Duration(600) };
+        let mut intensity = Intensity::default();
+        let allowed = (0..6_000).filter(|at| intensity.allows(Instant(*at), limit)).count();
+        assert!((600..=720).contains(&allowed), "{allowed}");
     }
 }

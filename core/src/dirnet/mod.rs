@@ -52,6 +52,7 @@ mod profile;
 mod record;
 mod reject;
 mod replay;
+mod resets;
 mod snapshot;
 mod standing;
 pub mod strategy;
@@ -59,7 +60,7 @@ mod term;
 
 pub use beat::{BEAT_LEN, Beat};
 pub use component::{Component, LargestComponent, Role};
-pub use config::{Config, ConfigError, Part, RestartLimit};
+pub use config::{Config, ConfigError, Limits, Part, RestartLimit};
 pub use database::{Database, Version};
 pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Verdict};
 pub use frame::{FRAME_LEN, Frame, FrameError};

@@ -69,4 +69,9 @@ mutants! {
     DEAF_ARE_ANSWERED = "deaf-are-answered", "X-5: who has removed this life gets no answer";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
+    RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";
+    RESETS_SHARE_A_LIMIT = "resets-share-a-limit", "X-6: resets have a limit of their own";
+    HEIRS_COUNT_ANEW = "heirs-count-anew", "X-6: the count outlives the manager";
+    COUNTS_ARE_NOT_SAVED = "counts-are-not-saved", "X-6: the count outlives all components";
+    RELEASED_ARE_COUNTED = "released-are-counted", "X-6: who is released begins anew";
 }

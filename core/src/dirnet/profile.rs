@@ -81,6 +81,20 @@ impl Timing {
         clone: Duration::from_millis(500),
         reboot: Duration::from_millis(20_000),
     };
+
+    /// From the last heartbeat to the verdict: R + W.
+    #[must_use]
+    pub const fn verdict_after(&self) -> Duration {
+        Duration(self.receive.0.saturating_add(self.window.0))
+    }
+
+    /// From one reset of a node that cannot live to the next, at most: it has the reboot deadline
+    /// for coming back, and R + W to a verdict when it comes and fails at once. One that does not
+    /// come is fenced again meanwhile, which takes W where a word is lost.
+    #[must_use]
+    pub const fn reset_period(&self) -> Duration {
+        Duration(self.reboot.0.saturating_add(self.verdict_after().0))
+    }
 }
 
 /// A rule that a timing breaks.
@@ -158,8 +172,7 @@ impl Profile {
         }
         let alarm_by = t.alarm.0.saturating_mul(2).saturating_add(t.send.0);
         let is_checked = !super::WINDOW_IS_UNCHECKED.is_planted();
-        let verdict = t.receive.0.saturating_add(t.window.0);
-        if verdict < alarm_by.saturating_add(t.delay.0) && is_checked {
+        if t.verdict_after().0 < alarm_by.saturating_add(t.delay.0) && is_checked {
             return Err(BrokenRule::Window);
         }
         if t.window.0 < t.delay.0.saturating_mul(4) {
@@ -183,7 +196,7 @@ impl Profile {
     /// From the last heartbeat to the verdict: R + W.
     #[must_use]
     pub const fn verdict_after(&self) -> Duration {
-        Duration(self.0.receive.0.saturating_add(self.0.window.0))
+        self.0.verdict_after()
     }
 }
 

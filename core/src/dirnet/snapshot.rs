@@ -1,14 +1,16 @@
 //! The whole database as bytes, for memory that outlives the component.
 //!
 //! ```text
-//!  checksum (4) │ length of what follows (4) │ nodes (2) │ per node: length (2), entry
+//!  checksum (4) │ length of what follows (4) │ nodes (2) │ per node: length (2), entry, resets
+//!  resets:  last life (4) and time (8), groups (1), per group: time (8), count (1)
 //! ```
 //!
 //! The checksum is over everything after it. Whoever is killed while it writes leaves bytes whose
 //! checksum does not hold, so two places that are written in turn always hold one that does. An
-//! entry is as in [`Image`](super::Image).
+//! entry is as in [`Image`](super::Image); the times of resets are of the own clock.
 
 use super::image::{self, IMAGE_LEN_MAX, ImageError};
+use super::resets::{RESETS_LEN_MAX, Resets};
 use super::{Database, Term};
 use crate::checksum::crc32c;
 use crate::ids::Rank;
@@ -16,7 +18,7 @@ use crate::ids::Rank;
 const HEAD: usize = 8;
 
 /// Bytes of the largest snapshot.
-pub const SNAPSHOT_LEN_MAX: usize = HEAD + 2 + 64 * (2 + IMAGE_LEN_MAX);
+pub const SNAPSHOT_LEN_MAX: usize = HEAD + 2 + 64 * (2 + IMAGE_LEN_MAX + RESETS_LEN_MAX);
 
 /// What is left of earlier lives of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
             let entry = image.bytes();
             put(&u16::try_from(entry.len()).unwrap_or(u16::MAX).to_le_bytes());
             put(entry);
+            self.resets(Rank(node)).save(&mut put);
         }
         let body = u32::try_from(len - HEAD).unwrap_or(u32::MAX);
         out[4..HEAD].copy_from_slice(&body.to_le_bytes());
@@ -86,6 +89,12 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
             let (standing, record) = image::entry(entry)?;
             database.merge(node, &record);
             database.advance(node, standing);
+            let (resets, rest) = Resets::restore(rest)?;
+            if let Some(mine) = database.resets_mut(node)
+                && !super::COUNTS_ARE_NOT_SAVED.is_planted()
+            {
+                *mine = resets;
+            }
             left = rest;
         }
         if left.is_empty() { Ok(database) } else { Err(ImageError::Count) }
@@ -95,13 +104,15 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dirnet::{Change, Level, Life, Record, Standing};
+    use crate::dirnet::{Change, Level, Life, Record, RestartLimit, Standing};
     use crate::ids::Incarnation;
+    use crate::time::{Duration, Instant};
     use std::vec::Vec;
 
     type Three = Database<3, 2>;
 
     const LIFE: Life = Life { boot: Incarnation(4), generation: 2 };
+    const LIMIT: RestartLimit = RestartLimit { max: 3, within: Duration(100) };
 
     fn database() -> Three {
         let mut database = Three::default();
@@ -114,6 +125,7 @@ mod tests {
             database.apply(Rank(1), LIFE, seq, change).unwrap();
         }
         database.advance(Rank(2), Standing::removed(LIFE, Level::Isolated));
+        database.resets_mut(Rank(2)).unwrap().note(Instant(9), LIFE.boot, LIMIT, Duration(1));
         database
     }
 
@@ -145,6 +157,8 @@ mod tests {
             for seq in 1..=8 {
                 let change = Change::TaskError { task: 15, kind: 1, at_us: 1 };
                 largest.apply(node, LIFE, seq, change).unwrap();
+                let resets = largest.resets_mut(node).unwrap();
+                resets.note(Instant(u64::from(seq)), Incarnation(seq), LIMIT, Duration(1));
             }
         }
         let mut out = [0; SNAPSHOT_LEN_MAX];

@@ -7,10 +7,16 @@
 //!                 isolate, tell the operator
 //! ```
 //!
+//! Restarts of tasks and clones have one r and t, resets of nodes have others: a clone is there at
+//! once, and a node that was reset is waited for. Clones are counted by the manager alone, and each
+//! manager begins anew; resets are counted by all (`resets`).
+//!
 //! The manager asks once for each new error or event, never for one that it has heard before.
 
-use super::config::RestartLimit;
+use super::config::Limits;
 use super::intensity::Intensity;
+use super::resets::Resets;
+use crate::ids::Incarnation;
 use crate::time::Instant;
 
 /// What happened to a node.
@@ -26,7 +32,10 @@ pub enum Fault {
     /// The component is down.
     Agent,
     /// The node is down.
-    Node,
+    Node {
+        /// In which life.
+        boot: Incarnation,
+    },
 }
 
 /// What is done about it.
@@ -48,27 +57,31 @@ pub enum Recovery {
 }
 
 /// What is remembered of one node's recoveries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Recoveries {
-    pub(super) spawns: Intensity,
-    pub(super) resets: Intensity,
+#[derive(Debug)]
+pub(super) struct Recoveries<'a> {
+    pub(super) spawns: &'a mut Intensity,
+    pub(super) resets: &'a mut Resets,
 }
 
-impl Recoveries {
+impl Recoveries<'_> {
     /// What to do about `fault` at `now`.
-    pub(super) fn decide(&mut self, now: Instant, fault: Fault, limit: RestartLimit) -> Recovery {
+    pub(super) fn decide(&mut self, now: Instant, fault: Fault, limits: &Limits) -> Recovery {
+        let Limits { restarts, mut resets } = *limits;
+        if super::RESETS_SHARE_A_LIMIT.is_planted() {
+            resets = restarts;
+        }
         let unlimited = super::RESTARTS_WITHOUT_LIMIT.is_planted();
-        let restarts = usize::from(limit.max);
         match fault {
-            Fault::Task { task, recent } if recent <= restarts || unlimited => {
+            Fault::Task { task, recent } if recent <= usize::from(restarts.max) || unlimited => {
                 Recovery::RestartTask { task }
             }
-            Fault::Task { .. } | Fault::Agent if self.spawns.allows(now, limit) || unlimited => {
+            Fault::Task { .. } | Fault::Agent if self.spawns.allows(now, restarts) || unlimited => {
                 Recovery::Spawn
             }
             Fault::Task { .. } | Fault::Agent => Recovery::Escalate,
-            Fault::Node if self.resets.allows(now, limit) || unlimited => Recovery::Reset,
-            Fault::Node => Recovery::Isolate,
+            Fault::Node { boot } if self.resets.allows(now, boot, resets) => Recovery::Reset,
+            Fault::Node { .. } if super::RESETS_WITHOUT_LIMIT.is_planted() => Recovery::Reset,
+            Fault::Node { .. } => Recovery::Isolate,
         }
     }
 }
@@ -76,27 +89,41 @@ impl Recoveries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dirnet::RestartLimit;
     use crate::time::Duration;
 
-    #[test]
-    fn x6_recovery_escalates_from_task_to_component_to_node_to_operator() {
-        let limit = RestartLimit { max: 1, within: Duration(100) };
-        let mut recoveries = Recoveries::default();
-        let mut decide = |fault| recoveries.decide(Instant(1), fault, limit);
-        let task = |recent| Fault::Task { task: 2, recent };
-        assert_eq!(decide(task(1)), Recovery::RestartTask { task: 2 });
-        assert_eq!(decide(task(2)), Recovery::Spawn);
-        assert_eq!(decide(Fault::Agent), Recovery::Escalate);
-        assert_eq!(decide(Fault::Node), Recovery::Reset);
-        assert_eq!(decide(Fault::Node), Recovery::Isolate);
+    const LIMITS: Limits = Limits {
+        restarts: RestartLimit { max: 1, within: Duration(100) },
+        resets: RestartLimit { max: 2, within: Duration(1_000) },
+    };
+
+    fn decide(at: &[(u64, Fault)]) -> std::vec::Vec<Recovery> {
+        let (mut spawns, mut resets) = (Intensity::default(), Resets::default());
+        let mut recoveries = Recoveries { spawns: &mut spawns, resets: &mut resets };
+        at.iter().map(|(at, fault)| recoveries.decide(Instant(*at), *fault, &LIMITS)).collect()
+    }
+
+    fn node(boot: u32) -> Fault {
+        Fault::Node { boot: Incarnation(boot) }
     }
 
     #[test]
-    fn x6_after_t_it_begins_anew() {
-        let limit = RestartLimit { max: 1, within: Duration(100) };
-        let mut recoveries = Recoveries::default();
-        assert_eq!(recoveries.decide(Instant(1), Fault::Agent, limit), Recovery::Spawn);
-        assert_eq!(recoveries.decide(Instant(100), Fault::Agent, limit), Recovery::Escalate);
-        assert_eq!(recoveries.decide(Instant(101), Fault::Agent, limit), Recovery::Spawn);
+    fn x6_recovery_escalates_from_task_to_component_to_node_to_operator() {
+        let task = |recent| Fault::Task { task: 2, recent };
+        let faults = [task(1), task(2), Fault::Agent, node(1), node(2), node(3)];
+        let decided = decide(&faults.map(|fault| (1, fault)));
+        let restart = Recovery::RestartTask { task: 2 };
+        use Recovery::{Escalate, Isolate, Reset, Spawn};
+        assert_eq!(decided, [restart, Spawn, Escalate, Reset, Reset, Isolate]);
+    }
+
+    #[test]
+    fn x6_after_t_it_begins_anew_and_each_row_has_its_own() {
+        let agent = |at| (at, Fault::Agent);
+        let decided = decide(&[agent(1), agent(100), agent(101)]);
+        assert_eq!(decided, [Recovery::Spawn, Recovery::Escalate, Recovery::Spawn]);
+        let decided = decide(&[(1, node(1)), (500, node(2)), (1_000, node(3)), (1_001, node(3))]);
+        use Recovery::{Isolate, Reset};
+        assert_eq!(decided, [Reset, Reset, Isolate, Reset]);
     }
 }

@@ -53,7 +53,8 @@ pub enum Refusal {
         /// Of the other.
         theirs: u64,
     },
-    /// Their cluster files say different things of the DIR net: timing, parts, `min_alive`.
+    /// Their cluster files say different things of the DIR net: timing, parts, `min_alive`,
+    /// `reset`.
     DirNet {
         /// Of the node that refuses.
         ours: u64,

@@ -163,8 +163,12 @@ fn heard(node: &NodeStatus) -> Option<usize> {
 fn isolated(status: &Survey) -> String {
     let known = status.answered().filter_map(|node| node.dirnet.as_ref());
     let isolated: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.isolated.clone()).collect();
-    let line =
-        |node: &u16| format!("node {node} is isolated; `weft release {node}` lets it come back\n");
+    let line = |node: &u16| {
+        format!(
+            "node {node} is isolated; `weft release {node}` lets it come back, \
+             `weft status --why {node}` tells why\n"
+        )
+    };
     isolated.iter().map(line).collect()
 }
 

@@ -183,6 +183,13 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
                 let what = "is started again: nobody was left, or able, to decide that it is over";
                 (rank, Process::Lives, what.to_owned())
             }
+            Ok(Notice::Isolated { rank }) => {
+                output.say(&format!(
+                    "node {rank} is isolated; `weft status --why {rank}` tells why, \
+                     `weft release {rank}` lets it come back"
+                ));
+                continue;
+            }
             Ok(Notice::TaskIsolated { rank, task }) => {
                 say_isolated(launched.cluster(), rank, task, output);
                 continue;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use weft_core::dirnet::Timing;
 
-use super::key;
+use super::Restart;
+use super::key::{self, RESET_WITHIN_S_MAX};
 use super::limit::{Limit, LimitError};
 use super::timing::Overrides;
 use crate::explain::{Code, Explain};
@@ -25,6 +26,11 @@ pub struct DirNet {
     /// `roles`: the part of every node at the first start; node 0 is the manager and all others
     /// are backups when it is not given.
     pub roles: Option<Vec<Part>>,
+    /// `reset`: how often a node that fails is reset, 0 to 255 times; at the next failure it is
+    /// isolated. More than 7 are counted in sixths of the window. The window holds all of them for
+    /// a node that never comes back, each with the time that it has for that; where it is not
+    /// given, it is 180 s or as long as that takes.
+    pub reset: Restart,
 }
 
 impl DirNet {
@@ -42,8 +48,8 @@ impl DirNet {
     }
 
     /// A number that differs, all but certainly, when two nodes of a cluster of `nodes` would judge
-    /// each other differently: by their timing, `min_alive`, or the part of any node (64-bit
-    /// FNV-1a).
+    /// each other differently: by their timing, `min_alive`, `reset`, or the part of any node
+    /// (64-bit FNV-1a).
     #[must_use]
     pub fn digest(&self, nodes: usize) -> u64 {
         let t = self.timing();
@@ -51,7 +57,9 @@ impl DirNet {
         let others = [t.candidate, t.join, t.clone, t.reboot].map(|span| span.0);
         let parts = self.parts(nodes).into_iter().map(|part| part as u64);
         let numbers = spans.map(|span| span.0).into_iter().chain(others);
-        let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive)]).chain(parts);
+        let reset = [self.reset.max as u64, self.reset.within_s];
+        let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive)]);
+        let numbers = numbers.chain(reset).chain(parts);
         numbers.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -95,6 +103,7 @@ impl DirNet {
         let limit = Limit::Range { min: 1, max: nodes as u64 };
         limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive))?;
         self.timing.check_limits()?;
+        self.check_reset()?;
         let Some(roles) = &self.roles else { return Ok(()) };
         let exactly = |found: usize, limit: Limit, what: &str| {
             let is_right = limit.admit(key::DIRNET_ROLES, found as u64).is_ok();
@@ -108,10 +117,38 @@ impl DirNet {
     }
 }
 
+impl DirNet {
+    /// A node that never comes back is reset again and again while the window holds fewer.
+    fn check_reset(&self) -> Result<(), LimitError> {
+        let Restart { max, within_s } = self.reset;
+        let resets = max as u64;
+        key::DIRNET_RESET_MAX.limit.admit(key::DIRNET_RESET_MAX.path, resets)?;
+        let window = key::DIRNET_RESET_WITHIN_S;
+        window.limit.admit(window.path, within_s)?;
+        let period_ms = self.timing().reset_period().0.div_ceil(1_000_000);
+        let limit = Limit::ResetWindow { min_s: self.reset_window_min_s(), resets, period_ms };
+        limit.admit(window.path, within_s)
+    }
+
+    /// The shortest window that holds all resets of a node that never comes back.
+    fn reset_window_min_s(&self) -> u64 {
+        let period = self.timing().reset_period();
+        period.0.saturating_mul(self.reset.max as u64) / 1_000_000_000 + 1
+    }
+
+    /// `reset.within_s` where it is not given: the default, or so long that it fits what is.
+    pub(super) fn reset_window_s(&self) -> u64 {
+        let default = Self::default().reset.within_s;
+        self.reset_window_min_s().clamp(default, RESET_WITHIN_S_MAX)
+    }
+}
+
 impl Default for DirNet {
     fn default() -> Self {
         let (profile, timing) = (Profile::default(), Overrides::default());
-        Self { profile, timing, min_alive: 1, roles: None }
+        // By hand a node is rarely killed so often; one that cannot live is given up in minutes.
+        let reset = Restart { max: 3, within_s: 180 };
+        Self { profile, timing, min_alive: 1, roles: None, reset }
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
 pub(super) const DIRNET_ROLES: &str = "dirnet.roles";
+pub(super) const DIRNET_RESET: &str = "dirnet.reset";
 pub(super) const DIRNET_TIMING: &str = "dirnet.timing";
 pub(super) const TASK_NAME: &str = "task.name";
 pub(super) const TASK_NODES: &str = "task.nodes";
@@ -58,6 +59,11 @@ pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
 pub(super) const DIRNET_MIN_ALIVE: Key =
     Key::new("dirnet.min_alive", Limit::Range { min: 1, max: Cluster::NODES_MAX as u64 });
+pub(super) const DIRNET_RESET_MAX: Key =
+    Key::new("dirnet.reset.max", Limit::Range { min: 0, max: u8::MAX as u64 });
+pub(super) const DIRNET_RESET_WITHIN_S: Key =
+    Key::new("dirnet.reset.within_s", Limit::Range { min: 1, max: RESET_WITHIN_S_MAX });
+pub(super) const RESET_WITHIN_S_MAX: u64 = 86_400;
 pub(super) const TIMING_SEND_US: Key = Key::new("dirnet.timing.send_us", SPAN);
 pub(super) const TIMING_RECEIVE_US: Key = Key::new("dirnet.timing.receive_us", SPAN);
 pub(super) const TIMING_CLEAR_US: Key = Key::new("dirnet.timing.clear_us", SPAN);
@@ -118,7 +124,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 53] = [
+pub(super) const PATHS: [&str; 56] = [
     NAME,
     NODES.path,
     WAIT,
@@ -160,6 +166,9 @@ pub(super) const PATHS: [&str; 53] = [
     DIRNET_PROFILE,
     DIRNET_MIN_ALIVE.path,
     DIRNET_ROLES,
+    DIRNET_RESET,
+    DIRNET_RESET_MAX.path,
+    DIRNET_RESET_WITHIN_S.path,
     DIRNET_TIMING,
     TIMING_SEND_US.path,
     TIMING_RECEIVE_US.path,

@@ -62,6 +62,15 @@ pub enum Limit {
         /// Within how many it would have to be.
         within_s_min: u64,
     },
+    /// A window so long that a node that never comes back is isolated in the end.
+    ResetWindow {
+        /// The shortest, in seconds.
+        min_s: u64,
+        /// How often the node is reset.
+        resets: u64,
+        /// How long a reset may take, in milliseconds.
+        period_ms: u64,
+    },
 }
 
 impl Limit {
@@ -73,6 +82,7 @@ impl Limit {
             | Self::Text { min, max } => (min..=max).contains(&value),
             Self::Exactly { count, .. } => value == count,
             Self::Silence { max_ms, .. } => value <= max_ms,
+            Self::ResetWindow { min_s, .. } => value >= min_s,
             // Only whoever knows the others can tell.
             Self::Once => true,
             Self::PowerOfTwo { min, max } => {
@@ -110,6 +120,11 @@ impl fmt::Display for Limit {
                 "at most {max_ms} while task.restart.max is {restarts} and task.restart.within_s \
                  is {within_s}: a task that is silent from each start on would be restarted for \
                  ever"
+            ),
+            Self::ResetWindow { min_s, resets, period_ms } => write!(
+                f,
+                "at least {min_s} while dirnet.reset.max is {resets} and each reset takes up to \
+                 {period_ms} ms: a node that never comes back would be reset for ever"
             ),
         }
     }
@@ -149,18 +164,27 @@ impl Explain for LimitError {
     fn cure(&self) -> String {
         match self.limit {
             Limit::Exactly { .. } => format!("let {} name {}", self.key, self.limit),
+            Limit::Once => {
+                format!("change one of the two: {} may be {} once", self.key, self.value)
+            }
             Limit::Silence { within_s_min, .. } => {
-                let window = key::TASK_RESTART_WITHIN_S;
                 let lower = format!("lower {} or task.restart.max", self.key);
-                match window.limit.admit(window.path, within_s_min) {
-                    Ok(()) => {
-                        format!("raise {} to {within_s_min} at least, or {lower}", window.path)
-                    }
-                    Err(_) => lower,
-                }
+                widen(&key::TASK_RESTART_WITHIN_S, within_s_min, lower)
+            }
+            Limit::ResetWindow { min_s, .. } => {
+                let (max, reboot) = (key::DIRNET_RESET_MAX.path, key::TIMING_REBOOT_MS.path);
+                widen(&key::DIRNET_RESET_WITHIN_S, min_s, format!("lower {max} or {reboot}"))
             }
             _ => format!("set {} to {}", self.key, self.limit),
         }
+    }
+}
+
+/// To raise `window` to `min_s`, where it may be so long; or else `lower`.
+fn widen(window: &key::Key, min_s: u64, lower: String) -> String {
+    match window.limit.admit(window.path, min_s) {
+        Ok(()) => format!("raise {} to {min_s} at least, or {lower}", window.path),
+        Err(_) => lower,
     }
 }
 
@@ -204,5 +228,8 @@ mod tests {
             "dirnet.roles names 2 managers, but must name exactly one manager"
         );
         assert_eq!(error.cure(), "let dirnet.roles name exactly one manager");
+        let error = Limit::Once.refuse("task.nodes", "1".to_owned());
+        assert_eq!(error.to_string(), "task.nodes is 1, but must be given once only");
+        assert_eq!(error.cure(), "change one of the two: task.nodes may be 1 once");
     }
 }

@@ -103,6 +103,14 @@ min_alive = {min_alive}
 # it; "agent", which never does. Without it node 0 is the manager and all others are backups.
 # roles = ["manager", "backup", "backup", "agent"]
 {roles}
+[dirnet.reset]
+# A node that is down is reset at most `max` times ({reset_max_limit}; 0 means never) within
+# `within_s` seconds ({reset_within_limit}); when it fails once more it is isolated until
+# `weft release`. `within_s` must be longer than `max` times `reboot_ms`, each with the time to the
+# verdict, or one that never comes back would be reset for ever; without it, it is as long.
+max = {reset_max}
+within_s = {reset_within_s}
+
 {timing}
 [verbs]
 # The RDMA device of each node, in the order of ranks, taken in turn when there are fewer. None:
@@ -135,6 +143,10 @@ addresses = {addresses}
         timing = timing_table(dirnet),
         min_alive_limit = key::DIRNET_MIN_ALIVE.limit,
         min_alive = dirnet.min_alive,
+        reset_max_limit = key::DIRNET_RESET_MAX.limit,
+        reset_max = dirnet.reset.max,
+        reset_within_limit = key::DIRNET_RESET_WITHIN_S.limit,
+        reset_within_s = dirnet.reset.within_s,
         name_len_max = super::ClusterName::LEN_MAX,
         nodes_limit = key::NODES.limit,
         mailbox_slots_limit = key::MAILBOX_SLOTS.limit,

@@ -38,14 +38,15 @@ fn the_template_fits_a_terminal() {
 #[test]
 fn the_template_shows_every_key() {
     let template: toml::Table = Cluster::template().parse().expect("the template is TOML");
-    let shown: Vec<String> = template
-        .iter()
-        .flat_map(|(key, value)| {
-            let below = value.as_table().into_iter().flat_map(|table| table.keys());
-            let below = below.map(|leaf| format!("{key}.{leaf}")).collect::<Vec<_>>();
-            std::iter::once(key.clone()).chain(below)
-        })
-        .collect();
+    fn paths(table: &toml::Table, prefix: &str) -> Vec<String> {
+        let below = |(key, value): (&String, &toml::Value)| {
+            let path = format!("{prefix}{key}");
+            let below = value.as_table().map(|table| paths(table, &format!("{path}.")));
+            [vec![path], below.unwrap_or_default()].concat()
+        };
+        table.iter().flat_map(below).collect()
+    }
+    let shown = paths(&template, "");
     // Those without a default, and the tables of tasks, are shown in comments.
     let of_timing = key::PATHS.into_iter().filter(|path| path.starts_with("dirnet.timing."));
     let optional: Vec<_> =
@@ -142,6 +143,56 @@ fn a_beat_too_long_for_the_window_of_restarts_is_refused() {
     refused(&file(7500, 1, 10));
     let error = refused(&file(3_600_000, 10_000, 86_400));
     assert_eq!(error.cure(), "lower task.beat_ms or task.restart.max", "no window is so long");
+}
+
+/// The window must hold all resets of a node that never comes back.
+#[test]
+fn a_limit_of_resets_that_no_node_can_reach_is_refused() {
+    let file = |lines: &str| format!("name = \"t\"\nnodes = 2\n{lines}\n");
+    for lines in [
+        "dirnet.reset = { max = 3, within_s = 124 }",
+        "dirnet.reset = { max = 0, within_s = 1 }",
+        "dirnet.reset = { max = 255, within_s = 86400 }",
+        "dirnet.profile = \"lan\"\ndirnet.reset.within_s = 62",
+        "dirnet.reset = { max = 6, within_s = 14 }\ndirnet.timing.reboot_ms = 1000",
+    ] {
+        parse(&file(lines)).expect("it can be reached");
+    }
+    let error = refused(&file("[dirnet.reset]\nmax = 3\nwithin_s = 123"));
+    assert_eq!(
+        error.to_string(),
+        "c.toml:5: dirnet.reset.within_s is 123, but must be at least 124 while dirnet.reset.max \
+         is 3 and each reset takes up to 41200 ms: a node that never comes back would be reset for \
+         ever"
+    );
+    let cure = "raise dirnet.reset.within_s to 124 at least, or lower dirnet.reset.max or \
+                dirnet.timing.reboot_ms";
+    assert_eq!((error.code(), error.cure()), (Code::ClusterFile, cure.to_owned()));
+    refused(&file("dirnet.profile = \"lan\"\ndirnet.reset.within_s = 61"));
+    // Its default fits, where any does.
+    for (lines, within_s) in [
+        ("", 180),
+        ("dirnet.reset.max = 1", 180),
+        ("dirnet.reset.max = 10", 413),
+        ("dirnet.timing.reboot_ms = 600000", 1804),
+    ] {
+        let dirnet = parse(&file(lines)).expect(lines).dirnet;
+        assert_eq!(dirnet.reset.within_s, within_s, "{lines}");
+    }
+    let error = refused(&file("dirnet.timing.reboot_ms = 600000\ndirnet.reset.max = 255"));
+    assert_eq!(error.cure(), "lower dirnet.reset.max or dirnet.timing.reboot_ms");
+    let error = refused(&file("dirnet.reset.max = 256"));
+    assert_eq!(error.to_string(), "c.toml:3: dirnet.reset.max is 256, but must be 0 to 255");
+}
+
+#[test]
+fn the_default_limit_of_resets_fits_every_profile() {
+    for profile in [Profile::Host, Profile::Lan, Profile::Rdma] {
+        let dirnet = DirNet { profile, ..DirNet::default() };
+        assert_eq!(dirnet.check(2), Ok(()), "{profile}");
+        let given_up = dirnet.timing().reset_period().0 * dirnet.reset.max as u64;
+        assert!(given_up <= 125_000_000_000, "{profile}: {given_up} ns");
+    }
 }
 
 #[test]
@@ -352,7 +403,8 @@ fn any_dirnet(nodes: usize) -> DirNet {
         clone_ms: Some(250),
         reboot_ms: Some(1_000),
     };
-    DirNet { profile: Profile::Rdma, timing, min_alive: 2, roles: Some(roles) }
+    let reset = Restart { max: 8, within_s: 86_400 };
+    DirNet { profile: Profile::Rdma, timing, min_alive: 2, roles: Some(roles), reset }
 }
 
 #[test]
@@ -459,6 +511,8 @@ fn nets_that_would_judge_differently_have_another_digest() {
         "dirnet.min_alive = 2",
         "dirnet.timing.losses = 3",
         "dirnet.timing.reboot_ms = 39999",
+        "dirnet.reset.max = 2",
+        "dirnet.reset.within_s = 181",
         "dirnet.roles = [\"backup\", \"manager\", \"backup\"]",
         "dirnet.roles = [\"manager\", \"backup\", \"agent\"]",
     ];

@@ -14,7 +14,8 @@
 //! the life that died, it is started when that time and half of it are over ([`Start::undecided`]):
 //! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
 //! One that ends before it takes part in the DIR net has been met by nobody who decides, and is
-//! started again soon, later each time. One that has ended in order is never started again.
+//! started again soon, later each time. One that has ended in order is never started again, and one
+//! that is isolated is not while it is: nobody could bring it back but the operator.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -73,6 +74,16 @@ struct Node {
     /// When it is started again whatever others decide, after it has died; nothing while it runs,
     /// and nothing once it has ended in order, when nobody is to bring it back.
     due: Option<Deadline>,
+    /// The last life, where none may take part; and up to which lives that is over.
+    isolated: Option<u32>,
+    released: u32,
+}
+
+impl Node {
+    /// When it is started again, unless something else is decided before.
+    fn next_start(&self) -> Option<Deadline> {
+        self.due.filter(|_| self.isolated.is_none())
+    }
 }
 
 pub(super) struct Keeper {
@@ -98,6 +109,8 @@ impl Keeper {
                 run: 0,
                 boot: None,
                 due: None,
+                isolated: None,
+                released: 0,
                 has_entered: false,
                 backoff,
             });
@@ -142,7 +155,22 @@ impl Keeper {
                 }
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
+            ToLauncher::Isolated { rank, boot } => self.handle_isolated(rank, boot),
+            ToLauncher::Released { rank, boot } => {
+                if let Some(node) = self.node(rank) {
+                    node.released = node.released.max(boot);
+                    node.isolated.take_if(|isolated| *isolated <= boot);
+                }
+            }
             ToLauncher::TaskIsolated { task } => self.tell(Notice::TaskIsolated { rank, task }),
+        }
+    }
+
+    /// Every node that hears of it says so, some of them late.
+    fn handle_isolated(&mut self, rank: u16, boot: u32) {
+        let Some(node) = self.node(rank).filter(|node| node.released < boot) else { return };
+        if node.isolated.replace(boot).is_none() {
+            self.tell(Notice::Isolated { rank });
         }
     }
 
@@ -185,14 +213,14 @@ impl Keeper {
 
     /// How long until a node that has died is due.
     fn patience(&self) -> Duration {
-        let due = self.nodes.iter().filter_map(|node| node.due);
+        let due = self.nodes.iter().filter_map(Node::next_start);
         due.map(|due| due.remaining()).min().unwrap_or(Duration::MAX)
     }
 
     /// Starts the nodes that have died and that nobody has decided about.
     fn start_due(&mut self) {
         for rank in (0..).take(self.nodes.len()) {
-            let is_due = |node: &Node| node.due.is_some_and(|due| due.has_passed());
+            let is_due = |node: &Node| node.next_start().is_some_and(|due| due.has_passed());
             if self.nodes.get(usize::from(rank)).is_some_and(is_due) {
                 self.start_again(rank, Notice::Restarted { rank });
             }

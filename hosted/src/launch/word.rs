@@ -20,6 +20,20 @@ pub(crate) enum ToLauncher {
         /// Which life of it.
         boot: u32,
     },
+    /// By decision no life of node `rank` takes part any more, since `boot`.
+    Isolated {
+        /// Which node.
+        rank: u16,
+        /// Its last life.
+        boot: u32,
+    },
+    /// By decision lives of node `rank` after `boot` may take part again.
+    Released {
+        /// Which node.
+        rank: u16,
+        /// Its last life that may not.
+        boot: u32,
+    },
     /// This node has isolated a task for its failures.
     TaskIsolated {
         /// Its place in the cluster file.

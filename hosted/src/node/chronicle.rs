@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use weft_core::dirnet::{Alarm, Explanation, News, Verdict};
+use weft_core::dirnet::{Alarm, Explanation, News, Rule, Verdict};
 use weft_core::ids::Rank;
 
 /// Entries that are kept.
@@ -168,6 +168,9 @@ impl std::fmt::Display for What {
 impl std::fmt::Display for VerdictNote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} by rule {}, term {}", self.verdict, self.rule, self.term)?;
+        if self.rule == Rule::Intensity.name() && self.verdict == verdict_words(Verdict::Isolated) {
+            f.write_str(": reset as often as `dirnet.reset` allows, and down again")?;
+        }
         if let Some(us) = self.silent_us {
             write!(f, ", silent for {} ms", us / 1_000)?;
         }
@@ -252,7 +255,10 @@ impl What {
             News::Alone(node) => {
                 told(node, "no other component lives within reach: it starts its next one itself")
             }
-            News::Isolated(node) => told(node, "isolated until an operator releases it"),
+            News::Isolated(node) => {
+                let words = format!("isolated until `weft release {node}` lets it come back");
+                (node, Self::Told { words })
+            }
             News::TooFew => told(me, "too few members are alive for a decision"),
             News::Excluded => told(me, "was removed"),
             News::NoDatabase => told(me, "no member could send the database"),
@@ -352,6 +358,26 @@ mod tests {
         for (after_ns, at_ns) in [(0, 7), (7, 8), (8, 9)] {
             assert_eq!(chronicle.about(None, after_ns, 1), [suspected(at_ns, 1)]);
         }
+    }
+
+    #[test]
+    fn an_isolation_for_failures_says_so() {
+        let verdict = |verdict: Verdict, rule: Rule| VerdictNote {
+            verdict: verdict_words(verdict).to_owned(),
+            rule: rule.name().to_owned(),
+            life: "4/0".to_owned(),
+            term: "2.0".to_owned(),
+            alarm: None,
+            testimonies: 0,
+            met_component: false,
+            met_task: false,
+            silent_us: None,
+        };
+        let failed = verdict(Verdict::Isolated, Rule::Intensity).to_string();
+        let why = "reset as often as `dirnet.reset` allows, and down again";
+        assert_eq!(failed, format!("isolated by rule intensity, term 2.0: {why}"));
+        let ordered = verdict(Verdict::Isolated, Rule::Operator).to_string();
+        assert_eq!(ordered, "isolated by rule operator, term 2.0");
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub trait ResetNode {
     /// life that is over by then changes nothing.
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome;
 
+    /// By decision no life of node `rank` takes part any more, since `boot`.
+    fn note_isolated(&mut self, rank: Rank, boot: Incarnation);
+
+    /// By decision lives of node `rank` after `boot` may take part again.
+    fn note_released(&mut self, rank: Rank, boot: Incarnation);
+
     /// This node has isolated `task`, the one at this place in the cluster file, for its failures.
     fn note_task_isolated(&mut self, task: &TaskName, place: usize);
 }
@@ -76,6 +82,14 @@ impl ResetNode for Launcher {
         self.tell(ToLauncher::Reset { rank: rank.0, boot: boot.0 })
     }
 
+    fn note_isolated(&mut self, rank: Rank, boot: Incarnation) {
+        self.tell(ToLauncher::Isolated { rank: rank.0, boot: boot.0 });
+    }
+
+    fn note_released(&mut self, rank: Rank, boot: Incarnation) {
+        self.tell(ToLauncher::Released { rank: rank.0, boot: boot.0 });
+    }
+
     fn note_task_isolated(&mut self, _task: &TaskName, place: usize) {
         self.tell(ToLauncher::TaskIsolated { task: place });
     }
@@ -98,6 +112,16 @@ impl ResetNode for OperatorAlarm {
         );
         ResetOutcome::OperatorAlarm
     }
+
+    fn note_isolated(&mut self, Rank(rank): Rank, _boot: Incarnation) {
+        tracing::error!(
+            rank,
+            "a node is isolated: `weft status --why {rank}` tells why, `weft release {rank}` lets \
+             it come back"
+        );
+    }
+
+    fn note_released(&mut self, _rank: Rank, _boot: Incarnation) {}
 
     fn note_task_isolated(&mut self, task: &TaskName, _place: usize) {
         tracing::error!(%task, "failed too often and is isolated: see `weft status`");

@@ -97,7 +97,9 @@ mod tests {
     use crate::node::kept;
     use crate::scratch::Scratch;
     use std::path::Path;
-    use weft_core::dirnet::{Change, Config, Kept, Life, Part, Profile, RestartLimit, Timing};
+    use weft_core::dirnet::{
+        Change, Config, Kept, Life, Limits, Part, Profile, RestartLimit, Timing,
+    };
     use weft_core::ids::{Incarnation, Rank};
     use weft_core::time::{Duration, Instant};
 
@@ -106,8 +108,9 @@ mod tests {
     /// A component of the only node, after so many changes.
     fn component(changes: u8) -> Component {
         let profile = Profile::new(Timing::LAN).unwrap();
-        let limit = RestartLimit { max: 3, within: Duration(1) };
-        let config = Config::new(Rank(0), &[Part::Manager], profile, 1, limit).unwrap();
+        let limit = RestartLimit { max: 0, within: Duration(1) };
+        let limits = Limits { restarts: limit, resets: limit };
+        let config = Config::new(Rank(0), &[Part::Manager], profile, 1, limits).unwrap();
         let life = Life { boot: Incarnation(1), generation: 0 };
         let mut component = Component::new(Instant(0), config, life, 1, Kept::default());
         while component.poll_output().is_some() {}

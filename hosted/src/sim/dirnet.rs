@@ -64,6 +64,10 @@ pub fn run(plan: &Plan) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use weft_core::dirnet::{News, Output, Timing};
+    use weft_core::ids::Rank;
+
+    use super::strike::MS;
     use super::*;
 
     #[test]
@@ -72,6 +76,33 @@ mod tests {
             let outcome = run(&Plan::of(seed));
             assert_eq!(outcome.violation, None, "weft sim --protocol {NAME} --seed {seed}");
         }
+    }
+
+    /// reset five times, and isolated then, though another manager decides each time.
+    #[test]
+    fn a_node_that_keeps_dying_is_isolated_whoever_manages() {
+        const DYING: Rank = Rank(2);
+        for seed in 0..20 {
+            let mut lab = Lab::settled(Setting::fair(4, Timing::LAN, 5 * MS), seed, 1_000 * MS);
+            let (mut deaths, mut managers) = (0, Vec::new());
+            while deaths < 9 && !is_isolated(&lab.take_events(), DYING) {
+                let manager = lab.manager().expect("all are members");
+                if !managers.contains(&manager) {
+                    managers.push(manager);
+                }
+                lab.strike(Strike::Hang(manager.0));
+                lab.run_for(6_000 * MS);
+                lab.strike(Strike::Crash(DYING.0));
+                deaths += 1;
+                lab.run_for(6_000 * MS);
+            }
+            assert_eq!(deaths, 6, "seed {seed}");
+            assert!(managers.len() > 2, "seed {seed}: {managers:?}");
+        }
+    }
+
+    fn is_isolated(events: &[Event], node: Rank) -> bool {
+        events.iter().any(|(_, _, output)| *output == Output::Tell(News::Isolated(node)))
     }
 
     #[test]

@@ -144,3 +144,47 @@ fn where_nobody_is_left_to_decide_that_is_said_at_once() {
     let alone = place.weft("release 1 --name t --wait 1000 --json").refused(17, "standing");
     assert!(alone.contains("node 0 does not answer, node 1 is isolated"), "{alone}");
 }
+
+/// A node that fails whenever it is back is reset as often as the cluster file says, then isolated:
+/// the operator is told, and the count begins anew when it is released.
+#[test]
+fn a_node_that_fails_again_and_again_is_isolated_until_it_is_released() {
+    let place = Place::new();
+    let text = "name = \"t\"\nnodes = 3\ndirnet.reset = { max = 2, within_s = 3600 }\n";
+    let (up, nodes) = place.up(&place.file("t.toml", text));
+    await_manager(&nodes);
+    for round in 1..=2 {
+        let failures = fail_until_isolated(&nodes);
+        assert!((2..=3).contains(&failures), "{failures} in round {round}\n{}", nodes.state());
+        let shown = place.weft("status --name t").done();
+        let line = "node 2 is isolated; `weft release 2` lets it come back, `weft status --why 2`";
+        assert!(shown.contains(line), "{shown}");
+        let why = place.weft("status --name t --why 2").done();
+        assert!(why.contains("isolated by rule intensity"), "{why}");
+        assert!(why.contains("reset as often as `dirnet.reset` allows"), "{why}");
+        eventually("the launcher says so", || {
+            up.said("out").matches("node 2 is isolated; `weft status --why 2`").count() == round
+        });
+        place.weft("release 2 --name t --wait 60").done();
+    }
+    nodes.await_joined();
+    await_manager(&nodes);
+}
+
+/// Kills node 2 whenever all have met it, until it is isolated; how often.
+fn fail_until_isolated(nodes: &Nodes) -> usize {
+    let is_isolated = || {
+        let standing = |rank| look(nodes, rank).dirnet.is_some_and(|it| it.isolated == [2]);
+        [0, 1].into_iter().all(standing)
+    };
+    let met = || look(nodes, 0).peers.iter().find(|peer| peer.rank == 2)?.incarnation;
+    let mut failures = 0;
+    while !is_isolated() {
+        nodes.await_joined();
+        let before = met();
+        nodes.kill(2);
+        failures += 1;
+        eventually("it is back, or isolated", || met() > before || is_isolated());
+    }
+    failures
+}

@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::isolation::await_manager;
 use crate::place::{Place, eventually};
 
-/// Clones have less time than usual, and nodes wait half as long again for a decision.
+/// Clones have less time than usual, and nodes wait half as long again for a decision. They may die
+/// as often as they do here.
 fn file(place: &Place, nodes: u16) -> String {
     let text = format!("name = \"t\"\nnodes = {nodes}\ndirnet.timing.clone_ms = 5000\n");
-    place.file("t.toml", text)
+    place.file("t.toml", text + "dirnet.reset = { max = 20, within_s = 3600 }\n")
 }
 
 /// One that is left alone may not take the silence of all others for their end (G-11).

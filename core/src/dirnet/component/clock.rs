@@ -161,9 +161,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             if let Some(raised) = &mut fellow.raised {
                 earlier(&mut raised.at);
             }
-            fellow.recoveries.spawns.rebase(by);
-            fellow.recoveries.resets.rebase(by);
+            fellow.spawns.rebase(by);
         }
+        self.db.rebase(by);
     }
 
     /// Every deadline by which somebody else is to be heard of.

@@ -10,7 +10,7 @@
 
 use super::watch::Reset;
 use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
-use crate::dirnet::strategy::{Fault, Recovery};
+use crate::dirnet::strategy::{Fault, Recoveries, Recovery};
 use crate::dirnet::{Level, Life, Members, Message, Output, Reject, Seat, Standing, TaskAction};
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
@@ -64,17 +64,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     fn decide(&mut self, now: Instant, node: Rank, fault: Fault) -> Recovery {
-        let limit = self.config.restarts();
-        match self.fellow_mut(node) {
-            Some(fellow) => fellow.recoveries.decide(now, fault, limit),
-            None => Recovery::Isolate,
-        }
+        let fellow = self.fellows.get_mut(usize::from(node.0));
+        let (Some(fellow), Some(resets)) = (fellow, self.db.resets_mut(node)) else {
+            return Recovery::Isolate;
+        };
+        let mut recoveries = Recoveries { spawns: &mut fellow.spawns, resets };
+        recoveries.decide(now, fault, self.config.limits())
     }
 
     /// The node is down, by the word of a second observer if there is one in the cluster file: it
     /// is removed, fenced everywhere and reset.
     pub(super) fn remove_node(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
-        match self.decide(now, node, Fault::Node) {
+        match self.decide(now, node, Fault::Node { boot: life.boot }) {
             Recovery::Isolate => {
                 let why = Why { rule: Rule::Intensity, ..why };
                 self.explain(now, node, life, Verdict::Isolated, why);
@@ -174,7 +175,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if standing.is_up() || standing.life.boot < life.boot && self.has_asked(node, life) {
             return self.doubt(now, node, life, Rule::NeverJoined);
         }
-        match self.decide(now, node, Fault::Node) {
+        match self.decide(now, node, Fault::Node { boot: standing.life.boot }) {
             Recovery::Reset if crate::dirnet::REPEATED_RESETS_ARE_RASH.is_planted() => {
                 self.reset(now, node, standing.life.boot);
             }
@@ -269,7 +270,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_repeated = !moved && !self.db.standing(node).is_before(standing);
         let still_stands = self.db.standing(node).life.boot == life.boot;
         if is_repeated && still_stands && node != self.me() {
-            // The manager has not heard of the fence.
+            // The manager has not heard of the fence, or the node has not come back.
+            self.note_reset(now, node, standing);
             self.outputs.push(Output::Fence { node, boot: life.boot });
         }
         Ok(())
@@ -293,6 +295,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return false;
         }
         self.set_watch(node, Watch::Off);
+        self.note_reset(now, node, standing);
         if standing.level == Level::Down || standing.level == Level::Isolated {
             self.outputs.push(Output::Fence { node, boot: standing.life.boot });
         }
@@ -302,13 +305,24 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         true
     }
 
+    /// The manager removes `node` and resets it: whoever follows the manager goes on counting.
+    fn note_reset(&mut self, now: Instant, node: Rank, standing: Standing) {
+        let (reboot, limit) = (self.timing().reboot, self.config.limits().resets);
+        if standing.level == Level::Down
+            && let Some(resets) = self.db.resets_mut(node)
+            && !crate::dirnet::HEIRS_COUNT_ANEW.is_planted()
+        {
+            resets.note(now, standing.life.boot, limit, reboot);
+        }
+    }
+
     /// The task of a node had an error: what the recovery interpreter will be asked, once for
     /// each new error (G-27).
     pub(super) fn recover_task(&mut self, now: Instant, node: Rank, task: u8, at_us: u64) {
         if self.role() != Role::Manager || crate::dirnet::ERRORS_TRIGGER_NOTHING.is_planted() {
             return;
         }
-        let since = at_us.saturating_sub(self.config.restarts().within.as_micros());
+        let since = at_us.saturating_sub(self.config.limits().restarts.within.as_micros());
         let recent = self.db.record(node).map_or(0, |record| record.errors_of(task, since));
         match self.decide(now, node, Fault::Task { task, recent }) {
             Recovery::RestartTask { task } => self.guard(node, task, TaskAction::Restart),

@@ -35,9 +35,9 @@ use self::witness::Errand;
 use super::config::{Config, Part};
 use super::explanation::{Evidence, Explanation, Explanations, News, Rule, Verdict};
 use super::health::Health;
+use super::intensity::Intensity;
 use super::output::{Output, Outputs};
 use super::replay::Replay;
-use super::strategy::Recoveries;
 use super::{
     Alarm, Assembly, Beat, Database, Frame, Kept, Level, Life, Members, Message, Progress, Record,
 };
@@ -93,7 +93,8 @@ struct Fellow {
     errand: Option<Errand>,
     /// The last life of it that asked who the manager is.
     asked: Option<Life>,
-    recoveries: Recoveries,
+    /// Clones of its component that this manager has ordered.
+    spawns: Intensity,
 }
 
 /// The component of one node.
@@ -160,7 +161,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             rejects: Rejects::default(),
         };
         let record = Record::new(life, Part::Backup as u8, task_count);
-        component.restore(kept.snapshots, &record);
+        component.restore(now, kept.snapshots, &record);
         if !component.is_outcast() {
             component.stand_up();
         }

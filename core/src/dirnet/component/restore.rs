@@ -1,28 +1,31 @@
 //! A component begins with the database that an earlier one of its node has saved.
 //!
-//! What the node said of its tasks and what their errors were goes on under the new life. What
-//! an operator has to undo, isolation, goes on too, and who is isolated is fenced again, since the
+//! What the node said of its tasks and what their errors were goes on under the new life. What an
+//! operator has to undo, isolation, goes on too, and who is isolated is fenced again, since the
 //! earlier component may have died before it was. Who was a member goes on as one: should it be
 //! dead and everybody else have begun anew meanwhile, nobody would miss it. Who was down is learned
 //! anew: two halves of a partition remove each other, and if both remembered that in all their
-//! lives, neither would ever speak to the other again. A snapshot that does not hold is counted,
-//! and what is missing is asked for, as by any joiner (G-23): the own entry, too, as the others
-//! know it from earlier lives.
+//! lives, neither would ever speak to the other again. How often nodes were reset goes on, or one
+//! that cannot live would be reset for ever if it brought all others down. A snapshot that does not
+//! hold is counted, and what is missing is asked for, as by any joiner (G-23): the own entry, too,
+//! as the others know it from earlier lives.
 
 use super::sync::Past;
 use super::{Component, Output, Role};
 use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Standing, Task};
+use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Takes the first snapshot that holds, if any does.
-    pub(super) fn restore(&mut self, snapshots: [&[u8]; 2], fresh: &Record<TASKS>) {
+    pub(super) fn restore(&mut self, now: Instant, snapshots: [&[u8]; 2], fresh: &Record<TASKS>) {
         self.sync.past = Past::Missing;
         if crate::dirnet::SNAPSHOTS_ARE_IGNORED.is_planted() {
             return;
         }
         for bytes in snapshots.into_iter().filter(|bytes| !bytes.is_empty()) {
             match self.restored(bytes, fresh) {
-                Ok(db) => {
+                Ok(mut db) => {
+                    db.forget_later_resets(now);
                     self.sync.past = Past::Settled;
                     return self.go_on_with(db, fresh);
                 }

@@ -3,6 +3,7 @@
 mod detect;
 mod heirs;
 mod join;
+mod limits;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod net;

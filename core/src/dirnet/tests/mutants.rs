@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{detect, heirs, join, refuse, restore, rivals, succeed};
+use super::{detect, heirs, join, limits, refuse, restore, rivals, succeed};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -109,6 +109,14 @@ scenarios! {
         what_cannot_be_restored_is_asked_for
         a_snapshot_of_another_is_refused
         halves_that_removed_each_other_meet_again_in_their_next_lives;
+    limits:
+        x6_a_node_that_keeps_failing_is_isolated
+        x6_a_node_that_never_comes_back_is_isolated
+        x6_a_node_that_fails_now_and_then_is_reset_each_time
+        x6_the_count_outlives_the_managers_that_it_brings_down
+        x6_the_heir_goes_on_with_a_node_that_never_comes_back
+        x6_the_count_outlives_all_components
+        x6_a_node_that_is_released_begins_anew;
     refuse:
         words_of_strangers_and_of_old_are_refused
         a_frame_in_another_name_is_refused

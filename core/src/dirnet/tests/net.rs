@@ -163,8 +163,9 @@ impl Net {
 
     fn config(&self, node: u16) -> Config<8> {
         let profile = Profile::new(timing()).unwrap();
-        let restarts = RestartLimit { max: 3, within: Duration(10_000 * MS) };
-        Config::new(Rank(node), &self.parts, profile, self.min_alive, restarts).unwrap()
+        let limit = |s: u64| RestartLimit { max: 3, within: Duration::from_millis(s * 1_000) };
+        let limits = Limits { restarts: limit(10), resets: limit(100) };
+        Config::new(Rank(node), &self.parts, profile, self.min_alive, limits).unwrap()
     }
 
     /// Cuts every link of `node`.

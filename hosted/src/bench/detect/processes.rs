@@ -41,7 +41,8 @@ pub(super) fn detect(
     let name = name.parse::<ClusterName>().unwrap_or_default();
     // As many restarts as there are faults: what is measured is not patience with a bad program.
     let restart = Restart { max: 10_000, within_s: 1 };
-    let dirnet = DirNet { profile, ..DirNet::default() };
+    let reset = Restart { max: 255, within_s: 86_400 };
+    let dirnet = DirNet { profile, reset, ..DirNet::default() };
     let cluster = Cluster { name, nodes: NODES, restart, dirnet, ..Cluster::default() };
     let mut launched = Launched::start(&cluster).map_err(BenchError::Launch)?;
     let found = measure(&mut launched, rounds, on_part);

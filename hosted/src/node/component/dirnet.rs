@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
-    Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Output, Part,
-    Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX, TaskAction, Term,
+    Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Limits,
+    Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX,
+    TaskAction, Term,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -124,7 +125,7 @@ pub(in crate::node) fn config(cluster: &Cluster, me: Rank) -> Result<Config<PEER
     };
     let parts: Vec<Part> = cluster.dirnet.parts(cluster.nodes).iter().map(part).collect();
     let profile = profile(cluster)?;
-    Config::new(me, &parts, profile, cluster.dirnet.min_alive, restart_limit(cluster))
+    Config::new(me, &parts, profile, cluster.dirnet.min_alive, limits(cluster))
         .map_err(|error| refused(&error))
 }
 
@@ -133,17 +134,25 @@ pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> 
     Profile::new(cluster.dirnet.timing()).map_err(|rule| NodeError::Plan(rule.to_string()))
 }
 
+/// How often components and nodes are brought back.
+fn limits(cluster: &Cluster) -> Limits {
+    let cluster::Restart { max, within_s } = cluster.dirnet.reset;
+    let max = u8::try_from(max).unwrap_or(u8::MAX);
+    let within = time::Duration::from_millis(within_s.saturating_mul(1_000));
+    Limits { restarts: restart_limit(cluster), resets: RestartLimit { max, within } }
+}
+
 /// The restart intensity of the cluster file, in the numbers that core remembers.
 fn restart_limit(cluster: &Cluster) -> RestartLimit {
     let within_ns = u128::from(cluster.restart.within_s) * 1_000_000_000;
-    let most = usize::from(RestartLimit::MAX);
+    let most = usize::from(RestartLimit::EXACT);
     let max = cluster.restart.max.min(most);
     // As many in the same proportion of the time.
     let within_ns = match cluster.restart.max {
         wanted if wanted > most => within_ns * most as u128 / wanted as u128,
         _ => within_ns,
     };
-    let max = u8::try_from(max).unwrap_or(RestartLimit::MAX);
+    let max = u8::try_from(max).unwrap_or(RestartLimit::EXACT);
     let within_ns = u64::try_from(within_ns.max(1)).unwrap_or(u64::MAX);
     RestartLimit { max, within: time::Duration(within_ns) }
 }

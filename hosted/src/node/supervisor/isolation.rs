@@ -22,6 +22,7 @@ impl Supervisor {
     pub(super) fn isolate_peer(&mut self, peer: Peer, boot: Incarnation) {
         if self.lives.handle_isolated(peer, boot) {
             self.bootstrap.isolate(peer);
+            self.reset.note_isolated(Rank(peer.0), boot);
         }
     }
 
@@ -30,6 +31,7 @@ impl Supervisor {
         if !self.lives.handle_released(peer, boot) {
             return;
         }
+        self.reset.note_released(Rank(peer.0), boot);
         if self.lives.is_met(peer) {
             self.bootstrap.release(peer);
         } else {

@@ -10,8 +10,8 @@ mod setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, ImAliveTask, Life, News, Output, Post, Profile, Progress,
-    RestartLimit, Seat, Spawned, Term,
+    Beat, Component, Config, Frame, ImAliveTask, Life, Limits, News, Output, Post, Profile,
+    Progress, RestartLimit, Seat, Spawned, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -218,8 +218,9 @@ impl Net {
 
     fn config(&self, node: u16) -> Config<8> {
         let profile = Profile::new(self.setting.timing).expect("the profile keeps its rules");
-        let restarts = RestartLimit { max: 5, within: Duration(20_000 * MS) };
-        Config::new(Rank(node), &self.setting.parts, profile, 1, restarts).expect("one manager")
+        let limit = |s: u64| RestartLimit { max: 5, within: Duration(s * 1_000 * MS) };
+        let limits = Limits { restarts: limit(20), resets: limit(120) };
+        Config::new(Rank(node), &self.setting.parts, profile, 1, limits).expect("one manager")
     }
 
     fn boot(&mut self, node: u16) {

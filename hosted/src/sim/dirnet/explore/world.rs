@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, Kept, Level, Life, Message, Output, Part, Profile,
+    Beat, Component, Config, Frame, Kept, Level, Life, Limits, Message, Output, Part, Profile,
     RestartLimit, Role, Seat, Term, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
@@ -81,9 +81,10 @@ impl World {
         let parts: Vec<_> =
             (0..count).map(|n| if n == 0 { Part::Manager } else { Part::Backup }).collect();
         let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
-        let restarts = RestartLimit { max: 3, within: Duration(10_000 * MS) };
+        let limit = |s: u64| RestartLimit { max: 3, within: Duration(s * 1_000 * MS) };
+        let limits = Limits { restarts: limit(10), resets: limit(100) };
         let start = |node| {
-            let config = Config::new(Rank(node), &parts, profile, 1, restarts);
+            let config = Config::new(Rank(node), &parts, profile, 1, limits);
             let component =
                 Small::new(Instant(0), config.expect("one manager"), life, 0, Kept::default());
             Some(Shared::new(component))
