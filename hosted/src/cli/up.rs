@@ -1,6 +1,8 @@
 //! `weft up`: a cluster on this machine.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -105,12 +107,17 @@ fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Star
         match launched.await_running(LOOK_EVERY.min(deadline.remaining())) {
             Ok(()) => return Ok(Start::Running),
             // By `weft down`, or by a Ctrl-C that this process will hear of in a moment.
-            Err(LaunchError::Ended { status, .. }) if status.success() => break,
+            Err(LaunchError::Ended { status, .. }) if was_told_to_end(status) => break,
             Err(LaunchError::Client(_)) if !deadline.has_passed() => {}
             Err(error) => return Err(Failure::new(error)),
         }
     }
     Ok(Start::CalledOff)
+}
+
+/// Whether a node has ended in order, or was told to before it could hear that.
+fn was_told_to_end(status: ExitStatus) -> bool {
+    status.success() || status.signal() == Some(SIGTERM)
 }
 
 /// The cluster of the file and the flags.
