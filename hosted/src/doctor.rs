@@ -119,6 +119,15 @@ pub fn cure_of_no_rdma() -> String {
     rdma::cure_of_no_device()
 }
 
+/// That this machine has no room for the memory of `cluster`, all of its nodes here, if it has not.
+/// Whoever started it all the same would have the kernel end processes, and not only its own.
+#[must_use]
+pub fn lack_of_memory(cluster: &Cluster) -> Option<Finding> {
+    let group = control_group::ControlGroup::probe();
+    let finding = memory::advise(&memory::Memory::probe(&group), &Demand::of(cluster));
+    Some(finding).filter(|finding| finding.verdict == Verdict::Missing)
+}
+
 /// Looks at this machine with the needs of a cluster that nobody configured: four nodes, all
 /// defaults.
 #[must_use]

@@ -17,6 +17,7 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, FabricKind, Task};
+use crate::doctor::{self, Finding};
 use crate::explain::Code;
 use crate::launch::{LaunchError, Launched, Notice};
 use crate::process::start_thread;
@@ -65,6 +66,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     let cluster = choose(arguments)?;
+    if let Some(Finding { found, cause, cure, .. }) = doctor::lack_of_memory(&cluster) {
+        let cause = format!("too little memory: {found}; {cause}");
+        return Err(Failure::of(Code::Memory, cause, cure));
+    }
     let (sender, wakes) = sync_channel(1);
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
     listen_for_signals(sender)?;

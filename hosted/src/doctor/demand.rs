@@ -18,6 +18,8 @@ pub(super) struct Demand {
     pub(super) open_files: u64,
     /// Shared memory of all nodes together.
     pub(super) segment_bytes: u64,
+    /// The keys of the cluster file that have most of it used.
+    pub(super) largest: &'static str,
     /// Memory that one node locks if peers reach it over RDMA: registered once for each of them.
     pub(super) locked_bytes: u64,
 }
@@ -31,6 +33,13 @@ impl Demand {
         let cast_bytes = cluster.neb.message_len as u64 + SLOT_OVERHEAD_BYTES;
         let rings = RINGS_PER_ORIGIN * nodes * cluster.neb.slots as u64 * cast_bytes;
         let segment_bytes = nodes * (mailbox + lanes + rings + nodes * PAGE_BYTES);
+        let parts = [
+            (mailbox, "mailbox.slots or mailbox.message_len"),
+            (lanes, "lane.slots or mailbox.message_len"),
+            (rings, "neb.slots or neb.message_len"),
+        ];
+        let largest =
+            parts.into_iter().max_by_key(|(bytes, _)| *bytes).map_or("", |(_, keys)| keys);
         // For each peer, and twice for itself.
         let pairs = nodes + 1;
         Self {
@@ -38,6 +47,7 @@ impl Demand {
             wait: cluster.wait,
             open_files: FILES_BASE + FILES_PER_NODE * nodes,
             segment_bytes,
+            largest,
             locked_bytes: pairs * (segment_bytes / nodes + PAIR_BYTES),
         }
     }
@@ -72,6 +82,17 @@ mod tests {
         assert!(small.segment_bytes > 4 * 1024 * 256);
         assert!(large.segment_bytes > 8 * small.segment_bytes);
         assert!(small.locked_bytes > small.segment_bytes, "each peer's registration counts");
+    }
+
+    #[test]
+    fn what_takes_most_memory_is_named() {
+        let mut cluster = Cluster::default();
+        let named = |cluster: &Cluster| Demand::of(cluster).largest;
+        cluster.mailbox.slots = 4096;
+        assert_eq!(named(&cluster), "mailbox.slots or mailbox.message_len");
+        cluster.neb.slots = 4096;
+        cluster.neb.message_len = 4096;
+        assert_eq!(named(&cluster), "neb.slots or neb.message_len");
     }
 
     #[test]

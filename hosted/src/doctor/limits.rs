@@ -108,6 +108,7 @@ mod tests {
             wait: Wait::Futex,
             open_files: 40,
             segment_bytes: 1,
+            largest: "",
             locked_bytes: 64 * 1024,
         };
         for (judge, soft, hard, verdict, cure) in [

@@ -70,7 +70,7 @@ pub(super) fn advise(memory: &Memory, demand: &Demand) -> Finding {
             "segments of {} nodes are allocated in full; {whose} sets the bound",
             demand.nodes
         ))
-        .cured_by(format!("{cure}, or lower mailbox.slots or mailbox.message_len"))
+        .cured_by(format!("{cure}, or lower nodes, {}", demand.largest))
 }
 
 fn field_kib(meminfo: &str, key: &str) -> Option<u64> {
@@ -121,6 +121,7 @@ Committed_AS:   2500 kB
             wait: Wait::Futex,
             open_files: 0,
             segment_bytes: NEEDED,
+            largest: "lane.slots",
             locked_bytes: 0,
         };
         for (available, granted, uncommitted, verdict, whose) in [

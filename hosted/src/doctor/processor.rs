@@ -177,7 +177,14 @@ mod tests {
             (2, Yield, Verdict::Good, "yield"),
             (2, Futex, Verdict::Good, "futex; here yield would be faster"),
         ] {
-            let demand = Demand { nodes, wait, open_files: 0, segment_bytes: 0, locked_bytes: 0 };
+            let demand = Demand {
+                nodes,
+                wait,
+                open_files: 0,
+                segment_bytes: 0,
+                largest: "",
+                locked_bytes: 0,
+            };
             let finding = super::wait(&two, &demand);
             assert_eq!((finding.verdict, finding.found.as_str()), (verdict, found));
         }

@@ -2,7 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::pipe;
+use std::path::Path;
 use std::process::Command;
+
+use weft::cluster::Cluster;
+use weft::doctor;
 
 use crate::place::{Nodes, Place};
 use crate::said::Said;
@@ -25,6 +29,24 @@ fn a_name_in_use_is_refused_and_its_cluster_unharmed() {
     assert!(told.contains("weft down --name t") && told.contains("in its file"), "{told}");
     assert!(!told.contains("--name,"), "{told}");
     nodes.assert_unharmed();
+}
+
+#[test]
+fn a_cluster_that_this_machine_has_no_room_for_is_not_started() {
+    let place = Place::new();
+    let file = place.file(
+        "vast.toml",
+        "name = \"t\"\nnodes = 32\nmailbox.slots = 4096\nmailbox.message_len = 4000\n\
+         lane.slots = 1024\n[neb]\nslots = 4096\nmessage_len = 4096\n",
+    );
+    let vast = Cluster::load(Path::new(&file)).expect("within every limit");
+    if doctor::lack_of_memory(&vast).is_none() {
+        // It would be started: 40 GiB are left here.
+        return;
+    }
+    let told = place.weft(&format!("up {file} --json")).refused(41, "memory");
+    assert!(told.contains("neb.slots or neb.message_len"), "{told}");
+    place.assert_nothing_left();
 }
 
 #[test]
