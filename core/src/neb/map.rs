@@ -95,6 +95,12 @@ impl Config {
 }
 
 impl Regions {
+    /// Where a member exposes its copies.
+    #[must_use]
+    pub const fn replay(&self) -> Region {
+        self.replay
+    }
+
     /// Where reads of the others' replays and progress land.
     #[must_use]
     pub const fn landing(&self) -> Region {

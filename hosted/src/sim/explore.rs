@@ -36,7 +36,17 @@
 //!   be put off until right before the next move of that peer, past the moves of all others, and
 //!   left out where there is none; nodes and history pass through the same values. What of the dead
 //!   would have bounced meanwhile has not landed then, either. Of the orders in which survivors
-//!   fence, one is left, and none that nobody's next round shows.
+//!   fence, one is left, and none that nobody's next round shows;
+//! - when a peer reads what [stands](Protocol::stands) for good, and handles that, once nobody may
+//!   fail any more and no time passes: it does so before anything else happens. Later it would read
+//!   the same, for its target lives and what is shown there stays. Nothing of what the others do
+//!   depends on it: a round that handles what was read posts reads, shows nothing that others read,
+//!   and what it records is judged alike behind what they record. And what the peer itself does in
+//!   between comes to the same, which the protocol vouches for: it counts votes in sets. What it
+//!   asks there next stands as well and is read at once, so nothing behind that waits for it. So
+//!   on every path the first such read may be put first, and the path ends as it did; a way is as
+//!   long as what is posted, so none goes round and leaves a move out for ever. While somebody may
+//!   still die, either side may before it, and all orders are tried.
 //!
 //! [`Pace::AtOnce`](super::protocol::Pace) is a bound, and a configuration's name says so: each
 //! work that reports its end is handled before anything else happens.

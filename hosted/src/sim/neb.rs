@@ -19,7 +19,7 @@ mod ledger;
 mod node;
 mod small;
 
-use weft_core::fabric::{Fabric, Layout, Region};
+use weft_core::fabric::{At, Fabric, Layout, Region};
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::{Config, Keys, Membership as Members, Regions, Retry, SigningKey, Sizes};
 use weft_core::time::{Duration, Instant};
@@ -195,6 +195,16 @@ impl Protocol for Broadcasts {
     /// A new life reads nothing there that it has not asked for itself.
     fn forgotten(&self) -> Vec<Region> {
         vec![self.regions.landing()]
+    }
+
+    /// What was exposed: a ring is not used twice in a small configuration, and a stamp is stored
+    /// last. What a liar shows, once it has shown all.
+    fn stands(&self, (peer, at): (Peer, At), orders: u32, world: &World) -> bool {
+        let is_exposed = match self.liars.contains(peer) {
+            true => orders == 0,
+            false => world.memory(peer).word(at) != 0,
+        };
+        at.region == self.regions.replay() && is_exposed
     }
 
     fn layout(&self) -> &Layout {

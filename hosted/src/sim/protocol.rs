@@ -12,7 +12,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use weft_core::fabric::{Fabric, Layout, Region};
+use weft_core::fabric::{At, Fabric, Layout, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
@@ -163,6 +163,13 @@ pub trait Protocol: Clone + Hash {
         Vec::new()
     }
 
+    /// Whether what the peer shows at `at` stands as it is for good while nobody fails, and comes
+    /// to the same for everybody whenever one that reads it handles that: the peer has `orders`
+    /// left.
+    fn stands(&self, (_peer, _at): (Peer, At), _orders: u32, _world: &World) -> bool {
+        false
+    }
+
     /// The regions of every peer.
     fn layout(&self) -> &Layout;
 
@@ -283,7 +290,7 @@ pub enum Supervision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgery {
     /// Where in the target.
-    pub at: weft_core::fabric::At,
+    pub at: At,
     /// What.
     pub bytes: Vec<u8>,
     /// What they turn into right behind it, while somebody may be looking.

@@ -39,6 +39,7 @@ pub(super) struct State<P: Protocol> {
     fencing: Fencing,
     /// Whether what a dead poster left behind waits for the moves of its target.
     late: Late,
+    settled: Settled,
     /// Whose turn it is before anybody else's: work has just landed in its memory that nobody
     /// else can see there, it has shut somebody out, which nobody else can see either, or work of
     /// its own has ended that it handles at once.
@@ -53,6 +54,15 @@ enum Late {
     AtWill,
     /// Right before a move of the target.
     BeforeItsTurn,
+}
+
+/// When a poster handles what it reads of what stands for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    #[cfg(test)]
+    AtWill,
+    /// Before anything else.
+    First,
 }
 
 impl<P: Protocol> State<P> {
@@ -74,6 +84,7 @@ impl<P: Protocol> State<P> {
             pace,
             fencing,
             late: Late::BeforeItsTurn,
+            settled: Settled::First,
             struck: None,
             violation: None,
             protocol: Shared::new(protocol),
@@ -91,6 +102,20 @@ impl<P: Protocol> State<P> {
     #[cfg(test)]
     pub(super) fn at_will(self) -> Self {
         Self { fencing: Fencing::Acts, late: Late::AtWill, ..self }
+    }
+
+    /// The same configuration, with reads of what stands for good handled at any time.
+    #[cfg(test)]
+    pub(super) fn read_at_will(self) -> Self {
+        Self { settled: Settled::AtWill, ..self }
+    }
+
+    /// Whether nothing more may happen, to nobody: not even once a round that changes nothing is
+    /// over, which a fence or a write that lands may have been put right before.
+    #[cfg(test)]
+    pub(super) fn is_end(&self) -> bool {
+        let over = Self { struck: None, ..self.clone() };
+        over.successors(&mut Seen::default()).is_empty()
     }
 
     /// A number that differs, all but certainly, when nodes or history do.
@@ -115,8 +140,16 @@ impl<P: Protocol> State<P> {
     }
 
     /// Everything that may happen next, and where it leads. A round that `idle` knows to change
-    /// nothing is left out; what waits in [`Self::struck`] or [`Self::alike`] for its turn, too.
+    /// nothing is left out; what waits in [`Self::struck`] or [`Self::alike`] for its turn, too;
+    /// and everything else where a read may be put first.
     pub(super) fn successors(&self, idle: &mut Seen) -> Vec<(Move, Self)> {
+        if let Some((from, to)) = self.read_first() {
+            let choice = Choice::Land(from, to);
+            return vec![self.after(Move::Fabric(choice), |state| {
+                state.choose(choice);
+                state.struck = Some(from);
+            })];
+        }
         let mut next = Vec::new();
         let concerns = |peer: Peer| self.struck.is_none_or(|struck| struck == peer);
         let living = |&peer: &Peer| self.world.is_alive(peer) && concerns(peer);
@@ -186,6 +219,23 @@ impl<P: Protocol> State<P> {
                 }));
             }
         }
+    }
+
+    /// Who reads of whom what stands for good, so that nothing is lost when that happens next.
+    fn read_first(&self) -> Option<(Peer, Peer)> {
+        let waits = self.settled != Settled::First || self.struck.is_some();
+        let may_fail = self.crashes > 0 || self.births > 0 || self.faults > 0;
+        let is_bounded = self.steps.is_some() || self.waits > 0 || self.pace == Pace::AtWill;
+        if waits || may_fail || is_bounded {
+            return None;
+        }
+        let all = || self.world.peers();
+        let mut pairs = all().flat_map(|from| all().map(move |to| (from, to)));
+        pairs.find(|&(from, to)| {
+            let orders = self.orders[to.index()];
+            let stands = |at| self.protocol.stands((to, at), orders, &self.world);
+            self.world.reads_next(from, to).is_some_and(stands)
+        })
     }
 
     /// Whose move the stale work waits for; nobody's if others can see whether it has landed.

@@ -1,11 +1,11 @@
 //! What may happen next in an untimed world.
 
-use weft_core::fabric::{Access, Failure};
+use weft_core::fabric::{Access, At, Failure};
 use weft_core::ids::Peer;
 
 use super::World;
 use super::work::Gate;
-use crate::sim::flight::{Flight, Loss, Stage};
+use crate::sim::flight::{Flight, Load, Loss, Stage};
 
 /// Something that the fabric may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,6 +95,17 @@ impl World {
     #[must_use]
     pub fn reports(&self, from: Peer, to: Peer) -> bool {
         self.pair_ref(from, to).landing().is_some_and(|flight| !flight.quiet)
+    }
+
+    /// Where the next work of the pair reads, if it is a read that finds its target.
+    #[must_use]
+    pub fn reads_next(&self, from: Peer, to: Peer) -> Option<At> {
+        let flight = self.pair_ref(from, to).landing()?;
+        let is_whole = self.is_alive(from) && !flight.wrong_key && flight.stage == Stage::Posted;
+        match flight.load {
+            Load::Read { from, .. } if is_whole && self.gate(flight) == Gate::Open => Some(from),
+            _ => None,
+        }
     }
 
     /// Everything that may go wrong with what is under way.
