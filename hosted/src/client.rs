@@ -206,9 +206,12 @@ impl Client {
         then: Then,
         patience: Patience,
     ) -> Result<BroadcastOutcome, ClientError> {
-        let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
-        let want = Want::Broadcast { tag, messages, timeout_ms: millis(patience.others), then };
-        match self.ask(want, patience.whole())? {
+        let answer = self.ask(broadcast(tag, messages, then, patience), patience.whole())?;
+        self.broadcasted(answer)
+    }
+
+    fn broadcasted(&self, answer: Outcome) -> Result<BroadcastOutcome, ClientError> {
+        match answer {
             Outcome::Broadcast(outcome) => Ok(outcome),
             other => Err(self.out_of_place(&other)),
         }
@@ -469,15 +472,48 @@ impl Client {
     }
 
     fn ask_until(&mut self, what: Want, deadline: Deadline) -> Result<Outcome, ClientError> {
-        let rank = self.rank;
-        let unreachable = |source| ClientError::Unreachable { rank, source };
+        self.request(what, deadline)?;
+        self.answer(deadline)
+    }
+
+    /// As [`Self::ask`]; whenever `every` has passed without an answer, `look` says whether to wait
+    /// any longer.
+    fn ask_looking<E>(
+        &mut self,
+        what: Want,
+        timeout: Duration,
+        (every, look): (Duration, &mut dyn FnMut() -> Result<(), E>),
+    ) -> Result<Result<Outcome, ClientError>, E> {
+        let deadline = Deadline::after(timeout.saturating_add(SLACK));
+        if let Err(error) = self.request(what, deadline) {
+            return Ok(Err(error));
+        }
+        loop {
+            match self.answer(Deadline::after(deadline.remaining().min(every))) {
+                Err(ClientError::Unreachable { source: PacketError::TimedOut { .. }, .. })
+                    if !deadline.has_passed() =>
+                {
+                    look()?;
+                }
+                answer => return Ok(answer),
+            }
+        }
+    }
+
+    fn request(&mut self, what: Want, deadline: Deadline) -> Result<(), ClientError> {
         self.requests += 1;
         let request = Request { id: self.requests, what };
         match self.socket.send(&request, &[], deadline.remaining()) {
             // It may have said why before it closed.
-            Ok(()) | Err(PacketError::Closed) => {}
-            Err(error) => return Err(unreachable(error)),
+            Ok(()) | Err(PacketError::Closed) => Ok(()),
+            Err(source) => Err(ClientError::Unreachable { rank: self.rank, source }),
         }
+    }
+
+    /// The answer to the last request.
+    fn answer(&mut self, deadline: Deadline) -> Result<Outcome, ClientError> {
+        let rank = self.rank;
+        let unreachable = |source| ClientError::Unreachable { rank, source };
         loop {
             let (reply, _) =
                 self.socket.recv::<Reply>(deadline.remaining()).map_err(unreachable)?;
@@ -486,7 +522,7 @@ impl Client {
                     return Err(ClientError::Refused { rank, reason });
                 }
                 // The answer to a request that was given up.
-                Reply { id, .. } if id != request.id => {}
+                Reply { id, .. } if id != self.requests => {}
                 Reply { what: Outcome::Refused(reason), .. } => {
                     return Err(ClientError::Refused { rank, reason });
                 }
@@ -499,6 +535,11 @@ impl Client {
         let reason = Refused::Malformed(format!("an answer out of place: {outcome:?}"));
         ClientError::Refused { rank: self.rank, reason }
     }
+}
+
+fn broadcast(tag: u64, messages: &[&[u8]], then: Then, patience: Patience) -> Want {
+    let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
+    Want::Broadcast { tag, messages, timeout_ms: millis(patience.others), then }
 }
 
 fn millis(timeout: Duration) -> u64 {

@@ -6,9 +6,10 @@
 //! only the rest is handed over again. Whoever leaves before its end has a last will, which the
 //! node broadcasts in its place.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use super::{Client, ClientError, Patience};
+use super::{Client, ClientError, Patience, broadcast};
 use crate::clock::Deadline;
 use crate::node::control::{BroadcastOutcome, Payload, Refused, Then};
 
@@ -40,6 +41,23 @@ impl Speaker {
         let mut speaker = Self { client, tag, will: will.to_vec(), last: 0 };
         speaker.last = speaker.ask_last(&speaker.go_on(), timeout)?;
         Ok(speaker)
+    }
+
+    /// As [`Self::begin`]; whenever `every` has passed and another one is still in the midst of
+    /// something, `look` says whether to wait any longer. That costs no place in line.
+    ///
+    /// # Errors
+    /// What `look` says, before all others; inside, as [`Self::begin`].
+    pub fn begin_looking<E>(
+        client: Client,
+        (tag, will): (u64, &[u8]),
+        timeout: Duration,
+        every: Duration,
+        mut look: impl FnMut() -> Result<(), E>,
+    ) -> Result<Result<Self, ClientError>, E> {
+        let mut speaker = Self { client, tag, will: will.to_vec(), last: 0 };
+        let last = speaker.ask_last_looking(&speaker.go_on(), timeout, (every, &mut look))?;
+        Ok(last.map(|last| Self { last, ..speaker }))
     }
 
     /// Ends, after which others may broadcast and there is no will.
@@ -86,17 +104,30 @@ impl Speaker {
 
     /// The number of the last message that the node has broadcast.
     fn ask_last(&mut self, then: &Then, timeout: Duration) -> Result<u64, ClientError> {
+        let wait: &mut dyn FnMut() -> Result<(), Infallible> = &mut || Ok(());
+        let Ok(last) = self.ask_last_looking(then, timeout, (Duration::MAX, wait));
+        last
+    }
+
+    /// As [`Self::ask_last`], as long as `look` has nothing against it.
+    fn ask_last_looking<E>(
+        &mut self,
+        then: &Then,
+        timeout: Duration,
+        (every, look): (Duration, &mut dyn FnMut() -> Result<(), E>),
+    ) -> Result<Result<u64, ClientError>, E> {
         let deadline = Deadline::after(timeout);
         loop {
-            let left = deadline.remaining().into();
-            match self.client.cast(self.tag, &[], then.clone(), left) {
+            let left = Patience::from(deadline.remaining());
+            let want = broadcast(self.tag, &[], then.clone(), left);
+            let answer = self.client.ask_looking(want, left.whole(), (every, &mut *look))?;
+            match answer.and_then(|answer| self.client.broadcasted(answer)) {
                 Ok(BroadcastOutcome { stopped: Some(_), .. }) => {
                     let (rank, reason) = (self.client.rank(), Refused::WindowFull);
-                    return Err(ClientError::Refused { rank, reason });
+                    return Ok(Err(ClientError::Refused { rank, reason }));
                 }
-                Ok(outcome) => return Ok(outcome.last),
-                Err(error) if !is_loss(&error) || deadline.has_passed() => return Err(error),
-                Err(_) => {}
+                Err(error) if is_loss(&error) && !deadline.has_passed() => {}
+                outcome => return Ok(outcome.map(|outcome| outcome.last)),
             }
         }
     }

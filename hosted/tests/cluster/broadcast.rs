@@ -307,6 +307,26 @@ fn a_listener_of_a_liar_is_told_so() {
 }
 
 #[test]
+fn who_waits_behind_an_idle_sender_is_told_of_a_conflict() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    let line = "bcast --neb --from 0 --timeout 600 --name t --json";
+    let send = |input| place.start_changed(line, "", |command| command.stdin(input));
+    let (input, mut first) = pipe().expect("a pipe");
+    let _idle = send(input);
+    first.write_all(b"a line\n").expect("it reads");
+    eventually("the first has begun", || {
+        nodes.client(0).status().expect("a status").broadcasts[0].broadcast > 0
+    });
+    let (input, mut second) = pipe().expect("a pipe");
+    let waiting = send(input);
+    // It reads, for which the pipe is too small otherwise, once it has seen that nobody lies yet.
+    second.write_all(&[0; (1 << 16) + 1]).expect("it reads");
+    place.weft("inject equivocate 0 --name t").done();
+    assert!(waiting.wait().refused(34, "conflict").contains("saw a conflict about node 0"));
+}
+
+#[test]
 fn a_lie_waits_until_the_window_has_room() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);

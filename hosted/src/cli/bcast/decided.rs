@@ -21,7 +21,7 @@ use crate::explain::Code;
 use crate::node::control::ConflictStatus;
 
 /// How long nothing comes, or goes, before the nodes are asked.
-const MOMENT: Duration = Duration::from_secs(2);
+pub(super) const MOMENT: Duration = Duration::from_secs(2);
 
 /// A moment, but no longer than the time that is left.
 pub(super) fn moment(deadline: Deadline) -> Patience {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Arguments;
-use super::decided::moment;
+use super::decided::{MOMENT, moment};
 use super::held::{Full, alone, hopeless, window_full};
 use super::source::Source;
 use crate::cli::cluster_choice::{Running, seconds};
@@ -72,12 +72,15 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// Begins once nobody else at the node is in the midst of a file.
+    /// Begins once nobody else at the node is in the midst of a file; while somebody is, the nodes
+    /// are asked from time to time whether it would be heard.
     fn begin(running: &'a Running, from: u16, timeout: Duration) -> Result<Self, Failure> {
         // No two senders of a cluster begin in the same nanosecond with the same process number.
         let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
         let client = running.connect(from)?;
-        let begun = Speaker::begin(client, stream, &Cutter::given_up(), timeout);
+        let said = (stream, &Cutter::given_up()[..]);
+        let look = || hopeless(&Survey::take(running), from).map_or(Ok(()), Err);
+        let begun = Speaker::begin_looking(client, said, timeout, MOMENT, look)?;
         let speaker = begun.map_err(|error| match error {
             ClientError::Refused { reason: Refused::WindowFull, .. } => {
                 window_full(&Survey::take(running), from, Full::default())
