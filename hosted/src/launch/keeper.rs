@@ -156,12 +156,7 @@ impl Keeper {
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
             ToLauncher::Isolated { rank, boot } => self.handle_isolated(rank, boot),
-            ToLauncher::Released { rank, boot } => {
-                if let Some(node) = self.node(rank) {
-                    node.released = node.released.max(boot);
-                    node.isolated.take_if(|isolated| *isolated <= boot);
-                }
-            }
+            ToLauncher::Released { rank, boot } => self.handle_released(rank, boot),
             ToLauncher::TaskIsolated { task } => self.tell(Notice::TaskIsolated { rank, task }),
         }
     }
@@ -171,6 +166,16 @@ impl Keeper {
         let Some(node) = self.node(rank).filter(|node| node.released < boot) else { return };
         if node.isolated.replace(boot).is_none() {
             self.tell(Notice::Isolated { rank });
+        }
+    }
+
+    /// One that has died is reset by whoever decided, like any other.
+    fn handle_released(&mut self, rank: u16, boot: u32) {
+        let undecided = self.start.undecided;
+        let Some(node) = self.node(rank) else { return };
+        node.released = node.released.max(boot);
+        if node.isolated.take_if(|isolated| *isolated <= boot).is_some() {
+            node.due = node.due.map(|_| Deadline::after(undecided));
         }
     }
 
