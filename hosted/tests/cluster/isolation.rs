@@ -114,6 +114,22 @@ fn a_manager_that_nobody_can_follow_says_so_and_releases_one_that_was_killed() {
     place.weft(&format!("release {one} --name t --wait 60")).done();
 }
 
+/// The second to be isolated knows of the first, and not that it was released meanwhile.
+#[test]
+fn two_that_were_isolated_and_released_one_after_the_other_meet() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 3");
+    await_manager(&nodes);
+    let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
+    let [one, other] = [1, 2].map(|after| (manager + after) % 3);
+    for order in ["isolate", "release"] {
+        for node in [one, other] {
+            place.weft(&format!("{order} {node} --name t --wait 60")).done();
+        }
+    }
+    nodes.await_joined();
+}
+
 #[test]
 fn orders_that_do_not_fit_are_refused() {
     let place = Place::new();

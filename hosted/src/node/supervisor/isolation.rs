@@ -34,6 +34,8 @@ impl Supervisor {
         self.reset.note_released(Rank(peer.0), boot);
         if self.lives.is_met(peer) {
             self.bootstrap.release(peer);
+            let due = self.lives.handle_let_in(peer, boot);
+            self.act(due);
         } else {
             self.reset_node(peer.0, boot.0);
         }

@@ -43,6 +43,8 @@ struct Known {
     told: Option<ShutOut>,
     /// Isolated by decision, since the life that began with this one.
     isolated: Option<Incarnation>,
+    /// The life that it goes on in all the same, as others may let it: for when it is released.
+    held: Option<Life>,
 }
 
 impl Known {
@@ -81,6 +83,7 @@ impl Lives {
         let lived = known.fence();
         known.session = session;
         known.told = None;
+        known.held = None;
         known.grant = Some(grant);
         lived.then_some(Due::Fence(peer))
     }
@@ -89,7 +92,9 @@ impl Lives {
         let known = self.known(peer, session)?;
         known.fence();
         known.key = known.key.or(life.key);
+        known.held = None;
         if known.isolated.is_some() {
+            known.held = Some(life);
             return Some(Due::Isolate(peer));
         }
         if life.boot <= known.removed {
@@ -114,6 +119,7 @@ impl Lives {
         incarnation: Incarnation,
     ) -> Option<Due> {
         let known = self.known(peer, session)?;
+        known.held.take_if(|life| life.incarnation == incarnation);
         if known.life.as_ref().is_none_or(|life| life.incarnation != incarnation) {
             return None;
         }
@@ -124,6 +130,7 @@ impl Lives {
     pub(super) fn handle_parted(&mut self, peer: Peer, session: u64) -> Option<Due> {
         let known = self.known(peer, session)?;
         known.grant = None;
+        known.held = None;
         known.fence().then_some(Due::Fence(peer))
     }
 
@@ -155,6 +162,13 @@ impl Lives {
     pub(super) fn handle_released(&mut self, peer: Peer, boot: Incarnation) -> bool {
         let Some(known) = self.peers.get_mut(peer.index()) else { return false };
         known.isolated.take_if(|isolated| *isolated <= boot).is_some()
+    }
+
+    /// The life behind `boot` that `peer` is in, if that was kept out until now.
+    pub(super) fn handle_let_in(&mut self, peer: Peer, boot: Incarnation) -> Option<Due> {
+        let known = self.peers.get_mut(peer.index())?;
+        let (session, life) = (known.session, known.held.take_if(|life| life.boot > boot)?);
+        self.handle_alive(peer, session, life)
     }
 
     /// Whether the node of `peer` is met, so that it can be told something.
@@ -456,6 +470,34 @@ mod tests {
         assert!(lives.handle_released(PEER, Incarnation(1)) && lives.is_met(PEER));
         assert_eq!(lives.handle_alive(PEER, 1, reborn(9)), Some(Due::Connect(PEER)));
         assert!(!lives.handle_released(PEER, Incarnation(1)));
+    }
+
+    /// It was released by others, while this node knew nothing of that.
+    #[test]
+    fn a_life_that_began_after_the_isolation_is_let_in_when_that_is_over() {
+        let reborn = |number| Life { boot: Incarnation(number), ..life(number) };
+        let held = || {
+            let mut lives = living();
+            lives.handle_isolated(PEER, Incarnation(1));
+            assert_eq!(lives.handle_alive(PEER, 1, reborn(8)), Some(Due::Isolate(PEER)));
+            lives
+        };
+        let mut lives = held();
+        assert!(lives.handle_released(PEER, Incarnation(7)));
+        assert_eq!(lives.handle_let_in(PEER, Incarnation(8)), None, "that life is meant, too");
+        assert_eq!(lives.handle_let_in(PEER, Incarnation(7)), Some(Due::Connect(PEER)));
+        assert_eq!(lives.handle_let_in(PEER, Incarnation(7)), None);
+        let ends: [fn(&mut Lives); 3] = [
+            |lives| assert_eq!(lives.handle_dead(PEER, 1, Incarnation(8)), None),
+            |lives| assert_eq!(lives.handle_parted(PEER, 1), None),
+            |lives| assert_eq!(lives.handle_met(PEER, 2, Grant(Vec::new())), None),
+        ];
+        for end in ends {
+            let mut lives = held();
+            end(&mut lives);
+            assert!(lives.handle_released(PEER, Incarnation(7)));
+            assert_eq!(lives.handle_let_in(PEER, Incarnation(7)), None);
+        }
     }
 
     #[test]
