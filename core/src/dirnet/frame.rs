@@ -87,6 +87,7 @@ mod kind {
     pub(super) const PROBE: u8 = 16;
     pub(super) const ALIVE: u8 = 17;
     pub(super) const GUARD: u8 = 18;
+    pub(super) const OUTBID: u8 = 19;
 }
 
 /// What follows the header: a number, a subject, and up to ten words.
@@ -142,6 +143,7 @@ impl Body {
             M::Guard { task, action } => {
                 Self::new(kind::GUARD, NOBODY, &[u32::from(task), action as u32])
             }
+            M::Outbid { term } => Self::new(kind::OUTBID, term.claimant, &[term.epoch]),
         }
     }
 
@@ -177,6 +179,7 @@ impl Body {
             kind::PROBE => (M::Probe { round: w[0] }, 1),
             kind::ALIVE => (M::Alive { round: w[0] }, 1),
             kind::GUARD => (M::Guard { task: byte(w[0])?, action: action(w[1])? }, 2),
+            kind::OUTBID => (M::Outbid { term: Term { epoch: w[0], claimant: node } }, 1),
             kind => return Err(FrameError::Kind(kind)),
         };
         let has_no_subject = matches!(

@@ -167,6 +167,7 @@ impl ImAliveTask {
             | Message::RequestDb { .. }
             | Message::ReplyDb(_)
             | Message::NothingNewer { .. }
+            | Message::Outbid { .. }
             | Message::Fenced { .. }
             | Message::Witness { .. }
             | Message::Testimony { .. }

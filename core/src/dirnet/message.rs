@@ -1,6 +1,6 @@
 //! What components and I'm-Alive Tasks say to each other.
 
-use super::{Life, Version};
+use super::{Life, Term, Version};
 use crate::ids::{Incarnation, Rank};
 
 /// Which of a node's two endpoints speaks or is spoken to.
@@ -134,7 +134,8 @@ pub enum Message {
     Witm,
     /// "The manager is" the claimant of the frame's term.
     Nmi,
-    /// "The node is alive": `life` is a member from now on.
+    /// "The node is alive": `life` is a member from now on. To the manager: it was met, and may
+    /// not be heard there.
     Niua {
         /// Which node.
         node: Rank,
@@ -216,6 +217,11 @@ pub enum Message {
         /// What to do with it.
         action: TaskAction,
     },
+    /// To the manager: a node that it may not hear knows a higher term.
+    Outbid {
+        /// Which.
+        term: Term,
+    },
 }
 
 impl Message {
@@ -241,6 +247,7 @@ impl Message {
             Self::Probe { .. } => "PROBE",
             Self::Alive { .. } => "ALIVE",
             Self::Guard { .. } => "GUARD",
+            Self::Outbid { .. } => "OUTBID",
         }
     }
 }

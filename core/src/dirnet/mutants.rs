@@ -26,6 +26,12 @@ mutants! {
     RIVALS_ARE_IGNORED = "rivals-are-ignored", "G-10: the higher term wins";
     OLD_TERMS_ARE_HEARD = "old-terms-are-heard", "G-10: a lower term is answered and dropped";
     RESET_WITHOUT_WITNESS = "reset-without-witness", "G-11: a reset needs a second observer";
+    MET_MANAGERS_ARE_FOLLOWED = "met-managers-are-followed", "G-11: whom others meet reigns";
+    TERMS_ARE_KEPT_BACK = "terms-are-kept-back", "G-11: whom another hears is outbid";
+    JOINERS_VOUCH = "joiners-vouch", "G-11: who asks is not met as the manager it was";
+    ANSWERS_ARE_SIGNS = "answers-are-signs", "G-31: an answer to a probe hides no dead timers";
+    MANAGERLESS_ARE_DEAF = "managerless-are-deaf", "G-11: who misses the manager hears new lives";
+    NOBODY_INTRODUCES = "nobody-introduces", "G-11: whom another hears is a member";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
@@ -63,6 +69,7 @@ mutants! {
     NOTHING_IS_RESET = "nothing-is-reset", "G-33: a node is reset";
     SNAPSHOTS_ARE_IGNORED = "snapshots-are-ignored", "D-58: the database outlives components";
     MEMBERS_ARE_FORGOTTEN = "members-are-forgotten", "D-58: who dies with all others is missed";
+    OWN_PAST_IS_NOT_ASKED_FOR = "own-past-is-not-asked-for", "D-58: others know what was said";
     DAMAGE_IS_RESTORED = "damage-is-restored", "D-58: a damaged snapshot is refused";
     ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error told again is counted once";
     NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";

@@ -3,8 +3,8 @@
 //! A run takes seconds of virtual time, and what a lane or a heartbeat cell does to bytes is
 //! another protocol's proof; so here a message is what is lost, repeated, late or overtaken, and
 //! a heartbeat is a cell whose latest value counts. Processes crash, hang, stand still, lose
-//! their timers, fail to spawn, find what they had saved damaged; links are cut one way; nodes
-//! start late or all at once.
+//! their timers, fail to spawn, find what they had saved damaged; links are cut one way, for a
+//! while or for good; nodes start late or all at once.
 //!
 //! | checker | promise |
 //! |---|---|
@@ -15,6 +15,8 @@
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not removed |
 //! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |
 //! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
+//!
+//! Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 

@@ -6,9 +6,10 @@
 //!        ─▶ a sign of life
 //! ```
 //!
-//! A later life is a member once the manager has heard of it in its own term, or has gone above a
-//! term that it claimed. Others take the manager's word for it (NIUA), except about a node they
-//! never heard of, and except about the claimant of the term itself. A term claimed by a node that
+//! A later life is a member once the manager has heard of it in its own term, be it through another
+//! member (NIUA), or has gone above a term that it claimed. Others take the manager's word for it,
+//! except about a node they never heard of, about the claimant of the term itself, and while they
+//! miss the manager: then the life's own word in the term counts. A term claimed by a node that
 //! stands removed is never adopted, by whomever it is told. WITM comes before all that: its term is
 //! only what the joiner remembers.
 //! What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
@@ -70,8 +71,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let State::Joining(_) = self.state {
             return self.accept_while_joining(frame);
         }
-        let is_traffic = matches!(frame.message, Message::Db { .. });
-        if !(is_traffic && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted()) {
+        let is_hidden = matches!(frame.message, Message::Db { .. })
+            && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted();
+        // Who has dead timers answers still, and may be asked for ever on behalf of one that it
+        // cannot reach (D-56).
+        let is_answer = matches!(frame.message, Message::Alive { .. })
+            && !crate::dirnet::ANSWERS_ARE_SIGNS.is_planted();
+        if !(is_answer || is_hidden) {
             self.hear(now, from);
         }
         Ok(())
@@ -154,7 +160,34 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.expect(now, from, life);
             }
         }
+        // The manager may not hear the claimant. What others say of it may be the answer to this
+        // word: that would go on for ever.
+        if let State::Backup(_) = self.state
+            && from == term.claimant
+        {
+            self.tell_above(term);
+        }
         Err(Reject::RemovedClaimant)
+    }
+
+    /// The manager may not hear a later life of `node`, which this one does.
+    fn tell_manager(&mut self, node: Rank, life: Life) {
+        let manager = Members::only(self.term.claimant);
+        if !crate::dirnet::NOBODY_INTRODUCES.is_planted() {
+            self.send(manager, Seat::Component, Message::Niua { node, life });
+        }
+    }
+
+    /// A member has heard of a later life of `node`, in the own term (NIUA): it is one.
+    pub(super) fn handle_introduction(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        life: Life,
+    ) -> Result<(), Reject> {
+        let Age::Later = self.age(node, Seat::Component, life)? else { return Err(Reject::Late) };
+        self.admit(now, node, life, Rule::Joined);
+        Ok(())
     }
 
     /// Whether it is the removal of this life in a term that is over: who says so hears no answer,
@@ -210,6 +243,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             State::Manager if term > self.term => {}
             State::Joining(_) => self.introduce(from, life),
+            State::Backup(_)
+                if term == self.term
+                    && self.misses_manager()
+                    && !crate::dirnet::MANAGERLESS_ARE_DEAF.is_planted() =>
+            {
+                self.introduce(from, life);
+            }
+            State::Backup(_) if term == self.term => {
+                self.tell_manager(from, life);
+                return Err(Reject::UnknownLife);
+            }
             State::Manager | State::Backup(_) | State::Excluded => return Err(Reject::UnknownLife),
         }
         Ok(())
@@ -273,6 +317,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A component without an opinion answers probes, and listens (G-20).
     fn accept_while_joining(&mut self, frame: &Frame) -> Result<(), Reject> {
         match frame.message {
+            // It does not reign, and is not to be taken for who did before it.
+            Message::Probe { .. }
+                if frame.term.claimant == self.me()
+                    && !crate::dirnet::JOINERS_VOUCH.is_planted() =>
+            {
+                Err(Reject::Joining)
+            }
             Message::Probe { .. } if !crate::dirnet::JOINERS_ARE_DEAF.is_planted() => Ok(()),
             Message::Nmi | Message::Enia | Message::Niua { .. } | Message::Anid { .. } => Ok(()),
             _ => Err(Reject::Joining),

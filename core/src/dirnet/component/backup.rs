@@ -6,6 +6,10 @@
 //!                    └ it is another: wait MID for it; then it is passed over, and so on
 //! ```
 //!
+//! Whoever is next asks all others whether they meet the manager, before its turn comes: where one
+//! does, a link is down and not the manager, and nobody follows it (G-11). Else the two ends of a
+//! link that stays cut would outbid each other for ever.
+//!
 //! Being passed over removes nobody. Two claims at once are two terms, and the higher one wins:
 //! its rival becomes a backup in place (G-22) and asks for the database.
 
@@ -26,6 +30,8 @@ pub(super) struct Succession {
     pub(super) candidate: Option<(Rank, Instant)>,
     /// Why the manager is thought lost.
     loss: Option<Loss>,
+    /// How the others were asked whether they meet the manager, if this node's turn is next.
+    pub(super) round: Option<u32>,
 }
 
 impl Succession {
@@ -54,6 +60,12 @@ impl Succession {
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// Whether this backup has not heard its manager for longer than R.
+    pub(super) fn misses_manager(&self) -> bool {
+        let is_heard = matches!(self.watch(self.term.claimant), Watch::Up { .. });
+        matches!(self.state, State::Backup(_)) && !is_heard
+    }
+
     /// The manager is lost.
     pub(super) fn lose_manager(&mut self, now: Instant, loss: Loss) {
         let State::Backup(succession) = &mut self.state else { return };
@@ -91,12 +103,24 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.succeed(now, loss);
             }
             (Some(next), _) => {
-                let candidate = Some((next, due));
-                self.state = State::Backup(Succession { candidate, ..succession });
+                let mut waiting = Succession { candidate: Some((next, due)), ..succession };
+                waiting.round = self.ask_before_turn(waiting, next);
+                self.state = State::Backup(waiting);
             }
             // An agent whose candidates have all been passed over asks who the manager is.
             (None, _) => self.ask_for_manager(now),
         }
+    }
+
+    /// The last candidate before this node may have no reason to claim: it hears the manager, and
+    /// only this node does not. So whoever is next asks the others meanwhile, as the first of the
+    /// candidates did in its window (G-11).
+    fn ask_before_turn(&mut self, mut waiting: Succession, candidate: Rank) -> Option<u32> {
+        waiting.passed.insert(candidate);
+        let is_next = waiting.next(self).is_none_or(|next| next == self.me());
+        let is_silent =
+            matches!(waiting.loss, Some(Loss::Node { why, .. }) if why.rule == Rule::Silence);
+        (is_next && is_silent).then(|| self.ask_all(self.term.claimant))
     }
 
     /// This node follows the manager.

@@ -130,9 +130,33 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 }
                 self.expect(now, from, frame.life);
             }
+            // The manager may not hear the joiner.
+            State::Backup(_) if frame.term > self.term => self.tell_above(frame.term),
             State::Backup(_) => {}
         }
         self.send(Members::only(from), Seat::Component, Message::Nmi);
+        Ok(())
+    }
+
+    /// Tells the manager that a node knows a higher term, and so cannot follow it.
+    pub(super) fn tell_above(&mut self, term: Term) {
+        if !crate::dirnet::TERMS_ARE_KEPT_BACK.is_planted() {
+            let manager = Members::only(self.term.claimant);
+            self.send(manager, Seat::Component, Message::Outbid { term });
+        }
+    }
+
+    /// A member met a node that knows `term`: the manager goes above it.
+    pub(super) fn handle_outbid(&mut self, now: Instant, term: Term) -> Result<(), Reject> {
+        if self.role() != Role::Manager {
+            return Err(Reject::NotForMe);
+        }
+        if !self.config.may_manage(term.claimant) {
+            return Err(Reject::BadSubject);
+        }
+        if term > self.term {
+            self.claim_above(now, term, Rule::Outbid);
+        }
         Ok(())
     }
 }

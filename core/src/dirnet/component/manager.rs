@@ -235,11 +235,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         node: Rank,
         life: Life,
     ) -> Result<(), Reject> {
-        if from != self.term.claimant {
-            return Err(Reject::NotManager);
-        }
         if node == self.me() || !self.config.others().contains(node) {
             return Err(Reject::BadSubject);
+        }
+        if let State::Manager = self.state {
+            return self.handle_introduction(now, node, life);
+        }
+        if from != self.term.claimant {
+            return Err(Reject::NotManager);
         }
         if !crate::dirnet::RETURN_IS_NOT_HEARD.is_planted() {
             self.stand(now, node, Standing::up(life));

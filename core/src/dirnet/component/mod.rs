@@ -401,12 +401,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 Ok(())
             }
             Message::Witness { node, round } => self.handle_witness(now, from, node, round),
-            Message::Testimony { node, round, seen } => self.handle_testimony(node, round, seen),
+            Message::Testimony { node, round, seen } => {
+                self.handle_testimony(now, node, round, seen)
+            }
             Message::Probe { round } => {
                 self.answer_probe(frame, round);
                 Ok(())
             }
             Message::Alive { round } => self.handle_alive(from, frame.seat, round),
+            Message::Outbid { term } => self.handle_outbid(now, term),
             Message::Guard { task, action } => self.handle_guard(from, task, action),
             Message::Rouse | Message::Span { .. } => Err(Reject::WrongSeat),
         }

@@ -5,7 +5,7 @@
 //! observer looks for itself: whoever it meets is not removed.
 
 use super::watch::Suspicion;
-use super::{Component, Evidence, News, Raised, Role, Rule, State, Watch, Why};
+use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
 use crate::dirnet::{Alarm, Life, Members, Message, Reject, Seat, Seen};
 use crate::ids::Rank;
 use crate::time::Instant;
@@ -38,40 +38,46 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Opens the window: unless it is heard of, there will be a verdict on `node`.
     pub(super) fn doubt(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
-        let suspicion = Suspicion {
-            life,
-            due: now.after(self.timing().window),
-            round: 0,
-            asked: Members::NONE,
-            testimonies: 0,
-            seen: Seen::default(),
-            rule,
-            is_told: false,
-        };
-        self.ask(node, suspicion);
+        self.ask(node, Suspicion::new(life, now.after(self.timing().window), rule));
     }
 
-    /// Asks the next second observer, where this component would act on the answer.
+    /// Asks second observers, where this component would act on the answer: a manager one after
+    /// the other, for one is enough to remove a node; who would follow the manager all at once, for
+    /// one that meets it is enough to leave it be.
     fn ask(&mut self, node: Rank, mut suspicion: Suspicion) {
-        let acts = match self.state {
-            State::Manager => true,
-            State::Backup(succession) => succession.next(self) == Some(self.me()),
-            State::Joining(_) | State::Excluded => false,
-        };
-        let next = self.next_witness(node, suspicion.asked).or_else(|| {
-            // All were asked: round again.
-            suspicion.asked = Members::NONE;
-            self.next_witness(node, Members::NONE)
-        });
-        if acts && let Some(witness) = next {
-            self.round = self.round.wrapping_add(1);
-            suspicion.round = self.round;
-            suspicion.asked.insert(witness);
-            let round = suspicion.round;
-            let question = Message::Witness { node, round };
-            self.send(Members::only(witness), Seat::Component, question);
+        match self.state {
+            State::Manager => {
+                let next = self.next_witness(node, suspicion.asked).or_else(|| {
+                    // All were asked: round again.
+                    suspicion.asked = Members::NONE;
+                    self.next_witness(node, Members::NONE)
+                });
+                if let Some(witness) = next {
+                    suspicion.asked.insert(witness);
+                    suspicion.round = self.question(Members::only(witness), node);
+                }
+            }
+            State::Backup(succession)
+                if suspicion.is_told || succession.next(self) == Some(self.me()) =>
+            {
+                suspicion.asked = self.members().without(node);
+                suspicion.round = self.ask_all(node);
+            }
+            State::Backup(_) | State::Joining(_) | State::Excluded => {}
         }
         self.set_watch(node, Watch::Suspect(suspicion));
+    }
+
+    /// Asks every other member whether it meets `node`; in which round.
+    pub(super) fn ask_all(&mut self, node: Rank) -> u32 {
+        self.question(self.members().without(node), node)
+    }
+
+    fn question(&mut self, witnesses: Members, node: Rank) -> u32 {
+        self.round = self.round.wrapping_add(1);
+        let round = self.round;
+        self.send(witnesses, Seat::Component, Message::Witness { node, round });
+        round
     }
 
     /// The next in the ring that is a member, is not in doubt itself, and was not asked.
@@ -159,10 +165,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// What the second observer met.
     pub(super) fn handle_testimony(
         &mut self,
+        now: Instant,
         node: Rank,
         round: u32,
         seen: Seen,
     ) -> Result<(), Reject> {
+        if let State::Backup(succession) = self.state
+            && node == self.term.claimant
+            && succession.round == Some(round)
+        {
+            if seen.component && !crate::dirnet::MET_MANAGERS_ARE_FOLLOWED.is_planted() {
+                self.meet_manager(now);
+            }
+            return Ok(());
+        }
         let Watch::Suspect(mut suspicion) = self.watch(node) else { return Err(Reject::Late) };
         if suspicion.asked.is_empty() || suspicion.round != round {
             return Err(Reject::Late);
@@ -215,14 +231,22 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
+    /// A second observer meets the manager that was to be followed: it is not lost.
+    fn meet_manager(&mut self, now: Instant) {
+        let manager = self.term.claimant;
+        let life = self.db.standing(manager).life;
+        self.state = State::Backup(Succession::default());
+        self.look_again(now, manager, Suspicion::new(life, now, Rule::Silence));
+    }
+
     /// A second observer meets the node: it is not removed, and looked for again.
     fn look_again(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
         if !suspicion.is_told {
             self.tell(News::OneWay(node));
         }
-        let due = now.after(self.timing().window);
-        let (asked, testimonies, seen) = (Members::NONE, 0, Seen::default());
-        self.ask(node, Suspicion { due, asked, testimonies, seen, is_told: true, ..suspicion });
+        let Suspicion { life, rule, .. } = suspicion;
+        let again = Suspicion::new(life, now.after(self.timing().window), rule);
+        self.ask(node, Suspicion { is_told: true, ..again });
     }
 
     fn wait_for_more(&mut self, now: Instant, node: Rank, suspicion: Suspicion, news: News) {

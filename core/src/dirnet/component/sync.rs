@@ -177,7 +177,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.sync.request = Some(Request { source, node, due, tried });
         let have = match self.sync.past {
             // Any life of it that is known is worth telling.
-            Past::Missing if node == self.me() => Version::default(),
+            Past::Missing
+                if node == self.me() && !crate::dirnet::OWN_PAST_IS_NOT_ASKED_FOR.is_planted() =>
+            {
+                Version::default()
+            }
             Past::Missing | Past::Settled => self.db.version(node),
         };
         let question = Message::RequestDb { node, have };
@@ -193,9 +197,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return;
         }
         tried.insert(source);
-        let members = self.members();
+        // Whoever was never heard of may be one that has not heard of this node either.
         let mut ring = self.config.ring_after(self.me());
-        match ring.find(|other| members.contains(*other) && !tried.contains(*other)) {
+        match ring.find(|other| !self.is_removed(*other) && !tried.contains(*other)) {
             Some(next) => self.request(now, next, node, tried),
             None => self.tell(News::NoDatabase),
         }

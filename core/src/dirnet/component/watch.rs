@@ -31,6 +31,14 @@ pub(super) struct Suspicion {
     pub(super) is_told: bool,
 }
 
+impl Suspicion {
+    /// Nothing was found out so far.
+    pub(super) fn new(life: Life, due: Instant, rule: Rule) -> Self {
+        let (asked, seen) = (Members::NONE, Seen::default());
+        Self { life, due, round: 0, asked, testimonies: 0, seen, rule, is_told: false }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Watch {
     /// Not observed.

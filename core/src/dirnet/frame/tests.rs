@@ -57,6 +57,8 @@ fn message() -> impl Strategy<Value = Message> {
         (rank(), version()).prop_map(|(node, have)| M::RequestDb { node, have }),
         part().prop_map(M::ReplyDb),
         rank().prop_map(|node| M::NothingNewer { node }),
+        (any::<u32>(), rank())
+            .prop_map(|(epoch, claimant)| M::Outbid { term: Term { epoch, claimant } }),
         (rank(), any::<u32>()).prop_map(|(node, boot)| M::Fenced { node, boot: Incarnation(boot) }),
         (rank(), any::<u32>()).prop_map(|(node, round)| M::Witness { node, round }),
         (rank(), any::<u32>(), seen).prop_map(|(node, round, seen)| M::Testimony {

@@ -1,5 +1,6 @@
 //! The DIR net as a whole, one test or more for each resolution, by its number.
 
+mod cut;
 mod detect;
 mod heirs;
 mod join;

@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{detect, heirs, join, limits, refuse, restore, rivals, succeed};
+use super::{cut, detect, heirs, join, limits, refuse, restore, rivals, succeed};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -77,6 +77,13 @@ scenarios! {
         g8_a_reset_that_was_done_hits_no_later_life
         d58_a_node_that_died_before_all_components_did_is_missed
         g24_an_absent_node_is_told_of_by_the_next_manager;
+    cut:
+        g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_each_other
+        g11_a_manager_that_others_meet_is_followed_when_it_dies
+        g11_a_life_that_its_manager_does_not_hear_is_introduced
+        g11_a_joiner_that_knows_a_higher_term_is_asked_for
+        g11_a_joiner_is_not_taken_for_the_manager_that_it_was
+        g31_a_manager_with_dead_timers_is_missed_though_it_answers;
     rivals:
         g10_managers_that_removed_each_others_earlier_lives_meet
         g10_rivals_meet_if_either_is_heard_first
@@ -107,6 +114,7 @@ scenarios! {
         the_one_before_a_torn_snapshot_is_used
         an_error_that_is_told_again_is_counted_once
         what_cannot_be_restored_is_asked_for
+        the_own_entry_is_had_back_where_it_cannot_be_restored
         a_snapshot_of_another_is_refused
         halves_that_removed_each_other_meet_again_in_their_next_lives;
     limits:

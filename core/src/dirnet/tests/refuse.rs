@@ -46,7 +46,10 @@ pub(in crate::dirnet) fn only_the_manager_decides() {
     let (node, life) = (Rank(2), Life { boot: Incarnation(1), generation: 0 });
     let anid = Message::Anid { node, life, level: Level::Down };
     expect(|f| f, anid, Reject::NotManager);
-    expect(|f| f, Message::Niua { node, life }, Reject::NotManager);
+    expect(|f| f, Message::Niua { node, life }, Reject::Late);
+    let mut net = Net::settled(3);
+    let introduced = net.frame(1, Message::Niua { node: Rank(0), life });
+    assert_eq!(net.deliver(2, introduced), Err(Reject::NotManager));
     let guard = Message::Guard { task: 0, action: TaskAction::Isolate };
     expect(|f| f, guard, Reject::NotManager);
     expect(|f| f, Message::Rouse, Reject::WrongSeat);

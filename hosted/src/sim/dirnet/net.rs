@@ -4,6 +4,7 @@
 //! that happen in it.
 
 mod calm;
+mod links;
 mod saved;
 mod setting;
 
@@ -79,6 +80,10 @@ pub(super) struct Net {
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
     cuts: BTreeSet<(u16, u16)>,
+    /// Those that stay.
+    severed: BTreeSet<(u16, u16)>,
+    /// Since when all is well, and in which term.
+    well: Option<(u64, Term)>,
     draws: Draws,
     /// Heartbeats in a row that each link has lost.
     lost_in_a_row: BTreeMap<(u16, u16), u32>,
@@ -128,6 +133,8 @@ impl Net {
             flights: BTreeMap::new(),
             posted: 0,
             cuts: BTreeSet::new(),
+            severed: BTreeSet::new(),
+            well: None,
             draws: Draws::new(seed, Purpose::Work),
             lost_in_a_row: BTreeMap::new(),
         };
@@ -163,7 +170,7 @@ impl Net {
             let is_calm = self.now > self.setting.calm_from;
             if is_calm && self.events.is_multiple_of(64) {
                 let missing = self.missing();
-                if missing.is_none() {
+                if self.stays_well(missing.is_none()) {
                     return;
                 }
                 let is_late = self.now > self.setting.calm_from + CALM_MS_MAX * MS;
@@ -420,6 +427,7 @@ impl Net {
             Strike::StallComponent(node, ms) => self.node(node).component_stalls = now + ms * MS,
             Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
             Strike::Cut(..) => {}
+            Strike::Sever(from, to) => self.sever(from, to),
             Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * MS,
             Strike::Partition(ms) => {
                 let count = self.nodes.len() as u16;
@@ -440,14 +448,6 @@ impl Net {
         self.post_at(self.now + MS, Flight::Ended { at: node, life });
     }
 
-    fn cut(&mut self, cut: (u16, u16), ms: u64) {
-        self.cuts.insert(cut);
-        let (from, to) = cut;
-        let boot = self.node(from).boot;
-        self.part(to, from, boot);
-        self.post_at(self.now + ms * MS, Flight::Heal { cut });
-    }
-
     fn post_at(&mut self, at: u64, flight: Flight) {
         self.posted += 1;
         self.flights.insert((at, self.posted), flight);
@@ -458,7 +458,7 @@ impl Net {
         // Within a node nothing is lost.
         let is_calm = self.now > self.setting.calm_from || from == to;
         let is_lost = !is_calm && self.draws.chance(self.setting.lost, 1000);
-        if self.cuts.contains(&(from, to)) || (is_lost && self.may_lose(from, to, &flight)) {
+        if self.is_cut(from, to) || (is_lost && self.may_lose(from, to, &flight)) {
             if let Flight::Frame { frame, .. } = flight {
                 self.note(|| format!("{} of {from} to {to} is lost", frame.message.name()));
             }
@@ -470,14 +470,6 @@ impl Net {
             let at = self.now + 1 + self.draws.below(self.setting.delay_max);
             self.post_at(at, flight);
         }
-    }
-
-    /// Whether one more message may get lost on this link.
-    fn may_lose(&mut self, from: u16, to: u16, flight: &Flight) -> bool {
-        let is_beat = matches!(flight, Flight::Beat { .. });
-        let in_a_row = self.lost_in_a_row.entry((from, to)).or_default();
-        *in_a_row += u32::from(is_beat);
-        *in_a_row <= self.setting.lost_in_a_row_max
     }
 
     fn drain(&mut self, node: u16) {

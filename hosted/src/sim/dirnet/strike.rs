@@ -46,6 +46,8 @@ pub(crate) enum Strike {
     Damage(u16, Damage),
     /// The first half hears nothing of the second and the other way round.
     Partition(u64),
+    /// Nothing gets from the first to the second any more.
+    Sever(u16, u16),
 }
 
 /// What kind of run it is.
@@ -100,6 +102,21 @@ fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
     damages
 }
 
+/// Some runs lose a link for good, or one way of it, be it at once or in the storm.
+fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if nodes < 3 || !draws.chance(1, 4) {
+        return Vec::new();
+    }
+    let one = draws.below(u64::from(nodes)) as u16;
+    let other = (one + 1 + draws.below(u64::from(nodes) - 1) as u16) % nodes;
+    let at = draws.pick(&[0, 1]) * draws.below(STORM_MS) * MS;
+    let mut strikes = vec![(at, Strike::Sever(one, other))];
+    if draws.chance(2, 3) {
+        strikes.push((at, Strike::Sever(other, one)));
+    }
+    strikes
+}
+
 /// Damage at any time, as often as the run is unlucky with its memory.
 fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let count = draws.pick(&[0, 0, 2, 20]);
@@ -146,6 +163,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     strikes.sort_by_key(|(at, _)| *at);
     let mut all = damages(draws, &strikes);
     all.extend(rot(draws, nodes));
+    all.extend(severed(draws, nodes));
     all.append(&mut strikes);
     // Stable: the damage comes before the end at the same time.
     all.sort_by_key(|(at, _)| *at);

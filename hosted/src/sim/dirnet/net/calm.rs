@@ -6,6 +6,10 @@ use weft_core::time::Instant;
 
 use super::{Flight, LOOK_MS, MS, Net};
 
+/// One term lasts so long where links stay cut: longer than it takes to lose a manager and to pass
+/// over every candidate.
+const STEADY_MS: u64 = 5_000;
+
 impl Net {
     /// What transports and operators do every now and then: a life that was fenced learns it, a
     /// node that nobody resets is started, an isolated one is released.
@@ -38,7 +42,7 @@ impl Net {
     fn knock(&mut self, at: u16) {
         let (life, soon) = (self.node(at).boot, self.now + MS);
         for by in 0..self.nodes.len() as u16 {
-            let is_cut = self.cuts.contains(&(at, by)) || self.cuts.contains(&(by, at));
+            let is_cut = self.is_cut(at, by) || self.is_cut(by, at);
             let other = self.node(by);
             let is_fenced = other.fenced.get(&at).is_some_and(|up_to| life <= *up_to);
             let (boot, term) = (other.boot, other.component.as_ref().map(Component::term));
@@ -62,6 +66,19 @@ impl Net {
         }
     }
 
+    /// Whether all is well, and stays so where that is in doubt: links that stay cut could go on
+    /// to make managers of both their ends in turn.
+    pub(super) fn stays_well(&mut self, is_well: bool) -> bool {
+        let term = self.components().map(Component::term).max().filter(|_| is_well);
+        let Some(term) = term else {
+            self.well = None;
+            return false;
+        };
+        let since = self.well.filter(|(_, before)| *before == term).map_or(self.now, |it| it.0);
+        self.well = Some((since, term));
+        self.severed.is_empty() || since + STEADY_MS * MS < self.now
+    }
+
     /// What is not well, if anything.
     pub(in crate::sim::dirnet) fn missing(&self) -> Option<String> {
         let mut components = Vec::new();
@@ -75,13 +92,17 @@ impl Net {
         if managers != 1 {
             return Some(format!("{managers} managers"));
         }
-        let first = components[0];
+        let manager = components.iter().find(|c| c.role() == Role::Manager)?;
         for component in &components {
             let me = component.me();
-            if component.term() != first.term() {
+            if component.term() != manager.term() {
                 return Some(format!("node {me} is in term {}", component.term()));
             }
-            if component.database().digest() != first.database().digest() {
+            // Who does not hear the manager only hears of it.
+            if !self.meet(me, manager.me()) {
+                continue;
+            }
+            if component.database().digest() != manager.database().digest() {
                 return Some(format!("node {me} has another database"));
             }
             let removed = components.iter().find(|c| {

@@ -1,0 +1,138 @@
+//! A link that stays cut, while both its nodes reach a third (G-11).
+
+use super::net::{MS, Net, timing};
+use crate::dirnet::*;
+use crate::ids::{Incarnation, Rank};
+use std::vec::Vec;
+
+/// Longer than it takes to lose a manager and to pass over every candidate.
+const STEADY_MS: u64 = 5_000;
+
+/// Every pair of nodes of clusters of 3 to 5: a third one is left.
+fn for_each_link(act: impl Fn(u16, u16, u16)) {
+    for count in 3..=5 {
+        for one in 0..count {
+            (one + 1..count).for_each(|other| act(count, one, other));
+        }
+    }
+}
+
+fn cut(net: &mut Net, one: u16, other: u16) {
+    net.cuts.extend([(one, other), (other, one)]);
+}
+
+/// One manager, whom everybody follows, and who stays.
+fn assert_settles(net: &mut Net, what: impl core::fmt::Debug) {
+    net.run(9_000);
+    let (manager, term) = (net.manager(), net.component(0).term());
+    assert!(manager.is_some(), "{what:?}");
+    net.run(STEADY_MS);
+    assert_eq!((net.manager(), net.component(0).term()), (manager, term), "{what:?}");
+}
+
+/// Found by a thought experiment: each passed over the candidates, who heard the manager, and
+/// claimed a term; the other learned of it by hearsay, did the same, and so on for ever.
+#[test]
+pub(in crate::dirnet) fn g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_each_other() {
+    for_each_link(|count, one, other| {
+        let mut net = Net::settled(count);
+        cut(&mut net, one, other);
+        assert_settles(&mut net, (count, one, other));
+        assert!(net.verdicts().is_empty(), "the others meet both: {:?}", net.verdicts());
+        let mut net = Net::new(count);
+        cut(&mut net, one, other);
+        net.boot_all();
+        assert_settles(&mut net, (count, one, other));
+    });
+}
+
+/// The manager is met by others until it dies: then nobody waits for longer than before.
+#[test]
+pub(in crate::dirnet) fn g11_a_manager_that_others_meet_is_followed_when_it_dies() {
+    let t = timing();
+    for_each_link(|count, one, other| {
+        let mut net = Net::settled(count);
+        cut(&mut net, one, other);
+        net.run(3_000);
+        let manager = net.manager().expect("it stays");
+        if count == 3 && ![one, other].contains(&manager) {
+            return;
+        }
+        net.resets_work = false;
+        net.crash(manager);
+        let candidates = t.candidate.0 * u64::from(count);
+        let limit = (t.receive.0 + 2 * t.window.0 + candidates) / MS;
+        net.run_while(limit, |net| net.manager().is_some());
+        assert!(net.manager().is_some(), "{count} nodes, {one} and {other}");
+    });
+}
+
+/// One end begins anew, or another node does: whom only some hear is a member nevertheless.
+#[test]
+pub(in crate::dirnet) fn g11_a_life_that_its_manager_does_not_hear_is_introduced() {
+    for_each_link(|count, one, other| {
+        for node in 0..count {
+            for late_ms in [0, 3_000] {
+                let mut net = Net::settled(count);
+                net.resets_work = false;
+                cut(&mut net, one, other);
+                net.run(1_000);
+                net.crash(node);
+                net.run(late_ms);
+                net.boot(node);
+                assert_settles(&mut net, (count, one, other, node, late_ms));
+                let manager = net.component(net.manager().expect("it stays"));
+                let life = net.component(node).life();
+                assert_eq!(manager.database().standing(Rank(node)), Standing::up(life));
+                let removed = (0..count).filter(|n| !net.rules(*n, Verdict::NodeDown).is_empty());
+                let removed = removed.filter(|n| *n != node).collect::<Vec<_>>();
+                let case = (count, one, other, node, late_ms);
+                assert!(late_ms > 0 || removed.is_empty(), "{removed:?} of {case:?}");
+            }
+        }
+    });
+}
+
+/// Found by the swarm: the manager did not hear that a joiner knew a higher term, and nobody told
+/// it; so the joiner asked for ever.
+#[test]
+pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
+    let mut net = Net::settled(4);
+    cut(&mut net, 0, 3);
+    net.run(1_000);
+    let term = Term { epoch: 9, claimant: Rank(3) };
+    net.input(3, |it, now| it.handle_refused(now, Rank(1), Incarnation(1), term));
+    assert_eq!(net.told(News::Excluded), 1);
+    net.nodes[3].kept = Some(term);
+    net.run_while(1_000, |net| net.nodes[3].component.is_some());
+    assert_settles(&mut net, ());
+    assert!(net.component(3).term() > term);
+}
+
+/// Found by the swarm: the manager's next life asked who the manager is, and was met; so the
+/// backups did not follow the one before.
+#[test]
+pub(in crate::dirnet) fn g11_a_joiner_is_not_taken_for_the_manager_that_it_was() {
+    let mut net = Net::settled(4);
+    let term = net.component(1).term();
+    net.crash(0);
+    net.nodes[0].kept = Some(term);
+    net.boot(0);
+    let probe = Frame { term, ..net.frame(1, Message::Probe { round: 3 }) };
+    assert_eq!(net.component(0).role(), Role::Joining);
+    assert_eq!(net.deliver(0, probe), Err(Reject::Joining));
+}
+
+/// Found by the swarm: one that did not hear the manager had the others ask it for ever; it answers
+/// them though its timers are dead, and the answers passed for heartbeats.
+#[test]
+pub(in crate::dirnet) fn g31_a_manager_with_dead_timers_is_missed_though_it_answers() {
+    let mut net = Net::settled(4);
+    cut(&mut net, 0, 3);
+    net.run(3_000);
+    assert_eq!(net.told(News::OneWay(Rank(0))), 1);
+    net.nodes[0].has_dead_timers = true;
+    net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
+    assert_eq!(net.component(1).role(), Role::Manager);
+    assert_settles(&mut net, ());
+}
