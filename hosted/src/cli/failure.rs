@@ -29,6 +29,12 @@ impl Failure {
         Self::of(code, format!("{done}; but {cause}"), cure)
     }
 
+    /// The same, with something to do after its cure.
+    pub(super) fn with_cure(self, then: &str) -> Self {
+        let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
+        Self::of(code, cause, format!("{cure}, and {then}"))
+    }
+
     pub(super) fn code(&self) -> Code {
         self.0.code()
     }

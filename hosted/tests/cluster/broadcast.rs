@@ -1,6 +1,7 @@
 //! Broadcasts across real processes: everybody gets the same bytes, whatever dies or lies.
 
-use std::io::{Write as _, pipe};
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _, pipe};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -130,6 +131,36 @@ fn a_receive_that_fails_leaves_no_file() {
         assert_eq!(receive.wait().status, None, "as the signal does");
         assert_eq!(place.files("copy"), ["copy"]);
     }
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn what_cannot_be_written_is_received_again_or_is_to_be_broadcast_again() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(2);
+    place.weft_with("bcast --neb --from 0 --name t", "kept\n").done();
+    let receive = "bcast --neb --receive --node 1 --name t";
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("there is one");
+    let refused = place.start_changed(receive, "", |command| command.stdout(full)).wait();
+    assert_eq!(refused.status, Some(44), "{refused:?}");
+    assert!(refused.err.contains("and receive again, which gives the file again"), "{refused:?}");
+    assert_eq!(place.weft(receive).done(), "kept\n");
+
+    // Whoever reads the output leaves in the midst.
+    let (mut read, output) = pipe().expect("a pipe");
+    let torn = place.start_changed(receive, "", |command| command.stdout(output));
+    let (input, mut write) = pipe().expect("a pipe");
+    let send = "bcast --neb --from 0 --name t";
+    let send = place.start_changed(send, "", |command| command.stdin(input));
+    write.write_all(b"first\n").expect("it reads");
+    read.read_exact(&mut [0; 6]).expect("it comes");
+    drop(read);
+    write.write_all(b"second\n").expect("it reads");
+    drop(write);
+    let refused = torn.wait();
+    assert_eq!(refused.status, Some(44), "{refused:?}");
+    assert!(refused.err.contains("and let it be broadcast again"), "{refused:?}");
+    send.wait().done();
     nodes.assert_unharmed();
 }
 

@@ -35,13 +35,14 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
         intake: Intake::default(),
         origin: arguments.origin,
         timeout,
+        written: Vec::new(),
+        is_used_up: false,
     };
     let received = receiver.receive(&running, node);
-    let Receiver { listener, sink, intake, .. } = receiver;
+    let Receiver { listener, intake, .. } = receiver;
     // What was not dealt with is for the next one to receive, whatever ended this.
     let ended = listener.end();
     received.map_err(|ended| ended.failure(&running, arguments, node, &intake))?;
-    sink.finish()?;
     ended.map_err(Failure::new)?;
     let object = result(arguments, node, &intake);
     let text = match &arguments.output {
@@ -84,6 +85,11 @@ struct Receiver {
     /// Only of this node.
     origin: Option<u16>,
     timeout: Duration,
+    /// Origins and numbers of messages that were handed to the sink, and are not dealt with before
+    /// it has written them.
+    written: Vec<(u16, u64)>,
+    /// A part of the file was dealt with: no other receive is given it again.
+    is_used_up: bool,
 }
 
 /// Why nothing more is received.
@@ -98,7 +104,9 @@ enum Ended {
     Broken(Broken),
     /// Its sender has given up.
     GivenUp,
-    /// It cannot be written, or the node does not answer.
+    /// It cannot be written, and a part of it was dealt with or not.
+    Unwritten { failure: Failure, is_used_up: bool },
+    /// The node does not answer.
     Failed(Failure),
 }
 
@@ -119,19 +127,18 @@ impl Receiver {
                 continue;
             }
             let conflict = heard.conflicts.first().copied();
-            if let Some(conflict) = conflict.filter(|_| origin.is_some() || deadline.has_passed()) {
+            let is_late = deadline.has_passed();
+            if let Some(conflict) = conflict.filter(|_| origin.is_some() || is_late) {
                 return Err(Ended::Disputed(conflict));
-            }
-            if deadline.has_passed() {
-                return Err(Ended::Silence);
             }
             // What had come by then, and was not looked at yet, has come with the second look.
             let over = over(&Survey::take(running), node, origin);
-            match over.filter(|_| over == known) {
+            match over.filter(|_| over == known || is_late) {
                 Some((_, Over::Disputed { by, conflict })) if by == node => {
                     return Err(Ended::Disputed(conflict));
                 }
                 Some((origin, over)) => return Err(Ended::Over(origin, over)),
+                None if is_late => return Err(Ended::Silence),
                 None => known = over,
             }
         }
@@ -140,21 +147,50 @@ impl Receiver {
     /// Takes in what came, up to the end of the file, which breaks the flow.
     fn take_in(&mut self, messages: &[DeliveredMessage]) -> Result<ControlFlow<()>, Ended> {
         for message in messages {
-            let took = self.intake.take(message).map_err(Ended::Broken)?;
-            if let Took::Bytes(bytes) = took {
-                self.sink.write(bytes).map_err(Ended::Failed)?;
-            }
+            let took = match self.intake.take(message) {
+                Ok(took) => took,
+                Err(broken) => {
+                    self.note_written();
+                    return Err(Ended::Broken(broken));
+                }
+            };
             if took != Took::Left {
-                self.listener.note_dealt_with(message.origin, message.seq);
+                self.written.push((message.origin, message.seq));
             }
             match took {
-                Took::Last => return Ok(ControlFlow::Break(())),
-                Took::GivenUp => return Err(Ended::GivenUp),
-                Took::Left | Took::PassedOver | Took::Bytes(_) => {}
+                Took::Bytes(bytes) => {
+                    let done = self.sink.write(bytes);
+                    done.map_err(|failure| self.unwritten(failure))?;
+                }
+                Took::Last => {
+                    let done = self.sink.finish();
+                    done.map_err(|failure| self.unwritten(failure))?;
+                    self.note_written();
+                    return Ok(ControlFlow::Break(()));
+                }
+                Took::GivenUp => {
+                    self.note_written();
+                    return Err(Ended::GivenUp);
+                }
+                Took::Left | Took::PassedOver => {}
             }
         }
-        self.sink.show().map_err(Ended::Failed)?;
+        let done = self.sink.show();
+        done.map_err(|failure| self.unwritten(failure))?;
+        self.note_written();
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// What the sink was handed is dealt with.
+    fn note_written(&mut self) {
+        for (origin, seq) in self.written.drain(..) {
+            self.listener.note_dealt_with(origin, seq);
+        }
+        self.is_used_up = self.intake.origin().is_some();
+    }
+
+    fn unwritten(&self, failure: Failure) -> Ended {
+        Ended::Unwritten { failure, is_used_up: self.is_used_up }
     }
 }
 
@@ -168,6 +204,12 @@ impl Ended {
     ) -> Failure {
         match self {
             Self::Failed(failure) => failure,
+            Self::Unwritten { failure, is_used_up: true } => {
+                failure.with_cure("let it be broadcast again")
+            }
+            Self::Unwritten { failure, is_used_up: false } => {
+                failure.with_cure("receive again, which gives the file again")
+            }
             Self::Silence => silence(running, arguments, node, intake),
             Self::Disputed(conflict) => disputed(running, node, conflict),
             Self::Over(origin, over) => over.failure(origin, intake),
@@ -318,8 +360,9 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> Result<(), Failure> {
-        match self {
+    /// It is whole: nothing is written any more.
+    fn finish(&mut self) -> Result<(), Failure> {
+        match std::mem::replace(self, Self::Nowhere) {
             Self::File(draft) => draft.finish(),
             Self::Stdout(mut out) => out.flush().map_err(|error| unwritable(&error)),
             Self::Nowhere => Ok(()),
@@ -329,5 +372,5 @@ impl Sink {
 
 fn unwritable(error: &std::io::Error) -> Failure {
     let cause = format!("what is received cannot be written to standard output: {error}");
-    Failure::of(Code::Output, cause, "make room for it, and let it be broadcast again")
+    Failure::of(Code::Output, cause, "make room for it")
 }
