@@ -106,10 +106,10 @@ impl Survey {
         self.dispute(origin).map(|(node, _)| node)
     }
 
-    /// A node that saw a conflict about `origin`, and the first that it saw.
+    /// Who saw the first conflict about `origin`, and which.
     pub(super) fn dispute(&self, origin: u16) -> Option<(u16, ConflictStatus)> {
         let first = |node: &NodeStatus| Some((node.rank, row(node, origin)?.first_conflict?));
-        self.answered().find_map(first)
+        self.answered().filter_map(first).min_by_key(|(_, conflict)| conflict.seq)
     }
 
     /// How `node` stands with `origin`, if it answered.

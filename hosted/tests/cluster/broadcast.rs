@@ -338,23 +338,37 @@ fn a_listener_of_a_liar_is_told_so() {
 }
 
 #[test]
-fn who_waits_behind_an_idle_sender_is_told_of_a_conflict() {
+fn who_waits_behind_an_idle_sender_is_told_of_a_conflict_and_the_idle_one_at_its_end() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up_calm(3);
     let line = "bcast --neb --from 0 --timeout 600 --name t --json";
     let send = |input| place.start_changed(line, "", |command| command.stdin(input));
     let (input, mut first) = pipe().expect("a pipe");
-    let _idle = send(input);
+    let idle = send(input);
     first.write_all(b"a line\n").expect("it reads");
-    eventually("the first has begun", || {
-        nodes.client(0).status().expect("a status").broadcasts[0].broadcast > 0
-    });
+    eventually("the first has begun", || nodes.origin(0, 0).broadcast > 0);
     let (input, mut second) = pipe().expect("a pipe");
     let waiting = send(input);
     // It reads, for which the pipe is too small otherwise, once it has seen that nobody lies yet.
     second.write_all(&[0; (1 << 16) + 1]).expect("it reads");
     place.weft("inject equivocate 0 --name t").done();
     assert!(waiting.wait().refused(34, "conflict").contains("saw a conflict about node 0"));
+    // The rest of its file finds room in the window, and arrives nowhere.
+    drop(first);
+    assert!(idle.wait().refused(34, "conflict").contains("saw a conflict about node 0"));
+}
+
+#[test]
+fn whoever_waits_for_the_next_file_of_a_liar_is_told_so_whatever_it_was_told_itself() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(3);
+    place.weft("inject equivocate 0 --name t").done();
+    let line = |node| format!("bcast --neb --receive --node {node} --origin 0 --name t --json");
+    for node in [1, 2] {
+        let refused = place.weft(&format!("{} --timeout 600", line(node)));
+        refused.refused(34, "conflict");
+    }
+    nodes.assert_unharmed();
 }
 
 #[test]

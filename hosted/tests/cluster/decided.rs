@@ -88,6 +88,8 @@ fn a_sender_that_was_removed_ends_those_who_receive() {
     }
     let refused = receive(&place, 1, "--origin 3").wait().refused(17, "standing");
     assert!(refused.contains("nothing comes of node 3 after this: it was removed"), "{refused}");
+    let at_once = "bcast --neb --receive --node 1 --origin 3 --timeout 0 --name t --json";
+    place.weft(at_once).refused(17, "standing");
     // Nobody else is held up by it.
     let next = receive(&place, 0, "");
     place.weft_with("bcast --neb --from 1 --name t", "next").done();

@@ -50,9 +50,15 @@ pub(super) enum Over {
     },
 }
 
-/// Why nothing more comes to `node`: of `origin`, or of any other node without one.
-pub(super) fn over(survey: &Survey, node: u16, origin: Option<u16>) -> Option<(u16, Over)> {
-    let of = |origin: u16| over_of(survey, node, origin).map(|over| (origin, over));
+/// Why nothing more comes to `node`: of `origin`, or of any other node without one; of a file that
+/// `has_begun`, or of the next.
+pub(super) fn over(
+    survey: &Survey,
+    node: u16,
+    origin: Option<u16>,
+    has_begun: bool,
+) -> Option<(u16, Over)> {
+    let of = |origin: u16| Some((origin, over_of(survey, node, origin, has_begun)?));
     if let Some(origin) = origin {
         return of(origin);
     }
@@ -62,7 +68,7 @@ pub(super) fn over(survey: &Survey, node: u16, origin: Option<u16>) -> Option<(u
     overs.iter().find(is_dispute).or(overs.first()).copied()
 }
 
-fn over_of(survey: &Survey, node: u16, origin: u16) -> Option<Over> {
+fn over_of(survey: &Survey, node: u16, origin: u16, has_begun: bool) -> Option<Over> {
     let here = survey.row(node, origin)?;
     if let Some(conflict) = here.first_conflict.filter(|first| first.seq == here.delivered + 1) {
         return Some(Over::Disputed { by: node, conflict });
@@ -77,14 +83,16 @@ fn over_of(survey: &Survey, node: u16, origin: u16) -> Option<Over> {
         return Some(Over::Removed);
     }
     let there = survey.row(origin, origin)?;
-    if !there.window.is_full() || there.broadcast > here.delivered {
+    if there.broadcast > here.delivered {
         return None;
     }
-    if let Some(by) = survey.lost().first().copied() {
-        return Some(Over::Held { by });
+    let dispute = survey.dispute(origin).map(|(by, conflict)| Over::Disputed { by, conflict });
+    if !there.window.is_full() {
+        // No file begins behind a conflict; one that has begun goes on while there is room.
+        return dispute.filter(|_| !has_begun);
     }
-    let (by, conflict) = survey.dispute(origin)?;
-    Some(Over::Disputed { by, conflict })
+    let lost = survey.lost().first().map(|by| Over::Held { by: *by });
+    lost.or(dispute)
 }
 
 impl Over {
@@ -129,28 +137,31 @@ mod tests {
             [(4, Some((0, Over::Disputed { by, conflict: CONFLICT }))), (3, None)]
         {
             let seen = Seen { conflict: Some(CONFLICT), ..Seen::at(9, delivered) };
-            assert_eq!(over(&survey(Decided, &[(1, seen)]), 1, Some(0)), expected);
+            assert_eq!(over(&survey(Decided, &[(1, seen)]), 1, Some(0), true), expected);
         }
     }
 
     #[test]
-    fn a_conflict_elsewhere_ends_it_once_the_window_is_full_for_good() {
+    fn a_conflict_elsewhere_ends_a_file_once_the_window_is_full_for_good_and_the_next_at_once() {
         let misled = (2, Seen { conflict: Some(CONFLICT), ..Seen::at(9, 4) });
         let origin = |used| (0, Seen { used, ..Seen::at(20, 20) });
-        let over = |used, delivered| {
+        let over_of = |used, delivered, has_begun| {
             let nodes = [origin(used), (1, Seen::at(20, delivered)), misled];
-            over(&survey(Decided, &nodes), 1, Some(0))
+            over(&survey(Decided, &nodes), 1, Some(0), has_begun)
         };
+        let over = |used, delivered| over_of(used, delivered, true);
         assert_eq!(over(16, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(15, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(14, 20), None, "the rest of the file may find room");
         assert_eq!(over(16, 19), None, "not all has come");
+        let disputed = Some((0, Over::Disputed { by: 2, conflict: CONFLICT }));
+        assert_eq!((over_of(1, 20, false), over_of(1, 19, false)), (disputed, None));
     }
 
     #[test]
     fn who_was_removed_broadcasts_nothing_more_but_what_has_come_is_waited_for() {
         let at = |delivered| Seen { without: &[0], ..Seen::at(9, delivered) };
-        let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0));
+        let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0), true);
         assert_eq!((over(9), over(8)), (Some((0, Over::Removed)), None));
     }
 
@@ -158,13 +169,13 @@ mod tests {
     fn who_lost_its_memory_broadcasts_nothing_more_where_it_is_waited_for() {
         let lost = (2, Seen { without: &[2], ..Seen::at(0, 0) });
         let over = |membership, delivered, origin| {
-            over(&survey(membership, &[(1, Seen::at(9, delivered)), lost]), 1, Some(origin))
+            over(&survey(membership, &[(1, Seen::at(9, delivered)), lost]), 1, Some(origin), true)
         };
         assert_eq!((over(Fixed, 9, 2), over(Fixed, 9, 0)), (Some((2, Over::Lost)), None));
         assert_eq!(over(Fixed, 8, 2), None, "not all has come");
         let held = |used, membership| {
             let origin = (0, Seen { used, ..Seen::at(9, 9) });
-            super::over(&survey(membership, &[origin, (1, Seen::at(9, 9)), lost]), 1, Some(0))
+            super::over(&survey(membership, &[origin, (1, Seen::at(9, 9)), lost]), 1, Some(0), true)
         };
         assert_eq!(held(16, Fixed), Some((0, Over::Held { by: 2 })));
         assert_eq!((held(14, Fixed), held(16, Decided)), (None, None));
@@ -176,9 +187,9 @@ mod tests {
         let without: [&[u16]; 2] = [&[0], &[0, 2, 3]];
         let over = |without| {
             let seen = Seen { without, ..Seen::at(9, 9) };
-            over(&survey(Decided, &[(1, seen)]), 1, None)
+            over(&survey(Decided, &[(1, seen)]), 1, None, false)
         };
         assert_eq!(without.map(over), [None, Some((0, Over::Removed))]);
-        assert_eq!(super::over(&survey(Decided, &[]), 1, None), None, "it does not answer");
+        assert_eq!(super::over(&survey(Decided, &[]), 1, None, false), None, "it does not answer");
     }
 }

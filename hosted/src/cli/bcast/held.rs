@@ -72,14 +72,8 @@ pub(super) fn anew(node: u16) -> String {
 
 /// Why what `from` broadcasts would not arrive, however long one waits.
 pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
-    if let Some(rank) = survey.disputing(from) {
-        let cause = format!(
-            "node {rank} saw a conflict about node {from}, and delivers nothing more that node \
-             {from} broadcasts"
-        );
-        let cure = "broadcast from another node; `weft status` shows the conflict, and only a \
-                    cluster that is started anew forgets it";
-        return Some(Failure::of(Code::Conflict, cause, cure));
+    if let Some(failure) = disputed(survey, from, u64::MAX) {
+        return Some(failure);
     }
     let left = &standing(survey, from)?.left_broadcasts;
     let others = || survey.ranks().filter(|rank| *rank != from);
@@ -88,6 +82,19 @@ pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
         return None;
     }
     Some(alone(survey.cluster.nodes))
+}
+
+/// Why not everything that `from` has broadcast up to `last` arrives, if somebody has seen a
+/// conflict about it.
+pub(super) fn disputed(survey: &Survey, from: u16, last: u64) -> Option<Failure> {
+    let (rank, _) = survey.dispute(from).filter(|(_, conflict)| conflict.seq <= last)?;
+    let cause = format!(
+        "node {rank} saw a conflict about node {from}, and delivers nothing more that node {from} \
+         broadcasts"
+    );
+    let cure = "broadcast from another node; `weft status` shows the conflict, and only a cluster \
+                that is started anew forgets it";
+    Some(Failure::of(Code::Conflict, cause, cure))
 }
 
 /// What is told where there is nobody to broadcast to.

@@ -132,7 +132,7 @@ impl Receiver {
                 return Err(Ended::Disputed(conflict));
             }
             // What had come by then, and was not looked at yet, has come with the second look.
-            let over = over(&Survey::take(running), node, origin);
+            let over = over(&Survey::take(running), node, origin, self.intake.origin().is_some());
             match over.filter(|_| over == known || is_late) {
                 Some((_, Over::Disputed { by, conflict })) if by == node => {
                     return Err(Ended::Disputed(conflict));

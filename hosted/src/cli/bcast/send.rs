@@ -1,12 +1,13 @@
 //! The sending side: cut, broadcast, and end once it is decided that no more goes out.
 
+use std::io::{Write, stderr};
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::Arguments;
 use super::decided::{MOMENT, moment};
-use super::held::{Full, alone, hopeless, window_full};
+use super::held::{Full, alone, anew, disputed, hopeless, window_full};
 use super::source::Source;
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
@@ -43,7 +44,11 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     }
     let Sender { speaker, messages, last, .. } = sender;
     speaker.end(timeout).map_err(Failure::new)?;
+    // It fits into the window, and a lie in its midst is all the same the end of it.
+    let survey = Survey::take(&running);
+    disputed(&survey, from, last).map_or(Ok(()), Err)?;
     bar.finish_and_clear();
+    let without = survey.lost();
     let (bytes, digest) = (cutter.len(), cutter.digest());
     let object = json!({
         "ok": true,
@@ -51,10 +56,15 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
         "bytes": bytes,
         "messages": messages,
         "last": last,
+        "without": without,
         "sha256": digest,
     });
     let text = format!("{bytes} bytes broadcast by node {from}\nsha256 {digest}\n");
     output.finish(&object, &text);
+    if let (Some(node), false) = (without.first(), output.is_json()) {
+        // Nobody to tell if standard error is closed.
+        let _ = writeln!(stderr(), "weft: node {node} does not receive it: {}", anew(*node));
+    }
     Ok(())
 }
 
