@@ -37,8 +37,9 @@ impl RestartLimit {
 pub struct Limits {
     /// Restarts of one task, and clones of one component; at most [`RestartLimit::EXACT`].
     pub restarts: RestartLimit,
-    /// Resets of one node. A node that never comes back is reset once in [`Timing::reset_period`],
-    /// so their window must be longer than `max` of them: then it is isolated in the end.
+    /// Resets of one node. A node that never comes back is reset once in
+    /// [`Timing::reset_period`](super::Timing::reset_period), so their window must be longer than
+    /// `max` of them: then it is isolated in the end.
     pub resets: RestartLimit,
 }
 
@@ -59,7 +60,7 @@ pub enum ConfigError {
     ResetWindow {
         /// The limit of resets.
         resets: RestartLimit,
-        /// [`Timing::reset_period`].
+        /// [`Timing::reset_period`](super::Timing::reset_period).
         period: Duration,
     },
 }

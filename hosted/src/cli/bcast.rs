@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     neb: bool,
 
-    /// What to broadcast; standard input without it, as it comes. What was sent waits in the window
-    /// until each node has received it.
+    /// What to broadcast; standard input without it or for `-`, as it comes. What was sent waits in
+    /// the window until each node has received it.
     #[arg(value_name = "FILE", conflicts_with = "receive")]
     file: Option<PathBuf>,
 
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
 
     /// How long nothing may move, in seconds: a full window or another sender here, a silent sender
     /// there.
-    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS", allow_negative_numbers = true)]
     timeout: f64,
 
     #[command(flatten)]

@@ -50,7 +50,7 @@ enum Subject {
 #[derive(Debug, Args)]
 struct Mailbox {
     /// How long each pair of message length and writers is measured, in seconds.
-    #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", allow_negative_numbers = true)]
     seconds_per_cell: f64,
 
     /// Only messages of so many bytes: 8, 64 or 256; may be repeated.

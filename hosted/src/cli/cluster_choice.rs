@@ -20,7 +20,7 @@ pub(super) struct ClusterChoice {
     name: String,
 
     /// How long to wait, in seconds, for a cluster that is just being started.
-    #[arg(long, default_value_t = 3.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 3.0, value_name = "SECONDS", allow_negative_numbers = true)]
     patience: f64,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     count: Option<usize>,
 
     /// How long to wait for them, in seconds.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", allow_negative_numbers = true)]
     timeout: f64,
 }
 

@@ -55,7 +55,7 @@ struct Struck {
     cluster: ClusterChoice,
 
     /// Wait so many seconds until the node runs again, in a later incarnation; 0 does not wait.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", allow_negative_numbers = true)]
     wait: f64,
 }
 
@@ -79,7 +79,7 @@ struct Equivocate {
     node: u16,
 
     /// How long to wait until some other node has seen the conflict, in seconds.
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", allow_negative_numbers = true)]
     wait: f64,
 
     #[command(flatten)]

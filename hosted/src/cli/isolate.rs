@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     cluster: ClusterChoice,
 
     /// How long to wait, in seconds, until it is done.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", allow_negative_numbers = true)]
     wait: f64,
 }
 

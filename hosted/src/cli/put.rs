@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     to: u16,
 
     /// How long a full mailbox may hold up each batch, in seconds.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", allow_negative_numbers = true)]
     timeout: f64,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     beat: bool,
 
     /// How long to wait, in seconds, for the manager to have a task that is named started again.
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", allow_negative_numbers = true)]
     wait: f64,
 
     #[command(flatten)]

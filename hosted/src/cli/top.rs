@@ -35,7 +35,7 @@ const KEY_TIMEOUT: Duration = Duration::from_millis(50);
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// How often the nodes are asked, in seconds.
-    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", allow_negative_numbers = true)]
     every: f64,
 
     #[command(flatten)]

@@ -78,6 +78,7 @@ impl Moment {
             | What::Suspected
             | What::Ended { .. }
             | What::Failed { .. }
+            | What::Disputed { .. }
             | What::Proven { .. } => Kind::Sign,
             what @ What::Verdict(_) if what.is_verdict(Verdict::Admitted) => Kind::Return,
             What::Verdict(_) => Kind::Verdict,

@@ -95,6 +95,13 @@ pub enum What {
         /// Whether something can do it; else it is up to the operator.
         possible: bool,
     },
+    /// It told different nodes different things, or another shows what it did not say.
+    Disputed {
+        /// Under which number of its broadcasts first.
+        seq: u64,
+        /// Who shows something else.
+        replayer: u16,
+    },
     /// It told different nodes different things, and that is proven.
     Proven {
         /// Under which number of its broadcasts.
@@ -156,6 +163,11 @@ impl std::fmt::Display for What {
             Self::ResetOrdered { boot, possible: false } => {
                 write!(f, "life {boot} is to be reset by the operator")
             }
+            Self::Disputed { seq, replayer } => write!(
+                f,
+                "lies, or node {replayer} does: they show different messages as number {seq}, which \
+                 is not delivered"
+            ),
             Self::Proven { seq } => {
                 write!(f, "told different nodes different things as number {seq}: proven")
             }

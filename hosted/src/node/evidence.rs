@@ -34,6 +34,7 @@ impl What {
             | Self::HungEarly { .. }
             | Self::Failed { .. }
             | Self::ResetOrdered { .. }
+            | Self::Disputed { .. }
             | Self::Proven { .. } => true,
             // Of these there may be any number, or every node notes its own.
             Self::Started { .. }

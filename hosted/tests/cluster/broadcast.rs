@@ -293,6 +293,8 @@ fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
     assert!(stories.windows(2).all(|two| two[0] == two[1]), "{stories:?}");
     let status = place.weft("status --name t").done();
     assert!(status.contains("conflicts") && status.contains("the first at"), "{status}");
+    let why = place.weft("status --name t --why 1").done();
+    assert!(why.contains(&format!("show different messages as number {seq}")), "{why}");
     // Everybody else still broadcasts.
     let listeners = listen(&place, 0, &[1, 2, 3]);
     place.weft_with("bcast --neb --from 0 --name t", "still here").done();
@@ -414,6 +416,12 @@ fn what_cannot_be_broadcast_is_refused() {
     let (_up, nodes) = place.up_calm(2);
     let bcast = |rest: &str| place.weft(&format!("bcast --neb --name t --json {rest}"));
     bcast("/no/such/file --from 0").refused(22, "input_missing");
+    let refused = bcast("/ --from 0").refused(24, "input_unreadable");
+    assert!(refused.starts_with("/ cannot be read: "), "{refused}");
+    let refused = bcast("- --from 0 --timeout -1").refused(2, "usage");
+    assert!(refused.contains("-1, which is no length of time"), "{refused}");
+    bcast("--receive --node 0 --origin 2").refused(15, "node_out_of_range");
+    place.weft("neb proof --origin 2 --name t --json").refused(15, "node_out_of_range");
     bcast("--from 2").refused(15, "node_out_of_range");
     bcast("--receive --node 0 --origin 2").refused(15, "node_out_of_range");
     bcast("--receive --node 0 --origin 0").refused(2, "usage");

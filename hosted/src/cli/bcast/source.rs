@@ -41,15 +41,18 @@ pub(super) struct Batch {
 }
 
 impl Source {
-    /// A file, or standard input.
+    /// A file, or standard input without one or for `-`.
     pub(super) fn open(file: Option<&Path>) -> Result<Self, Failure> {
-        let Some(path) = file else {
+        let Some(path) = file.filter(|path| path.as_os_str() != "-") else {
             let input = stdin().as_fd().try_clone_to_owned().map_err(|error| unreadable(&error))?;
             return Ok(Self { input: File::from(input), len: 0 });
         };
         let opened = File::open(path).and_then(|input| {
-            let len = input.metadata()?.len();
-            Ok(Self { input, len })
+            let metadata = input.metadata()?;
+            if metadata.is_dir() {
+                return Err(ErrorKind::IsADirectory.into());
+            }
+            Ok(Self { input, len: metadata.len() })
         });
         opened.map_err(|error| {
             let code = match error.kind() {

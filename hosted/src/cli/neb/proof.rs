@@ -11,6 +11,7 @@ use crate::cli::cluster_choice::Running;
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, standard_output};
+use crate::client::ClientError;
 use crate::explain::Code;
 use crate::node::control::HeldProof;
 
@@ -51,7 +52,10 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
 
 /// A proof as it was asked for, and the node that holds it.
 fn find(running: &Running, arguments: &Proof) -> Result<(u16, HeldProof), Failure> {
-    let against = arguments.origin;
+    let (against, nodes) = (arguments.origin, running.cluster.nodes);
+    if let Some(rank) = against.filter(|rank| usize::from(*rank) >= nodes) {
+        return Err(Failure::new(ClientError::OutOfRange { rank, nodes }));
+    }
     let held = if let Some(node) = arguments.node {
         running.connect(node)?.proof(against).map_err(Failure::new)?.map(|held| (node, held))
     } else {

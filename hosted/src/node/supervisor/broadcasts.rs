@@ -68,12 +68,15 @@ impl Broadcasts {
         self.places = places;
     }
 
-    /// A component has seen a conflict; a later one sees the same once more, if at all.
-    pub(super) fn note_conflict(&mut self, conflict: ConflictStatus) {
+    /// A component has seen a conflict; a later one sees the same once more, if at all. Whether it
+    /// is the first about its origin.
+    pub(super) fn note_conflict(&mut self, conflict: ConflictStatus) -> bool {
         let ConflictStatus { origin, seq, replayer } = conflict;
+        let is_first = self.disputes.range((origin, 0)..=(origin, u64::MAX)).next().is_none();
         if self.disputes.len() < DISPUTES_MAX {
             self.disputes.entry((origin, seq)).or_insert(replayer);
         }
+        is_first
     }
 
     /// Adds to an answer of the component what earlier ones knew.
@@ -93,12 +96,21 @@ impl Broadcasts {
             seq,
             replayer,
         });
-        let both = [row.first_conflict, known];
+        // The one that was told before.
+        let both = [known, row.first_conflict];
         row.first_conflict = both.into_iter().flatten().min_by_key(|conflict| conflict.seq);
     }
 }
 
 impl Supervisor {
+    /// A component has seen a conflict.
+    pub(super) fn note_dispute(&mut self, conflict: ConflictStatus) {
+        let ConflictStatus { origin, seq, replayer } = conflict;
+        if self.broadcasts.note_conflict(conflict) {
+            self.note(origin, What::Disputed { seq, replayer });
+        }
+    }
+
     /// A component has a proof.
     pub(super) fn note_proof(&mut self, proof: HeldProof) {
         let (origin, seq) = (proof.origin, proof.seq);
@@ -186,7 +198,8 @@ mod tests {
     fn conflicts_of_earlier_components_are_told_and_none_is_counted_twice() {
         let mut broadcasts = Broadcasts::new(3);
         for known in [conflict(1, 6, 2), conflict(1, 5, 0), conflict(1, 5, 2), conflict(2, 1, 0)] {
-            broadcasts.note_conflict(known);
+            let is_first = known.seq == 6 || known.origin == 2;
+            assert_eq!(broadcasts.note_conflict(known), is_first, "{known:?}");
         }
         let completed = |mut row| {
             broadcasts.complete_row(&mut row);
@@ -195,6 +208,7 @@ mod tests {
         let first = Some(conflict(1, 5, 0));
         assert_eq!(completed(row(1, 0, None)), row(1, 2, first));
         assert_eq!(completed(row(1, 1, Some(conflict(1, 6, 2)))), row(1, 2, first));
+        assert_eq!(completed(row(1, 1, Some(conflict(1, 5, 2)))), row(1, 2, first));
         assert_eq!(completed(row(0, 0, None)), row(0, 0, None));
     }
 }

@@ -170,7 +170,7 @@ impl Supervisor {
             FromComponent::Note(entry) => self.keep_note(entry),
             FromComponent::Receiving(places) => self.broadcasts.note_places(places),
             FromComponent::Executed { number } => self.broadcasts.wills.handle_executed(number),
-            FromComponent::Disputed(conflict) => self.broadcasts.note_conflict(conflict),
+            FromComponent::Disputed(conflict) => self.note_dispute(conflict),
             FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");
