@@ -137,8 +137,10 @@ fn strike(
     let wait = seconds("--wait", struck.wait)?;
     let running = struck.cluster.find()?;
     let node = struck.node;
-    let mut client = running.connect(node).map_err(|failure| absent(&running, node, failure))?;
-    let status = client.status().map_err(Failure::new)?;
+    let absent = |failure| absent(&running, node, failure);
+    let mut client = running.connect(node).map_err(absent)?;
+    // One that was killed just now may still have had a socket.
+    let status = client.status().map_err(Failure::new).map_err(absent)?;
     let before = status.incarnation;
     let joined = status.peers.iter().filter(|peer| peer.incarnation.is_some()).count();
     let struck_at_ns = now_ns();

@@ -165,8 +165,8 @@ impl std::fmt::Display for What {
             }
             Self::Disputed { seq, replayer } => write!(
                 f,
-                "lies, or node {replayer} does: they show different messages as number {seq}, which \
-                 is not delivered"
+                "lies, or node {replayer} does: they show different messages as number {seq}, \
+                 which is not delivered"
             ),
             Self::Proven { seq } => {
                 write!(f, "told different nodes different things as number {seq}: proven")
