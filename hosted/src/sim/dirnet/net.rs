@@ -225,8 +225,10 @@ impl Net {
 
     fn config(&self, node: u16) -> Config<8> {
         let profile = Profile::new(self.setting.timing).expect("the profile keeps its rules");
-        let limit = |s: u64| RestartLimit { max: 5, within: Duration(s * 1_000 * MS) };
-        let limits = Limits { restarts: limit(20), resets: limit(120) };
+        let limit = |within| RestartLimit { max: 5, within };
+        // As long as six that never come back take.
+        let resets = limit(Duration(6 * profile.timing().reset_period().0));
+        let limits = Limits { restarts: limit(Duration(20_000 * MS)), resets };
         Config::new(Rank(node), &self.setting.parts, profile, 1, limits).expect("one manager")
     }
 
