@@ -8,7 +8,8 @@
 //!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
 //!   ShutOut {incarnation} ──────────────────▶ B ends that life of its own: A has fenced it
-//!   Isolated, Released ─────────────────────▶ B keeps quiet until it is released
+//!   Isolated, Released {boot} ──────────────▶ B keeps quiet until it is released
+//!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
 //!   Letter {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
 //! ```
 //!
@@ -98,9 +99,11 @@ pub enum News {
     /// It has fenced this life of this node, and will not let it in again.
     ShutOut(ShutOut),
     /// By decision it lets no life of this node in.
-    Isolated,
+    Isolated(Incarnation),
     /// By decision it lets later lives of this node in again.
-    Released,
+    Released(Incarnation),
+    /// It is isolated no longer, whatever was known here, since this life of it or before.
+    Free(Incarnation),
     /// The node itself cannot be heard any more.
     Parted,
 }
@@ -135,11 +138,15 @@ pub trait Bootstrap {
     /// Tells `peer` that this life of it is shut out here for good.
     fn shut_out(&mut self, peer: Peer, word: ShutOut);
 
-    /// Tells `peer` that it is isolated.
-    fn isolate(&mut self, peer: Peer);
+    /// Tells `peer` that it is isolated since its life that began with `boot`.
+    fn isolate(&mut self, peer: Peer, boot: Incarnation);
 
-    /// Tells `peer` that it is isolated no longer.
-    fn release(&mut self, peer: Peer);
+    /// Tells `peer` that isolations of it since `boot` or before are over.
+    fn release(&mut self, peer: Peer, boot: Incarnation);
+
+    /// Tells `peer`, which knows the own node as isolated, that this is over: since `boot` or
+    /// before.
+    fn contradict(&mut self, peer: Peer, boot: Incarnation);
 
     /// Whoever hands over letters to the peers that are met.
     fn courier(&self) -> Box<dyn Courier>;

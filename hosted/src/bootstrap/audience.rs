@@ -109,12 +109,16 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::shut_out(word));
     }
 
-    pub(super) fn isolate(&self, peer: Peer) {
-        self.tell_one(peer, &Word::Isolated);
+    pub(super) fn isolate(&self, peer: Peer, boot: Incarnation) {
+        self.tell_one(peer, &Word::Isolated { boot: boot.0 });
     }
 
-    pub(super) fn release(&self, peer: Peer) {
-        self.tell_one(peer, &Word::Released);
+    pub(super) fn release(&self, peer: Peer, boot: Incarnation) {
+        self.tell_one(peer, &Word::Released { boot: boot.0 });
+    }
+
+    pub(super) fn contradict(&self, peer: Peer, boot: Incarnation) {
+        self.tell_one(peer, &Word::Free { boot: boot.0 });
     }
 
     /// Ends the session with `peer`, if there is one; its thread leaves in a moment.

@@ -122,12 +122,16 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.shut_out(peer, word);
     }
 
-    fn isolate(&mut self, peer: Peer) {
-        self.shared.audience.isolate(peer);
+    fn isolate(&mut self, peer: Peer, boot: Incarnation) {
+        self.shared.audience.isolate(peer, boot);
     }
 
-    fn release(&mut self, peer: Peer) {
-        self.shared.audience.release(peer);
+    fn release(&mut self, peer: Peer, boot: Incarnation) {
+        self.shared.audience.release(peer, boot);
+    }
+
+    fn contradict(&mut self, peer: Peer, boot: Incarnation) {
+        self.shared.audience.contradict(peer, boot);
     }
 
     fn courier(&self) -> Box<dyn Courier> {

@@ -42,10 +42,23 @@ pub enum Word {
         /// The reign that decided it, and whose that was.
         decided: Option<(u32, u16)>,
     },
-    /// The listener is isolated by decision, and not let in before it is released.
-    Isolated,
-    /// The listener may come back, as another life.
-    Released,
+    /// The listener is isolated by decision, since the life that began with `boot`, and not let in
+    /// before it is released.
+    Isolated {
+        /// Which life.
+        boot: u32,
+    },
+    /// Isolations of the listener since `boot` or before are over: it may come back, as another
+    /// life.
+    Released {
+        /// Which life.
+        boot: u32,
+    },
+    /// Isolations of the speaker since `boot` or before are over.
+    Free {
+        /// Which life.
+        boot: u32,
+    },
     /// A frame of the DIR net.
     Letter(Letter),
 }
@@ -99,8 +112,9 @@ impl Word {
                 let (life, decided) = (Incarnation(incarnation), decided.map(term));
                 Some(News::ShutOut(ShutOut { life, decided }))
             }
-            Self::Isolated => Some(News::Isolated),
-            Self::Released => Some(News::Released),
+            Self::Isolated { boot } => Some(News::Isolated(Incarnation(boot))),
+            Self::Released { boot } => Some(News::Released(Incarnation(boot))),
+            Self::Free { boot } => Some(News::Free(Incarnation(boot))),
         }
     }
 }

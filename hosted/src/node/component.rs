@@ -353,6 +353,12 @@ impl Component {
                 self.fence(Peer(peer))?;
                 self.with_dirnet(|dirnet, ground| dirnet.handle_gone(now_ns, Peer(peer), ground))?;
             }
+            ToComponent::Released { peer, boot } => {
+                let boot = Incarnation(boot);
+                self.with_dirnet(|dirnet, ground| {
+                    dirnet.handle_released(now_ns, Peer(peer), boot, ground)
+                })?;
+            }
             ToComponent::Parted { peer } => {
                 let peer = Peer(peer);
                 self.with_dirnet(|dirnet, ground| dirnet.handle_parted(now_ns, peer, ground))?;

@@ -73,6 +73,8 @@ pub(super) enum ToComponent {
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The life of `peer` has ended.
     Fence { peer: u16 },
+    /// Isolations of `peer` since that life of it, or before, are over.
+    Released { peer: u16, boot: u32 },
     /// The node of `peer` is lost: its supervisor has ended, or the link to it.
     Parted { peer: u16 },
     /// A client wants something.

@@ -140,8 +140,10 @@ struct Supervisor {
     restarts: u64,
     births: Births,
     given_up: bool,
-    /// The cluster has shut this node out, until it is released.
-    isolated: bool,
+    /// The cluster has shut this node out since that life of it, until it is released.
+    isolated: Option<Incarnation>,
+    /// Isolations since this life of it, or before, are over.
+    free: Incarnation,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
     /// Peers whose process did not die when it was fenced, and when to try again.
@@ -223,7 +225,8 @@ impl Supervisor {
             restarts: 0,
             births: Births::new(),
             given_up: false,
-            isolated: false,
+            isolated: None,
+            free: Incarnation(0),
             lost_at_ns: None,
             last_recovery_us: None,
             unfenced: PeerSet::EMPTY,

@@ -130,6 +130,39 @@ fn two_that_were_isolated_and_released_one_after_the_other_meet() {
     nodes.await_joined();
 }
 
+/// One that was released is shut out by nobody's old database: not while the same node manages, nor
+/// where it manages itself.
+#[test]
+fn who_comes_back_with_an_old_database_isolates_nobody_who_was_released() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 4");
+    await_manager(&nodes);
+    let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
+    let [one, other] = [1, 2].map(|after| (manager + after) % 4);
+    for takes_over in [false, true] {
+        for node in [one, other] {
+            place.weft(&format!("isolate {node} --name t --wait 60")).done();
+            eventually("it is quiet", || look(&nodes, node).state == NodeState::Isolated);
+        }
+        // Its database says that the other is isolated.
+        nodes.kill(other);
+        place.weft(&format!("release {one} --name t --wait 60")).done();
+        if takes_over {
+            nodes.client(manager).kill().expect("it runs");
+            eventually("it is succeeded", || {
+                let reign = look(&nodes, one).dirnet;
+                reign.is_some_and(|reign| reign.role == "manager" || reign.manager != manager)
+            });
+        }
+        let before = look(&nodes, one);
+        place.weft(&format!("release {other} --name t --wait 60")).done();
+        nodes.await_joined();
+        let after = look(&nodes, one);
+        let life = |status: &NodeStatus| (status.incarnation, status.component_pid);
+        assert_eq!(life(&after), life(&before), "{}", nodes.state());
+    }
+}
+
 #[test]
 fn orders_that_do_not_fit_are_refused() {
     let place = Place::new();

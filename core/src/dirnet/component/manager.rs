@@ -407,6 +407,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
+    /// `node` was released since it began that life, as it says itself: whoever told it knew of a
+    /// decision that has not come here yet, where an old database may have been restored.
+    pub fn learn_release(&mut self, node: Rank, boot: Incarnation) {
+        let standing = self.db.standing(node);
+        if standing.level == Level::Isolated && standing.life.boot <= boot {
+            self.db.advance(node, Standing::removed(standing.life, Level::Released));
+        }
+    }
+
     fn check_order(&self, node: Rank) -> Result<(), Reject> {
         let is_known = self.db.standing(node).is_known();
         match self.state {

@@ -81,6 +81,21 @@ pub(in crate::dirnet) fn an_error_that_is_told_again_is_counted_once() {
     assert!(record.errors().map(|error| error.at_us).eq([5, 6, 7, 8]));
 }
 
+/// A database may be older than a release: who was released says so itself.
+#[test]
+fn who_was_released_is_believed_about_isolations_that_are_over() {
+    let mut net = marked();
+    net.crash(1);
+    net.boot(1);
+    let level = |net: &Net| net.component(1).database().standing(Rank(2)).level;
+    for (boot, expected) in [(0, Level::Isolated), (1, Level::Released), (9, Level::Released)] {
+        net.input(1, |it, _| it.learn_release(Rank(2), Incarnation(boot)));
+        assert_eq!(level(&net), expected);
+    }
+    net.input(1, |it, _| it.learn_release(Rank(0), Incarnation(9)));
+    assert!(net.component(1).database().standing(Rank(0)).is_up());
+}
+
 /// Where none holds, the others are asked.
 #[test]
 pub(in crate::dirnet) fn what_cannot_be_restored_is_asked_for() {

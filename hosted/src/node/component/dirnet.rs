@@ -289,6 +289,18 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
+    /// `peer` was released while this node knew nothing of that.
+    pub(super) fn handle_released(
+        &mut self,
+        now_ns: u64,
+        peer: Peer,
+        boot: Incarnation,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
+        self.machine.learn_release(Rank(peer.0), boot);
+        self.drain(now_ns, ground)
+    }
+
     /// An operator wants something done with a node.
     pub(super) fn handle_order(
         &mut self,
@@ -322,10 +334,9 @@ impl DirNet {
                 Level::Isolated => self.words.push(FromComponent::Isolated { peer, boot }),
                 Level::Released => self.words.push(FromComponent::Released { peer, boot }),
                 // It came back since.
-                Level::Up => {
+                Level::Up | Level::Down => {
                     self.words.push(FromComponent::Released { peer, boot: boot.saturating_sub(1) });
                 }
-                Level::Down => {}
             }
         }
     }

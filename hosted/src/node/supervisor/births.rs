@@ -85,7 +85,7 @@ impl Supervisor {
 
     /// Starts the component that is due.
     pub(super) fn start_due(&mut self, now_ns: u64) {
-        let is_wanted = self.component.is_none() && !self.given_up && !self.isolated;
+        let is_wanted = self.component.is_none() && !self.given_up && self.isolated.is_none();
         if self.births.take_due(now_ns) && is_wanted {
             self.restarts += 1;
             self.try_start();

@@ -114,7 +114,7 @@ impl Supervisor {
     pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
         let Some(Buried { roused, was_killed }) = self.bury_component(incarnation) else { return };
         match &self.im_alive {
-            _ if self.isolated => {}
+            _ if self.isolated.is_some() => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
             // Nobody has heard of it but its supervisor, which tries again.
             Some(_) | None if self.given_up => {}

@@ -37,7 +37,9 @@ impl Supervisor {
         let now_ns = now_ns();
         let done = match what {
             // It ends with its node, and starts with it.
-            Want::Task { order: TaskOrder::Start | TaskOrder::Restart, .. } if self.isolated => {
+            Want::Task { order: TaskOrder::Start | TaskOrder::Restart, .. }
+                if self.isolated.is_some() =>
+            {
                 Err(Refused::Isolated)
             }
             Want::Report { task, error } => {

@@ -7,6 +7,10 @@
 //!   no component, no task, no request but for its status   another life of it begins
 //! ```
 //!
+//! What somebody knows may be over: one that starts with an old database, for instance. So each
+//! isolation and each release names the life that it is about, and the later word counts. Whoever
+//! meets a node that was released tells it so; it contradicts those who have not heard of it yet.
+//!
 //! A node whose supervisor has died meanwhile is started again by whoever can, once it is released.
 
 use weft_core::dirnet;
@@ -16,13 +20,16 @@ use super::Supervisor;
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
 use crate::node::control::Refused;
+use crate::node::link::ToComponent;
 
 impl Supervisor {
     /// By decision no life of `peer` is let in from now on.
     pub(super) fn isolate_peer(&mut self, peer: Peer, boot: Incarnation) {
         if self.lives.handle_isolated(peer, boot) {
-            self.bootstrap.isolate(peer);
+            self.bootstrap.isolate(peer, boot);
             self.reset.note_isolated(Rank(peer.0), boot);
+        } else if let Some(boot) = self.lives.released(peer) {
+            self.tell(&ToComponent::Released { peer: peer.0, boot: boot.0 }, &[]);
         }
     }
 
@@ -33,7 +40,7 @@ impl Supervisor {
         }
         self.reset.note_released(Rank(peer.0), boot);
         if self.lives.is_met(peer) {
-            self.bootstrap.release(peer);
+            self.bootstrap.release(peer, boot);
             let due = self.lives.handle_let_in(peer, boot);
             self.act(due);
         } else {
@@ -41,9 +48,23 @@ impl Supervisor {
         }
     }
 
+    /// `peer` was released, and knows it better than this node: its component is told so, and the
+    /// life of it that was kept out is let in.
+    pub(super) fn handle_contradiction(&mut self, peer: Peer, boot: Incarnation) {
+        if !self.lives.handle_released(peer, boot) {
+            return;
+        }
+        self.reset.note_released(Rank(peer.0), boot);
+        self.tell(&ToComponent::Released { peer: peer.0, boot: boot.0 }, &[]);
+        let due = self.lives.handle_let_in(peer, boot);
+        self.act(due);
+    }
+
     /// Everything below this supervisor ends; what its peers decide next is waited for.
-    pub(super) fn be_isolated(&mut self) {
-        if std::mem::replace(&mut self.isolated, true) {
+    pub(super) fn be_isolated(&mut self, since: Incarnation) {
+        let before = self.isolated;
+        self.isolated = before.max(Some(since));
+        if before.is_some() {
             return;
         }
         let me = Rank(self.rank);
@@ -60,9 +81,11 @@ impl Supervisor {
         self.clients.refuse_pending(&Refused::Isolated);
     }
 
-    /// Another life of this node begins, once the last one has ended.
-    pub(super) fn be_released(&mut self) {
-        if !std::mem::take(&mut self.isolated) {
+    /// Isolations since `boot` or before are over: another life of this node begins, once the last
+    /// one has ended.
+    pub(super) fn be_released(&mut self, boot: Incarnation) {
+        self.free = self.free.max(boot);
+        if self.isolated.take_if(|since| *since <= boot).is_none() {
             return;
         }
         self.note(self.rank, What::Reborn);

@@ -19,8 +19,8 @@ pub(super) enum Due {
     Fence(Peer),
     /// This peer still lives in a life that was fenced here: it must be told.
     ShutOut(Peer, ShutOut),
-    /// This peer lives and is isolated: it must be told.
-    Isolate(Peer),
+    /// This peer lives and is isolated since that life: it must be told.
+    Isolate(Peer, Incarnation),
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +43,8 @@ struct Known {
     told: Option<ShutOut>,
     /// Isolated by decision, since the life that began with this one.
     isolated: Option<Incarnation>,
+    /// Isolations since this life of it, or before, are over.
+    released: Incarnation,
     /// The life that it goes on in all the same, as others may let it: for when it is released.
     held: Option<Life>,
 }
@@ -93,9 +95,9 @@ impl Lives {
         known.fence();
         known.key = known.key.or(life.key);
         known.held = None;
-        if known.isolated.is_some() {
+        if let Some(since) = known.isolated {
             known.held = Some(life);
-            return Some(Due::Isolate(peer));
+            return Some(Due::Isolate(peer, since));
         }
         if life.boot <= known.removed {
             let decided = known.removed_in;
@@ -151,17 +153,28 @@ impl Lives {
         }
     }
 
-    /// By decision no life of `peer` is let in from now on; whether that is new.
+    /// By decision no life of `peer` is let in from now on; whether that is new. One that began
+    /// later is told of it, and ends itself or contradicts.
     pub(super) fn handle_isolated(&mut self, peer: Peer, boot: Incarnation) -> bool {
-        let Some(known) = self.peers.get_mut(peer.index()) else { return false };
-        known.fence();
+        let known = self.peers.get_mut(peer.index()).filter(|known| boot > known.released);
+        let Some(known) = known else { return false };
+        if known.life.as_ref().is_some_and(|life| life.boot <= boot) {
+            known.fence();
+        }
         known.isolated.replace(boot).is_none()
     }
 
     /// By decision lives of `peer` that begin after `boot` are let in; whether that is new.
     pub(super) fn handle_released(&mut self, peer: Peer, boot: Incarnation) -> bool {
         let Some(known) = self.peers.get_mut(peer.index()) else { return false };
+        known.released = known.released.max(boot);
         known.isolated.take_if(|isolated| *isolated <= boot).is_some()
+    }
+
+    /// The last life of `peer` of which isolations are over, if any was.
+    pub(super) fn released(&self, peer: Peer) -> Option<Incarnation> {
+        let known = self.peers.get(peer.index())?;
+        Some(known.released).filter(|boot| *boot > Incarnation(0) && known.isolated.is_none())
     }
 
     /// The life behind `boot` that `peer` is in, if that was kept out until now.
@@ -465,11 +478,28 @@ mod tests {
         assert_eq!(lives.alive(), []);
         let reborn = |number| Life { boot: Incarnation(number), ..life(number) };
         lives.handle_own_end();
-        assert_eq!(lives.handle_alive(PEER, 1, reborn(8)), Some(Due::Isolate(PEER)));
+        let due = Some(Due::Isolate(PEER, Incarnation(1)));
+        assert_eq!(lives.handle_alive(PEER, 1, reborn(8)), due);
         assert!(!lives.handle_released(PEER, Incarnation(0)), "an old word");
+        assert_eq!(lives.released(PEER), None);
         assert!(lives.handle_released(PEER, Incarnation(1)) && lives.is_met(PEER));
+        assert_eq!(lives.released(PEER), Some(Incarnation(1)));
+        assert!(!lives.handle_isolated(PEER, Incarnation(1)), "an old word");
         assert_eq!(lives.handle_alive(PEER, 1, reborn(9)), Some(Due::Connect(PEER)));
         assert!(!lives.handle_released(PEER, Incarnation(1)));
+    }
+
+    #[test]
+    fn a_later_life_is_kept_until_it_ends_itself_or_contradicts() {
+        let mut lives = Lives::new(2);
+        lives.handle_met(PEER, 1, Grant(Vec::new()));
+        let reborn = Life { boot: Incarnation(8), ..life(8) };
+        assert_eq!(lives.handle_alive(PEER, 1, reborn), Some(Due::Connect(PEER)));
+        assert!(lives.handle_isolated(PEER, Incarnation(7)));
+        assert_eq!(lives.alive(), [PEER]);
+        assert!(lives.handle_released(PEER, Incarnation(7)));
+        assert!(lives.handle_isolated(PEER, Incarnation(8)));
+        assert_eq!(lives.alive(), []);
     }
 
     /// It was released by others, while this node knew nothing of that.
@@ -479,7 +509,8 @@ mod tests {
         let held = || {
             let mut lives = living();
             lives.handle_isolated(PEER, Incarnation(1));
-            assert_eq!(lives.handle_alive(PEER, 1, reborn(8)), Some(Due::Isolate(PEER)));
+            let due = Some(Due::Isolate(PEER, Incarnation(1)));
+            assert_eq!(lives.handle_alive(PEER, 1, reborn(8)), due);
             lives
         };
         let mut lives = held();

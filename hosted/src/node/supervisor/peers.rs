@@ -30,12 +30,18 @@ impl Supervisor {
                         return;
                     }
                     News::ShutOut(word) => return self.handle_shut_out(peer, word),
-                    News::Isolated => {
-                        self.be_isolated();
-                        return;
+                    News::Isolated(boot) if boot <= self.free => {
+                        return self.bootstrap.contradict(peer, self.free);
                     }
-                    News::Released => return self.be_released(),
-                    News::Met(grant) => self.lives.handle_met(peer, session, grant),
+                    News::Isolated(boot) => return self.be_isolated(boot),
+                    News::Released(boot) => return self.be_released(boot),
+                    News::Free(boot) => return self.handle_contradiction(peer, boot),
+                    News::Met(grant) => {
+                        if let Some(boot) = self.lives.released(peer) {
+                            self.bootstrap.release(peer, boot);
+                        }
+                        self.lives.handle_met(peer, session, grant)
+                    }
                     News::Alive(life) => self.lives.handle_alive(peer, session, life),
                     News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
                     News::Parted => {
@@ -57,8 +63,8 @@ impl Supervisor {
         match due {
             Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
             // What one that is isolated itself knows of others may be over.
-            Some(Due::Isolate(_)) if self.isolated => return,
-            Some(Due::Isolate(peer)) => return self.bootstrap.isolate(peer),
+            Some(Due::Isolate(..)) if self.isolated.is_some() => return,
+            Some(Due::Isolate(peer, since)) => return self.bootstrap.isolate(peer, since),
             Some(Due::Fence(_)) => self.tell_alone(),
             None | Some(Due::Connect(_)) => {}
         }
@@ -66,7 +72,7 @@ impl Supervisor {
             return;
         }
         match due {
-            None | Some(Due::ShutOut(..) | Due::Isolate(_)) => self.note_recovery(),
+            None | Some(Due::ShutOut(..) | Due::Isolate(..)) => self.note_recovery(),
             Some(Due::Fence(peer)) => {
                 self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
                 self.note_recovery();

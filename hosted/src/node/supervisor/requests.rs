@@ -55,7 +55,7 @@ impl Supervisor {
                     self.component.as_ref().map(|component| component.spawned.pidfd.kill());
                 let what = match killed {
                     Some(Ok(_)) => Outcome::Done,
-                    None if self.isolated => Outcome::Refused(Refused::Isolated),
+                    None if self.isolated.is_some() => Outcome::Refused(Refused::Isolated),
                     None if self.given_up => Outcome::Refused(Refused::GivenUp),
                     None => Outcome::Refused(Refused::NoComponent),
                     Some(Err(_)) => Outcome::Refused(Refused::ComponentLost),
@@ -105,7 +105,7 @@ impl Supervisor {
     /// Hands a request to the component, or parks it until there is one.
     pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent) {
         let refused = match self.is_ready().then(|| self.send(&word, &[])) {
-            _ if self.isolated => Refused::Isolated,
+            _ if self.isolated.is_some() => Refused::Isolated,
             _ if self.given_up => Refused::GivenUp,
             Some(Ok(())) => {
                 if matches!(word, ToComponent::Request { what: Want::Status, .. }) {
@@ -141,7 +141,7 @@ impl Supervisor {
 
     pub(super) fn state(&self) -> NodeState {
         match &self.component {
-            _ if self.isolated => NodeState::Isolated,
+            _ if self.isolated.is_some() => NodeState::Isolated,
             _ if self.given_up => NodeState::GivenUp,
             // What a peer that is cut off does not hear is told with the peers.
             Some(component) if component.entered || self.is_greeted() => NodeState::Running,
