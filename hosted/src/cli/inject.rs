@@ -11,6 +11,7 @@ use serde_json::json;
 use super::cluster_choice::{ClusterChoice, Running, seconds};
 use super::failure::Failure;
 use super::output::Output;
+use super::survey::Survey;
 use crate::client::{Client, ClientError};
 use crate::clock::now_ns;
 use crate::explain::Code;
@@ -105,7 +106,8 @@ struct Partition {
 
 #[derive(Debug, Args)]
 struct Heal {
-    /// The node's rank; every node if not given.
+    /// The node's rank: it reaches everybody again, and everybody reaches it; every node if not
+    /// given.
     node: Option<u16>,
 
     #[command(flatten)]
@@ -255,12 +257,21 @@ fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Fai
     Ok(from)
 }
 
+/// Undoes what cuts others off from `node`.
+fn mend(running: &Running, node: u16) -> Vec<Result<(), Failure>> {
+    let survey = Survey::take(running);
+    let cut = survey.answered().filter(|other| other.cut.contains(&node));
+    let fault = Fault::Mend { with: vec![node] };
+    cut.map(|other| running.order_lasting(other.rank, &fault)).collect()
+}
+
 fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
     let running = heal.cluster.find()?;
     let nodes: Vec<u16> = heal.node.map_or_else(|| running.ranks().collect(), |node| vec![node]);
     // One that cannot be told is no reason not to tell the others.
-    let told: Vec<_> =
-        nodes.iter().map(|node| running.order_lasting(*node, &Fault::Heal)).collect();
+    let healed = nodes.iter().map(|node| running.order_lasting(*node, &Fault::Heal));
+    let mended = heal.node.into_iter().flat_map(|node| mend(&running, node));
+    let told: Vec<_> = healed.chain(mended).collect();
     told.into_iter().collect::<Result<(), Failure>>()?;
     output.finish(&json!({ "ok": true, "nodes": nodes }), &format!("healed: nodes {nodes:?}\n"));
     Ok(())

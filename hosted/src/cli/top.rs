@@ -1,4 +1,4 @@
-//! `weft top`: the cluster live, until q is pressed.
+//! `weft top`: the cluster live, until q is pressed or it is told to end.
 //!
 //! ```text
 //!   sampler thread ── Survey, each period ──▶ terminal thread: keys, Screen, drawing
@@ -11,6 +11,8 @@ mod rates;
 mod view;
 
 use std::io::{IsTerminal, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use std::time::Duration;
 use clap::Args;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::flag;
 
 use super::cluster_choice::{ClusterChoice, seconds};
 use super::failure::Failure;
@@ -65,6 +69,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 fn watch(terminal: &mut DefaultTerminal, surveys: &Receiver<(u64, Survey)>) -> Result<(), Failure> {
     let mut screen = Screen::default();
+    let is_ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGTERM] {
+        let heard = flag::register(signal, Arc::clone(&is_ended));
+        heard.map_err(|error| broken(&error))?;
+    }
     loop {
         match surveys.try_recv() {
             Ok((at_ns, survey)) => screen.handle_survey(at_ns, survey),
@@ -75,7 +84,8 @@ fn watch(terminal: &mut DefaultTerminal, surveys: &Receiver<(u64, Survey)>) -> R
         drawn.map_err(|error| broken(&error))?;
         let waiting = event::poll(KEY_TIMEOUT).map_err(|error| broken(&error))?;
         let event = waiting.then(event::read).transpose().map_err(|error| broken(&error))?;
-        if matches!(event, Some(Event::Key(key)) if ends(&key)) {
+        let is_enough = matches!(event, Some(Event::Key(key)) if ends(&key));
+        if is_enough || is_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
     }

@@ -199,6 +199,11 @@ pub enum Fault {
         /// Their ranks.
         from: Vec<u16>,
     },
+    /// It reaches these peers again.
+    Mend {
+        /// Their ranks.
+        with: Vec<u16>,
+    },
     /// It broadcasts one message of which every second peer is told another.
     Equivocate,
     /// None of that any more.

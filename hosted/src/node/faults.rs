@@ -56,6 +56,7 @@ impl FaultPlan {
             }
             Fault::Silence => self.timers = Timers::Stopped,
             Fault::Partition { from } => from.iter().for_each(|peer| self.cut.insert(Peer(*peer))),
+            Fault::Mend { with } => with.iter().for_each(|peer| self.cut.remove(Peer(*peer))),
             // Told once, by the component.
             Fault::Equivocate => {}
             Fault::Heal => *self = Self::default(),
@@ -81,7 +82,7 @@ impl Fault {
     /// Whether the next component has it, or is free of it, as well: the supervisor knows it.
     pub(super) const fn outlives_component(&self) -> bool {
         match self {
-            Self::Partition { .. } | Self::Heal => true,
+            Self::Partition { .. } | Self::Mend { .. } | Self::Heal => true,
             Self::Hang | Self::Stall { .. } | Self::Silence | Self::Equivocate => false,
         }
     }
@@ -94,6 +95,7 @@ impl fmt::Display for Fault {
             Self::Stall { ms } => write!(f, "stalls for {ms} ms"),
             Self::Silence => f.write_str("its timers stop"),
             Self::Partition { from } => write!(f, "does not reach nodes {from:?}"),
+            Self::Mend { with } => write!(f, "reaches nodes {with:?} again"),
             Self::Equivocate => f.write_str("tells two stories"),
             Self::Heal => f.write_str("healed: it reaches everybody, and what was stopped goes on"),
         }
@@ -123,6 +125,8 @@ mod tests {
         plan.handle_fault(0, &Fault::Partition { from: vec![3] });
         assert_eq!(plan.timers(), Timers::Stopped);
         assert_eq!(plan.cut().iter().collect::<Vec<_>>(), [Peer(1), Peer(3)]);
+        plan.handle_fault(0, &Fault::Mend { with: vec![1, 2] });
+        assert_eq!(plan.cut().iter().collect::<Vec<_>>(), [Peer(3)]);
         plan.handle_fault(0, &Fault::Heal);
         assert_eq!(plan, FaultPlan::default());
     }

@@ -30,7 +30,8 @@ fn a_node_that_is_cut_off_from_another_reaches_the_rest_and_heals() {
     put(1, 0).refused(32, "node_unreachable");
     put(0, 2).object();
     put(2, 1).object();
-    place.weft("inject heal --name t").done();
+    // At both ends.
+    place.weft("inject heal 0 --name t").done();
     put(0, 1).object();
     put(1, 0).object();
     nodes.await_joined();

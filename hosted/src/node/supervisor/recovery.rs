@@ -265,6 +265,7 @@ impl Supervisor {
                     self.cut_off.insert(Peer(*peer));
                 }
             }
+            Fault::Mend { with } => with.iter().for_each(|peer| self.cut_off.remove(Peer(*peer))),
             Fault::Heal => self.cut_off = PeerSet::EMPTY,
             Fault::Hang | Fault::Stall { .. } | Fault::Silence | Fault::Equivocate => {}
         }
