@@ -165,7 +165,10 @@ impl Storm<'_> {
         for victim in victims {
             match harm(&mut clients[usize::from(*victim)]) {
                 // Killed before, and its clone has not been asked for yet.
-                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
+                Err(ClientError::Refused {
+                    reason: Refused::ComponentLost | Refused::NoComponent,
+                    ..
+                }) => {}
                 done => self.expect(done),
             }
         }
