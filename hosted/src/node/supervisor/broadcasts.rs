@@ -72,10 +72,11 @@ impl Broadcasts {
     /// is the first about its origin.
     pub(super) fn note_conflict(&mut self, conflict: ConflictStatus) -> bool {
         let ConflictStatus { origin, seq, replayer } = conflict;
-        let is_first = self.disputes.range((origin, 0)..=(origin, u64::MAX)).next().is_none();
-        if self.disputes.len() < DISPUTES_MAX {
-            self.disputes.entry((origin, seq)).or_insert(replayer);
+        if self.disputes.len() >= DISPUTES_MAX {
+            return false;
         }
+        let is_first = self.disputes.range((origin, 0)..=(origin, u64::MAX)).next().is_none();
+        self.disputes.entry((origin, seq)).or_insert(replayer);
         is_first
     }
 
@@ -192,6 +193,14 @@ mod tests {
             first_conflict: first,
             key: None,
         }
+    }
+
+    #[test]
+    fn a_liar_fills_what_is_kept_and_not_the_chronicle() {
+        let mut broadcasts = Broadcasts::new(3);
+        let many = (1..).take(2 * DISPUTES_MAX).map(|seq| conflict(1, seq, 0));
+        assert_eq!(many.filter(|it| broadcasts.note_conflict(*it)).count(), 1);
+        assert!(!(0..9).any(|_| broadcasts.note_conflict(conflict(2, 1, 0))));
     }
 
     #[test]

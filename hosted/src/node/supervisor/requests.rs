@@ -50,11 +50,13 @@ impl Supervisor {
                 let _ = kill_process(getpid(), Signal::KILL);
             }
             Want::Kill => {
-                self.note(self.rank, What::Injected { fault: "killed".to_owned() });
                 let killed =
                     self.component.as_ref().map(|component| component.spawned.pidfd.kill());
                 let what = match killed {
-                    Some(Ok(_)) => Outcome::Done,
+                    Some(Ok(_)) => {
+                        self.note(self.rank, What::Injected { fault: "killed".to_owned() });
+                        Outcome::Done
+                    }
                     None if self.isolated.is_some() => Outcome::Refused(Refused::Isolated),
                     None if self.given_up => Outcome::Refused(Refused::GivenUp),
                     None => Outcome::Refused(Refused::NoComponent),
