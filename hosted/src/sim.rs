@@ -47,7 +47,7 @@ pub use replay::Replay;
 pub use run::{Outcome, Plan, run};
 pub use seeds::{Failed, Tally, run_seeds};
 pub use shrink::{Shrunk, shrink};
-pub use subject::{SUBJECTS, Subject};
+pub use subject::{Expected, Explorer, SUBJECTS, Subject};
 pub use trace::Trace;
 pub use world::{Choice, World};
 

@@ -17,9 +17,6 @@ use crate::sim::{Bounds, Outcome, Plan, Replay, SUBJECTS, Subject, Trace, run_se
 /// Failing seeds after which no more are begun.
 const FAILURES_MAX: usize = 10;
 
-/// States after which the explorer gives up: what a machine of some gigabytes remembers.
-const STATES_MAX: u64 = 30_000_000;
-
 /// Runs spent on making a failing one smaller.
 const SHRINKING_RUNS_MAX: u32 = 600;
 
@@ -43,15 +40,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     crashes: Option<u32>,
 
-    /// With --explore: later lives that begin while others go on.
-    #[arg(
-        long,
-        value_name = "COUNT",
-        requires = "explore",
-        conflicts_with = "seed",
-        default_value_t = 0
-    )]
-    births: u32,
+    /// With --explore: later incarnations that begin while others go on; what the configuration
+    /// says if not given.
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
+    births: Option<u32>,
 
     /// With --explore: torn works, lost pairs, lost or repeated messages; as above.
     #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
@@ -62,10 +54,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     waits: Option<u32>,
 
-    /// With --explore: give a configuration up after so many states.
-    #[arg(long, value_name = "COUNT", requires = "explore", default_value_t = STATES_MAX,
-        conflicts_with_all = ["seed", "seeds"])]
-    states: u64,
+    /// With --explore: give a configuration up after so many states, 30,000,000 if not given.
+    #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
+    states: Option<u64>,
 
     /// Run the one seed, and tell everything that happens.
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
@@ -85,10 +76,16 @@ pub(super) struct Arguments {
         conflicts_with_all = ["seeds", "explore"])]
     faults: Option<String>,
 
-    /// Judge the planted bugs, each by at most `--seeds` seeds.
+    /// Judge the planted bugs, each by at most `--seeds` seeds and by the explorer.
     #[cfg(feature = "mutants")]
-    #[arg(long, conflicts_with = "seed")]
+    #[arg(long, conflicts_with_all = ["seed", "explore"])]
     mutants: bool,
+
+    /// With --mutants: of a bug that the explorer must miss, walk at most so many states of each
+    /// configuration.
+    #[cfg(feature = "mutants")]
+    #[arg(long, value_name = "COUNT", requires = "mutants", default_value_t = 20_000)]
+    missed_states: u64,
 
     /// At most so many orders for each peer.
     #[arg(long, value_name = "COUNT", requires = "seed", default_value_t = u32::MAX,
@@ -98,13 +95,14 @@ pub(super) struct Arguments {
 
 impl Arguments {
     fn bounds(&self, subject: &Subject) -> Bounds {
+        let usual = subject.bounds();
         Bounds {
             steps: self.steps,
-            crashes: self.crashes.unwrap_or(subject.crashes),
+            crashes: self.crashes.unwrap_or(usual.crashes),
             births: self.births,
-            faults: self.mishaps.unwrap_or(subject.mishaps),
+            faults: self.mishaps,
             waits: self.waits,
-            states_max: self.states,
+            states_max: self.states.unwrap_or(usual.states_max),
         }
     }
 }
@@ -128,7 +126,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     #[cfg(feature = "mutants")]
     if arguments.mutants {
-        return mutants::run(subject, arguments.seeds, output);
+        let most = (arguments.seeds, arguments.missed_states);
+        return mutants::run(subject, most, output);
     }
     if arguments.explore {
         return explore::run(subject, &arguments.bounds(subject), output);

@@ -90,9 +90,10 @@ pub struct Bounds {
     /// Crashes, at any operation; fewer where a configuration says so.
     pub crashes: u32,
     /// Later lives that begin while others go on; without any, the dead stay dead until the end.
-    pub births: u32,
-    /// Torn work, lost pairs, lost and repeated messages.
-    pub faults: u32,
+    /// What the configuration says when nothing is given.
+    pub births: Option<u32>,
+    /// Torn work, lost pairs, lost and repeated messages; as above.
+    pub faults: Option<u32>,
     /// How often time may pass to the next deadline; what the configuration says when nothing is
     /// given.
     pub waits: Option<u32>,
@@ -205,8 +206,8 @@ fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
         name += &format!(", rounds {}", steps.join("/"));
     }
     name += &counted(bounds.crashes.min(small.crashes), "a crash", "crashes");
-    name += &counted(bounds.births, "a birth", "births");
-    name += &counted(bounds.faults, "a mishap", "mishaps");
+    name += &counted(bounds.births.unwrap_or(small.births), "a birth", "births");
+    name += &counted(bounds.faults.unwrap_or(small.faults), "a mishap", "mishaps");
     name += &counted(bounds.waits.unwrap_or(small.waits), "a wait", "waits");
     name
 }

@@ -14,6 +14,7 @@
 //! up tickets. In runs with a liar its mailboxes are held to `progress` alone; lanes are held to
 //! everything, since nobody else can write them. Nothing may ever panic.
 
+mod expected;
 mod ledger;
 mod name;
 mod node;
@@ -33,6 +34,7 @@ use ledger::Ledger;
 use name::PAYLOAD_MAX;
 use node::Node;
 
+pub(super) use expected::EXPECTED;
 pub use name::Name;
 pub use node::Event;
 

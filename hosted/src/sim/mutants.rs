@@ -1,53 +1,25 @@
-//! Planted bugs judged: how many seeds until each is caught, and by which promise.
+//! Planted bugs judged: how many seeds until each is caught, by which checker, and whether the
+//! explorer finds it.
 //!
 //! ```text
 //!   plant ─▶ seeds until one fails ─▶ made smaller ─▶ replayed twice, with the same trace
-//!       └──▶ the explorer, where its small configuration can show the bug
+//!       └──▶ the explorer, within the bounds that ci/test gives it
+//!   both ──▶ held against what is expected of that bug: which checker, and whether it is found
 //! ```
+//!
+//! A bug that the explorer must find is looked for within [`Subject::bounds`], which end at the
+//! first broken promise. Of the configurations that miss a bug, only so many states are walked as
+//! [`judge`] is given, since no walk of theirs ends early: with `ci/mutants --full` all of them.
 
 use weft_core::mutant::{Mutant, plant};
 
 use super::explore::Bounds;
 use super::replay::Replay;
 use super::seeds::{Failed, run_seeds};
-use super::subject::Subject;
+use super::subject::{Expected, Explorer, Subject};
 
 /// Runs spent on making a failing one smaller.
 const SHRINKING_RUNS_MAX: u32 = 150;
-
-const fn within(steps: Option<u32>, births: u32) -> Bounds {
-    Bounds { steps, crashes: 1, births, faults: 0, waits: Some(0), states_max: 200_000 }
-}
-
-/// Which planted bugs a small configuration can show, and within which bounds: the explorer has
-/// to find them, too.
-const EXPLORED: &[(Bounds, &[&str])] = &[
-    (
-        within(Some(3), 1),
-        &[
-            "mailbox/put-reported-before-the-payload-landed",
-            "mailbox/claim-stored-after-the-fetch-add",
-            "mailbox/claim-dropped-before-the-write-completed",
-            "mailbox/half-reused-before-it-is-drained",
-            "mailbox/skip-without-fence",
-            "mailbox/reserving-claim-not-read-again",
-            "mailbox/skipped-without-a-last-look",
-            "mailbox/missing-ticket-never-questioned",
-            "wire/checksum-skipped",
-        ],
-    ),
-    (
-        within(None, 0),
-        &[
-            "mailbox/journalled-when-taken",
-            "mailbox/journal-ignored-by-the-successor",
-            "neb/U3-read-before-expose",
-            "neb/U6-remove-on-timeout",
-            "neb/N6-forget-conflict",
-            "neb/N7-failure-is-vote",
-        ],
-    ),
-];
 
 /// What became of one planted bug.
 #[derive(Clone, Debug)]
@@ -56,20 +28,39 @@ pub struct Verdict {
     pub name: String,
     /// The promise that it was planted to break.
     pub breaks: &'static str,
+    /// Who must notice it.
+    pub expected: &'static Expected,
     /// Seeds that were run: up to the first that caught it, or all.
     pub seeds: u64,
     /// How it was caught, if it was.
     pub caught: Option<Caught>,
-    /// What the explorer made of it, if it was asked.
-    pub explored: Option<Explored>,
+    /// What the explorer made of it.
+    pub explored: Explored,
 }
 
 impl Verdict {
-    /// Whether everybody who has to has noticed it, in a way that can be shown again.
+    /// Whether the checker of the broken promise has noticed it, in a way that can be shown again,
+    /// and the explorer has made of it what is expected.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let replays = self.caught.as_ref().is_some_and(|caught| caught.replays);
-        replays && self.explored.is_none_or(|explored| explored.found)
+        let is_caught = |caught: &Caught| caught.replays && self.is_expected(caught.checker);
+        self.caught.as_ref().is_some_and(is_caught) && self.is_explored_as_expected()
+    }
+
+    /// Whether `checker` is one of those that must notice it.
+    #[must_use]
+    pub fn is_expected(&self, checker: &str) -> bool {
+        self.expected.checkers.contains(&checker)
+    }
+
+    /// Whether the explorer found it where it must, by the right checker, and nowhere else.
+    #[must_use]
+    pub fn is_explored_as_expected(&self) -> bool {
+        match (self.explored.found, self.expected.explorer) {
+            (Some(checker), Explorer::Finds) => self.is_expected(checker),
+            (found, Explorer::Misses(_)) => found.is_none(),
+            (None, Explorer::Finds) => false,
+        }
     }
 }
 
@@ -91,26 +82,28 @@ pub struct Caught {
 pub struct Explored {
     /// States that it had seen.
     pub states: u64,
-    /// Whether it then met a broken promise.
-    pub found: bool,
+    /// Whether there was nothing left to see.
+    pub finished: bool,
+    /// The checker of the broken promise that it met, if it met one.
+    pub found: Option<&'static str>,
 }
 
-/// Plants each bug of `subject` in turn and runs seeds until one fails, at most `seeds_max`.
+/// Plants each bug of `subject` in turn and runs seeds until one fails, at most `seeds_max`, and
+/// the explorer; where that must miss it, at most `states_max` states of each configuration.
 /// `on_verdict` is called after each.
 ///
 /// The planted bug is one for the whole process: nothing else may be simulated meanwhile.
 ///
 /// # Panics
-/// When the list of what the explorer has to find names a bug that there is not.
-pub fn judge(subject: &Subject, seeds_max: u64, on_verdict: impl Fn(&Verdict)) -> Vec<Verdict> {
-    let all = || subject.mutants.iter().copied().flatten();
-    for name in EXPLORED.iter().flat_map(|(_, names)| *names) {
-        let elsewhere = !all().any(|mutant| name.starts_with(&format!("{}/", mutant.protocol)));
-        assert!(elsewhere || all().any(|mutant| name_of(mutant) == *name), "{name} is no bug");
-    }
-    let verdicts = all().map(|mutant| {
+/// When nothing is expected of a bug.
+pub fn judge(
+    subject: &Subject,
+    (seeds_max, states_max): (u64, u64),
+    on_verdict: impl Fn(&Verdict),
+) -> Vec<Verdict> {
+    let verdicts = subject.mutants.iter().copied().flatten().map(|mutant| {
         plant(Some(mutant));
-        let verdict = judge_planted(subject, mutant, seeds_max);
+        let verdict = judge_planted(subject, mutant, (seeds_max, states_max));
         plant(None);
         on_verdict(&verdict);
         verdict
@@ -118,20 +111,26 @@ pub fn judge(subject: &Subject, seeds_max: u64, on_verdict: impl Fn(&Verdict)) -
     verdicts.collect()
 }
 
-fn name_of(mutant: &Mutant) -> String {
-    format!("{}/{}", mutant.protocol, mutant.name)
-}
-
-fn judge_planted(subject: &Subject, mutant: &Mutant, seeds_max: u64) -> Verdict {
+fn judge_planted(
+    subject: &Subject,
+    mutant: &Mutant,
+    (seeds_max, states_max): (u64, u64),
+) -> Verdict {
+    let expected = subject.expected.iter().find(|expected| expected.is_about(mutant));
+    let expected = expected.expect("something is expected of each planted bug");
+    let mut bounds = subject.bounds();
+    if expected.explorer != Explorer::Finds {
+        bounds.states_max = bounds.states_max.min(states_max);
+    }
     let tally = run_seeds(subject, (0, seeds_max), 1, || {});
-    let (name, first) = (name_of(mutant), tally.failed.first());
-    let listed = EXPLORED.iter().find(|(_, names)| names.contains(&name.as_str()));
+    let first = tally.failed.first();
     Verdict {
+        name: format!("{}/{}", mutant.protocol, mutant.name),
         breaks: mutant.breaks,
+        expected,
         seeds: first.map_or(tally.seeds, |failed| failed.seed + 1),
         caught: first.and_then(|failed| show_again(subject, failed)),
-        explored: listed.and_then(|(bounds, _)| explore(subject, bounds)),
-        name,
+        explored: explore(subject, &bounds),
     }
 }
 
@@ -149,9 +148,12 @@ fn show_again(subject: &Subject, failed: &Failed) -> Option<Caught> {
     })
 }
 
-fn explore(subject: &Subject, bounds: &Bounds) -> Option<Explored> {
+fn explore(subject: &Subject, bounds: &Bounds) -> Explored {
     let explored = (subject.explore)(bounds, &|_| ());
-    let states = explored.iter().map(|(_, found)| found.states).sum();
-    let found = explored.iter().any(|(_, found)| found.violation.is_some());
-    (!explored.is_empty()).then_some(Explored { states, found })
+    let mut broken = explored.iter().filter_map(|(_, found)| found.violation.as_ref());
+    Explored {
+        states: explored.iter().map(|(_, found)| found.states).sum(),
+        finished: explored.iter().all(|(_, found)| found.finished),
+        found: broken.next().map(|(violation, _)| violation.checker),
+    }
 }

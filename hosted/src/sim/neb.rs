@@ -15,6 +15,7 @@
 //! correct is the decision that it is out; nothing that it delivers counts then, and its next life
 //! is none of the protocol's.
 
+mod expected;
 mod ledger;
 mod node;
 mod small;
@@ -33,6 +34,7 @@ use ledger::Ledger;
 use node::Node;
 use small::Lie;
 
+pub(super) use expected::EXPECTED;
 pub use node::Event;
 
 /// The most peers in any run.

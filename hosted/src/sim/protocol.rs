@@ -237,6 +237,10 @@ pub struct Small<P> {
     pub steps: Option<Vec<u32>>,
     /// Crashes, unless the explorer is told to try fewer.
     pub crashes: u32,
+    /// Later lives that begin while others go on, unless the explorer is told otherwise.
+    pub births: u32,
+    /// Torn works, lost pairs, lost and repeated messages, unless the explorer is told otherwise.
+    pub faults: u32,
     /// How often time passes to the next deadline, unless the explorer is told otherwise.
     pub waits: u32,
     /// Peers that differ in nothing but their number: whatever can be done to one can be done to
@@ -250,11 +254,22 @@ pub struct Small<P> {
 }
 
 impl<P> Small<P> {
-    /// One in which any peer may crash, no time passes and no two peers are alike.
+    /// One in which any peer may crash and stays dead, nothing else fails, no time passes and no
+    /// two peers are alike.
     pub fn of(name: impl Into<String>, protocol: P, orders: Vec<u32>) -> Self {
-        let (name, steps, crashes, waits) = (name.into(), None, u32::MAX, 0);
-        let (alike, pace, fencing) = (PeerSet::EMPTY, Pace::AtWill, Fencing::Acts);
-        Self { name, protocol, orders, steps, crashes, waits, alike, pace, fencing }
+        Self {
+            name: name.into(),
+            protocol,
+            orders,
+            steps: None,
+            crashes: u32::MAX,
+            births: 0,
+            faults: 0,
+            waits: 0,
+            alike: PeerSet::EMPTY,
+            pace: Pace::AtWill,
+            fencing: Fencing::Acts,
+        }
     }
 }
 

@@ -5,10 +5,57 @@ use weft_core::{lane, mailbox, neb, wire};
 
 use super::dirnet;
 use super::explore::{Bounds, Findings, Unexplored, explore};
-use super::mailbox::Mailboxes;
-use super::neb::Broadcasts;
+use super::mailbox::{self as mailboxes, Mailboxes};
+use super::neb::{self as broadcasts, Broadcasts};
 use super::protocol::Protocol;
 use super::run::{Outcome, Plan, run};
+
+/// States of one configuration after which the explorer gives up, unless it is told otherwise:
+/// what a machine of some gigabytes remembers.
+const STATES_MAX: u64 = 30_000_000;
+
+/// What the tests must make of one planted bug.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Protocol and name of the bug, with a slash between them.
+    pub name: &'static str,
+    /// The checkers of the promise that it breaks: one of them has to notice it.
+    pub checkers: &'static [&'static str],
+    /// What the explorer makes of it.
+    pub explorer: Explorer,
+}
+
+/// What the explorer must make of a planted bug, within the bounds that `ci/test` gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explorer {
+    /// It finds a path on which one of the checkers notices.
+    Finds,
+    /// It finds none: no path within the bounds does what is given here.
+    Misses(&'static str),
+}
+
+impl Expected {
+    /// Seeds and explorer notice `name`, by one of `checkers`.
+    pub(super) const fn found(name: &'static str, checkers: &'static [&'static str]) -> Self {
+        Self { name, checkers, explorer: Explorer::Finds }
+    }
+
+    /// Seeds notice `name`, by one of `checkers`; the explorer does not, for its bounds leave out
+    /// `why`.
+    pub(super) const fn missed(
+        name: &'static str,
+        checkers: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        Self { name, checkers, explorer: Explorer::Misses(why) }
+    }
+
+    /// Whether it is about `mutant`.
+    #[must_use]
+    pub fn is_about(&self, mutant: &Mutant) -> bool {
+        self.name.split_once('/') == Some((mutant.protocol, mutant.name))
+    }
+}
 
 /// A protocol under the simulator, by name.
 #[derive(Clone, Copy, Debug)]
@@ -23,23 +70,38 @@ pub struct Subject {
     pub unexplored: fn() -> Vec<Unexplored>,
     /// Crashes that its explorer tries unless it is told otherwise.
     pub crashes: u32,
-    /// And mishaps of the fabric.
-    pub mishaps: u32,
     /// Its planted bugs.
     pub mutants: &'static [&'static [Mutant]],
+    /// What is expected of the tests about each of those.
+    pub expected: &'static [Expected],
 }
 
 impl Subject {
-    pub(super) const fn of<P: Protocol>(mutants: &'static [&'static [Mutant]]) -> Self {
-        let (crashes, mishaps) = (1, 0);
+    pub(super) const fn of<P: Protocol>(
+        mutants: &'static [&'static [Mutant]],
+        expected: &'static [Expected],
+    ) -> Self {
         Self {
             name: P::NAME,
             run: run::<P>,
             explore: explore::<P>,
             unexplored: P::unexplored,
-            crashes,
-            mishaps,
+            crashes: 1,
             mutants,
+            expected,
+        }
+    }
+
+    /// What its explorer tries unless it is told otherwise, in `ci/test`, too.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            steps: None,
+            crashes: self.crashes,
+            births: None,
+            faults: None,
+            waits: None,
+            states_max: STATES_MAX,
         }
     }
 
@@ -52,8 +114,14 @@ impl Subject {
 
 /// All protocols that can be simulated.
 pub const SUBJECTS: &[Subject] = &[
-    Subject::of::<Mailboxes>(&[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS]),
-    Subject::of::<Broadcasts>(&[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS]),
+    Subject::of::<Mailboxes>(
+        &[mailbox::MUTANTS, lane::MUTANTS, wire::MUTANTS],
+        mailboxes::EXPECTED,
+    ),
+    Subject::of::<Broadcasts>(
+        &[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS],
+        broadcasts::EXPECTED,
+    ),
     // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
     Subject {
         name: dirnet::NAME,
@@ -61,7 +129,27 @@ pub const SUBJECTS: &[Subject] = &[
         explore: dirnet::explore,
         unexplored: Vec::new,
         crashes: 2,
-        mishaps: 1,
         mutants: &[],
+        expected: &[],
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_planted_bug_says_who_notices_it() {
+        for subject in SUBJECTS {
+            let mutants = || subject.mutants.iter().copied().flatten();
+            for mutant in mutants() {
+                let about = subject.expected.iter().filter(|expected| expected.is_about(mutant));
+                assert_eq!(about.count(), 1, "{}/{}", mutant.protocol, mutant.name);
+            }
+            for expected in subject.expected {
+                assert!(mutants().any(|mutant| expected.is_about(mutant)), "{}", expected.name);
+                assert!(!expected.checkers.is_empty(), "{}", expected.name);
+            }
+        }
+    }
+}

@@ -27,8 +27,14 @@ fn some_seeds_of_the_broadcast_pass() {
 /// The larger configurations only as far as there is time for in every test run.
 #[test]
 fn the_explorer_finishes_the_small_broadcasts() {
-    let bounds =
-        Bounds { steps: None, crashes: 1, births: 0, faults: 0, waits: None, states_max: 700 };
+    let bounds = Bounds {
+        steps: None,
+        crashes: 1,
+        births: None,
+        faults: None,
+        waits: None,
+        states_max: 700,
+    };
     let explored = explore::<Broadcasts>(&bounds, &|_| ());
     let two = |name: &str| name.starts_with("n = 2, W = 4, unsigned");
     assert_eq!((explored.len() > 20, explored.iter().filter(|(n, _)| two(n)).count()), (true, 2));
@@ -51,8 +57,8 @@ fn the_explorer_sees_all_of_one_step_and_a_crash() {
     let bounds = Bounds {
         steps: Some(1),
         crashes: 1,
-        births: 0,
-        faults: 0,
+        births: Some(0),
+        faults: Some(0),
         waits: Some(0),
         states_max: 100_000,
     };

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::explain::Code;
-use crate::sim::Subject;
 use crate::sim::mutants::{Verdict, judge};
+use crate::sim::{Explorer, Subject};
 
-pub(super) fn run(subject: &Subject, seeds_max: u64, output: Output) -> Result<(), Failure> {
+/// Judges the planted bugs of `subject` by at most `(seeds, states)`.
+pub(super) fn run(subject: &Subject, most: (u64, u64), output: Output) -> Result<(), Failure> {
     let count: usize = subject.mutants.iter().map(|list| list.len()).sum();
     if count == 0 {
         let cause =
@@ -19,48 +20,85 @@ pub(super) fn run(subject: &Subject, seeds_max: u64, output: Output) -> Result<(
     let bar = output.progress(count as u64, "judging planted bugs");
     let head = ["planted bug", "seeds", "caught by", "faults", "replay", "explorer"];
     output.say(&columns(head, "what happened"));
-    let verdicts = judge(subject, seeds_max, |verdict| {
-        bar.suspend(|| output.say(&line(verdict)));
+    let verdicts = judge(subject, most, |verdict| {
+        bar.suspend(|| output.say(&lines(verdict)));
         bar.inc(1);
     });
     bar.finish_and_clear();
     let sound = verdicts.iter().filter(|verdict| verdict.is_sound()).count();
-    let explored = verdicts.iter().filter(|verdict| verdict.explored.is_some()).count();
+    let found = verdicts.iter().filter(|verdict| verdict.explored.found.is_some()).count();
+    let name = subject.name;
     let text = format!(
-        "{}: {sound} of {count} planted bugs caught and replayed, {explored} explored\n",
-        subject.name
+        "{name}: {sound} of {count} planted bugs are caught as expected and replayed; \
+         the explorer finds {found} of {count}\n"
     );
     let rows: Vec<_> = verdicts.iter().map(row).collect();
     output.finish(&json!({ "mutants": rows }), &text);
     if sound == count {
         return Ok(());
     }
-    let cause = format!("{} of {count} planted bugs went unnoticed", count - sound);
-    let cure = "run more seeds, or sharpen the checkers until each is caught and replayed";
+    let cause = format!("{} of {count} planted bugs are not caught as expected", count - sound);
+    let cure = "run more seeds, sharpen the checkers, or correct what is expected of each";
     Err(Failure::of(Code::Verification, cause, cure))
 }
 
 fn row(verdict: &Verdict) -> Value {
-    let caught = verdict.caught.as_ref();
+    let (caught, explored) = (verdict.caught.as_ref(), &verdict.explored);
     json!({
         "name": verdict.name,
         "caught": caught.is_some(),
         "seeds": verdict.seeds,
         "checker": caught.map(|caught| caught.checker),
+        "expected": verdict.expected.checkers,
         "replays": caught.is_some_and(|caught| caught.replays),
-        "explorer": verdict.explored.map(|explored| explored.found),
+        "explorer": explored.found.is_some(),
+        "explorer_checker": explored.found,
+        "explorer_states": explored.states,
+        "explorer_finished": explored.finished,
+        "explorer_misses": misses(verdict),
+        "ok": verdict.is_sound(),
     })
+}
+
+/// Why the explorer cannot find it, if it cannot.
+fn misses(verdict: &Verdict) -> Option<&'static str> {
+    match verdict.expected.explorer {
+        Explorer::Finds => None,
+        Explorer::Misses(why) => Some(why),
+    }
+}
+
+/// A row of the table, and below it what is not as it must be.
+fn lines(verdict: &Verdict) -> String {
+    let mut lines = line(verdict);
+    let expected = verdict.expected.checkers.join(" or ");
+    if let Some(caught) = &verdict.caught
+        && !verdict.is_expected(caught.checker)
+    {
+        lines += &format!("\n    UNEXPECTED: caught by {}, not by {expected}", caught.checker);
+    }
+    match (verdict.explored.found, misses(verdict)) {
+        (Some(checker), None) if !verdict.is_expected(checker) => {
+            lines += &format!("\n    UNEXPECTED: the explorer finds {checker}, not {expected}");
+        }
+        (None, None) => lines += "\n    UNEXPECTED: the explorer misses it",
+        (Some(checker), Some(_)) => {
+            lines += &format!("\n    UNEXPECTED: the explorer finds it, by {checker}");
+        }
+        (None, Some(why)) => lines += &format!("\n    the explorer has no path with {why}"),
+        (Some(_), None) => {}
+    }
+    lines
 }
 
 fn line(verdict: &Verdict) -> String {
     let seeds = verdict.seeds.to_string();
-    let explorer = match verdict.explored {
-        None => "-".into(),
-        Some(explored) if explored.found => explored.states.to_string(),
-        Some(_) => "MISSED".into(),
+    let explorer = match verdict.explored.found {
+        Some(_) => verdict.explored.states.to_string(),
+        None => "missed".into(),
     };
     let Some(caught) = &verdict.caught else {
-        let cells = [&verdict.name, &seeds, "NOBODY", "-", "-", &explorer];
+        let cells = [&verdict.name, &seeds, "UNNOTICED", "-", "-", &explorer];
         return columns(cells, verdict.breaks);
     };
     let (before, after) = caught.faults;

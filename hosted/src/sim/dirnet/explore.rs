@@ -67,6 +67,9 @@ enum Lanes {
     Faultless,
 }
 
+/// Messages lost, and as many repeated, unless the explorer is told otherwise.
+const FAULTS: u32 = 1;
+
 /// States between two words about how many there are.
 const TELL_EVERY: u64 = 1024;
 
@@ -101,13 +104,13 @@ impl fmt::Display for Move {
 /// with how many more states were seen.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
     let mut findings = Findings::new();
-    if bounds.births > 0 || bounds.steps.is_some() {
+    if bounds.births.is_some_and(|births| births > 0) || bounds.steps.is_some() {
         return findings;
     }
     for (begin, deadlines, lanes) in CLUSTERS {
         let deadlines = deadlines + bounds.waits.unwrap_or(0);
-        let faults = if lanes == Lanes::Faulty { bounds.faults } else { 0 };
-        let bounds = Bounds { faults, ..*bounds };
+        let faults = if lanes == Lanes::Faulty { faults_of(bounds) } else { 0 };
+        let bounds = Bounds { faults: Some(faults), ..*bounds };
         let found = walk((begin, deadlines), &bounds, on_states);
         let broken = found.violation.is_some();
         findings.push((name(begin, deadlines, &bounds), found));
@@ -116,6 +119,11 @@ pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Find
         }
     }
     findings
+}
+
+/// How many messages may be lost, and as many repeated.
+fn faults_of(bounds: &Bounds) -> u32 {
+    bounds.faults.unwrap_or(FAULTS)
 }
 
 /// What a cluster is called: how it begins, and all that may happen to it.
@@ -131,7 +139,8 @@ fn name(begin: Begin, deadlines: u32, bounds: &Bounds) -> String {
     };
     name += &counted(deadlines, "deadline", "deadlines");
     name += &counted(bounds.crashes, "crash", "crashes");
-    name += &counted(bounds.faults, "message lost, 1 repeated", "messages lost, as many repeated");
+    name +=
+        &counted(faults_of(bounds), "message lost, 1 repeated", "messages lost, as many repeated");
     name
 }
 
@@ -185,8 +194,8 @@ mod tests {
     const BOUNDS: Bounds = Bounds {
         steps: None,
         crashes: 2,
-        births: 0,
-        faults: 1,
+        births: Some(0),
+        faults: Some(1),
         waits: Some(0),
         states_max: 1_000_000,
     };
@@ -205,7 +214,7 @@ mod tests {
     /// However what they say overtakes each other: they do not go above each other for ever.
     #[test]
     fn x7_of_two_managers_that_meet_one_stays() {
-        let calm = Bounds { crashes: 0, faults: 0, ..BOUNDS };
+        let calm = Bounds { crashes: 0, faults: Some(0), ..BOUNDS };
         let mut open = vec![World::rivals(0, &calm)];
         assert_eq!(open[0].managers(), 2);
         let mut ends = 0;
@@ -242,7 +251,7 @@ mod tests {
 
     #[test]
     fn what_it_cannot_do_it_refuses() {
-        assert!(explore(&Bounds { births: 1, ..BOUNDS }, &|_| {}).is_empty());
+        assert!(explore(&Bounds { births: Some(1), ..BOUNDS }, &|_| {}).is_empty());
         assert!(explore(&Bounds { steps: Some(1), ..BOUNDS }, &|_| {}).is_empty());
     }
 
@@ -254,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_name_says_the_size_and_the_bounds() {
-        let calm = Bounds { crashes: 1, faults: 0, ..BOUNDS };
+        let calm = Bounds { crashes: 1, faults: Some(0), ..BOUNDS };
         assert_eq!(name(Begin::Settled(4), 2, &calm), "n = 4, 2 deadlines, 1 crash");
         let named = name(Begin::Settled(2), 1, &BOUNDS);
         assert_eq!(named, "n = 2, 1 deadline, 2 crashes, 1 message lost, 1 repeated");

@@ -68,7 +68,7 @@ enum Settled {
 impl<P: Protocol> State<P> {
     /// A small configuration: everybody in the first life, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
-        let Small { protocol, orders, steps, crashes, waits, alike, pace, fencing, .. } = small;
+        let Small { protocol, orders, steps, alike, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
             world: World::untimed(protocol.layout().clone()),
@@ -76,10 +76,10 @@ impl<P: Protocol> State<P> {
             orders,
             known: vec![vec![Incarnation(0); peers]; peers],
             steps: bounds.steps.map(|steps| vec![steps; peers]).or(steps),
-            crashes: bounds.crashes.min(crashes),
-            births: bounds.births,
-            faults: bounds.faults,
-            waits: bounds.waits.unwrap_or(waits),
+            crashes: bounds.crashes.min(small.crashes),
+            births: bounds.births.unwrap_or(small.births),
+            faults: bounds.faults.unwrap_or(small.faults),
+            waits: bounds.waits.unwrap_or(small.waits),
             alike,
             pace,
             fencing,

@@ -11,8 +11,14 @@ use super::{Bounds, walk_from};
 use crate::sim::neb::Broadcasts;
 use crate::sim::protocol::{Pace, Protocol, Small};
 
-const BOUNDS: Bounds =
-    Bounds { steps: None, crashes: 1, births: 0, faults: 0, waits: Some(0), states_max: 1 << 20 };
+const BOUNDS: Bounds = Bounds {
+    steps: None,
+    crashes: 1,
+    births: Some(0),
+    faults: Some(0),
+    waits: Some(0),
+    states_max: 1 << 20,
+};
 
 /// How many states there are, and every value that nodes and history take together.
 fn observed(

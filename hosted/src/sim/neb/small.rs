@@ -173,8 +173,8 @@ impl Case {
         }
         let (crashes, waits) = (self.crashes, self.waits());
         let (alike, pace) = (self.alike(), self.pace);
-        let (name, steps, fencing) = (self.name(), None, Fencing::ShutsOut);
-        Small { name, protocol, orders, steps, crashes, waits, alike, pace, fencing }
+        let (small, fencing) = (Small::of(self.name(), protocol, orders), Fencing::ShutsOut);
+        Small { crashes, waits, alike, pace, fencing, ..small }
     }
 
     /// What is bounded in it.

@@ -23,7 +23,7 @@ pub(super) const ORDERS: [u32; 2] = [3, 2];
 
 /// A protocol with a bug that only a full queue brings out, for runs of seeds.
 pub(crate) fn hasty_counter() -> Subject {
-    Subject::of::<Counter<HASTY>>(&[])
+    Subject::of::<Counter<HASTY>>(&[], &[])
 }
 
 /// The counter lies with this peer.

@@ -9,7 +9,7 @@ use weft_core::dirnet::{
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
-use super::{Bounds, Lane, Move, Violation};
+use super::{Bounds, Lane, Move, Violation, faults_of};
 use crate::sim::dirnet::strike::MS;
 use crate::sim::explore::shared::Shared;
 
@@ -94,8 +94,8 @@ impl World {
             lanes: BTreeMap::new(),
             reigns: BTreeMap::new(),
             crashes: bounds.crashes,
-            losses: bounds.faults,
-            repeats: bounds.faults,
+            losses: faults_of(bounds),
+            repeats: faults_of(bounds),
             deadlines,
         };
         (0..count).map(Rank).for_each(|node| drop(world.collect(node)));
