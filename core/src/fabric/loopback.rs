@@ -33,7 +33,7 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::AtomicU64;
 
 use heapless::Deque;
 use spin::Mutex;
@@ -171,13 +171,10 @@ impl<const PEERS: usize, const WORDS: usize> Loopback<'_, PEERS, WORDS> {
                 copy((region(from.region), from.offset as usize), target, len as usize);
                 0
             }
-            Op::FetchAdd { at, add } => {
-                region(at.region).word(at.offset as usize).fetch_add(add, Ordering::AcqRel)
+            Op::FetchAdd { at, add } => region(at.region).fetch_add(at.offset as usize, add),
+            Op::CompareSwap { at, expected, new } => {
+                region(at.region).compare_swap(at.offset as usize, expected, new)
             }
-            Op::CompareSwap { at, expected, new } => region(at.region)
-                .word(at.offset as usize)
-                .compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire)
-                .unwrap_or_else(|old| old),
         }
     }
 

@@ -13,9 +13,15 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 /// The fences left out, one at a time, for the model checker to miss (`core/tests/loom`).
 pub const WEAKENED: &[Mutant] = &[UNRELEASED, UNACQUIRED];
+/// The same for words that publish: orders that are relaxed.
+pub const RELAXED: &[Mutant] = &[RELAXED_STORE];
+/// The same for remote atomics.
+pub const RELAXED_ATOMICS: &[Mutant] = &[RELAXED_FETCH_ADD];
 
 const UNRELEASED: Mutant = Mutant::new("words", "copied-in-without-release", "F-1");
 const UNACQUIRED: Mutant = Mutant::new("words", "copied-out-without-acquire", "F-1");
+const RELAXED_STORE: Mutant = Mutant::new("words", "stored-without-release", "F-1");
+const RELAXED_FETCH_ADD: Mutant = Mutant::new("words", "added-without-release", "F-1");
 
 /// An endpoint's own regions, word by word. Offsets are in bytes.
 ///
@@ -117,7 +123,30 @@ impl<'a> Words<'a> {
     /// Stores the word at byte `offset`.
     #[inline]
     pub fn store(self, offset: usize, value: u64) {
-        self.word(offset).store(value, Ordering::Release);
+        let planted = RELAXED_STORE.is_planted();
+        // SYNC: words-publish. Who loads this finds what was copied in before.
+        let order = if planted { Ordering::Relaxed } else { Ordering::Release };
+        self.word(offset).store(value, order);
+    }
+
+    /// Adds to the word at byte `offset`, and returns what it was.
+    #[inline]
+    #[must_use]
+    pub fn fetch_add(self, offset: usize, add: u64) -> u64 {
+        let planted = RELAXED_FETCH_ADD.is_planted();
+        // SYNC: words-publish. A store and a load in one, ordered as both.
+        let order = if planted { Ordering::Relaxed } else { Ordering::AcqRel };
+        self.word(offset).fetch_add(add, order)
+    }
+
+    /// Sets the word at byte `offset` to `new` if it is `expected`, and returns what it was.
+    #[inline]
+    #[must_use]
+    pub fn compare_swap(self, offset: usize, expected: u64, new: u64) -> u64 {
+        // SYNC: words-publish. As in `fetch_add`.
+        let swapped =
+            self.word(offset).compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire);
+        swapped.unwrap_or_else(|old| old)
     }
 
     /// Copies `into.len()` bytes out, from byte `offset`.

@@ -8,7 +8,7 @@
 use crate::sync::{Ordering, fence};
 
 use super::map::Map;
-use super::mutants::READ_BEFORE_EXPOSE;
+use super::mutants::{READ_BEFORE_EXPOSE, UNFENCED_EXPOSURE};
 use super::work::Errand;
 use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
 use crate::ids::Peer;
@@ -78,7 +78,9 @@ impl Exposed {
     pub(super) fn publish(&self, fabric: &impl Fabric, map: &Map) {
         let at = map.replay(self.stamp.origin, self.stamp.seq);
         fabric.memory().store(at.region, at.offset, self.stamp.seq);
-        fence(Ordering::SeqCst);
+        if !UNFENCED_EXPOSURE.is_planted() {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// Posts a read of what `replayer` exposes in the same slot.

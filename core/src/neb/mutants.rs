@@ -33,6 +33,8 @@ const fn neb(name: &'static str, breaks: &'static str) -> Mutant {
 
 /// U3: the reads of N-4 are posted before the copy of N-3 is exposed.
 pub const READ_BEFORE_EXPOSE: Mutant = neb("U3-read-before-expose", "agreement");
+/// U3: what is exposed and what is read after it are not ordered by a fence.
+pub const UNFENCED_EXPOSURE: Mutant = neb("U3-unfenced-exposure", "agreement");
 /// U5: votes are counted, and with them those of voters that were removed later.
 pub const COUNT_VOTES: Mutant = neb("U5-count-votes", "agreement");
 /// U6: a replayer that does not answer is taken for dead.
@@ -96,6 +98,10 @@ pub const MUTANTS: &[Mutant] = &[
     FAILURE_IS_VOTE,
     OVERRUN_WINDOW,
 ];
+
+/// The fence left out for the model checker to miss (`core/tests/loom`): the simulator's stores are
+/// seen by everybody at once.
+pub const WEAKENED: &[Mutant] = &[UNFENCED_EXPOSURE];
 
 /// Two guards against the same thing, each of which suffices: only a test that takes the part of
 /// the other one notices.

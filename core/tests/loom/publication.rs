@@ -1,4 +1,5 @@
 //! A message is copied in, then published by a word: the posting order of one peer (F-1).
+//! SYNC: words-publish.
 
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -40,7 +41,21 @@ pub(crate) fn atomic_after_write() {
     let writing = Arc::clone(&shared);
     let writer = thread::spawn(move || {
         writing.words().copy_in(0, &MESSAGE);
-        writing.words().word(WORD).fetch_add(1, Ordering::AcqRel);
+        let _before = writing.words().fetch_add(WORD, 1);
+    });
+    if shared.words().load(WORD) == 1 {
+        reads_all(&shared);
+    }
+    writer.join().unwrap();
+}
+
+/// As an owner stores a word of its own, for those who read it.
+pub(crate) fn store_after_write() {
+    let shared = Shared::new();
+    let writing = Arc::clone(&shared);
+    let writer = thread::spawn(move || {
+        writing.words().copy_in(0, &MESSAGE);
+        writing.words().store(WORD, 1);
     });
     if shared.words().load(WORD) == 1 {
         reads_all(&shared);
@@ -92,6 +107,12 @@ fn a_write_from_a_region_publishes_what_was_written_before() {
 fn an_atomic_publishes_what_was_written_before() {
     let _alone = alone();
     loom::model(atomic_after_write);
+}
+
+#[test]
+fn a_store_publishes_what_was_written_before() {
+    let _alone = alone();
+    loom::model(store_after_write);
 }
 
 #[test]

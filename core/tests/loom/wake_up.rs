@@ -1,4 +1,5 @@
 //! The armed word: a waiter that has announced its sleep, and ringers that have stored work.
+//! SYNC: bell-arm.
 //!
 //! The kernel's part is modelled by what it promises: it puts the waiter to sleep only while the
 //! word is armed, looking at it and queueing the waiter as one step, and a wake-up ends the sleep

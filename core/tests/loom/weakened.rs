@@ -4,9 +4,11 @@ use std::panic::catch_unwind;
 
 use weft_core::fabric::{arm, memory};
 use weft_core::mutant::{Mutant, plant};
+use weft_core::neb;
 
 use crate::alone;
-use crate::publication::write_after_write;
+use crate::exposure::agreement;
+use crate::publication::{atomic_after_write, store_after_write, write_after_write};
 use crate::wake_up::no_wake_up_is_lost;
 
 /// Those of `weakened` whose failure the model does not find.
@@ -28,7 +30,20 @@ fn every_fence_of_the_words_is_needed() {
 }
 
 #[test]
+fn the_orders_of_words_that_publish_are_needed() {
+    let _alone = alone();
+    assert_eq!(unnoticed(memory::RELAXED, || loom::model(store_after_write)), [""; 0]);
+    assert_eq!(unnoticed(memory::RELAXED_ATOMICS, || loom::model(atomic_after_write)), [""; 0]);
+}
+
+#[test]
 fn every_fence_of_the_armed_word_is_needed() {
     let _alone = alone();
     assert_eq!(unnoticed(arm::WEAKENED, || no_wake_up_is_lost(1)), [""; 0]);
+}
+
+#[test]
+fn the_fence_between_exposing_and_reading_is_needed() {
+    let _alone = alone();
+    assert_eq!(unnoticed(neb::mutants::WEAKENED, agreement), [""; 0]);
 }

@@ -12,7 +12,6 @@
 //! | F-13 | the memory belongs to the node's supervisor, so it is reached while the component is stopped |
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weft_core::fabric::{
@@ -130,14 +129,10 @@ impl ShmFabric {
             }
             Op::Read { from, into, len } => self.read(peer, from, into, len),
             Op::FetchAdd { at, add } => {
-                let word = theirs(at).ok_or(denied)?.word(at.offset as usize);
-                Ok(word.fetch_add(add, Ordering::AcqRel))
+                Ok(theirs(at).ok_or(denied)?.fetch_add(at.offset as usize, add))
             }
             Op::CompareSwap { at, expected, new } => {
-                let word = theirs(at).ok_or(denied)?.word(at.offset as usize);
-                let swapped =
-                    word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire);
-                Ok(swapped.unwrap_or_else(|old| old))
+                Ok(theirs(at).ok_or(denied)?.compare_swap(at.offset as usize, expected, new))
             }
         }
     }

@@ -13,7 +13,7 @@
 //! other; [`Grant`] is that handful in its order on the socket.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use weft_core::fabric::{Access, Layout, Memory, Region, RegionSpec, Words};
 use weft_core::ids::{Incarnation, Peer};
@@ -160,6 +160,7 @@ impl OwnMemory {
 
     /// Lets `incarnation` of `peer` post here, and no other life of it.
     pub(super) fn set_gate(&self, peer: Peer, incarnation: Incarnation) {
+        // SYNC: words-publish. Who sees the gate open sees what was reset before.
         self.gates.words()[peer.index()].store(u64::from(incarnation.0), Ordering::SeqCst);
     }
 
@@ -255,7 +256,10 @@ impl RemoteMemory {
     /// Which life of `me` the node lets in.
     #[inline]
     pub(super) fn gate(&self, me: Peer) -> u64 {
-        self.gates.load(me.index())
+        let admitted = self.gates.load(me.index());
+        // SYNC: words-publish. The counterpart of the store in `set_gate`.
+        fence(Ordering::Acquire);
+        admitted
     }
 
     pub(super) const fn bell(&self) -> &Bell {
@@ -284,7 +288,8 @@ impl RemoteRegion {
             Self::Writable(mapping) => Words(mapping.words()).copy_out(offset, into),
             Self::ReadOnly(mapping) => {
                 mapping.copy_out(offset, into);
-                std::sync::atomic::fence(Ordering::Acquire);
+                // SYNC: words-publish. Follows relaxed loads, as in `Words::copy_out`.
+                fence(Ordering::Acquire);
             }
             Self::Barred => return false,
         }
