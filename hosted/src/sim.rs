@@ -16,6 +16,7 @@
 
 pub mod dirnet;
 pub mod draws;
+pub mod endpoint;
 mod explore;
 mod fabric;
 pub mod fault;

@@ -10,7 +10,7 @@ use super::memory::SimMemory;
 use super::world::World;
 
 /// The fabric of one simulated peer: the world, borrowed for a step or owned for a test.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SimFabric<W> {
     world: W,
     me: Peer,

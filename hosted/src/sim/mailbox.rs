@@ -30,11 +30,11 @@ use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 use super::draws::Draws;
 use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
 use super::world::World;
-use ledger::Ledger;
 use name::PAYLOAD_MAX;
 use node::Node;
 
 pub(super) use expected::EXPECTED;
+pub(super) use ledger::Ledger;
 pub use name::Name;
 pub use node::Event;
 

@@ -2,7 +2,8 @@
 //! explorer finds it.
 //!
 //! ```text
-//!   plant ─▶ seeds until one fails ─▶ made smaller ─▶ replayed twice, with the same trace
+//!   plant ─▶ seeds until one breaks the promise that is expected
+//!       │        └─▶ made smaller ─▶ replayed twice, with the same trace
 //!       └──▶ the explorer, within the bounds that ci/test gives it
 //!   both ──▶ held against what is expected of that bug: which checker, and whether it is found
 //! ```
@@ -11,15 +12,20 @@
 //! first broken promise. Of the configurations that miss a bug, only so many states are walked as
 //! [`judge`] is given, since no walk of theirs ends early: with `ci/mutants --full` all of them.
 
+use std::collections::BTreeSet;
+
 use weft_core::mutant::{Mutant, plant};
 
 use super::explore::Bounds;
+use super::protocol::Violation;
 use super::replay::Replay;
 use super::seeds::{Failed, run_seeds};
 use super::subject::{Expected, Explorer, Subject};
 
 /// Runs spent on making a failing one smaller.
 const SHRINKING_RUNS_MAX: u32 = 150;
+/// Seeds that break another promise than is expected, after which no more are run.
+const OTHERS_MAX: usize = 400;
 
 /// What became of one planted bug.
 #[derive(Clone, Debug)]
@@ -32,7 +38,9 @@ pub struct Verdict {
     pub expected: &'static Expected,
     /// Seeds that were run: up to the first that caught it, or all.
     pub seeds: u64,
-    /// How it was caught, if it was.
+    /// Other promises that seeds broke before that.
+    pub others: BTreeSet<&'static str>,
+    /// How it was caught by one of the expected checkers, if it was.
     pub caught: Option<Caught>,
     /// What the explorer made of it.
     pub explored: Explored,
@@ -43,23 +51,17 @@ impl Verdict {
     /// and the explorer has made of it what is expected.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let is_caught = |caught: &Caught| caught.replays && self.is_expected(caught.checker);
-        self.caught.as_ref().is_some_and(is_caught) && self.is_explored_as_expected()
-    }
-
-    /// Whether `checker` is one of those that must notice it.
-    #[must_use]
-    pub fn is_expected(&self, checker: &str) -> bool {
-        self.expected.checkers.contains(&checker)
+        let replays = self.caught.as_ref().is_some_and(|caught| caught.replays);
+        replays && self.is_explored_as_expected()
     }
 
     /// Whether the explorer found it where it must, by the right checker, and nowhere else.
     #[must_use]
     pub fn is_explored_as_expected(&self) -> bool {
         match (self.explored.found, self.expected.explorer) {
-            (Some(checker), Explorer::Finds) => self.is_expected(checker),
+            (Some(checker), Explorer::Finds(checkers)) => checkers.contains(&checker),
             (found, Explorer::Misses(_)) => found.is_none(),
-            (None, Explorer::Finds) => false,
+            (None, Explorer::Finds(_)) => false,
         }
     }
 }
@@ -119,33 +121,55 @@ fn judge_planted(
     let expected = subject.expected.iter().find(|expected| expected.is_about(mutant));
     let expected = expected.expect("something is expected of each planted bug");
     let mut bounds = subject.bounds();
-    if expected.explorer != Explorer::Finds {
+    if matches!(expected.explorer, Explorer::Misses(_)) {
         bounds.states_max = bounds.states_max.min(states_max);
     }
-    let tally = run_seeds(subject, (0, seeds_max), 1, || {});
-    let first = tally.failed.first();
+    let mut others = BTreeSet::new();
+    let first = first_caught(subject, expected, seeds_max, &mut others);
     Verdict {
         name: format!("{}/{}", mutant.protocol, mutant.name),
         breaks: mutant.breaks,
         expected,
-        seeds: first.map_or(tally.seeds, |failed| failed.seed + 1),
-        caught: first.and_then(|failed| show_again(subject, failed)),
+        seeds: first.as_ref().map_or(seeds_max, |(failed, _)| failed.seed + 1),
+        others,
+        caught: first.map(|(failed, broken)| show_again(subject, &failed, broken)),
         explored: explore(subject, &bounds),
     }
 }
 
+/// The first seed that breaks the promise of one of the expected checkers; `others` are broken
+/// before it.
+fn first_caught(
+    subject: &Subject,
+    expected: &Expected,
+    seeds_max: u64,
+    others: &mut BTreeSet<&'static str>,
+) -> Option<(Failed, Violation)> {
+    let mut begin = 0;
+    for _ in 0..OTHERS_MAX {
+        let tally = run_seeds(subject, (begin, seeds_max - begin), 1, || {});
+        let failed = tally.failed.into_iter().next()?;
+        let broken = failed.outcome.violation.clone()?;
+        if expected.checkers.contains(&broken.checker) {
+            return Some((failed, broken));
+        }
+        others.insert(broken.checker);
+        begin = failed.seed + 1;
+    }
+    None
+}
+
 /// Makes the failing run smaller, and runs what is left twice.
-fn show_again(subject: &Subject, failed: &Failed) -> Option<Caught> {
-    let broken = failed.outcome.violation.clone()?;
+fn show_again(subject: &Subject, failed: &Failed, broken: Violation) -> Caught {
     let replay = Replay::of(subject, failed, SHRINKING_RUNS_MAX);
     let [one, other] = [(); 2].map(|()| (subject.run)(&replay.plan()));
     let same_promise = one.violation.is_some_and(|again| again.checker == broken.checker);
-    Some(Caught {
+    Caught {
         checker: broken.checker,
         what: broken.what,
         faults: (failed.outcome.faults.len(), replay.least().faults.len()),
         replays: same_promise && !one.trace.is_empty() && one.trace == other.trace,
-    })
+    }
 }
 
 fn explore(subject: &Subject, bounds: &Bounds) -> Explored {

@@ -30,12 +30,13 @@ use super::draws::Draws;
 use super::explore::Unexplored;
 use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
 use super::world::World;
-use ledger::Ledger;
 use node::Node;
 use small::Lie;
 
 pub(super) use expected::EXPECTED;
+pub(super) use ledger::Ledger;
 pub use node::Event;
+pub(super) use node::payload;
 
 /// The most peers in any run.
 const PEERS: usize = 7;

@@ -1,9 +1,10 @@
 //! Which protocols can be simulated: one line each.
 
 use weft_core::mutant::Mutant;
-use weft_core::{lane, mailbox, neb, wire};
+use weft_core::{endpoint, lane, mailbox, neb, wire};
 
 use super::dirnet;
+use super::endpoint::{self as endpoints, Endpoints};
 use super::explore::{Bounds, Findings, Unexplored, explore};
 use super::mailbox::{self as mailboxes, Mailboxes};
 use super::neb::{self as broadcasts, Broadcasts};
@@ -19,7 +20,8 @@ const STATES_MAX: u64 = 30_000_000;
 pub struct Expected {
     /// Protocol and name of the bug, with a slash between them.
     pub name: &'static str,
-    /// The checkers of the promise that it breaks: one of them has to notice it.
+    /// The checkers of the promise that it breaks: one of them has to notice it. What a seed shows
+    /// that breaks another promise does not count.
     pub checkers: &'static [&'static str],
     /// What the explorer makes of it.
     pub explorer: Explorer,
@@ -28,8 +30,8 @@ pub struct Expected {
 /// What the explorer must make of a planted bug, within the bounds that `ci/test` gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explorer {
-    /// It finds a path on which one of the checkers notices.
-    Finds,
+    /// It finds a path, and one of these checkers notices.
+    Finds(&'static [&'static str]),
     /// It finds none: no path within the bounds does what is given here.
     Misses(&'static str),
 }
@@ -37,7 +39,7 @@ pub enum Explorer {
 impl Expected {
     /// Seeds and explorer notice `name`, by one of `checkers`.
     pub(super) const fn found(name: &'static str, checkers: &'static [&'static str]) -> Self {
-        Self { name, checkers, explorer: Explorer::Finds }
+        Self { name, checkers, explorer: Explorer::Finds(checkers) }
     }
 
     /// Seeds notice `name`, by one of `checkers`; the explorer does not, for its bounds leave out
@@ -122,6 +124,7 @@ pub const SUBJECTS: &[Subject] = &[
         &[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS],
         broadcasts::EXPECTED,
     ),
+    Subject::of::<Endpoints>(&[endpoint::MUTANTS], endpoints::EXPECTED),
     // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
     Subject {
         name: dirnet::NAME,

@@ -4,6 +4,7 @@ mod conformance;
 mod explorer;
 pub(crate) mod toy;
 
+use super::endpoint::Endpoints;
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
 use super::{Bounds, Plan, Trace, explore, run};
@@ -21,6 +22,14 @@ fn some_seeds_of_the_broadcast_pass() {
     for seed in 0..40 {
         let outcome = run::<Broadcasts>(&Plan::of(seed));
         assert_eq!(outcome.violation, None, "weft sim --protocol neb --seed {seed}");
+    }
+}
+
+#[test]
+fn some_seeds_of_the_endpoint_pass() {
+    for seed in 0..300 {
+        let outcome = run::<Endpoints>(&Plan::of(seed));
+        assert_eq!(outcome.violation, None, "weft sim --protocol endpoint --seed {seed}");
     }
 }
 

@@ -50,6 +50,7 @@ fn row(verdict: &Verdict) -> Value {
         "seeds": verdict.seeds,
         "checker": caught.map(|caught| caught.checker),
         "expected": verdict.expected.checkers,
+        "others": verdict.others,
         "replays": caught.is_some_and(|caught| caught.replays),
         "explorer": explored.found.is_some(),
         "explorer_checker": explored.found,
@@ -63,7 +64,7 @@ fn row(verdict: &Verdict) -> Value {
 /// Why the explorer cannot find it, if it cannot.
 fn misses(verdict: &Verdict) -> Option<&'static str> {
     match verdict.expected.explorer {
-        Explorer::Finds => None,
+        Explorer::Finds(_) => None,
         Explorer::Misses(why) => Some(why),
     }
 }
@@ -71,22 +72,20 @@ fn misses(verdict: &Verdict) -> Option<&'static str> {
 /// A row of the table, and below it what is not as it must be.
 fn lines(verdict: &Verdict) -> String {
     let mut lines = line(verdict);
-    let expected = verdict.expected.checkers.join(" or ");
-    if let Some(caught) = &verdict.caught
-        && !verdict.is_expected(caught.checker)
-    {
-        lines += &format!("\n    UNEXPECTED: caught by {}, not by {expected}", caught.checker);
+    if verdict.caught.is_none() {
+        let expected = verdict.expected.checkers.join(" or ");
+        let others: Vec<_> = verdict.others.iter().copied().collect();
+        let others = if others.is_empty() { "none".into() } else { others.join(" and ") };
+        lines += &format!("\n    UNEXPECTED: {expected} must notice it; did: {others}");
     }
+    let is_expected = verdict.is_explored_as_expected();
     match (verdict.explored.found, misses(verdict)) {
-        (Some(checker), None) if !verdict.is_expected(checker) => {
-            lines += &format!("\n    UNEXPECTED: the explorer finds {checker}, not {expected}");
-        }
-        (None, None) => lines += "\n    UNEXPECTED: the explorer misses it",
-        (Some(checker), Some(_)) => {
+        (Some(checker), _) if !is_expected => {
             lines += &format!("\n    UNEXPECTED: the explorer finds it, by {checker}");
         }
+        (None, None) => lines += "\n    UNEXPECTED: the explorer misses it",
         (None, Some(why)) => lines += &format!("\n    the explorer has no path with {why}"),
-        (Some(_), None) => {}
+        (Some(_), _) => {}
     }
     lines
 }

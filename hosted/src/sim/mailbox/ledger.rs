@@ -29,7 +29,7 @@ type Life = (Peer, Incarnation);
 
 /// The history, as far as the promises are about it.
 #[derive(Clone, Debug, Default, Hash)]
-pub(super) struct Ledger {
+pub(in crate::sim) struct Ledger {
     liars: PeerSet,
     fates: BTreeMap<Name, Fate>,
     /// The last message delivered to each owner from each life, in its present life.
@@ -47,7 +47,7 @@ impl Ledger {
         self.liars = liars;
     }
 
-    pub(super) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    pub(in crate::sim) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
         let (owner, life) = (entry.peer, entry.life);
         match &entry.what {
             What::Born => self.begin_life(owner, life),
@@ -149,7 +149,7 @@ impl Ledger {
     }
 
     /// What was put and not delivered, or sent in a lane that still stands and not heard.
-    pub(super) fn check_nothing_lost(&self) -> Result<(), Violation> {
+    pub(in crate::sim) fn check_nothing_lost(&self) -> Result<(), Violation> {
         for (name, fate) in &self.fates {
             if self.liars.is_empty() && fate.put && !fate.released {
                 let how_far = if fate.ever_delivered { "released" } else { "delivered" };

@@ -13,7 +13,7 @@ type Slot = (Peer, u64);
 
 /// The history, as far as the promises are about it.
 #[derive(Clone, Debug, Default, Hash)]
-pub(super) struct Ledger {
+pub(in crate::sim) struct Ledger {
     liars: PeerSet,
     /// Who is out: its deliveries are nobody's concern any more.
     doomed: PeerSet,
@@ -30,11 +30,11 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
 }
 
 impl Ledger {
-    pub(super) fn of(liars: PeerSet, doomed: PeerSet, form: Form) -> Self {
+    pub(in crate::sim) fn of(liars: PeerSet, doomed: PeerSet, form: Form) -> Self {
         Self { liars, doomed, form, ..Self::default() }
     }
 
-    pub(super) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    pub(in crate::sim) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
         match &entry.what {
             What::Recorded(Event::Broadcast { seq, payload }) => {
                 self.judge_broadcast((entry.peer, *seq), payload)
@@ -114,10 +114,20 @@ impl Ledger {
 
     /// Whether `node` has delivered everything that correct origins broadcast.
     pub(super) fn check_complete(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
+        self.check_delivered(peer, |origin| node.delivered(origin))
+    }
+
+    /// Whether `peer`, which is that far with each origin, has delivered everything that correct
+    /// origins broadcast.
+    pub(in crate::sim) fn check_delivered(
+        &self,
+        peer: Peer,
+        delivered: impl Fn(Peer) -> u64,
+    ) -> Result<(), Violation> {
         for slot @ (origin, seq) in self.broadcast.keys() {
             let is_held = !self.liars.contains(*origin) && !self.doomed.contains(*origin);
-            if is_held && node.delivered(*origin) < *seq {
-                let at = node.delivered(*origin);
+            if is_held && delivered(*origin) < *seq {
+                let at = delivered(*origin);
                 return broken("validity", format!("{peer} is at {at} and lacks {slot:?}"));
             }
         }

@@ -162,7 +162,7 @@ impl Node {
 }
 
 /// A message that names itself: who, in which life, its how-manieth, and a tail that follows.
-pub(super) fn payload(me: Peer, life: Incarnation, number: u32) -> Vec<u8> {
+pub(in crate::sim) fn payload(me: Peer, life: Incarnation, number: u32) -> Vec<u8> {
     let mut payload = Vec::with_capacity(usize::from(PAYLOAD_MAX));
     payload.extend(me.0.to_le_bytes());
     payload.extend(life.0.to_le_bytes());

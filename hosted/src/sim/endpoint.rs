@@ -1,0 +1,139 @@
+//! The endpoint under the simulator: mailbox, lanes and broadcast of each member, composed as they
+//! are shipped, and fences that fail.
+//!
+//! | checker | promise |
+//! |---|---|
+//! | those of `mailbox` | of everything that goes through mailboxes and lanes |
+//! | those of `neb` | of everything that is broadcast |
+//! | `progress` | what the two have of it, and no fence is left undone |
+//!
+//! A fence fails a few times and is repeated, as a supervisor repeats it: until then the peer still
+//! reaches this memory, and no ticket of its may be skipped. All other faults are the world's.
+//!
+//! What it does not do: liars, removals, and the explorer; the machines have them apart.
+
+mod node;
+mod reluctant;
+
+use weft_core::endpoint::Plan;
+use weft_core::fabric::Layout;
+use weft_core::ids::{Peer, PeerSet};
+use weft_core::time::Duration;
+use weft_core::wire::broadcast::Form;
+use weft_core::{lane, mailbox, neb};
+
+use super::draws::Draws;
+use super::protocol::{Entry, Membership, Protocol, Seat, Violation, What};
+use super::subject::Expected;
+use super::{mailbox as mailboxes, neb as broadcasts};
+use node::Node;
+
+/// The most peers in any run.
+const PEERS: usize = 4;
+/// The most slots of a half in any run.
+const SLOTS: usize = 8;
+/// The longest message of any kind.
+const MESSAGE_LEN: u16 = 40;
+
+/// What is expected of the tests about its planted bugs.
+pub(super) const EXPECTED: &[Expected] =
+    &[Expected::missed("endpoint/fence-error-ignored", &["loss"], "an endpoint")];
+
+/// What a node observes.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// In its mailbox or a lane.
+    Mailbox(mailboxes::Event),
+    /// Of its broadcast.
+    Broadcast(broadcasts::Event),
+}
+
+/// One run of endpoints.
+#[derive(Clone, Debug, Hash)]
+pub struct Endpoints {
+    plan: Plan,
+    mailboxes: mailboxes::Ledger,
+    broadcasts: broadcasts::Ledger,
+}
+
+impl Protocol for Endpoints {
+    const NAME: &'static str = "endpoint";
+
+    type Node = Node;
+    type Event = Event;
+
+    fn draw(draws: &mut Draws) -> Self {
+        let peers = draws.between(2, PEERS as u64) as u16;
+        let stall_after = Duration(draws.magnitude(2_000, 3_000_000));
+        let slots = draws.pick(&[2, 4, 8]);
+        let sizes = mailbox::Config::new(peers, slots, MESSAGE_LEN, stall_after);
+        let lanes = lane::Config::new(peers, draws.pick(&[2, 4, 8]), MESSAGE_LEN);
+        let plan = Plan::new(sizes.expect("drawn within limits"), lanes.expect("as well"));
+        let ring = draws.pick(&[1, 2, 4, 8]);
+        let after = Duration::from_micros(draws.between(1, 200));
+        let broadcast = neb::Config::new(neb::Sizes {
+            peers,
+            slots: ring,
+            depth: draws.pick(&[1, 2, 4]).min(ring as u16),
+            message_len: MESSAGE_LEN,
+            form: Form::Unsigned,
+            membership: neb::Membership::Fixed,
+            retry: neb::Retry { after, after_max: Duration(after.0 * draws.between(1, 64)) },
+        });
+        let plan = plan.expect("few regions for few peers");
+        let plan = plan.with_broadcast(broadcast.expect("drawn within limits"));
+        let nobody = PeerSet::EMPTY;
+        Self {
+            plan: plan.expect("a few regions more"),
+            mailboxes: mailboxes::Ledger::default(),
+            broadcasts: broadcasts::Ledger::of(nobody, nobody, Form::Unsigned),
+        }
+    }
+
+    fn layout(&self) -> &Layout {
+        self.plan.layout()
+    }
+
+    fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
+        Node::new(&self.plan, seat)
+    }
+
+    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+        node.turn(seat).step();
+    }
+
+    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+        match change {
+            Membership::Ended(peer, _) => node.turn(seat).fence(peer),
+            Membership::Began(peer, life) => node.turn(seat).admit((peer, life)),
+        }
+    }
+
+    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+        let &Entry { at, peer, life, ref what } = entry;
+        match what {
+            What::Recorded(Event::Mailbox(event)) => {
+                let what = What::Recorded(event.clone());
+                self.mailboxes.judge(&Entry { at, peer, life, what })
+            }
+            What::Recorded(Event::Broadcast(event)) => {
+                let what = What::Recorded(event.clone());
+                self.broadcasts.judge(&Entry { at, peer, life, what })
+            }
+            What::Born => self.mailboxes.judge(&Entry { at, peer, life, what: What::Born }),
+            What::Died => self.mailboxes.judge(&Entry { at, peer, life, what: What::Died }),
+            What::Calm => Ok(()),
+        }
+    }
+
+    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+        for (peer, node) in (0..).map(Peer).zip(nodes) {
+            let Some(node) = node else { continue };
+            if let Some(what) = node.unfinished() {
+                return Err(Violation::new("progress", format!("peer {peer} {what}")));
+            }
+            self.broadcasts.check_delivered(peer, |origin| node.delivered(origin))?;
+        }
+        self.mailboxes.check_nothing_lost()
+    }
+}
