@@ -1,7 +1,7 @@
 //! The votes on one slot (N-5, N-6).
 //!
 //! ```text
-//!   to ask ──▶ reading ──┬─▶ voted       nothing, older or the same
+//!   to ask ──▶ reading ──┬─▶ voted       nothing, older, misplaced or the same
 //!      ▲                 ├─▶ unknown     newer: will never be a vote
 //!      │                 ├─▶ conflict    different: the slot is never delivered
 //!      └── pausing ◀─────┴── torn, or the read failed
@@ -116,7 +116,7 @@ impl Ballot {
                 self.seen.insert(replayer);
                 return Again::AtOnce;
             }
-            Reading::Nothing => self.silent.insert(replayer),
+            Reading::Nothing | Reading::Misplaced => self.silent.insert(replayer),
             Reading::Forged => self.denying.insert(replayer),
             // The first time as much was read as the own copy has: what is there may be longer.
             Reading::Torn if self.broken.contains(replayer) => self.denying.insert(replayer),
@@ -138,7 +138,9 @@ impl Ballot {
     /// What was read of `replayer`. Returns what is to be done about it.
     pub(super) fn hear(&mut self, replayer: Peer, reading: Reading) -> Again {
         match reading {
-            Reading::Nothing | Reading::Same => self.voted.insert(replayer),
+            Reading::Nothing | Reading::Misplaced | Reading::Same => {
+                self.voted.insert(replayer);
+            }
             Reading::Newer if NEWER_IS_NOTHING.is_planted() => self.voted.insert(replayer),
             Reading::Newer => self.unknown.insert(replayer),
             Reading::Different if self.dispute == Dispute::None => {

@@ -31,17 +31,22 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// Exposes `copy`, a private copy of a message that was judged whole, of which `header` is
-    /// the header; bytes up to the next word are zeroed.
-    pub(super) fn seal(fabric: &impl Fabric, map: &Map, header: &Header, copy: &mut [u8]) -> Self {
-        let used = header.used();
+    /// Exposes `copy`, a private copy of a message that was judged whole and is `used` bytes long,
+    /// where the message with the stamp `due` belongs; bytes up to the next word are zeroed. The
+    /// place is the one where the message was looked for, whatever its header says (N-12).
+    pub(super) fn seal(
+        fabric: &impl Fabric,
+        map: &Map,
+        (due, used): (Stamp, usize),
+        copy: &mut [u8],
+    ) -> Self {
         let padded = used.next_multiple_of(8);
         copy[used..padded].fill(0);
-        let at = map.replay(header.stamp.origin, header.stamp.seq);
+        let at = map.replay(due.origin, due.seq);
         // Body, then stamp. For as long as the stamp is an older one, readers see an older slot.
         fabric.memory().copy_in(at.region, at.offset + 8, &copy[8..padded]);
         #[expect(clippy::cast_possible_truncation, reason = "at most a slot")]
-        let exposed = Self { stamp: header.stamp, used: used as u32 };
+        let exposed = Self { stamp: due, used: used as u32 };
         if !READ_BEFORE_EXPOSE.is_planted() {
             exposed.publish(fabric, map);
         }

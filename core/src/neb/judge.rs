@@ -4,12 +4,15 @@
 //! reads, one at a time. The first word of the other one tells what it claims to be: nothing yet or
 //! older than the own one is a vote, torn or not, because a correct replayer that shows such a word
 //! had not finished exposing when the read was posted, and so reads this member's copy later.
-//! Everything else that counts needs a checksum that holds, or to be what has one.
+//! Everything else that counts needs a checksum that holds, or to be what has one, and must name
+//! what was asked for (N-12): the origin, a number that lies in this slot, and the pass that
+//! follows from that number. A correct replayer shows nothing else there, whoever signed it, so a
+//! slot that names anything else is the replayer's own nonsense and comes to the same as nothing.
 
-use super::config::SLOT_LEN_MAX;
+use super::config::{Config, SLOT_LEN_MAX};
 use super::exposed::Exposed;
 use super::map::Map;
-use super::mutants::SKIP_CHECKSUM;
+use super::mutants::{ANY_NUMBER, ANY_ORIGIN, ANY_PASS, SKIP_CHECKSUM};
 use super::own_copy::OwnCopy;
 use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
@@ -20,6 +23,9 @@ use crate::wire::broadcast::{Header, Stamp, seq_of};
 pub(super) enum Reading {
     /// Nothing yet, or an earlier message.
     Nothing,
+    /// A whole slot that no correct replayer shows there: of another origin, of a number that lies
+    /// elsewhere, or of a pass that is not that number's.
+    Misplaced,
     /// The same bytes.
     Same,
     /// Another message under the same number.
@@ -55,27 +61,48 @@ pub(super) fn judge_landed(
     }
     let theirs = &mut theirs[..map.config.stride() as usize];
     memory.copy_out(at.region, at.offset, theirs);
-    judge(own, theirs, |bytes| fabric.crc32c(bytes))
+    judge(&map.config, exposed.stamp(), (own, theirs), |bytes| fabric.crc32c(bytes))
 }
 
-/// Judges `theirs`, at least as long as `own`, which is a whole message.
-fn judge(own: &[u8], theirs: &mut [u8], checksum: impl Fn(&[u8]) -> u32) -> Reading {
-    let (expected, seen) = (seq_of(own), seq_of(theirs));
-    if seen < expected {
+/// Judges `theirs`, at least as long as `own`, which is the whole message named by `asked`.
+fn judge(
+    config: &Config,
+    asked: Stamp,
+    (own, theirs): (&[u8], &mut [u8]),
+    checksum: impl Fn(&[u8]) -> u32,
+) -> Reading {
+    let seen = seq_of(theirs);
+    if seen < asked.seq {
         return Reading::Nothing;
     }
     // The first word is the same, or is judged below.
-    if seen == expected && theirs[8..own.len()] == own[8..] {
+    if seen == asked.seq && theirs[8..own.len()] == own[8..] {
         return Reading::Same;
     }
-    let whole = SKIP_CHECKSUM.is_planted() || Header::open(theirs, checksum).is_ok();
-    match (whole, seen == expected) {
-        // An origin can sign one message in many ways.
-        (true, true) if is_same_message(own, theirs) => Reading::Same,
-        (true, true) => Reading::Different,
-        (true, false) => Reading::Newer,
-        (false, _) => Reading::Torn,
+    let opened = if SKIP_CHECKSUM.is_planted() {
+        Header::peek(theirs)
+    } else {
+        Header::open(theirs, checksum)
+    };
+    let Ok(header) = opened else { return Reading::Torn };
+    if !belongs(config, asked, &header.stamp) {
+        return Reading::Misplaced;
     }
+    match seen == asked.seq {
+        // An origin can sign one message in many ways.
+        true if is_same_message(own, theirs) => Reading::Same,
+        true => Reading::Different,
+        false => Reading::Newer,
+    }
+}
+
+/// Whether a correct replayer may show a slot with the stamp `shown` where it was asked for the one
+/// with the stamp `asked`: of the same origin, in the same place, on the pass of its number.
+fn belongs(config: &Config, asked: Stamp, shown: &Stamp) -> bool {
+    let due = config.stamp(asked.origin, shown.seq);
+    (shown.origin == due.origin || ANY_ORIGIN.is_planted())
+        && (shown.generation == due.generation || ANY_PASS.is_planted())
+        && (config.index(shown.seq) == config.index(asked.seq) || ANY_NUMBER.is_planted())
 }
 
 /// Whether two slots differ at most in signature and checksum.
@@ -90,15 +117,28 @@ fn is_same_message(own: &[u8], theirs: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Membership, Retry, Sizes};
     use super::*;
     use crate::ids::Peer;
+    use crate::time::Duration;
     use crate::wire::broadcast::{Form, HEADER_LEN, Stamp, seal};
     use crate::wire::crc32c;
     use proptest::prelude::*;
     use std::vec::Vec;
 
+    /// Four slots a ring.
+    fn config() -> Config {
+        let retry = Retry { after: Duration(1), after_max: Duration(1) };
+        let (form, membership) = (Form::Unsigned, Membership::Fixed);
+        let (peers, slots, depth, message_len) = (4, 4, 2, 24);
+        Config::new(Sizes { peers, slots, depth, message_len, form, membership, retry }).unwrap()
+    }
+
     fn slot(seq: u64, payload: &[u8]) -> Vec<u8> {
-        let stamp = Stamp { seq, generation: 0, origin: Peer(1) };
+        stamped(config().stamp(Peer(1), seq), payload)
+    }
+
+    fn stamped(stamp: Stamp, payload: &[u8]) -> Vec<u8> {
         let header = Header { stamp, len: payload.len() as u16, tag: 9, form: Form::Unsigned };
         let mut slot = std::vec![0; header.used()];
         header.write(&mut slot);
@@ -112,7 +152,7 @@ mod tests {
         let mut copy = theirs.to_vec();
         copy.resize(64, 0);
         copy.truncate(extent.max(own.len()));
-        judge(own, &mut copy, crc32c)
+        judge(&config(), config().stamp(Peer(1), seq_of(own)), (own, &mut copy), crc32c)
     }
 
     #[test]
@@ -139,13 +179,24 @@ mod tests {
         assert_eq!(judged(&own, &theirs, 64), Reading::Different);
     }
 
+    /// N-12: whatever it says, and whoever signed it.
     #[test]
-    fn another_origin_under_the_same_number_is_different() {
+    fn what_names_another_origin_pass_or_place_is_misplaced() {
         let own = slot(5, b"truth");
-        let mut theirs = own.clone();
-        theirs[12] = 3;
-        seal(&mut theirs, crc32c);
-        assert_eq!(judged(&own, &theirs, 0), Reading::Different);
+        let due = config().stamp(Peer(1), 5);
+        let cases = [
+            Stamp { origin: Peer(3), ..due },
+            Stamp { generation: due.generation + 1, ..due },
+            config().stamp(Peer(1), 6),
+            Stamp { origin: Peer(2), ..config().stamp(Peer(1), 9) },
+            Stamp { generation: due.generation, ..config().stamp(Peer(1), 9) },
+        ];
+        for stamp in cases {
+            for payload in [b"truth", b"trutH"] {
+                let reading = judged(&own, &stamped(stamp, payload), 0);
+                assert_eq!(reading, Reading::Misplaced, "{stamp:?}");
+            }
+        }
     }
 
     proptest! {

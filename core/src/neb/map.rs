@@ -92,6 +92,13 @@ impl Config {
         let slot = origin.0 as u32 * self.slots() + self.index(seq);
         At { region: regions.replay, offset: slot * self.stride() }
     }
+
+    /// Where every member shows that it has delivered `delivered` messages of `origin`: one of two
+    /// cells, in turn.
+    #[must_use]
+    pub const fn shown_at(&self, regions: &Regions, origin: Peer, delivered: u64) -> At {
+        Map::cell(At { region: regions.progress, offset: 0 }, origin, delivered)
+    }
 }
 
 impl Regions {

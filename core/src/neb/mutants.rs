@@ -14,6 +14,9 @@
 //! | S5 | `COUNT_UNSEALED` | `signed::seen_before_it_stood` |
 //! | S6 | `UNBOUND_SIGNATURE` | `signed::another_numbers_signature` |
 //! | S7 | `STALE_OWN_COPY` | `signed::silence_about_another_message` |
+//! | S8 | `ANY_ORIGIN` | `signed::another_origins_message` |
+//! | S9 | `ANY_PASS` | `signed::another_pass` |
+//! | S10 | `ANY_NUMBER` | `signed::another_place` |
 //! | T1 | `TRUST_ORIGIN_BUFFER` | `traps::rewritten_after_replay` |
 //! | T2 | `SHARED_LANDING` | `traps::landings_apart` |
 //! | T3 | `SKIP_CHECKSUM` | `traps::torn_by_the_origin` |
@@ -69,14 +72,29 @@ pub const UNSIGNED_DENIAL: Mutant = neb("S4-unsigned-denial", "agreement");
 /// S5 (signed): a voter that shows the same counts before it is sure that it had exposed it.
 pub const COUNT_UNSEALED: Mutant = neb("S5-count-unsealed", "agreement");
 /// S6 (signed): a signature holds for any number of its origin's.
-pub const UNBOUND_SIGNATURE: Mutant = neb("S6-unbound-signature", "validity");
+pub const UNBOUND_SIGNATURE: Mutant = neb("S6-unbound-signature", "blame");
 /// S7 (signed): whatever the buffer for the own copy holds is taken for what is voted on.
 pub const STALE_OWN_COPY: Mutant = neb("S7-stale-own-copy", "agreement");
 
+/// S8 (signed): a slot that names another origin, and that this one signed, is judged as one of
+/// the origin that is voted on.
+pub const ANY_ORIGIN: Mutant = neb("S8-any-origin", "blame");
+/// S9 (signed): a slot of another pass than its number's is judged as if it were of that one.
+pub const ANY_PASS: Mutant = neb("S9-any-pass", "blame");
+/// S10 (signed): a message that belongs in another slot of the ring is taken for a later one.
+pub const ANY_NUMBER: Mutant = neb("S10-any-number", "validity");
+
 /// Those of the signed form.
 #[cfg(feature = "signed")]
-pub const SIGNED_MUTANTS: &[Mutant] =
-    &[UNSIGNED_SILENCE, UNSIGNED_DENIAL, UNBOUND_SIGNATURE, STALE_OWN_COPY];
+pub const SIGNED_MUTANTS: &[Mutant] = &[
+    UNSIGNED_SILENCE,
+    UNSIGNED_DENIAL,
+    UNBOUND_SIGNATURE,
+    STALE_OWN_COPY,
+    ANY_ORIGIN,
+    ANY_PASS,
+    ANY_NUMBER,
+];
 
 /// That of the signed form that only its scenario notices: an origin chooses its messages for their
 /// checksum, and a read is torn in one way of very many. No seed comes upon that.

@@ -96,4 +96,7 @@ pub struct Counters {
     pub unfit: u64,
     /// Replays that showed a later message than the one they were asked for.
     pub newer: u64,
+    /// Replays that showed a slot of another origin, place or pass than the one that they were
+    /// asked for: their replayer is broken or lies.
+    pub misplaced: u64,
 }

@@ -39,7 +39,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             self.counters.0.unfit += 1;
             return false;
         };
-        let exposed = Exposed::seal(fabric, &self.map, &header, self.own.0.anew());
+        let message = (self.map.config.stamp(origin, next), header.used());
+        let exposed = Exposed::seal(fabric, &self.map, message, self.own.0.anew());
         self.own.0.note(&exposed);
         let stream = &mut self.streams[origin.index()];
         *stream.ballot_mut(&self.map, next) = Ballot::on(exposed);

@@ -51,7 +51,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.note_reading(fabric, now, (origin, replayer), which, reading);
     }
 
-    /// Whether the origin that the slot names has signed it.
+    /// Whether the origin that the slot names has signed it; the slot was judged to name the one
+    /// that is voted on.
     fn vouches(&self, _slot: &[u8]) -> bool {
         #[cfg(feature = "signed")]
         let vouched = self.keys.0.as_ref().is_some_and(|keys| keys.vouches(_slot));
@@ -103,6 +104,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         stream.again_at = earlier(stream.again_at, at);
         stream.asks |= again == Again::AtOnce;
         self.counters.0.newer += u64::from(reading == Reading::Newer);
+        self.counters.0.misplaced += u64::from(reading == Reading::Misplaced);
         if disputed {
             stream.note_conflict();
             self.counters.0.conflicts += 1;

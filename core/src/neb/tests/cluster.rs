@@ -22,6 +22,8 @@ pub(super) enum Broken {
     Agreement,
     Integrity,
     Validity,
+    /// A correct member is in conflict about what a correct origin has signed.
+    Blame,
 }
 
 pub(super) const SIZES: Sizes = Sizes {
@@ -181,7 +183,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
         self.nodes.iter().filter(|node| !self.liars.contains(node.fabric.me()))
     }
 
-    /// Agreement and integrity, of what was delivered until now.
+    /// Agreement and integrity of what was delivered until now, and who is blamed.
     pub(super) fn check_safety(&self) -> Result<(), Broken> {
         let mut agreed: Vec<&Delivered> = Vec::new();
         for node in self.correct() {
@@ -199,6 +201,11 @@ impl<'net, const N: usize> Cluster<'net, N> {
                     Some(_) => {}
                     None => agreed.push(delivered),
                 }
+            }
+            let is_signed = self.world.config.form() == Form::Signed;
+            let is_correct = |conflict: &Conflict| !self.liars.contains(conflict.origin);
+            if is_signed && node.conflicts.iter().any(is_correct) {
+                return Err(Broken::Blame);
             }
         }
         Ok(())

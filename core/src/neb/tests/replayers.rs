@@ -181,3 +181,21 @@ fn a_replayer_that_stays_empty_holds_nothing_up() {
     assert_eq!(cluster.node(P).delivered.len(), world.config.slots() as usize);
     assert_eq!(cluster.broadcast(O, b"q has shown no progress"), None, "but the window");
 }
+
+/// N-12: in the unsigned form, too, what no correct replayer shows is neither a conflict nor waited
+/// for.
+#[test]
+fn what_a_replayer_shows_of_another_origin_or_place_holds_nothing_up() {
+    for shown in [(Q, 1), (Q, 5), (O, 2)] {
+        let world = World::<4>::new();
+        let mut cluster = Cluster::new(&world);
+        cluster.liars.insert(Q);
+        cluster.node(Q).stopped = true;
+        cluster.expose(Q, O, 1, &world.slot(shown.0, shown.1, b"lie"));
+        cluster.broadcast(O, TRUTH).unwrap();
+        cluster.settle();
+        assert_eq!(cluster.check(), Ok(()), "{shown:?}");
+        let node = cluster.node(P);
+        assert_eq!((node.conflicts.len(), node.neb.counters().misplaced), (0, 1), "{shown:?}");
+    }
+}

@@ -10,7 +10,7 @@ use super::schedules::{run_in, steps};
 use super::traps::Scenario;
 use crate::ids::{Peer, PeerSet};
 use crate::neb::{Conflict, Equivocation, Keys, ProofError, SLOT_LEN_MAX, Sizes};
-use crate::wire::broadcast::{Form, Header, SIGNATURE_LEN, seal};
+use crate::wire::broadcast::{Form, Header, SIGNATURE_LEN, Stamp, seal};
 use crate::wire::crc32c;
 
 const O: Peer = Peer(0);
@@ -28,6 +28,9 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("seen before it stood", seen_before_it_stood),
     ("another number's signature", another_numbers_signature),
     ("silence about another message", silence_about_another_message),
+    ("another origin's message", another_origins_message),
+    ("another pass", another_pass),
+    ("another place", another_place),
 ];
 
 fn key(peer: Peer) -> SigningKey {
@@ -147,6 +150,48 @@ fn silence_about_another_message() -> Result<(), Broken> {
     cluster.check_safety()
 }
 
+/// q shows `shown` in the place of what o, who is correct, says first; o says a second thing, too.
+fn misplaced(shown: impl Fn(&World<3>) -> std::vec::Vec<u8>) -> Result<(), Broken> {
+    let world = World::<3>::with(SIGNED);
+    let shown = shown(&world);
+    let mut cluster = Cluster::new(&world);
+    cluster.node(Q).stopped = true;
+    cluster.expose(Q, O, 1, &shown);
+    cluster.broadcast(O, b"first").unwrap();
+    cluster.broadcast(O, b"second").unwrap();
+    cluster.settle();
+    cluster.check()
+}
+
+/// S8: q shows a message of its own, that it named and signed as its own, under the same number.
+fn another_origins_message() -> Result<(), Broken> {
+    misplaced(|world| world.slot(Q, 1, b"mine"))
+}
+
+/// S9: q shows what o has signed, under a pass that is not that number's.
+fn another_pass() -> Result<(), Broken> {
+    misplaced(|world| {
+        let mut slot = world.slot(O, 1, b"first");
+        let header = Header::peek(&slot).unwrap();
+        let stamp = Stamp { generation: header.stamp.generation + 1, ..header.stamp };
+        Header { stamp, ..header }.write(&mut slot);
+        seal(&mut slot[..header.used()], crc32c);
+        slot
+    })
+}
+
+/// S10: q shows o's second message, as o signed it, where the first belongs.
+fn another_place() -> Result<(), Broken> {
+    misplaced(|world| world.slot(O, 2, b"second"))
+}
+
+/// As S8, with a message that lies in the same slot on its next pass.
+#[test]
+fn a_replayer_that_shows_its_own_later_message_cannot_veto() {
+    let later = 1 + u64::from(SIGNED.slots);
+    assert_eq!(misplaced(|world| world.slot(Q, later, b"mine")), Ok(()));
+}
+
 #[test]
 fn the_scenarios_of_the_signed_form_hold() {
     assert_eq!(silence_is_no_signature(), Ok(()));
@@ -154,6 +199,9 @@ fn the_scenarios_of_the_signed_form_hold() {
     assert_eq!(seen_before_it_stood(), Ok(()));
     assert_eq!(another_numbers_signature(), Ok(()));
     assert_eq!(silence_about_another_message(), Ok(()));
+    assert_eq!(another_origins_message(), Ok(()));
+    assert_eq!(another_pass(), Ok(()));
+    assert_eq!(another_place(), Ok(()));
 }
 
 #[test]
