@@ -5,26 +5,30 @@
 //! | `agreement` | whoever delivers a slot delivers the same bytes, in whichever life |
 //! | `integrity` | what is delivered under a correct origin's name is what it broadcast |
 //! | `once` | a slot is delivered at most once, after the one before it |
-//! | `blame` | where nobody lies, nobody is in conflict; of what is signed, only a liar's messages are |
+//! | `blame` | a conflict is about a liar's message, or shown by a liar; of what is signed, about a liar's |
 //! | `validity` | what correct origins broadcast is delivered by everybody correct in the end |
 //!
-//! A liar is an origin with two faces: it writes well-formed slots, different ones to different
-//! members, and rewrites them; and a replayer that exposes what it likes. In the unsigned form it
-//! may veto, and a run with one is held to safety alone; in the signed form it may only hold up
-//! windows. Where membership is decided, the first end of a life of the liar or of somebody
-//! correct is the decision that it is out; nothing that it delivers counts then, and its next life
-//! is none of the protocol's.
+//! A liar is an origin with two faces, and a replayer that exposes what it likes (`liar`); of seven
+//! members two may be, and conspire. In the unsigned form it may veto, and a run with one is held
+//! to safety alone; in the signed form a liar that stays may only hold up windows.
+//!
+//! Where membership is decided, the first end of a life of some members, liars or not, is the
+//! decision that they are out, each in a later term; nothing that such a member delivers binds the
+//! others then, and its next life is none of the protocol's. Nor is that of a member whose memory
+//! was lost with its first life.
 
 mod expected;
 mod ledger;
+mod liar;
 mod node;
 mod small;
+mod special;
 
 use weft_core::fabric::{At, Fabric, Layout, Region};
-use weft_core::ids::{Peer, PeerSet};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::neb::{Config, Keys, Membership as Members, Regions, Retry, SigningKey, Sizes};
 use weft_core::time::{Duration, Instant};
-use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, seal, seq_of};
+use weft_core::wire::broadcast::Form;
 
 use super::draws::Draws;
 use super::explore::Unexplored;
@@ -53,9 +57,17 @@ pub struct Broadcasts {
     layout: Layout,
     config: Config,
     regions: Regions,
+    /// The number behind which every origin begins.
+    base: u64,
     liars: PeerSet,
+    /// Liars that stay when faults are over, and neither lie nor move any more.
+    silent: PeerSet,
+    /// Whether liars lie about how far they are.
+    boasts: bool,
     /// Whose first end of a life is taken for the decision that it is out.
     doomed: PeerSet,
+    /// Whose memory is lost with its first life.
+    forgetful: PeerSet,
     /// Explored: what liars that run do, each in this order.
     script: Vec<Lie>,
     ledger: Ledger,
@@ -67,7 +79,33 @@ impl Broadcasts {
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
         let ledger = Ledger::of(liars, doomed, sizes.form);
-        Self { layout, config, regions, liars, doomed, script: Vec::new(), ledger }
+        let (silent, boasts, forgetful) = (PeerSet::EMPTY, false, PeerSet::EMPTY);
+        let (base, script) = (0, Vec::new());
+        Self {
+            layout,
+            config,
+            regions,
+            base,
+            liars,
+            silent,
+            boasts,
+            doomed,
+            forgetful,
+            script,
+            ledger,
+        }
+    }
+
+    /// The same, behind `base` messages of every origin.
+    fn behind(mut self, base: u64) -> Self {
+        self.base = base;
+        self.ledger.begin_behind(base);
+        self
+    }
+
+    /// Whether a later life of `peer` takes no part: it was removed, or its memory is gone.
+    fn is_out(&self, peer: Peer, life: Incarnation) -> bool {
+        life > Incarnation(1) && (self.doomed.contains(peer) || self.forgetful.contains(peer))
     }
 
     /// Whether the promises are made to `peer`, and about what it broadcasts.
@@ -85,72 +123,15 @@ impl Broadcasts {
         keys
     }
 
-    /// A well-formed slot of `origin`, one of three faces, a bit of it flipped perhaps; a liar has
-    /// no key but its own, and does not always use it.
-    fn slot(&self, draws: &mut Draws, (origin, liar): (Peer, Peer), seq: u64) -> Vec<u8> {
-        let payload = [draws.below(3) as u8; 20];
-        let mut slot = self.sealed((origin, liar), seq, &payload[..draws.pick(&[1, 20])]);
-        if self.is_signed() && draws.chance(1, 3) {
-            unsign(&mut slot);
-        }
-        if draws.chance(1, 8) {
-            let at = draws.index(slot.len());
-            slot[at] ^= 1 << draws.below(8);
-        }
-        slot
-    }
-
     fn is_signed(&self) -> bool {
         self.config.form() == Form::Signed
     }
-
-    /// What `liar` was told by `origin` under some number, as if it had been said under `seq`:
-    /// the signature is the origin's own. Nothing if it was told nothing there.
-    fn restamped(&self, seq: u64, told: &[u8]) -> Option<Vec<u8>> {
-        let mut slot = told.to_vec();
-        let header = Header::open(&mut slot, weft_core::wire::crc32c).ok()?;
-        let stamp = self.config.stamp(header.stamp.origin, seq);
-        Header { stamp, ..header }.write(&mut slot);
-        seal(&mut slot[..header.used()], weft_core::wire::crc32c);
-        Some(slot)
-    }
-
-    /// Shows what the liar was told last by somebody as that one's next message, before it can know
-    /// which that will be.
-    fn show_again(&self, draws: &mut Draws, liar: Peer, world: &World) {
-        let origin = Peer(draws.below(u64::from(self.config.peers())) as u16);
-        let told = (1..=u64::from(self.config.slots())).map(|seq| {
-            let at = self.config.written_at(&self.regions, origin, seq);
-            world.memory(liar).peek(at, self.config.stride() as usize)
-        });
-        let newest = told.max_by_key(|slot| seq_of(slot)).expect("a ring has a slot");
-        let seq = seq_of(&newest).wrapping_add(1);
-        if let Some(slot) = self.restamped(seq, &newest) {
-            world.memory(liar).poke(self.config.exposed_at(&self.regions, origin, seq), &slot);
-        }
-    }
-
-    /// A slot of `origin`, signed by `signer` where slots are signed.
-    fn sealed(&self, (origin, signer): (Peer, Peer), seq: u64, payload: &[u8]) -> Vec<u8> {
-        let stamp = self.config.stamp(origin, seq);
-        let len = payload.len() as u16;
-        let header = Header { stamp, len, tag: 0, form: self.config.form() };
-        let mut slot = vec![0; header.used().next_multiple_of(8)];
-        header.write(&mut slot);
-        slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
-        if header.form == Form::Signed {
-            self.keys(signer).sign_slot(&mut slot).expect("it has room for a signature");
-        }
-        seal(&mut slot[..header.used()], weft_core::wire::crc32c);
-        slot
-    }
 }
 
-/// Makes the signature of a slot nobody's, and the checksum right.
-fn unsign(slot: &mut [u8]) {
-    let header = Header::peek(slot).expect("a slot has a header");
-    slot[header.payload().end] ^= 1;
-    seal(&mut slot[..header.used()], weft_core::wire::crc32c);
+/// Where numbers begin: at 1 mostly, or a few before a width of a work's name or of the pass wraps.
+fn base(draws: &mut Draws, slots: u32) -> u64 {
+    let wraps = [u64::from(slots) << 24, u64::from(slots) << 32, 1 << 48];
+    if draws.chance(3, 4) { 0 } else { draws.pick(&wraps) - draws.between(1, 6) }
 }
 
 impl Protocol for Broadcasts {
@@ -172,15 +153,35 @@ impl Protocol for Broadcasts {
             membership: draws.pick(&[Members::Fixed, Members::Decided]),
             retry: Retry { after, after_max: Duration(after.0 * draws.between(1, 64)) },
         };
-        let liar = PeerSet::only(Peer(draws.below(u64::from(peers)) as u16));
-        let liars = if draws.chance(1, 2) { liar } else { PeerSet::EMPTY };
-        // With the liar, or beside it, somebody correct may be put out.
-        let mut doomed = PeerSet::EMPTY;
-        if sizes.membership == Members::Decided && !liars.is_empty() {
-            doomed = draws.pick(&[liars, PeerSet::EMPTY]);
-            doomed.insert(Peer(draws.below(u64::from(peers)) as u16));
+        let any = |draws: &mut Draws| Peer(draws.below(u64::from(peers)) as u16);
+        let mut liars = PeerSet::EMPTY;
+        if draws.chance(1, 2) {
+            liars.insert(any(draws));
+            if peers >= 7 && draws.chance(1, 2) {
+                liars.insert(any(draws));
+            }
         }
-        Self::new(sizes, liars, doomed)
+        // Liars, and beside them or without any some that are correct, may be removed.
+        let mut doomed = PeerSet::EMPTY;
+        if sizes.membership == Members::Decided && draws.chance(2, 3) {
+            doomed = draws.pick(&[liars, PeerSet::EMPTY]);
+            for _ in 0..draws.below(3) {
+                doomed.insert(any(draws));
+            }
+        }
+        let mut run = Self::new(sizes, liars, doomed).behind(base(draws, slots));
+        run.boasts = draws.chance(1, 3);
+        if run.is_signed() && !run.boasts && draws.chance(3, 4) {
+            run.silent = liars;
+        }
+        if draws.chance(1, 8) {
+            let peer = any(draws);
+            let may_forget = sizes.membership == Members::Fixed || doomed.contains(peer);
+            if may_forget && !liars.contains(peer) {
+                run.forgetful.insert(peer);
+            }
+        }
+        run
     }
 
     fn small() -> Vec<Small<Self>> {
@@ -200,14 +201,15 @@ impl Protocol for Broadcasts {
         vec![self.regions.landing()]
     }
 
-    /// What was exposed: a ring is not used twice in a small configuration, and a stamp is stored
+    /// What was exposed, where a ring is not used twice and no member is removed; a stamp is stored
     /// last. What a liar shows, once it has shown all.
     fn stands(&self, (peer, at): (Peer, At), orders: u32, world: &World) -> bool {
         let is_exposed = match self.liars.contains(peer) {
             true => orders == 0,
             false => world.memory(peer).word(at) != 0,
         };
-        at.region == self.regions.replay() && is_exposed
+        let stays = self.config.slots() > 1 && self.doomed.is_empty();
+        at.region == self.regions.replay() && is_exposed && stays
     }
 
     fn layout(&self) -> &Layout {
@@ -218,38 +220,12 @@ impl Protocol for Broadcasts {
         self.liars
     }
 
-    /// The liar's next slots at `to`, rewritten at once perhaps, or something that it exposes
-    /// itself.
+    fn silent(&self) -> PeerSet {
+        self.silent
+    }
+
     fn forge(&self, draws: &mut Draws, liar: Peer, _to: Peer, world: &World) -> Option<Forgery> {
-        let anybody = Peer(draws.below(u64::from(self.config.peers())) as u16);
-        if draws.chance(1, 2) {
-            // Nearly always in its own ring; elsewhere it has no right to.
-            let origin = if draws.chance(1, 24) { anybody } else { liar };
-            let seq = draws.between(1, 4);
-            let at = self.config.written_at(&self.regions, origin, seq);
-            let bytes = self.slot(draws, (origin, liar), seq);
-            let then = draws.chance(1, 3).then(|| self.slot(draws, (origin, liar), seq));
-            return Some(Forgery { at, bytes, then });
-        }
-        if self.is_signed() && draws.chance(1, 4) {
-            self.show_again(draws, liar, world);
-            return None;
-        }
-        // What it shows of an origin's message, its own or another's, lies in its own memory.
-        let seq = draws.between(1, 2 * u64::from(self.config.slots()));
-        let at = self.config.exposed_at(&self.regions, anybody, seq);
-        let mut bytes = if draws.chance(1, 4) {
-            vec![0; self.config.stride() as usize]
-        } else {
-            self.slot(draws, (anybody, liar), seq)
-        };
-        if self.is_signed() && draws.chance(1, 3) {
-            let said = self.config.written_at(&self.regions, anybody, draws.between(1, 8));
-            let told = world.memory(liar).peek(said, self.config.stride() as usize);
-            bytes = self.restamped(seq, &told).unwrap_or(bytes);
-        }
-        world.memory(liar).poke(at, &bytes);
-        None
+        self.lie(draws, liar, world)
     }
 
     fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
@@ -269,6 +245,14 @@ impl Protocol for Broadcasts {
             Membership::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }
+            // Who was not joined when the life ended that took part hears of it by the next one.
+            Membership::Began(peer, life) if self.is_out(peer, life) => {
+                if self.doomed.contains(peer) {
+                    node.remove(peer, seat);
+                } else {
+                    node.admit_forgetful((peer, life), seat);
+                }
+            }
             Membership::Began(peer, life) => node.admit((peer, life), seat),
         }
     }
@@ -278,20 +262,27 @@ impl Protocol for Broadcasts {
     }
 
     fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        // Nobody votes for a liar that is dead, and membership is fixed.
-        let liars_live = self.liars.iter().all(|liar| nodes[liar.index()].is_some());
-        let is_promised = self.config.form() == Form::Signed && liars_live;
-        for (peer, node) in (0..).map(Peer).zip(nodes) {
-            match node {
-                Some(node) if self.liars.is_empty() => {
-                    self.ledger.check_room(peer, node)?;
-                    self.ledger.check_complete(peer, node)?;
-                }
-                // A liar that lives holds up windows; in the signed form it holds up nothing else.
-                Some(node) if is_promised && self.is_correct(peer) => {
-                    self.ledger.check_complete(peer, node)?;
-                }
-                Some(_) | None => {}
+        // Where members are waited for, one whose memory is gone holds up everything.
+        let is_fixed = self.config.membership() == Members::Fixed;
+        let waits = |peer: Peer| {
+            let is_out = nodes[peer.index()].is_none_or(|node| self.is_out(peer, node.life()));
+            is_fixed && is_out
+        };
+        if self.forgetful.iter().any(waits) {
+            return Ok(());
+        }
+        // Nor does a liar that is dead answer any more. One that lives holds up windows; in the
+        // signed form it holds up nothing else.
+        let answers = |liar: Peer| nodes[liar.index()].is_some() || self.silent.contains(liar);
+        let is_promised = self.is_signed() && self.liars.iter().all(answers);
+        let correct = (0..).map(Peer).zip(nodes).filter(|(peer, _)| self.is_correct(*peer));
+        for (peer, node) in correct {
+            let Some(node) = node else { continue };
+            if self.liars.is_empty() {
+                self.ledger.check_room(peer, node)?;
+            }
+            if self.liars.is_empty() || is_promised {
+                self.ledger.check_complete(peer, node)?;
             }
         }
         Ok(())

@@ -179,6 +179,12 @@ pub trait Protocol: Clone + Hash {
         PeerSet::EMPTY
     }
 
+    /// Liars that stay when faults are over: their processes lie no more, and what they have shown
+    /// can still be read. The others are found out and end.
+    fn silent(&self) -> PeerSet {
+        PeerSet::EMPTY
+    }
+
     /// What a liar writes when it chooses its bytes: a place that it may write to in `to`, and
     /// the bytes. It knows all of `world`.
     fn forge(&self, _draws: &mut Draws, _liar: Peer, _to: Peer, _world: &World) -> Option<Forgery> {

@@ -26,8 +26,13 @@ impl<P: Protocol> Run<P> {
         self.world.is_alive(peer) && self.stopped[peer.index()] <= self.world.now()
     }
 
+    /// Whether `peer` is a liar that ends once faults are over.
+    fn is_found_out(&self, peer: Peer) -> bool {
+        self.liars.contains(peer) && !self.protocol.silent().contains(peer)
+    }
+
     pub(super) fn bear(&mut self, peer: Peer) {
-        let spent = self.calm.is_some() && self.liars.contains(peer);
+        let spent = self.calm.is_some() && self.is_found_out(peer);
         if self.world.is_alive(peer) || spent {
             return;
         }
@@ -192,7 +197,7 @@ impl<P: Protocol> Run<P> {
                 self.stopped[peer.index()] = now;
                 self.world.schedule(1_000, Due::Timer(Timer::Step { peer, life }));
             }
-            if self.liars.contains(peer) || hangs {
+            if self.is_found_out(peer) || hangs {
                 self.suspect(peer);
             }
         }

@@ -6,34 +6,26 @@ const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expecte
     Expected::found(name, checkers)
 }
 
-const fn missed(
-    name: &'static str,
-    checkers: &'static [&'static str],
-    why: &'static str,
-) -> Expected {
-    Expected::missed(name, checkers, why)
-}
-
-const REMOVAL: &str = "a removal: membership is fixed";
-const WRAP: &str = "a slot that is used twice: no ring wraps";
-const TORN: &str = "a torn read";
-
 /// One row for each.
 pub(in crate::sim) const EXPECTED: &[Expected] = &[
     found("neb/U3-read-before-expose", &["agreement"]),
-    missed("neb/U5-count-votes", &["agreement"], REMOVAL),
+    found("neb/U5-count-votes", &["agreement"]),
     found("neb/U6-remove-on-timeout", &["agreement"]),
-    missed("neb/U8-subtract-origin-twice", &["agreement"], REMOVAL),
-    missed("neb/T1-trust-origin-buffer", &["agreement"], REMOVAL),
-    missed("neb/T2-shared-landing", &["agreement"], REMOVAL),
-    missed("neb/T3-skip-checksum", &["integrity"], TORN),
-    missed("neb/T4-deliver-again", &["once"], REMOVAL),
-    missed("neb/T5-foreign-writer", &["integrity"], "a write into another origin's ring"),
+    found("neb/U8-subtract-origin-twice", &["agreement"]),
+    found("neb/T1-trust-origin-buffer", &["agreement"]),
+    found("neb/T2-shared-landing", &["agreement"]),
+    found("neb/T3-skip-checksum", &["integrity"]),
+    found("neb/T4-deliver-again", &["once"]),
+    found("neb/T5-foreign-writer", &["integrity"]),
     found("neb/N6-forget-conflict", &["agreement"]),
     found("neb/N7-failure-is-vote", &["agreement"]),
-    missed("neb/N1-overrun-window", &["validity"], WRAP),
-    missed("neb/S3-unsigned-silence", &["agreement"], REMOVAL),
-    missed("neb/S4-unsigned-denial", &["agreement"], REMOVAL),
-    missed("neb/S6-unbound-signature", &["validity"], REMOVAL),
-    missed("neb/S7-stale-own-copy", &["agreement"], REMOVAL),
+    found("neb/M1-count-lost-memory", &["agreement"]),
+    found("neb/N1-overrun-window", &["validity"]),
+    found("neb/S3-unsigned-silence", &["agreement"]),
+    found("neb/S4-unsigned-denial", &["agreement"]),
+    found("neb/S6-unbound-signature", &["blame"]),
+    found("neb/S7-stale-own-copy", &["agreement"]),
+    found("neb/S8-any-origin", &["blame"]),
+    found("neb/S9-any-pass", &["blame"]),
+    found("neb/S10-any-number", &["validity"]),
 ];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::neb::Conflict;
 use weft_core::wire::broadcast::Form;
 
 use super::node::{Event, Node, is_of};
@@ -15,9 +16,11 @@ type Slot = (Peer, u64);
 #[derive(Clone, Debug, Default, Hash)]
 pub(in crate::sim) struct Ledger {
     liars: PeerSet,
-    /// Who is out: its deliveries are nobody's concern any more.
+    /// Who may be removed: what it delivers binds no other member.
     doomed: PeerSet,
     form: Form,
+    /// The number behind which every origin begins.
+    base: u64,
     broadcast: BTreeMap<Slot, Vec<u8>>,
     /// What whoever was first has delivered.
     agreed: BTreeMap<Slot, Vec<u8>>,
@@ -34,27 +37,32 @@ impl Ledger {
         Self { liars, doomed, form, ..Self::default() }
     }
 
+    /// Every origin has broadcast `base` messages, and every member delivered them.
+    pub(super) const fn begin_behind(&mut self, base: u64) {
+        self.base = base;
+    }
+
     pub(in crate::sim) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
         match &entry.what {
             What::Recorded(Event::Broadcast { seq, payload }) => {
                 self.judge_broadcast((entry.peer, *seq), payload)
             }
-            What::Recorded(Event::Delivered { .. }) if self.doomed.contains(entry.peer) => Ok(()),
             What::Recorded(Event::Delivered { origin, seq, payload }) => {
                 self.judge_once((entry.peer, entry.life), (*origin, *seq))?;
                 self.judge_delivered(entry.peer, (*origin, *seq), payload)
             }
-            What::Recorded(Event::Conflict(conflict)) if self.liars.is_empty() => {
-                broken("blame", format!("{} sees {conflict:?} and nobody lies", entry.peer))
-            }
-            // Two messages under one number are signed by a liar, or one of them by nobody.
-            What::Recorded(Event::Conflict(conflict))
-                if self.form == Form::Signed && !self.liars.contains(conflict.origin) =>
-            {
+            // Two messages under one number are signed by a liar, or one of them by no origin; and
+            // without signatures it is the origin that lies, or who shows another message.
+            What::Recorded(Event::Conflict(conflict)) => {
+                let Conflict { origin, replayer, .. } = *conflict;
+                let replayer_lies = self.form == Form::Unsigned && self.liars.contains(replayer);
+                if self.liars.contains(origin) || replayer_lies {
+                    return Ok(());
+                }
                 let what = format!("{} sees {conflict:?} and its origin is correct", entry.peer);
                 broken("blame", what)
             }
-            What::Recorded(Event::Conflict(_)) | What::Born | What::Died | What::Calm => Ok(()),
+            What::Born | What::Died | What::Calm => Ok(()),
         }
     }
 
@@ -76,7 +84,7 @@ impl Ledger {
     fn judge_once(&mut self, by: (Peer, Incarnation), slot: Slot) -> Result<(), Violation> {
         let (origin, seq) = slot;
         let last = self.last.insert((by.0, origin), (seq, by.1));
-        let (before, life) = last.unwrap_or((0, Incarnation(0)));
+        let (before, life) = last.unwrap_or((self.base, Incarnation(0)));
         let lost = u64::from(life != by.1);
         if seq <= before || seq > before + 1 + lost * u64::from(by.1.0 - life.0) {
             return broken("once", format!("{} delivers {slot:?} after {before}", by.0));
@@ -95,6 +103,9 @@ impl Ledger {
             if !is_right {
                 return broken("integrity", format!("{by} delivers {payload:?} as {slot:?}"));
             }
+        }
+        if self.doomed.contains(by) {
+            return Ok(());
         }
         let agreed = self.agreed.entry(slot).or_insert_with(|| payload.to_vec());
         if agreed != payload {

@@ -1,10 +1,11 @@
 //! One life of a peer: its machine, and what it still has to broadcast.
 
-use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
+use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::neb::{Conflict, Decision, Neb, Outcome};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::Form;
+use weft_core::wire::{Progress, crc32c};
 
 use super::{Broadcasts, DEPTH, Lie, PAYLOAD_MAX, PEERS};
 use crate::sim::protocol::Seat;
@@ -46,20 +47,32 @@ pub struct Node {
     /// Messages that were ordered and had no room in the window yet.
     owed: u32,
     made: u32,
-    /// It was put out in an earlier life, and takes no part.
+    /// It was removed in an earlier life, or its memory is gone: it takes no part.
     retired: bool,
+    /// The term of the last removal.
+    term: Term,
 }
 
 impl Node {
     pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
+        if seat.life == Incarnation(1) {
+            begin_behind(run, seat);
+        } else if run.forgetful.contains(seat.me()) {
+            forget(run, seat);
+        }
         let (fabric, config, regions) = (&seat.fabric, run.config, run.regions);
         let neb = match config.form() {
             Form::Unsigned => Neb::attach(fabric, config, regions),
             Form::Signed => Neb::attach_signed(fabric, config, regions, run.keys(seat.me())),
         };
         let (me, life) = (seat.me(), seat.life);
-        let retired = run.doomed.contains(me) && life > Incarnation(1);
-        Self { me, life, neb, owed: 0, made: 0, retired }
+        let retired = run.is_out(me, life);
+        Self { me, life, neb, owed: 0, made: 0, retired, term: Term(0) }
+    }
+
+    /// Which life this is.
+    pub(super) const fn life(&self) -> Incarnation {
+        self.life
     }
 
     pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation), seat: &mut Seat<'_, Event>) {
@@ -69,9 +82,24 @@ impl Node {
         }
     }
 
-    /// The manager has decided that `peer` is out.
+    /// That life of `peer` may reach this member, and remembers nothing.
+    pub(super) fn admit_forgetful(
+        &mut self,
+        admitted: (Peer, Incarnation),
+        seat: &mut Seat<'_, Event>,
+    ) {
+        self.neb.handle_memory_lost(admitted.0);
+        self.admit(admitted, seat);
+    }
+
+    /// The manager has decided that `peer` is out, in a term of its own. A later manager repeats
+    /// what was decided before its term, for those that hear of the two in the other order.
     pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
-        let decision = Decision { term: Term(1), removed: peer };
+        if !self.neb.live().contains(peer) {
+            return;
+        }
+        self.term = self.term.max(Term(1 + u64::from(peer.0)));
+        let decision = Decision { term: self.term, removed: peer };
         self.neb.remove(&mut seat.fabric, decision).expect("a simulated peer is fenced at once");
     }
 
@@ -158,6 +186,26 @@ impl Node {
         };
         seat.record(event);
         true
+    }
+}
+
+/// A first life finds that every origin has broadcast as much as the run begins behind, and that
+/// this member has delivered it.
+fn begin_behind(run: &Broadcasts, seat: &Seat<'_, Event>) {
+    if run.base == 0 {
+        return;
+    }
+    for origin in (0..run.config.peers()).map(Peer) {
+        let at = run.config.shown_at(&run.regions, origin, run.base);
+        let cell = Progress { origin, delivered: run.base }.encode(crc32c);
+        seat.fabric.memory().copy_in(at.region, at.offset, &cell);
+    }
+}
+
+/// The memory of the last life is gone.
+fn forget(run: &Broadcasts, seat: &Seat<'_, Event>) {
+    for (region, spec) in (0..).map(Region).zip(run.layout.regions()) {
+        seat.fabric.memory().copy_in(region, 0, &vec![0; spec.len as usize]);
     }
 }
 

@@ -26,8 +26,8 @@ use weft_core::neb::{Membership, Retry, Sizes};
 use weft_core::time::Duration;
 use weft_core::wire::broadcast::Form;
 
-use super::Broadcasts;
 use super::node::payload;
+use super::{Broadcasts, special};
 use crate::sim::explore::Unexplored;
 use crate::sim::protocol::{Fencing, Pace, Small};
 
@@ -41,7 +41,7 @@ pub(super) struct Lie {
 }
 
 /// Pauses in the signed form: as many as come before signatures are looked at.
-const PAUSES: u32 = 3;
+pub(super) const PAUSES: u32 = 3;
 
 /// Who broadcasts.
 const ORIGIN: Peer = Peer(0);
@@ -77,7 +77,9 @@ struct Case {
 
 /// All of them.
 pub(super) fn all() -> Vec<Small<Broadcasts>> {
-    cases().into_iter().map(Case::small).collect()
+    let mut all = special::all();
+    all.extend(cases().into_iter().map(Case::small));
+    all
 }
 
 /// What is asked for and not walked: of every number of members, messages and lies, a crash of
@@ -270,7 +272,7 @@ impl Case {
 }
 
 /// How many rounds `by` lies in: one to tell the others, one for each thing that it shows.
-fn rounds(script: &[Lie], by: Peer) -> u32 {
+pub(super) fn rounds(script: &[Lie], by: Peer) -> u32 {
     let (shown, told): (Vec<&Lie>, Vec<&Lie>) =
         script.iter().filter(|lie| lie.by == by).partition(|lie| lie.to == by);
     shown.len() as u32 + u32::from(!told.is_empty())
