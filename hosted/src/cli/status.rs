@@ -227,7 +227,10 @@ fn left_broadcasts(status: &Survey) -> String {
 fn broadcasts(status: &Survey) -> String {
     let rows = status.answered().flat_map(|node| {
         let is_used = |row: &&OriginStatus| row.broadcast > 0 || row.conflicts > 0;
-        node.broadcasts.iter().filter(is_used).map(|row| broadcast_row(node.rank, row))
+        node.broadcasts.iter().filter(is_used).map(|row| {
+            let is_complaint = status.complaint(node.rank, row.origin).is_some();
+            broadcast_row(node.rank, row, if is_complaint { ", not proven" } else { "" })
+        })
     });
     let rows: String = rows.collect();
     if rows.is_empty() {
@@ -252,11 +255,11 @@ fn broadcasts(status: &Survey) -> String {
     )
 }
 
-fn broadcast_row(rank: u16, row: &OriginStatus) -> String {
+fn broadcast_row(rank: u16, row: &OriginStatus, proof: &str) -> String {
     let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, .. } = row;
     let window = format!("{}/{}", row.window.used, row.window.slots);
     let conflict = first_conflict.map_or_else(String::new, |first| {
-        format!(", the first at {} with node {}", first.seq, first.replayer)
+        format!(", the first at {} with node {}{proof}", first.seq, first.replayer)
     });
     format!(
         "{rank:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {settled:>11} {window:>11} \

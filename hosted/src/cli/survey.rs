@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::cluster_choice::Running;
 use super::failure::Failure;
-use crate::cluster::{Cluster, Membership};
+use crate::cluster::{Cluster, Form, Membership};
 use crate::node::control::{ConflictStatus, NodeStatus, OriginStatus, TaskStatus};
 
 /// How long a node that accepts a connection may take to answer.
@@ -101,15 +101,33 @@ impl Survey {
         lost
     }
 
-    /// A node that saw a conflict about `origin`, and delivers nothing more of it.
+    /// A node with a conflict about `origin` that ends its broadcasts for all.
     pub(super) fn disputing(&self, origin: u16) -> Option<u16> {
         self.dispute(origin).map(|(node, _)| node)
     }
 
-    /// Who saw the first conflict about `origin`, and which.
+    /// The first conflict about `origin` that ends its broadcasts for all, and who saw it. Where
+    /// they are signed, only a proof does: a conflict that a node cannot prove is its own affair.
     pub(super) fn dispute(&self, origin: u16) -> Option<(u16, ConflictStatus)> {
-        let first = |node: &NodeStatus| Some((node.rank, row(node, origin)?.first_conflict?));
-        self.answered().filter_map(first).min_by_key(|(_, conflict)| conflict.seq)
+        let ending = |node: &NodeStatus| {
+            let first = row(node, origin)?.first_conflict?;
+            let proven = node.proofs.iter().find(|proof| proof.origin == origin);
+            let seq = match node.form {
+                Form::Signed => proven?.seq,
+                Form::Unsigned => first.seq,
+            };
+            Some((node.rank, ConflictStatus { seq, ..first }))
+        };
+        self.answered().filter_map(ending).min_by_key(|(_, conflict)| conflict.seq)
+    }
+
+    /// The first conflict of `node` about `origin`, if it is one of the signed form that the node
+    /// cannot prove: it delivers nothing more of that origin, and the others go on.
+    pub(super) fn complaint(&self, node: u16, origin: u16) -> Option<ConflictStatus> {
+        let node = self.answered().find(|answered| answered.rank == node)?;
+        let is_proven = node.proofs.iter().any(|proof| proof.origin == origin);
+        let is_complaint = node.form == Form::Signed && !is_proven;
+        row(node, origin)?.first_conflict.filter(|_| is_complaint)
     }
 
     /// How `node` stands with `origin`, if it answered.
@@ -150,7 +168,7 @@ pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::node::control::{DirNetStatus, NodeState, TimingStatus, WindowStatus};
+    use crate::node::control::{DirNetStatus, NodeState, ProofStatus, TimingStatus, WindowStatus};
 
     /// Slots of a window.
     const SLOTS: u32 = 16;
@@ -165,11 +183,19 @@ pub(super) mod tests {
         pub(in crate::cli) conflict: Option<ConflictStatus>,
         /// Who has left the broadcasts.
         pub(in crate::cli) without: &'static [u16],
+        /// Broadcasts are signed, and the conflict is proven or not; else they are not signed.
+        pub(in crate::cli) is_proven: Option<bool>,
     }
 
     impl Seen {
         pub(in crate::cli) fn at(broadcast: u64, delivered: u64) -> Self {
             Self { broadcast, delivered, ..Self::default() }
+        }
+
+        fn proofs(self) -> Vec<ProofStatus> {
+            let proven = self.conflict.filter(|_| self.is_proven == Some(true));
+            let status = |it: ConflictStatus| ProofStatus { origin: it.origin, seq: it.seq };
+            proven.map(status).into_iter().collect()
         }
 
         fn row(self, origin: u16) -> OriginStatus {
@@ -225,11 +251,24 @@ pub(super) mod tests {
                 refused: BTreeMap::new(),
             }),
             counters: None,
-            form: crate::cluster::Form::Unsigned,
+            form: seen.is_proven.map_or(Form::Unsigned, |_| Form::Signed),
             broadcasts: (0..4).map(|origin| seen.row(origin)).collect(),
-            proofs: Vec::new(),
+            proofs: seen.proofs(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),
         }))
+    }
+
+    #[test]
+    fn of_what_is_signed_only_a_proof_ends_broadcasts() {
+        let conflict = ConflictStatus { origin: 0, seq: 5, replayer: 1 };
+        let seen = |is_proven| Seen { conflict: Some(conflict), is_proven, ..Seen::at(9, 4) };
+        let of = |is_proven| {
+            let survey = survey(Membership::Decided, &[(2, seen(is_proven))]);
+            (survey.dispute(0), survey.complaint(2, 0))
+        };
+        assert_eq!(of(None), (Some((2, conflict)), None));
+        assert_eq!(of(Some(true)), (Some((2, conflict)), None));
+        assert_eq!(of(Some(false)), (None, Some(conflict)));
     }
 }

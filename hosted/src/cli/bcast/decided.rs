@@ -159,6 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn of_what_is_signed_a_conflict_elsewhere_that_is_not_proven_ends_nothing() {
+        let over = |is_proven| {
+            let conflict = Some(CONFLICT);
+            let liar = Seen { conflict, is_proven: Some(is_proven), ..Seen::at(9, 4) };
+            let origin = Seen { used: 16, ..Seen::at(20, 20) };
+            let nodes = [(0, origin), (1, Seen::at(20, 20)), (2, liar)];
+            over(&survey(Decided, &nodes), 1, Some(0), true)
+        };
+        assert_eq!(over(true), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
+        assert_eq!(over(false), None);
+    }
+
+    #[test]
     fn who_was_removed_broadcasts_nothing_more_but_what_has_come_is_waited_for() {
         let at = |delivered| Seen { without: &[0], ..Seen::at(9, delivered) };
         let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0), true);

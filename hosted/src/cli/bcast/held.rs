@@ -52,6 +52,8 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
             "node {node} was removed, and with the membership \"fixed\" it is waited for: let it \
              come back, or start the cluster anew with \"decided\""
         )
+    } else if let Some(node) = behind.iter().find(|node| survey.complaint(**node, from).is_some()) {
+        complains(*node, from)
     } else {
         let node = behind.first().map_or_else(|| "RANK".to_owned(), u16::to_string);
         format!(
@@ -70,6 +72,15 @@ pub(super) fn anew(node: u16) -> String {
     )
 }
 
+/// What helps where `node` delivers nothing more of `from`, for a conflict that it cannot prove.
+fn complains(node: u16, from: u16) -> String {
+    format!(
+        "node {node} is in conflict about node {from} and has no proof: one of the two is faulty. \
+         Find out which from `weft status --why`, and remove it with `weft isolate`; with the \
+         membership \"fixed\", start the cluster again"
+    )
+}
+
 /// Why what `from` broadcasts would not arrive, however long one waits.
 pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
     if let Some(failure) = disputed(survey, from, u64::MAX) {
@@ -84,8 +95,8 @@ pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
     Some(alone(survey.cluster.nodes))
 }
 
-/// Why not everything that `from` has broadcast up to `last` arrives, if somebody has seen a
-/// conflict about it.
+/// Why not everything that `from` has broadcast up to `last` arrives, if a conflict about it ends
+/// that for all.
 pub(super) fn disputed(survey: &Survey, from: u16, last: u64) -> Option<Failure> {
     let (rank, _) = survey.dispute(from).filter(|(_, conflict)| conflict.seq <= last)?;
     let cause = format!(

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use weft_core::ids::Peer;
+use weft_core::neb::Proof;
+
 use super::Supervisor;
 use super::clients::Clients;
 use super::floor::{Asked, Cast, Floor};
@@ -16,6 +19,7 @@ use crate::node::control::{
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::places::Places;
 use crate::node::wills::Wills;
+use crate::signing::PublicKey;
 
 /// Conflicts that are remembered.
 const DISPUTES_MAX: usize = 1024;
@@ -103,6 +107,12 @@ impl Broadcasts {
     }
 }
 
+/// Whether `held` proves by `key`, its origin's, what it says.
+fn proves(held: &HeldProof, PublicKey(key): PublicKey) -> bool {
+    let verified = Proof::decode(&held.bytes.0).and_then(|proof| proof.verify_by(&key));
+    verified == Ok((Peer(held.origin), held.seq))
+}
+
 impl Supervisor {
     /// A component has seen a conflict.
     pub(super) fn note_dispute(&mut self, conflict: ConflictStatus) {
@@ -112,9 +122,19 @@ impl Supervisor {
         }
     }
 
-    /// A component has a proof.
+    /// A component has a proof, which counts if it is one: it ends the origin's broadcasts.
     pub(super) fn note_proof(&mut self, proof: HeldProof) {
         let (origin, seq) = (proof.origin, proof.seq);
+        let keys = self.lives.keys();
+        let key = keys.iter().find(|(peer, _)| peer.0 == origin).map(|(_, key)| *key);
+        if !key.is_some_and(|key| proves(&proof, key)) {
+            tracing::warn!(
+                origin,
+                seq,
+                "what the component holds against an origin proves nothing"
+            );
+            return;
+        }
         if let Entry::Vacant(first) = self.broadcasts.proofs.entry(origin) {
             first.insert(proof);
             tracing::error!(origin, seq, "told different nodes different things: proven");
