@@ -3,6 +3,7 @@
 //! ```text
 //!   supervisor ── draws ──▶ SecretKey ── descriptor ──▶ its components, one after the other
 //!        └── PublicKey ── bootstrap ──▶ every other node, with each of its lives
+//!                                          └── agreed on by all, then used (`component/signing`)
 //! ```
 //!
 //! A key lives as long as the memory that holds what was signed with it: a component that is
@@ -12,8 +13,9 @@
 //!
 //! Which key is whose is what the supervisors say when they meet, over a socket of the same user
 //! or inside the channel that takes the cluster's key; a node remembers the first one that it
-//! hears of each other. Against a *supervisor* that shows different keys to different nodes
-//! nothing helps but comparing them: `weft status --json` shows them all.
+//! is shown of each other, and uses it once all other members say that they hold the same. So a
+//! supervisor that shows different keys to different nodes signs nothing that counts. `weft status
+//! --json` shows the keys that are agreed on.
 
 mod public_key;
 mod secret_key;

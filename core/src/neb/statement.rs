@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The session names the cluster's run, so that no signature of another one counts; of a slot's
-//! header the generation and the checksum follow from the rest and are not covered. Ed25519 (RFC
+//! header the generation and the checksum follow from the rest and are not covered: a reader holds
+//! the generation against the number before it looks at a signature (`judge`). Ed25519 (RFC
 //! 8032), verified strictly: neither small-order keys nor malleable signatures pass.
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};

@@ -5,6 +5,8 @@
 //!               │ exposed, a ballot each   │ looked for in the origin's ring
 //! ```
 
+#[cfg(feature = "signed")]
+use super::ballot::Signed;
 use super::ballot::{Ballot, Dispute};
 use super::map::Map;
 use super::work::tag_of;
@@ -80,6 +82,14 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         // All messages that lie in one slot have their ballot in one place: depth divides W.
         let place = map.place(u64::from(index)) as usize;
         self.ballots.get_mut(place).filter(is_it)
+    }
+
+    /// The origin's key has become known: own copies are looked at again.
+    #[cfg(feature = "signed")]
+    pub(super) fn look_again(&mut self) {
+        for ballot in self.ballots.iter_mut().filter(|ballot| ballot.signed == Signed::No) {
+            ballot.signed = Signed::Unchecked;
+        }
     }
 
     /// A ballot of this stream has come to a conflict.

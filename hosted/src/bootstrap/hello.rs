@@ -8,7 +8,7 @@ use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything two nodes say to each other, memory layout included.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Who a node is and what it takes for granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

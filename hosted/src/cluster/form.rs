@@ -14,8 +14,9 @@ pub enum Form {
     /// No signatures: one node that lies can hold up what others broadcast.
     #[default]
     Unsigned,
-    /// Every message carries its origin's signature: a node that lies holds nobody up, and an
-    /// origin that tells different things is proven to have done so.
+    /// Every message carries its origin's signature: once its key is agreed on, a node that lies
+    /// keeps no message from being delivered, and an origin that sends different messages is proven
+    /// to have done so.
     Signed,
 }
 

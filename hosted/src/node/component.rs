@@ -49,6 +49,7 @@ use crate::shm::{Bell, Grant, OwnMemory, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use inquiries::Inquiries;
 use nap::Nap;
+use signing::KeyBook;
 
 /// How long the supervisor may take to say `Start`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -143,6 +144,7 @@ struct Component {
     endpoint: Box<NodeEndpoint>,
     waiter: Option<Waiter>,
     membership: Membership,
+    keys: KeyBook,
     /// The lives that are let in as soon as their end of the pair arrives; over verbs only.
     expected: Vec<Option<Incarnation>>,
     /// Whose pair is lost, as the supervisor was told.
@@ -200,6 +202,7 @@ impl Component {
             endpoint,
             waiter: Some(waiter),
             membership: Membership::new(cluster.nodes, incarnation),
+            keys: KeyBook::new(cluster.nodes),
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
             told_lost: PeerSet::EMPTY,
@@ -263,8 +266,10 @@ impl Component {
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(Flow::End),
         }
-        self.membership.speak(&mut self.endpoint);
+        self.membership.speak(&mut self.endpoint, |owner| self.keys.held(owner));
         let heard = self.membership.listen(&mut self.endpoint);
+        self.note_keys(heard.keys);
+        self.learn_keys();
         progress |= !heard.joined.is_empty() || !heard.frames.is_empty();
         for (peer, incarnation) in heard.joined {
             self.broadcast_again(peer);
@@ -363,7 +368,7 @@ impl Component {
                 let peer = Peer(peer);
                 self.with_dirnet(|dirnet, ground| dirnet.handle_parted(now_ns, peer, ground))?;
             }
-            ToComponent::Key { peer, key } => self.learn_key(Peer(peer), key),
+            ToComponent::Key { peer, key } => self.hold_key(Peer(peer), key),
             ToComponent::Enter => self.enter(now_ns)?,
             ToComponent::Letter { from, bytes } => {
                 let from = Rank(from);

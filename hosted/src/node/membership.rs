@@ -5,17 +5,22 @@
 //!   joined   ◀─────────lane── welcome {mine, yours} ◀──┘
 //! ```
 //!
+//! Then each says which key it holds to be whose, where broadcasts are signed.
+//!
 //! Both carry the two incarnations, so the words of an earlier pair are not mistaken. A lane
 //! that cannot be written yet, because the peer has not admitted this life, is tried again.
 
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use super::NodeEndpoint;
+use crate::signing::PublicKey;
 
 /// The kind of a lane message that is a frame of the DIR net.
 pub(super) const FRAME: u16 = 3;
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
+/// What the speaker holds to be the key of a node.
+const KEY: u16 = 4;
 
 /// Messages taken in at a time, so that a chatty peer does not starve the rest of the loop.
 const HEARD_MAX: usize = 256;
@@ -27,6 +32,8 @@ pub(super) struct Heard {
     pub(super) joined: Vec<(Peer, Incarnation)>,
     /// Frames of the DIR net.
     pub(super) frames: Vec<(Peer, Vec<u8>)>,
+    /// Who holds which key to be whose: speaker, owner, key.
+    pub(super) keys: Vec<(Peer, Peer, PublicKey)>,
 }
 
 /// What is still to be said to one peer.
@@ -36,24 +43,28 @@ struct Greeting {
     theirs: Incarnation,
     hello_due: bool,
     welcome_due: bool,
+    /// Whose keys it is to be sent.
+    keys_due: PeerSet,
 }
 
 /// The greetings with all peers.
 #[derive(Debug)]
 pub(super) struct Membership {
     mine: Incarnation,
+    nodes: usize,
     greetings: Vec<Greeting>,
 }
 
 impl Membership {
     pub(super) fn new(nodes: usize, mine: Incarnation) -> Self {
-        Self { mine, greetings: vec![Greeting::default(); nodes] }
+        Self { mine, nodes, greetings: vec![Greeting::default(); nodes] }
     }
 
     /// The life `theirs` of `peer` was admitted: greet it.
     pub(super) fn handle_admitted(&mut self, peer: Peer, theirs: Incarnation) {
         if let Some(greeting) = self.greetings.get_mut(peer.index()) {
-            *greeting = Greeting { theirs, hello_due: true, welcome_due: false };
+            let keys_due = PeerSet::first(self.nodes);
+            *greeting = Greeting { theirs, hello_due: true, welcome_due: false, keys_due };
         }
     }
 
@@ -70,11 +81,31 @@ impl Membership {
         }
     }
 
+    /// The key of `owner` has become known here: every peer is told.
+    pub(super) fn announce_key(&mut self, owner: Peer) {
+        for greeting in self.greetings.iter_mut().filter(|it| it.theirs != Incarnation(0)) {
+            greeting.keys_due.insert(owner);
+        }
+    }
+
     /// Says what is due; what cannot be said now stays due. Whether something stays due.
-    pub(super) fn speak(&mut self, endpoint: &mut NodeEndpoint) -> bool {
+    pub(super) fn speak(
+        &mut self,
+        endpoint: &mut NodeEndpoint,
+        key_of: impl Fn(Peer) -> Option<PublicKey>,
+    ) -> bool {
         let mine = self.mine;
         let mut left = false;
         for (peer, greeting) in (0..).map(Peer).zip(&mut self.greetings) {
+            // Before the greeting, so that a peer that has joined has said what it holds.
+            for owner in greeting.keys_due.iter() {
+                let said = key_of(owner).map(|key| encode_key(owner, key));
+                let is_due = said.is_some_and(|words| endpoint.send(peer, KEY, &words).is_err());
+                left |= is_due;
+                if !is_due {
+                    greeting.keys_due.remove(owner);
+                }
+            }
             let words = encode(mine, greeting.theirs);
             let due = [(HELLO, &mut greeting.hello_due), (WELCOME, &mut greeting.welcome_due)];
             for (kind, due) in due {
@@ -96,6 +127,12 @@ impl Membership {
                 endpoint.fabric().whole().note_heard(peer);
                 continue;
             }
+            if message.kind == KEY {
+                let said = decode_key(message.payload).map(|(owner, key)| (peer, owner, key));
+                heard.keys.extend(said);
+                endpoint.fabric().whole().note_heard(peer);
+                continue;
+            }
             let Some(greeting) = self.greetings.get_mut(peer.index()) else { continue };
             if message.payload != encode(greeting.theirs, self.mine) {
                 tracing::debug!(peer = peer.0, "a greeting between other lives");
@@ -110,6 +147,19 @@ impl Membership {
         }
         heard
     }
+}
+
+/// Whose, then which.
+fn encode_key(owner: Peer, PublicKey(key): PublicKey) -> [u8; 34] {
+    let mut words = [0; 34];
+    words[..2].copy_from_slice(&owner.0.to_le_bytes());
+    words[2..].copy_from_slice(&key);
+    words
+}
+
+fn decode_key(words: &[u8]) -> Option<(Peer, PublicKey)> {
+    let (owner, key) = words.split_first_chunk::<2>()?;
+    Some((Peer(u16::from_le_bytes(*owner)), PublicKey(key.try_into().ok()?)))
 }
 
 /// The speaker's life, then the listener's.

@@ -116,8 +116,11 @@ fn an_equivocation_is_proven_to_a_third_party() {
 fn signed_messages_outlive_the_components_of_their_origin() {
     let place = Place::new();
     let (_up, nodes) = up(&place);
-    let keys: Vec<_> = (0..4).map(|origin| key_at(&nodes, 3, origin)).collect();
-    assert!(keys.iter().all(Option::is_some), "{keys:?}");
+    let mut keys = Vec::new();
+    eventually("all agree on all keys", || {
+        keys = (0..4).map(|origin| key_at(&nodes, 3, origin)).collect::<Vec<_>>();
+        keys.iter().all(Option::is_some)
+    });
     let text = "a line of some length\n".repeat(20_000);
     let file = place.file("long", &text);
     let listen = |rank: &u16| {

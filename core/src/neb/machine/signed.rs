@@ -33,7 +33,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.keys.0.as_ref()
     }
 
-    /// Remembers that `public` is the key of `peer`: see [`Keys::learn`].
+    /// Remembers that `public` is the key of `peer`: see [`Keys::learn`]. All correct members must
+    /// be given the same one, which is for the caller to see to; before it is known, a message of
+    /// `peer` is delivered if every voter shows the same, and not otherwise.
     ///
     /// # Errors
     /// [`KeyError`]; nothing changed.
@@ -41,7 +43,10 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if peer.0 >= self.map.config.peers() {
             return Err(KeyError::UnknownPeer);
         }
-        self.keys.0.as_mut().ok_or(KeyError::Unsigned)?.learn(peer, public)
+        self.keys.0.as_mut().ok_or(KeyError::Unsigned)?.learn(peer, public)?;
+        // What was not signed by any key that was known may be by this one.
+        self.streams[peer.index()].look_again();
+        Ok(())
     }
 
     /// The proof that the origin of `conflict` equivocated, copied into `slots`. Nothing when the

@@ -9,7 +9,7 @@ use super::schedules::{run_in, steps};
 #[cfg(feature = "mutants")]
 use super::traps::Scenario;
 use crate::ids::{Peer, PeerSet};
-use crate::neb::{Conflict, Equivocation, Keys, ProofError, SLOT_LEN_MAX, Sizes};
+use crate::neb::{Conflict, Equivocation, Keys, Neb, ProofError, SLOT_LEN_MAX, Sizes};
 use crate::wire::broadcast::{Form, Header, SIGNATURE_LEN, Stamp, seal};
 use crate::wire::crc32c;
 
@@ -183,6 +183,26 @@ fn another_pass() -> Result<(), Broken> {
 /// S10: q shows o's second message, as o signed it, where the first belongs.
 fn another_place() -> Result<(), Broken> {
     misplaced(|world| world.slot(O, 2, b"second"))
+}
+
+/// q is silent, and p hears late what o signs with: until then nothing outweighs that silence.
+#[test]
+fn a_key_that_becomes_known_late_is_used_for_what_came_before() {
+    let world = World::<4>::with(SIGNED);
+    let mut cluster = Cluster::new(&world);
+    cluster.liars.insert(Q);
+    cluster.node(Q).stopped = true;
+    let node = cluster.node(P);
+    let unknowing = Keys::new(SESSION, key(P));
+    node.neb = Neb::attach_signed(&node.fabric, world.config, world.regions, unknowing);
+    (0..4).map(Peer).for_each(|peer| node.neb.handle_admitted(peer));
+    cluster.expose(Q, O, 1, &unsigned(&world, 1, b"lie"));
+    cluster.broadcast(O, b"truth").unwrap();
+    cluster.settle();
+    assert_eq!(cluster.node(P).delivered, []);
+    assert_eq!(cluster.node(P).neb.learn_key(O, &key(O).verifying_key().to_bytes()), Ok(()));
+    cluster.settle();
+    assert_eq!(cluster.check(), Ok(()));
 }
 
 /// As S8, with a message that lies in the same slot on its next pass.

@@ -1,9 +1,22 @@
 //! The keys that the component signs and judges broadcasts with, where they are signed.
+//!
+//! ```text
+//!   supervisor: that is its key ─▶ held ── lane ──▶ every other member: I hold this
+//!                                   └── all other members hold the same ─▶ used
+//! ```
+//!
+//! A node that shows two members two keys could have each take for forged what the other delivers.
+//! So a member holds the first key that it is shown of each other, for as long as its memory lives,
+//! and uses it once every other member that takes part, but for its owner, says that it holds the
+//! same: one slot of the unsigned form, with the lanes as its replays (N-13). Two members that use
+//! a key of one node have each heard the other, so they use the same, whoever lies. One liar can
+//! keep a key from being agreed on; it cannot take back one that is.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::fabric::Layout;
-use weft_core::ids::Peer;
+use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::Keys;
 
 use super::Component;
@@ -28,12 +41,145 @@ pub(super) fn adopt(
     }
 }
 
-impl Component {
-    /// What `peer` signs with. One that is known by another key is not believed under this one.
-    pub(super) fn learn_key(&mut self, peer: Peer, PublicKey(key): PublicKey) {
-        let Some((broadcast, _)) = self.endpoint.broadcast() else { return };
-        if let Err(error) = broadcast.learn_key(peer, &key) {
-            tracing::warn!(peer = peer.0, %error, "its signatures do not count");
+/// What this node holds to be the key of each other, and what the others hold.
+#[derive(Debug)]
+pub(super) struct KeyBook {
+    held: Vec<Option<PublicKey>>,
+    /// By whom, and of which node.
+    said: BTreeMap<(Peer, Peer), PublicKey>,
+    /// Who took part when the book was last looked at, if nothing was noted since.
+    settled: Option<PeerSet>,
+}
+
+impl KeyBook {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { held: vec![None; nodes], said: BTreeMap::new(), settled: None }
+    }
+
+    /// `owner` signs with `key`, if this node was shown no other before. Whether that is new.
+    fn hold(&mut self, owner: Peer, key: PublicKey) -> bool {
+        let Some(held) = self.held.get_mut(owner.index()) else { return false };
+        match held {
+            Some(known) => {
+                if *known != key {
+                    tracing::warn!(peer = owner.0, "it has another key already: this one is void");
+                }
+                false
+            }
+            None => {
+                *held = Some(key);
+                self.settled = None;
+                true
+            }
         }
+    }
+
+    /// What this node holds to be the key of `owner`.
+    pub(super) fn held(&self, owner: Peer) -> Option<PublicKey> {
+        *self.held.get(owner.index())?
+    }
+
+    /// `by` holds `key` to be that of `owner`.
+    fn note_said(&mut self, by: Peer, owner: Peer, key: PublicKey) {
+        let nodes = self.held.len();
+        if by.index() < nodes && owner.index() < nodes {
+            self.said.insert((by, owner), key);
+            self.settled = None;
+        }
+    }
+
+    /// The keys that `me` and all other `members` agree on, each with its owner, if anything has
+    /// changed since the last time.
+    fn take_agreed(&mut self, me: Peer, members: PeerSet) -> Vec<(Peer, PublicKey)> {
+        if self.settled == Some(members) {
+            return Vec::new();
+        }
+        self.settled = Some(members);
+        let owners = (0..).map(Peer).zip(&self.held);
+        let agreed = owners.filter_map(|(owner, held)| {
+            let key = (*held)?;
+            let voters = members.without(PeerSet::only(me)).without(PeerSet::only(owner));
+            let is_agreed = voters.iter().all(|by| self.said.get(&(by, owner)) == Some(&key));
+            is_agreed.then_some((owner, key))
+        });
+        agreed.collect()
+    }
+}
+
+impl Component {
+    /// What `peer` signs with, as its supervisor says: the others are told.
+    pub(super) fn hold_key(&mut self, peer: Peer, key: PublicKey) {
+        if self.keys.hold(peer, key) {
+            self.membership.announce_key(peer);
+        }
+    }
+
+    /// What others hold: `by` whom, whose, which.
+    pub(super) fn note_keys(&mut self, said: Vec<(Peer, Peer, PublicKey)>) {
+        for (by, owner, key) in said {
+            self.keys.note_said(by, owner, key);
+        }
+    }
+
+    /// Uses what is agreed on by now.
+    pub(super) fn learn_keys(&mut self) {
+        let me = self.endpoint.me();
+        let Some((broadcast, _)) = self.endpoint.broadcast() else { return };
+        for (owner, PublicKey(key)) in self.keys.take_agreed(me, broadcast.live()) {
+            if let Err(error) = broadcast.learn_key(owner, &key) {
+                tracing::warn!(peer = owner.0, %error, "its signatures do not count");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const O: Peer = Peer(0);
+    const NODES: usize = 4;
+
+    fn key(byte: u8) -> PublicKey {
+        PublicKey([byte; 32])
+    }
+
+    fn agreed(book: &mut KeyBook, me: u16) -> Vec<(Peer, PublicKey)> {
+        book.take_agreed(Peer(me), PeerSet::first(NODES))
+    }
+
+    /// What `me` makes of node 0, which it was shown `mine` of, when the others say `said`.
+    fn book(mine: u8, said: &[(u16, u8)]) -> KeyBook {
+        let mut book = KeyBook::new(NODES);
+        book.hold(O, key(mine));
+        said.iter().for_each(|&(by, byte)| book.note_said(Peer(by), O, key(byte)));
+        book
+    }
+
+    #[test]
+    fn a_key_is_used_once_all_others_hold_it() {
+        let mut book = book(7, &[(2, 7)]);
+        assert_eq!(agreed(&mut book, 1), []);
+        book.note_said(Peer(3), O, key(7));
+        assert_eq!(agreed(&mut book, 1), [(O, key(7))]);
+        assert_eq!(agreed(&mut book, 1), [], "nothing has changed");
+    }
+
+    /// Whatever 3 says to whom.
+    #[test]
+    fn two_members_that_are_shown_two_keys_use_neither() {
+        for liar in [7, 9] {
+            assert_eq!(agreed(&mut book(7, &[(2, 9), (3, liar)]), 1), []);
+            assert_eq!(agreed(&mut book(9, &[(1, 7), (3, liar)]), 2), []);
+        }
+    }
+
+    #[test]
+    fn the_first_key_stays_and_a_member_that_left_is_not_asked() {
+        let mut book = book(7, &[(2, 7)]);
+        assert!(!book.hold(O, key(9)));
+        assert_eq!(agreed(&mut book, 1), []);
+        let left = PeerSet::first(NODES).without(PeerSet::only(Peer(3)));
+        assert_eq!(book.take_agreed(Peer(1), left), [(O, key(7))]);
     }
 }
