@@ -57,6 +57,8 @@ pub struct Life {
     pub boot: Incarnation,
     /// Its process, to be fenced with; none when it runs on another host.
     pub process: Option<Pidfd>,
+    /// Names its memory: another number is another memory, which remembers nothing.
+    pub memory: u64,
     /// What its broadcasts are signed with, if they are.
     pub key: Option<PublicKey>,
 }
@@ -98,6 +100,8 @@ pub enum News {
     Letter(Letter),
     /// It has fenced this life of this node, and will not let it in again.
     ShutOut(ShutOut),
+    /// It has met this node with another memory, whose promises this node does not know.
+    OtherMemory,
     /// By decision it lets no life of this node in.
     Isolated(Incarnation),
     /// By decision it lets later lives of this node in again.
@@ -140,6 +144,9 @@ pub trait Bootstrap {
 
     /// Tells `peer` that it is isolated since its life that began with `boot`.
     fn isolate(&mut self, peer: Peer, boot: Incarnation);
+
+    /// Reports to `peer` that this node has met it with another memory.
+    fn note_other_memory(&mut self, peer: Peer);
 
     /// Tells `peer` that isolations of it since `boot` or before are over.
     fn release(&mut self, peer: Peer, boot: Incarnation);

@@ -113,6 +113,10 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::Isolated { boot: boot.0 });
     }
 
+    pub(super) fn note_other_memory(&self, peer: Peer) {
+        self.tell_one(peer, &Word::OtherMemory);
+    }
+
     pub(super) fn release(&self, peer: Peer, boot: Incarnation) {
         self.tell_one(peer, &Word::Released { boot: boot.0 });
     }

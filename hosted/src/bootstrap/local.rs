@@ -126,6 +126,10 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.isolate(peer, boot);
     }
 
+    fn note_other_memory(&mut self, peer: Peer) {
+        self.shared.audience.note_other_memory(peer);
+    }
+
     fn release(&mut self, peer: Peer, boot: Incarnation) {
         self.shared.audience.release(peer, boot);
     }

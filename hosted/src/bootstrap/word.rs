@@ -18,6 +18,8 @@ pub enum Word {
         incarnation: u32,
         /// The first one since its node was started.
         boot: u32,
+        /// Names its memory.
+        memory: u64,
         /// What it signs broadcasts with.
         key: Option<PublicKey>,
     },
@@ -42,6 +44,8 @@ pub enum Word {
         /// The reign that decided it, and whose that was.
         decided: Option<(u32, u16)>,
     },
+    /// The speaker has met the listener with another memory.
+    OtherMemory,
     /// The listener is isolated by decision, since the life that began with `boot`, and not let in
     /// before it is released.
     Isolated {
@@ -65,7 +69,8 @@ pub enum Word {
 
 impl Word {
     pub(super) const fn alive(life: &Life) -> Self {
-        Self::Alive { incarnation: life.incarnation.0, boot: life.boot.0, key: life.key }
+        let Life { incarnation, boot, memory, key, .. } = *life;
+        Self::Alive { incarnation: incarnation.0, boot: boot.0, memory, key }
     }
 
     pub(super) const fn dead(incarnation: Incarnation) -> Self {
@@ -88,9 +93,9 @@ impl Word {
         match self {
             Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX, .. } => None,
             Self::Alive { incarnation, boot, .. } if boot > incarnation => None,
-            Self::Alive { incarnation, boot, key } => {
+            Self::Alive { incarnation, boot, memory, key } => {
                 let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
-                Some(News::Alive(Life { incarnation, boot, process, key }))
+                Some(News::Alive(Life { incarnation, boot, process, memory, key }))
             }
             Self::Dead { incarnation } => Some(News::Dead(Incarnation(incarnation))),
             Self::Offer { from, to, end } => {
@@ -112,6 +117,7 @@ impl Word {
                 let (life, decided) = (Incarnation(incarnation), decided.map(term));
                 Some(News::ShutOut(ShutOut { life, decided }))
             }
+            Self::OtherMemory => Some(News::OtherMemory),
             Self::Isolated { boot } => Some(News::Isolated(Incarnation(boot))),
             Self::Released { boot } => Some(News::Released(Incarnation(boot))),
             Self::Free { boot } => Some(News::Free(Incarnation(boot))),
@@ -126,8 +132,12 @@ mod tests {
 
     #[test]
     fn lives_that_cannot_be_are_no_news() {
-        assert!(Word::Alive { incarnation: 0, boot: 0, key: None }.into_news(None).is_none());
-        assert!(Word::Alive { incarnation: 1, boot: 2, key: None }.into_news(None).is_none());
+        assert!(
+            Word::Alive { incarnation: 0, boot: 0, memory: 0, key: None }.into_news(None).is_none()
+        );
+        assert!(
+            Word::Alive { incarnation: 1, boot: 2, memory: 0, key: None }.into_news(None).is_none()
+        );
         // And one that no life could follow.
         for incarnation in [0, u32::MAX] {
             assert!(Word::ShutOut { incarnation, decided: None }.into_news(None).is_none());

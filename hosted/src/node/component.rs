@@ -345,7 +345,10 @@ impl Component {
     ) -> Result<Flow, NodeError> {
         match word {
             ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
-            ToComponent::Connect { peer, incarnation, boot } => {
+            ToComponent::Connect { peer, incarnation, boot, has_forgotten } => {
+                if let (true, Some((broadcast, _))) = (has_forgotten, self.endpoint.broadcast()) {
+                    broadcast.handle_memory_lost(Peer(peer));
+                }
                 if let Some(known) = self.boots.get_mut(usize::from(peer)) {
                     *known = Incarnation(boot);
                 }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
+use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, PeerSet};
 
 use births::Births;
@@ -53,6 +54,7 @@ use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, Courier, Meeting};
 use crate::clock::now_ns;
 use crate::cluster::{Cluster, Form};
+use crate::process::ProcessError;
 use crate::runtime_dir::ClusterDir;
 use crate::shm::{Flag, NodeMemory, Segment};
 use crate::signing::SecretKey;
@@ -112,6 +114,8 @@ struct Supervisor {
     boot: Option<Incarnation>,
     /// The first component of all: what its memory holds was promised since then.
     memory_since: Option<Incarnation>,
+    /// Names the memory to peers: drawn with it.
+    memory_name: u64,
     /// What the components sign broadcasts with, where they are signed.
     signing: Option<SecretKey>,
     /// What components leave behind about broadcasts.
@@ -157,6 +161,13 @@ struct Supervisor {
 enum Flow {
     On,
     End,
+}
+
+/// A name that no other memory has.
+fn draw_name() -> Result<u64, ProcessError> {
+    let mut name = [0; 8];
+    getrandom(&mut name[..], GetRandomFlags::empty()).map_err(ProcessError::os("getrandom"))?;
+    Ok(u64::from_le_bytes(name))
 }
 
 impl Supervisor {
@@ -206,6 +217,7 @@ impl Supervisor {
             reset,
             boot: None,
             memory_since: None,
+            memory_name: draw_name()?,
             signing,
             broadcasts: Broadcasts::new(cluster.nodes),
             generation: 0,

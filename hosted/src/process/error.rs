@@ -48,7 +48,7 @@ pub enum ProcessError {
 
 impl ProcessError {
     /// Names the call for an errno, to be used with `map_err`.
-    pub(super) fn os(call: &'static str) -> impl Fn(Errno) -> Self {
+    pub(crate) fn os(call: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self::Os { call, errno }
     }
 }

@@ -24,7 +24,7 @@ enum Answer {
 /// What a node says when its component begins.
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
-    Alive { incarnation: u32, boot: u32 },
+    Alive { incarnation: u32, boot: u32, memory: u64 },
 }
 
 fn connect(nodes: &Nodes, rank: usize) -> Socket {
@@ -118,7 +118,7 @@ fn a_peer_that_grants_nothing_is_let_go_and_the_true_one_let_in() {
     assert!(matches!(answer, Answer::Welcome(Hello { rank: 0, .. })), "{answer:?}");
     let idler = Idler::new();
     let process = Pidfd::from_child(&idler.0).expect("a child");
-    let word = Word::Alive { incarnation: 1, boot: 1 };
+    let word = Word::Alive { incarnation: 1, boot: 1, memory: 1 };
     socket.send(&word, &[process.as_fd()], PATIENCE).expect("it is open");
     // Who is told of the node's own life has been met.
     let (Word::Alive { incarnation, .. }, _) = socket.recv(PATIENCE).expect("it tells its life");

@@ -91,6 +91,7 @@ impl Node {
             incarnation: Incarnation(incarnation),
             boot: Incarnation(incarnation),
             process: None,
+            memory: 1,
             key: Some(Self::key_of(incarnation)),
         });
     }

@@ -199,7 +199,8 @@ impl Supervisor {
             Ok(process) => {
                 let key = self.signing.as_ref().map(SecretKey::public);
                 let process = Some(process);
-                self.bootstrap.announce(Life { incarnation, boot, process, key });
+                let memory = self.memory_name;
+                self.bootstrap.announce(Life { incarnation, boot, process, memory, key });
             }
             Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
         }

@@ -31,6 +31,8 @@ struct Known {
     joined: bool,
     /// What its broadcasts are signed with: the first that was heard.
     key: Option<PublicKey>,
+    /// Names its memory, as it was first met: any other remembers nothing of it.
+    memory: Option<u64>,
     /// When the life counts as cut off: work for it was lost, and nothing was heard of its end.
     cut_off_at_ns: Option<u64>,
     /// The last life that the own component has fenced, or is about to.
@@ -94,6 +96,7 @@ impl Lives {
         let known = self.known(peer, session)?;
         known.fence();
         known.key = known.key.or(life.key);
+        known.memory = known.memory.or(Some(life.memory));
         known.held = None;
         if let Some(since) = known.isolated {
             known.held = Some(life);
@@ -267,6 +270,12 @@ impl Lives {
         keys.filter_map(|(peer, known)| Some((peer, known.key?))).collect()
     }
 
+    /// Whether the present life of `peer` has another memory than the one that was first met.
+    pub(super) fn has_forgotten(&self, peer: Peer) -> bool {
+        let Some(known) = self.peers.get(peer.index()) else { return false };
+        known.life.as_ref().is_some_and(|life| known.memory != Some(life.memory))
+    }
+
     /// How a living peer is reached.
     pub(super) fn reach(&self, peer: Peer) -> Option<(&Life, &Grant)> {
         let known = self.peers.get(peer.index())?;
@@ -314,7 +323,7 @@ mod tests {
     fn life(incarnation: u32) -> Life {
         let boot = Incarnation(1);
         let process = Pidfd::of_self().ok();
-        Life { incarnation: Incarnation(incarnation), boot, process, key: None }
+        Life { incarnation: Incarnation(incarnation), boot, process, memory: 1, key: None }
     }
 
     /// A peer that was met in session 1 and lives in incarnation 1.
@@ -347,6 +356,16 @@ mod tests {
         }
         assert_eq!(lives.handle_parted(PEER, 1), Some(Due::Fence(PEER)));
         assert_eq!(lives.keys().len(), 1, "what it has signed stands");
+    }
+
+    #[test]
+    fn the_first_memory_of_a_peer_is_the_one_that_counts() {
+        let mut lives = living();
+        assert!(!lives.has_forgotten(PEER));
+        for (incarnation, memory, has_forgotten) in [(2, 1, false), (3, 2, true), (4, 2, true)] {
+            lives.handle_alive(PEER, 1, Life { memory, ..life(incarnation) });
+            assert_eq!(lives.has_forgotten(PEER), has_forgotten, "{incarnation}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use weft_core::ids::Peer;
+use weft_core::ids::{Incarnation, Peer};
 
 use super::lives::Due;
 use super::{Component, Supervisor};
@@ -29,6 +29,7 @@ impl Supervisor {
                         self.handle_offer(peer, session, &offer);
                         return;
                     }
+                    News::OtherMemory => return self.handle_other_memory(peer),
                     News::ShutOut(word) => return self.handle_shut_out(peer, word),
                     News::Isolated(boot) if boot <= self.free => {
                         return self.bootstrap.contradict(peer, self.free);
@@ -85,7 +86,11 @@ impl Supervisor {
         let Some((life, grant)) = self.lives.reach(peer) else { return };
         let (incarnation, boot) = (life.incarnation.0, life.boot.0);
         self.tell_keys();
-        let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
+        let has_forgotten = self.lives.has_forgotten(peer);
+        if has_forgotten {
+            self.bootstrap.note_other_memory(peer);
+        }
+        let word = ToComponent::Connect { peer: peer.0, incarnation, boot, has_forgotten };
         let mut fds = grant.borrow();
         fds.extend(life.process.as_ref().map(AsFd::as_fd));
         self.tell(&word, &fds);
@@ -106,6 +111,17 @@ impl Supervisor {
         if is_present {
             let (incarnation, end) = (offer.from.0, offer.end.clone());
             self.tell(&ToComponent::Offer { peer: peer.0, incarnation, end }, &[]);
+        }
+    }
+
+    /// A peer remembers this node with another memory, whatever the note of incarnations says: what
+    /// was promised there is lost, and the next life takes no part where that binds it.
+    fn handle_other_memory(&mut self, peer: Peer) {
+        if self.memory_since.is_some_and(|since| since <= Incarnation(1)) {
+            tracing::warn!(rank = self.rank, peer = peer.0, "met before, with another memory");
+            // Not the first boot of the node in this instance of the cluster, so not the first here.
+            self.memory_since = Some(Incarnation(2));
+            self.be_reborn();
         }
     }
 
