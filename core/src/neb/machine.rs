@@ -295,7 +295,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// The memory of `peer` is lost: a later incarnation of it shows nothing of what the earlier one
+    /// The memory of `peer` is lost: a later incarnation shows nothing of what the earlier one has
     /// exposed, so its silence is no vote. It is waited for and not asked, until it is removed.
     pub fn handle_memory_lost(&mut self, peer: Peer) {
         if !COUNT_LOST_MEMORY.is_planted() {

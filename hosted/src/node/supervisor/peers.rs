@@ -119,7 +119,7 @@ impl Supervisor {
     fn handle_other_memory(&mut self, peer: Peer) {
         if self.memory_since.is_some_and(|since| since <= Incarnation(1)) {
             tracing::warn!(rank = self.rank, peer = peer.0, "met before, with another memory");
-            // Not the first boot of the node in this instance of the cluster, so not the first here.
+            // Not the first boot of the node in this instance of the cluster, whatever is noted.
             self.memory_since = Some(Incarnation(2));
             self.be_reborn();
         }
