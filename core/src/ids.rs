@@ -1,8 +1,8 @@
-//! Who is who: members, endpoints, and how often they have been born.
+//! Who is who: members, endpoints, and how often they have started.
 //!
-//! Membership is fixed by configuration; incarnations change. A [`Rank`] names a member for
-//! ever, a [`Peer`] names one of the endpoints of a fabric (a member may have several), an
-//! [`Incarnation`] tells two lives of the same peer apart.
+//! Membership is fixed by configuration; incarnations change. A [`Rank`] names a member
+//! forever, a [`Peer`] names one of the endpoints of a fabric (a member may have several), an
+//! [`Incarnation`] distinguishes two runs of the same peer.
 
 use core::fmt;
 
@@ -24,7 +24,7 @@ impl Peer {
     }
 }
 
-/// One life of a peer. Grows by at least one each time the peer is started again.
+/// One run of a peer. Grows by at least one each time the peer is started again.
 ///
 /// Zero means "never seen": no live peer carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +32,7 @@ impl Peer {
 pub struct Incarnation(pub u32);
 
 impl Incarnation {
-    /// The life after this one.
+    /// The incarnation after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
@@ -40,7 +40,7 @@ impl Incarnation {
 }
 
 /// A term of office of the cluster's manager. Decisions carry the term they were taken in, and
-/// one of an earlier term binds nobody.
+/// one of an earlier term binds no member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Term(pub u64);
@@ -52,7 +52,7 @@ pub struct PeerSet(u64);
 impl PeerSet {
     /// The largest number of peers that a set, and so a fabric, can hold.
     pub const CAPACITY: usize = 64;
-    /// Nobody.
+    /// No peer.
     pub const EMPTY: Self = Self(0);
 
     /// The peers `0..count`.
@@ -65,7 +65,7 @@ impl PeerSet {
         if count == Self::CAPACITY { Self(u64::MAX) } else { Self((1 << count) - 1) }
     }
 
-    /// Exactly one peer; nobody when it lies past the capacity.
+    /// Exactly one peer; none when it lies past the capacity.
     #[must_use]
     pub const fn only(peer: Peer) -> Self {
         if peer.index() < Self::CAPACITY { Self(1 << peer.0) } else { Self::EMPTY }
@@ -82,24 +82,24 @@ impl PeerSet {
         self.0 |= Self::only(peer).0;
     }
 
-    /// Takes `peer` out.
+    /// Removes `peer`.
     pub const fn remove(&mut self, peer: Peer) {
         self.0 &= !Self::only(peer).0;
     }
 
-    /// Everybody who is in one of the two.
+    /// All peers that are in one of the two.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Everybody who is in this one and not in `other`.
+    /// All peers that are in this one and not in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether nobody is in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,4 +1,4 @@
-//! Time as the machines know it: nanoseconds that somebody else counts.
+//! Time as the machines know it: nanoseconds that the caller counts.
 //!
 //! Core never reads a clock. Every input that depends on time carries an [`Instant`], counted
 //! from any origin the caller likes as long as it does not run backwards, and every machine

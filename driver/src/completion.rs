@@ -1,8 +1,8 @@
 //! Completion queues: one for each pair, as long as its send queue.
 //!
 //! A queue of its own makes the accounting exact (it cannot overflow while the send queue's is
-//! kept) and leaves no completion of an earlier life behind: the queue goes with its pair. Only
-//! the queues of pairs with outstanding work are looked at, so that idle peers cost nothing.
+//! kept) and leaves no completion of an earlier incarnation behind: the queue goes with its
+//! pair. Only the queues of pairs with outstanding work are polled, so idle peers cost nothing.
 //!
 //! Polled with the classic `ibv_poll_cq`, into an array on the stack: the extended queues of one
 //! release of soft-RoCE's provider hand completions out several times over.
@@ -21,7 +21,7 @@ use crate::{Errno, Error, Verb, failure_of};
 /// How many completions one call takes at most.
 pub(crate) const BATCH: usize = 16;
 
-/// The end of one work, as the device tells it.
+/// The end of one work, as the device reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkEnd {
     pub(crate) place: Place,
@@ -44,7 +44,7 @@ impl CompletionQueue {
     /// A queue with room for the completions of `depth` works.
     pub(crate) fn new(context: &Arc<Context>, depth: u16) -> Result<Self, Error> {
         let (no_tag, no_channel) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the context is open; nobody waits on this queue, so it needs no channel.
+        // SAFETY: the context is open; no thread waits on this queue, so it needs no channel.
         let raw = unsafe {
             ffi::ibv_create_cq(context.as_ptr(), i32::from(depth), no_tag, no_channel, 0)
         };

@@ -17,7 +17,7 @@
 //! | 14 / 3 (default) | 268 ms | 290 ms |
 //! | 14 / 6 | 470 ms | 476 ms |
 //!
-//! Timeout 0 and retry count 7 mean "for ever" to a device, and are refused.
+//! Timeout 0 and retry count 7 mean "forever" to a device, and are refused.
 
 use std::fmt;
 
@@ -63,11 +63,11 @@ impl Default for Config {
 /// Why a configuration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// Not 1 to 31; 0 waits for ever.
+    /// Not 1 to 31; 0 waits forever.
     Timeout(u8),
-    /// Not 0 to 6; 7 repeats for ever.
+    /// Not 0 to 6; 7 repeats forever.
     RetryCount(u8),
-    /// Not 0 to 6; 7 repeats for ever.
+    /// Not 0 to 6; 7 repeats forever.
     RnrRetryCount(u8),
     /// Not 0 to 31.
     RnrTimer(u8),

@@ -2,9 +2,10 @@
 //!
 //! A device is chosen by name and port, its address by kind ([`GidEntry::choose`]). What the
 //! driver cannot do without is looked at here, once: an active port, an address and atomics.
-//! Each fabric opens its device anew, so that asynchronous events reach the fabric they are for.
+//! Each fabric opens the device for itself, so that asynchronous events reach the fabric that they
+//! are for.
 //!
-//! Whoever is made of the device (domains, queues, pairs) shares its [`Context`], which is closed
+//! What is made of the device (domains, queues, pairs) shares its [`Context`], which is closed
 //! when the last of them is gone.
 
 use std::ffi::CStr;
@@ -166,7 +167,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: the context was opened and is closed once: all that is made of it shares it by
-        // `Arc`. A failure leaves a descriptor behind, which nobody could do anything about.
+        // `Arc`. A failure leaves a descriptor behind, which no caller could close.
         unsafe { ffi::ibv_close_device(self.as_ptr()) };
     }
 }
@@ -252,7 +253,7 @@ impl Device {
         self.link
     }
 
-    /// The address that peers are told.
+    /// The address that is sent to peers.
     #[must_use]
     pub const fn address(&self) -> GidEntry {
         self.address

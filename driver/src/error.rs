@@ -34,8 +34,8 @@ pub enum Error {
     UnknownPeer(Peer),
     /// Nothing was prepared for the peer, or its end was not connected.
     NotPrepared(Peer),
-    /// The life that was prepared is not later than one that was shut out.
-    StaleLife(Peer),
+    /// The incarnation that was prepared is not later than one that was fenced.
+    StaleIncarnation(Peer),
     /// A region's words are not as many as the layout says.
     MemoryLength {
         /// Which region.
@@ -71,9 +71,9 @@ impl Error {
             Self::UnknownPeer(_) | Self::NotPrepared(_) | Self::MemoryLength { .. } => {
                 "this is a bug in the caller; please report it"
             }
-            Self::StaleLife(_) => "start the peer again, in a later life",
+            Self::StaleIncarnation(_) => "start the peer again, as a later incarnation",
             Self::RegionTooLong(_) => "raise depth, or make the region shorter",
-            // A limit of zero is told as a missing right.
+            // A limit of zero is reported as a missing right.
             Self::Verb(
                 Verb::RegisterMemory | Verb::CreateQueuePair,
                 Errno::NOMEM | Errno::PERM,
@@ -109,7 +109,9 @@ impl fmt::Display for Error {
             Self::NotPrepared(peer) => {
                 write!(f, "no pair is prepared and connected for peer {peer}")
             }
-            Self::StaleLife(peer) => write!(f, "peer {peer} was shut out in this or a later life"),
+            Self::StaleIncarnation(peer) => {
+                write!(f, "peer {peer} was fenced in this or a later incarnation")
+            }
             Self::MemoryLength { region, expected, found } => {
                 let number = region.0;
                 write!(f, "region {number} is {found} bytes of memory, not {expected}")
@@ -132,12 +134,12 @@ impl std::error::Error for Error {
             | Self::PortDown(_)
             | Self::NoGid(_)
             | Self::NoAtomics
-            // Told in this error's own sentence.
+            // Part of this error's own sentence.
             | Self::Config(_)
             | Self::End(_)
             | Self::UnknownPeer(_)
             | Self::NotPrepared(_)
-            | Self::StaleLife(_)
+            | Self::StaleIncarnation(_)
             | Self::MemoryLength { .. }
             | Self::RegionTooLong(_) => None,
         }

@@ -1,8 +1,8 @@
 //! What the two ends of a pair must know of each other, as bytes.
 //!
-//! Bootstrap carries an [`End`] from one endpoint to the other, authenticated: whoever can forge
-//! one can name memory that was never granted to him, and reads there what the device lets him.
-//! An end is good for one pair in one life, and useless afterwards: its queue pair is gone.
+//! Bootstrap carries an [`End`] from one endpoint to the other, authenticated: a sender that can
+//! forge one can name memory that was never granted to it, and reads there what the device allows.
+//! An end is good for one pair of one incarnation, and useless afterwards: its queue pair is gone.
 //!
 //! ```text
 //!   0   version = 1         8   queue pair, u32       32   path MTU, u8
@@ -44,7 +44,8 @@ pub struct Grant {
 pub struct End {
     /// The queue pair's number.
     pub queue_pair: u32,
-    /// The number of its first packet: random, so that packets of an earlier life do not fit.
+    /// The number of its first packet: random, so that packets of an earlier incarnation do not
+    /// fit.
     pub first_packet: u32,
     /// The port's local identifier; 0 on Ethernet.
     pub local_id: u16,

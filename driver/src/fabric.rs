@@ -9,7 +9,7 @@
 //! | F-4 | work for oneself goes through a pair that ends at oneself, and so through the same device |
 //! | F-5 | looked up in the layout before posting, since a refusal by the device costs the pair; and enforced by the peer's device, by registration and protection domain |
 //! | F-6 | the device gives up after its retries ([`Config::worst_case_detection`]) |
-//! | F-9 | the pair is moved to error, drained and destroyed, and the peer's registrations are taken back. A later life has other keys in another domain |
+//! | F-9 | the pair is moved to error, drained and destroyed, and the peer's registrations are taken back. A later incarnation has other keys in another domain |
 //! | F-10 | inline, or copied to a scratch slot |
 //! | F-12 | a deadline of our own, counted from the first poll after the post; `poll` must be called for it to pass |
 //!
@@ -36,9 +36,9 @@ const WATCH_EVERY: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 struct Link<M> {
     pair: Option<Pair<M>>,
-    /// Prepared for a life that is not admitted yet.
+    /// Prepared for an incarnation that is not admitted yet.
     next: Option<Pair<M>>,
-    /// The earliest life that may be admitted.
+    /// The earliest incarnation that may be admitted.
     earliest: Incarnation,
     /// A pair could be neither failed nor destroyed.
     resists: bool,
@@ -64,7 +64,7 @@ pub struct VerbsFabric<M: HostMemory> {
 }
 
 impl<M: HostMemory> VerbsFabric<M> {
-    /// The endpoint `me` over its own `memory`; nobody is let in but itself.
+    /// The endpoint `me` over its own `memory`; it has admitted itself alone.
     ///
     /// # Errors
     /// [`Error`]; nothing is left registered.
@@ -115,17 +115,17 @@ impl<M: HostMemory> VerbsFabric<M> {
         })
     }
 
-    /// Makes a pair for the life `life` of `peer`, whose end is to be sent to it. What was
+    /// Makes a pair for `incarnation` of `peer`, whose end is to be sent to it. What was
     /// prepared for it before is dropped; a pair that is open stays so until the next `admit`.
     ///
     /// # Errors
     /// [`Error`]; nothing was changed.
-    pub fn prepare(&mut self, peer: Peer, life: Incarnation) -> Result<LocalEnd, Error> {
-        if life < self.link(peer)?.earliest {
-            return Err(Error::StaleLife(peer));
+    pub fn prepare(&mut self, peer: Peer, incarnation: Incarnation) -> Result<LocalEnd, Error> {
+        if incarnation < self.link(peer)?.earliest {
+            return Err(Error::StaleIncarnation(peer));
         }
         let of = (&self.layout, &self.memory);
-        let pair = Pair::prepare(&self.device, &self.config, of, peer, life)?;
+        let pair = Pair::prepare(&self.device, &self.config, of, peer, incarnation)?;
         let end = pair.local_end();
         self.link(peer)?.next = Some(pair);
         Ok(end)
@@ -146,27 +146,29 @@ impl<M: HostMemory> VerbsFabric<M> {
     ///
     /// # Errors
     /// [`Error`]; the peer stays shut out.
-    pub fn open(&mut self, peer: Peer, life: Incarnation) -> Result<(), Error> {
+    pub fn open(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), Error> {
         let link = self.link(peer)?;
-        if life < link.earliest {
-            return Err(Error::StaleLife(peer));
+        if incarnation < link.earliest {
+            return Err(Error::StaleIncarnation(peer));
         }
-        let is_next = |pair: &mut Pair<M>| pair.life() == life && pair.is_connected();
+        let is_next = |pair: &mut Pair<M>| pair.incarnation() == incarnation && pair.is_connected();
         let Some(mut next) = link.next.take_if(is_next) else {
-            let is_in =
-                link.pair.as_ref().is_some_and(|pair| pair.life() == life && pair.is_open());
+            let is_in = link
+                .pair
+                .as_ref()
+                .is_some_and(|pair| pair.incarnation() == incarnation && pair.is_open());
             return if is_in { Ok(()) } else { Err(Error::NotPrepared(peer)) };
         };
         self.close(peer)?;
         next.open(&self.device)?;
         let link = self.link(peer)?;
-        link.earliest = life;
+        link.earliest = incarnation;
         link.pair = Some(next);
         Ok(())
     }
 
     /// The peers that were let in and whose pair is of no use any more, and this endpoint itself
-    /// when it cannot reach its own memory, until they are fenced. No completion tells of a pair
+    /// when it cannot reach its own memory, until they are fenced. No completion reports a pair
     /// that was lost with nothing of the poster's in it: by the driver's own marker, or idle.
     #[must_use]
     pub fn lost(&self) -> PeerSet {
@@ -296,10 +298,10 @@ impl<M: HostMemory> Fabric for VerbsFabric<M> {
     fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
         let link = self.link(peer).map_err(|_| FenceError::UnknownPeer)?;
         if let Some(pair) = &link.pair {
-            link.earliest = pair.life().next();
+            link.earliest = pair.incarnation().next();
         }
         let earliest = link.earliest;
-        link.next.take_if(|next| next.life() < earliest);
+        link.next.take_if(|next| next.incarnation() < earliest);
         // What failed is remembered by the link.
         let _ = self.close(peer);
         let resists = self.links[peer.index()].resists;
@@ -321,7 +323,7 @@ impl<M: HostMemory> Fabric for VerbsFabric<M> {
             | Error::Config(_)
             | Error::End(_)
             | Error::NotPrepared(_)
-            | Error::StaleLife(_)
+            | Error::StaleIncarnation(_)
             | Error::MemoryLength { .. }
             | Error::RegionTooLong(_)
             | Error::Verb(_, _) => FenceError::NotReady,

@@ -1,4 +1,4 @@
-//! Which of a port's addresses peers are told.
+//! Which of a port's addresses is sent to peers.
 //!
 //! A port of an Ethernet device has several addresses (GIDs) for each of its interface's, and
 //! only those of kind RoCE v2 are routed. Taken is, in this order:
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The number of an address in the port's table is this host's own affair; what travels is the
-//! address. Nobody chooses RoCE v1: it is on no device that has no v2.
+//! address. RoCE v1 is never chosen: every device that has it has v2 as well.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub enum LinkLayer {
 }
 
 impl GidEntry {
-    /// The address of `table` that peers are to be told, if there is one.
+    /// The address of `table` to send to peers, if there is one.
     #[must_use]
     pub fn choose(link: LinkLayer, table: &[Self]) -> Option<Self> {
         let wanted = match link {

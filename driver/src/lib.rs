@@ -5,7 +5,7 @@
 //! ```text
 //!   everywhere           config   error   exchange   gid   memory   status
 //!   feature `verbs`      device ▶ region ▶ completion ▶ queue_pair ▶ scratch   event
-//!                          └──────────▶ pair: one peer, one life ◀──────────────┘
+//!                          └────────▶ pair: one peer, one incarnation ◀─────────┘
 //!                                        └▶ VerbsFabric: weft_core::fabric::Fabric
 //! ```
 //!
@@ -17,9 +17,9 @@
 //! A pair of endpoints comes to be in three steps, of which bootstrap carries the middle one:
 //!
 //! ```text
-//!   one.prepare(other, life) ─ LocalEnd ─▶ bytes ─▶ RemoteEnd ─ other.connect(one, …)
-//!   one.connect(other, …) ◀─ RemoteEnd ◀─ bytes ◀─ LocalEnd ─ other.prepare(one, life)
-//!   one.admit(other, life)                                    other.admit(one, life)
+//!   one.prepare(other, theirs) ─ LocalEnd ─▶ bytes ─▶ RemoteEnd ─ other.connect(one, …)
+//!   one.connect(other, …) ◀─ RemoteEnd ◀─ bytes ◀─ LocalEnd ─ other.prepare(one, mine)
+//!   one.admit(other, theirs)                                    other.admit(one, mine)
 //! ```
 //!
 //! What it does not do: wake a sleeping peer ([`CompletionFlags::WAKE`] is ignored, so peers over

@@ -1,4 +1,4 @@
-//! The memory that is registered: whoever owns it implements one safe trait.
+//! The memory that is registered: its owner implements one safe trait.
 //!
 //! The driver neither maps nor allocates regions: over verbs a node's memory is the same segments
 //! as over shared memory, owned by its supervisor, so that it outlives the component.

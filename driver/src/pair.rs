@@ -1,4 +1,4 @@
-//! One peer in one life, as this endpoint is connected to it.
+//! One incarnation of a peer, as this endpoint is connected to it.
 //!
 //! ```text
 //!   prepare ─▶ Prepared ─ connect, open ─▶ Open ─ lose ─▶ Failed ─ flushed, or too late ─▶ Closed
@@ -52,7 +52,7 @@ pub(crate) enum Loss {
 #[derive(Debug)]
 pub(crate) struct Pair<M> {
     peer: Peer,
-    life: Incarnation,
+    incarnation: Incarnation,
     state: State,
     completions: Arc<CompletionQueue>,
     scratch: Scratch,
@@ -79,13 +79,13 @@ fn first_packet() -> Result<u32, Error> {
 }
 
 impl<M: HostMemory> Pair<M> {
-    /// A pair with `peer` in its life `life`, that lets nothing in yet.
+    /// A pair with `incarnation` of `peer`, which admits nothing yet.
     pub(crate) fn prepare(
         device: &Device,
         config: &Config,
         (layout, memory): (&Layout, &Arc<M>),
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
     ) -> Result<Self, Error> {
         let domain = Arc::new(Domain::new(device.context())?);
         let regions = GrantedRegions::new(&domain, memory, layout, peer)?;
@@ -104,7 +104,7 @@ impl<M: HostMemory> Pair<M> {
         };
         Ok(Self {
             peer,
-            life,
+            incarnation,
             state: State::Prepared(pair),
             completions,
             scratch,
@@ -124,8 +124,8 @@ impl<M: HostMemory> Pair<M> {
         LocalEnd(self.local.clone())
     }
 
-    pub(crate) const fn life(&self) -> Incarnation {
-        self.life
+    pub(crate) const fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Notes the peer's end, which was checked.
@@ -222,7 +222,7 @@ impl<M: HostMemory> Pair<M> {
         self.queue.abandon(|_| Failure::Gone)
     }
 
-    /// What the poster is told.
+    /// What the poster gets.
     fn report(&self, ended: Ended) -> Completion {
         let outcome = match ended.outcome {
             Ok(()) if ended.fetch == Fetch::Word => Ok(self.scratch.result(ended.place)),

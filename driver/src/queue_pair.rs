@@ -1,4 +1,4 @@
-//! A queue pair and its life, as types.
+//! A queue pair and its states, as types.
 //!
 //! ```text
 //!   Reset ──▶ Init ──▶ ReadyToReceive ──▶ ReadyToSend ─┐
@@ -41,7 +41,7 @@ pub(crate) enum ReadyToSend {}
 #[derive(Debug)]
 pub(crate) enum Failed {}
 
-/// A queue pair in a state of its life.
+/// A queue pair in one of its states.
 #[derive(Debug)]
 pub(crate) struct QueuePair<State> {
     handle: Handle,
@@ -90,7 +90,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Nobody is left to be told of a failure; the kernel destroys it with the context.
+        // No caller is left to report a failure to; the kernel destroys it with the context.
         let _ = self.destroy();
     }
 }

@@ -213,7 +213,7 @@ impl<M: HostMemory> GrantedRegions<M> {
         Ok(Self { regions })
     }
 
-    /// What the peer is told, region by region.
+    /// What is sent to the peer, region by region.
     pub(crate) fn grants(&self) -> Vec<Option<Grant>> {
         let grant = |(registration, access): &(Registration<M>, Access)| {
             let key = registration.remote_key;

@@ -235,7 +235,7 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         // SAFETY: allocated once and freed once, before the registration and the domain that it
-        // was made over: nobody holds it longer than the call of `Revocation::of`.
+        // was made over: no thread holds it longer than the call of `Revocation::of`.
         unsafe { ffi::ibv_dealloc_mw(self.raw.as_ptr()) };
     }
 }

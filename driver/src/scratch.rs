@@ -10,9 +10,9 @@
 //!
 //! Before an atomic is posted its word is set to [`RESULT_UNTOUCHED`]. A kernel's soft-RoCE was
 //! seen to report an atomic as done and never to write the old value, when a retransmission
-//! overtook the answer. The driver cannot tell that from an old value of just this number, and so
-//! delivers the word as it is: a protocol that counts must find it implausible (a mailbox does:
-//! an unknown ticket is claimed until it is settled).
+//! overtook the answer. The driver cannot distinguish that from an old value of just this number,
+//! and so delivers the word as it is: a protocol that counts must find it implausible (a mailbox
+//! does: an unknown ticket is claimed until it is settled).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

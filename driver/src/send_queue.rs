@@ -1,7 +1,7 @@
 //! What was posted to one pair and has not ended: exact accounting, and no device in sight.
 //!
 //! Works are numbered in posting order, and the device ends them in that order. Not every one
-//! is signalled: a success speaks for all that came before it, a failure is always told.
+//! is signalled: a success speaks for all that came before it, a failure is always reported.
 //!
 //! ```text
 //!        head                                       tail
@@ -15,10 +15,10 @@
 //!   as long as this one, is never full when this one is not; and the completion queue, which is
 //!   as long too, cannot overflow, since each work has one completion at most.
 //! - Loud works, reads and atomics are signalled, and of the others at least every 16th. So at
-//!   most 15 works at the tail are uncovered; they are told of by the next signalled work, or by
-//!   a *marker*, a write of nothing, for which one place is kept.
+//!   most 15 works at the tail are uncovered; the next signalled work reports them, or a
+//!   *marker*, a write of nothing, for which one place is kept.
 //! - A transfer that is longer than a message is cut into *parts*; the first failure of a part
-//!   is told in the name of the last one, which is the work itself.
+//!   is reported under the name of the last one, which is the work itself.
 //!
 //! Time comes from polls only: a work's age is counted from the first poll after its post.
 
@@ -52,7 +52,7 @@ pub(crate) enum Fetch {
     Word,
 }
 
-/// Whether the device is to tell of a work's success.
+/// Whether the device reports a work's success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Yes,

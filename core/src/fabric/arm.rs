@@ -14,8 +14,8 @@
 //!
 //! RINGING is there for crashes: a ringer that is killed before its wake-up leaves a sleeper,
 //! but not an IDLE word, and so the next ringer wakes it. What remains (no other ringer comes,
-//! or two of them die in each other's way) is ended by whoever notices the death and rings by
-//! force, and at last by the sleeper's timeout.
+//! or two of them die in each other's way) is ended by the process that notices the
+//! death and rings by force, and at last by the sleeper's timeout.
 //!
 //! The word lies in shared memory, so a hostile peer can write anything: unknown values count as
 //! RINGING, and the most it gains is needless wake-ups and sleeps up to their timeout.
@@ -37,7 +37,7 @@ const RINGING: u32 = 2;
 /// What a ringer has to do after looking at the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Nobody sleeps or is about to.
+    /// No waiter sleeps or is about to.
     Nothing,
     /// Wake the sleeper, then [`ArmWord::finish_ring`].
     Wake,
@@ -67,7 +67,7 @@ impl ArmWord<'_> {
         self.0.swap(IDLE, Ordering::Relaxed);
     }
 
-    /// Ringer, having stored work: whether somebody is to be woken for it.
+    /// Ringer, having stored work: whether a waiter must be woken for it.
     #[must_use]
     pub fn start_ring(self) -> Duty {
         // SYNC: bell-arm. The counterpart of the fence in `arm`.
@@ -82,7 +82,7 @@ impl ArmWord<'_> {
             // It disarmed since the load. If it arms again, its fence comes after ours, for
             // otherwise the load had seen that; and so it finds the work before it sleeps.
             Err(IDLE) => Duty::Nothing,
-            // Another ringer is at it, but may have been killed before it woke anybody.
+            // Another ringer is at it, but may have been killed before it woke the waiter.
             Ok(_) | Err(_) => Duty::Wake,
         }
     }
@@ -95,7 +95,7 @@ impl ArmWord<'_> {
     }
 
     /// Ringer: the wake-up is done, and later ringers need not repeat it. Right even if it found
-    /// nobody: a waiter on its way to sleep is turned back by IDLE as much as by RINGING.
+    /// no waiter: one on its way to sleep is turned back by IDLE as much as by RINGING.
     pub fn finish_ring(self) {
         match self.0.compare_exchange(RINGING, IDLE, Ordering::Relaxed, Ordering::Relaxed) {
             // On failure the waiter has disarmed, and perhaps armed again: the word is its own.

@@ -38,7 +38,7 @@ pub struct RegionSpec {
     pub len: u32,
     /// The rights of the peers named in `peers`.
     pub access: Access,
-    /// Whom `access` applies to; nobody else may touch the region remotely.
+    /// The peers that `access` applies to; no other peer may touch the region remotely.
     pub peers: PeerSet,
 }
 

@@ -58,13 +58,13 @@ pub struct Net<const PEERS: usize, const WORDS: usize> {
 /// Whom an endpoint lets in. Held while foreign work takes effect, so `fence` waits for it.
 struct Gate<const PEERS: usize> {
     alive: bool,
-    life: Incarnation,
+    incarnation: Incarnation,
     admitted: [Incarnation; PEERS],
-    /// The earliest life of each peer that may still be admitted.
+    /// The earliest incarnation of each peer that may still be admitted.
     earliest: [Incarnation; PEERS],
 }
 
-/// One endpoint of a [`Net`], in one life.
+/// One incarnation of an endpoint of a [`Net`].
 pub struct Loopback<'net, const PEERS: usize, const WORDS: usize> {
     net: &'net Net<PEERS, WORDS>,
     me: Peer,
@@ -95,7 +95,7 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
             gates: core::array::from_fn(|_| {
                 Mutex::new(Gate {
                     alive: false,
-                    life: Incarnation(0),
+                    incarnation: Incarnation(0),
                     admitted: [Incarnation(0); PEERS],
                     earliest: [Incarnation(1); PEERS],
                 })
@@ -103,16 +103,16 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
         }
     }
 
-    /// The endpoint `me`, beginning its life `incarnation`. An earlier handle of the same
+    /// The endpoint `me`, starting as `incarnation`. An earlier handle of the same
     /// endpoint is dead from now on; the memory stays.
     ///
     /// # Panics
     /// When there is no such peer, or `incarnation` is not later than its last one.
     pub fn endpoint(&self, me: Peer, incarnation: Incarnation) -> Loopback<'_, PEERS, WORDS> {
         let mut gate = self.gates[me.index()].lock();
-        assert!(incarnation > gate.life, "a life begins after the last one");
+        assert!(incarnation > gate.incarnation, "an incarnation begins after the last one");
         gate.alive = true;
-        gate.life = incarnation;
+        gate.incarnation = incarnation;
         gate.earliest = [Incarnation(1); PEERS];
         gate.admitted = [Incarnation(0); PEERS];
         gate.admitted[me.index()] = incarnation;
@@ -122,7 +122,7 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
         Loopback { net: self, me, incarnation, open, memory, done: Deque::new() }
     }
 
-    /// The memory of `peer`, whoever lives there.
+    /// The memory of `peer`, whichever incarnation uses it.
     ///
     /// # Panics
     /// When there is no such peer.
@@ -130,7 +130,7 @@ impl<const PEERS: usize, const WORDS: usize> Net<PEERS, WORDS> {
         LoopbackMemory { layout: &self.layout, words: Words(&self.memory[peer.index()]) }
     }
 
-    /// Ends the life of `peer`: whoever posts to it from now on loses it.
+    /// Ends the incarnation of `peer`: every later post to it fails and loses the peer.
     ///
     /// # Panics
     /// When there is no such peer.
@@ -178,11 +178,11 @@ impl<const PEERS: usize, const WORDS: usize> Loopback<'_, PEERS, WORDS> {
         }
     }
 
-    /// Carries `op` out when the life of the peer that was admitted here is still the one that
-    /// lives there, lets this life in and grants the right.
+    /// Carries `op` out if the incarnation of the peer that was admitted here still runs, has
+    /// admitted this incarnation, and grants the right.
     fn attempt(&mut self, peer: Peer, op: &Op<'_>) -> Result<u64, Failure> {
         let gate = self.net.gates[peer.index()].lock();
-        let reached = gate.alive && gate.life == self.open[peer.index()];
+        let reached = gate.alive && gate.incarnation == self.open[peer.index()];
         if !reached || gate.admitted[self.me.index()] != self.incarnation {
             drop(gate);
             self.open[peer.index()] = Incarnation(0);
@@ -279,8 +279,8 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
         }
         self.open[peer.index()] = Incarnation(0);
         let mut gate = self.net.gates[self.me.index()].lock();
-        // The memory belongs to a later life of this endpoint, which lets in whom it likes.
-        if gate.life != self.incarnation {
+        // The memory belongs to a later incarnation of this endpoint, which admits peers itself.
+        if gate.incarnation != self.incarnation {
             return Err(FenceError::StillReaching);
         }
         let admitted = core::mem::take(&mut gate.admitted[peer.index()]);
@@ -295,7 +295,7 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
             return Err(FenceError::UnknownPeer);
         }
         let mut gate = self.net.gates[self.me.index()].lock();
-        if gate.life != self.incarnation || incarnation < gate.earliest[peer.index()] {
+        if gate.incarnation != self.incarnation || incarnation < gate.earliest[peer.index()] {
             return Err(FenceError::NotReady);
         }
         gate.earliest[peer.index()] = incarnation;

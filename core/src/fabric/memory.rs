@@ -237,7 +237,7 @@ impl<'a> Words<'a> {
     }
 
     /// Copies `bytes` in, to byte `offset`. Neighbouring bytes of a half-covered word survive,
-    /// even when somebody else writes them meanwhile.
+    /// even when a peer writes them meanwhile.
     #[inline]
     pub fn copy_in(self, offset: usize, bytes: &[u8]) {
         release();

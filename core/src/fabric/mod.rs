@@ -6,7 +6,7 @@
 //! memory is never borrowed: [`Memory`] copies it, and only copies are believed.
 //!
 //! ```text
-//!   machine ── post(peer, Work) ──▶ fabric ──▶ the peer's region      nobody there is asked
+//!   machine ── post(peer, Work) ──▶ fabric ──▶ the peer's region      its process takes no part
 //!   machine ◀─ poll(now) ─ Completion ─ fabric
 //!   machine ◀─▶ memory() ◀──────────────────── what peers wrote here
 //! ```
@@ -26,7 +26,7 @@
 //! | F-9 | After `fence(peer)` returns, nothing that peer posted or will post changes a byte here. Idempotent. `admit` re-opens with a new incarnation. |
 //! | F-10 | A write from bytes copies before `post` returns; a write from a region does not, and the region must stay untouched until completion. |
 //! | F-11 | An address learned at run time is checked against the layout before it is posted. |
-//! | F-12 | No work stays open for ever: past its deadline the fabric fails the pair itself, and F-6 follows. |
+//! | F-12 | No work stays open forever: past its deadline the fabric fails the pair itself, and F-6 follows. |
 //! | F-13 | A successful completion says that the memory was reached, not that the peer's process runs. Liveness is what a peer *writes*, never what it lets be written. |
 //!
 //! `conformance` (a feature) is the suite that checks the contract on any fabric; [`loopback`]
@@ -83,7 +83,7 @@ pub trait Fabric {
     /// [`FenceError`]; the peer may still reach this memory, and its words must not be believed.
     fn fence(&mut self, peer: Peer) -> Result<(), FenceError>;
 
-    /// Lets `peer` in, in its life `incarnation`, which is later than any fenced one.
+    /// Admits `incarnation` of `peer`, which is later than any fenced one.
     ///
     /// # Errors
     /// [`FenceError`]; the peer stays shut out.

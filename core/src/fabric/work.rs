@@ -227,7 +227,7 @@ pub enum Reject {
     TooLong,
 }
 
-/// Why a peer could not be shut out or let in.
+/// Why a peer could not be fenced or admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum FenceError {
@@ -236,7 +236,7 @@ pub enum FenceError {
     /// The peer could not be stopped from reaching this memory.
     StillReaching,
     /// The incarnation is earlier than the last admitted one or was fenced, or nothing of that
-    /// life can be reached yet.
+    /// incarnation can be reached yet.
     NotReady,
 }
 

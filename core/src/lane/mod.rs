@@ -9,13 +9,13 @@
 //! ```
 //!
 //! One write a message and no atomics. The slot is the mailbox's: its epoch is the pass over the
-//! ring, its ticket the index. A full lane refuses ([`SendError::Full`]); nobody else's traffic
-//! can fill it, so lanes carry control messages.
+//! ring, its ticket the index. A full lane refuses ([`SendError::Full`]); no other peer's
+//! traffic can fill it, so lanes carry control messages.
 //!
-//! A lane lives as long as its two ends: when either is born again both begin anew. Passes are
+//! A lane lasts as long as its two ends: when either starts again, both begin again. Passes are
 //! counted from a number made of both incarnations, so what an earlier pair left in the ring is
-//! never taken for news. Messages that were not taken by then are lost with the life they were
-//! meant for.
+//! never read as new. Messages that were not taken by then are lost with the incarnation that
+//! they were meant for.
 //!
 //! Source: `spec/mailbox.md`, section Lane.
 
@@ -159,7 +159,7 @@ impl Regions {
     }
 }
 
-/// The number from which the passes of a lane between these two lives are counted.
+/// The number from which the passes of a lane between these two incarnations are counted.
 fn session(writer: Incarnation, reader: Incarnation) -> u32 {
     if mutants::SESSION_IGNORED.is_planted() {
         return 1;

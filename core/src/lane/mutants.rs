@@ -13,7 +13,7 @@ pub(super) const CREDIT_FORGOTTEN: Mutant =
 pub(super) const FULL_IGNORED: Mutant = mutant("sent-into-a-full-ring", "what was sent is heard");
 pub(super) const REFUSAL_COUNTED: Mutant = mutant("refused-send-counted", "what was sent is heard");
 pub(super) const SESSION_IGNORED: Mutant =
-    mutant("lives-not-told-apart", "what an earlier pair left is not news");
+    mutant("incarnations-not-distinguished", "what an earlier pair left is not news");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] =

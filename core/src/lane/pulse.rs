@@ -15,13 +15,13 @@ pub const PULSE_LEN: usize = 32;
 /// Behind the credit, in the first cache line of the region.
 const PULSE_START: u32 = 32;
 
-/// Tells a pulse from the lane's messages among the works of [`LANE_WORK`].
+/// Distinguishes a pulse from the lane's messages among the works of [`LANE_WORK`].
 const PULSE_MARK: u64 = 1 << 32;
 
 const _: () = assert!(PULSE_START as usize + PULSE_LEN <= super::SLOTS_START as usize);
 const _: () = assert!(crate::wire::CELL_LEN <= PULSE_START as usize);
 
-/// Whether the work of this name was a pulse. Nobody waits for one: the next comes by itself.
+/// Whether the work of this name was a pulse. No caller waits for one: the next follows by itself.
 #[must_use]
 pub const fn is_pulse(id: WorkId) -> bool {
     id.detail() & PULSE_MARK != 0
@@ -52,7 +52,7 @@ impl Regions {
         copy
     }
 
-    /// Stills the pulse of `from`, so that one of an earlier life is not taken for news.
+    /// Stills the pulse of `from`, so that one of an earlier incarnation is not read as new.
     pub fn still_pulse(self, fabric: &impl Fabric, from: Peer) {
         fabric.memory().copy_in(self.written_by(from), PULSE_START, &[0; PULSE_LEN]);
     }

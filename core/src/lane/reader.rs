@@ -10,7 +10,7 @@ use crate::wire::slot::{self, HEADER_LEN, Header, STAMP_OFFSET, SlotError};
 /// A lane message in the reader's private memory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LaneMessage<'a> {
-    /// Who sent it: nobody else can write this lane.
+    /// The sender: no other peer can write this lane.
     pub sender: Peer,
     /// As the sender gave it.
     pub kind: u16,
@@ -18,7 +18,7 @@ pub struct LaneMessage<'a> {
     pub payload: &'a [u8],
 }
 
-/// The reading end of the lane from one writer, between two lives.
+/// The reading end of the lane from one writer, between two incarnations.
 #[derive(Clone, Debug, Hash)]
 pub struct LaneReader {
     config: Config,
@@ -35,8 +35,8 @@ pub struct LaneReader {
 }
 
 impl LaneReader {
-    /// The lane to this endpoint's life `mine` from the life `theirs` of `writer`. Clears the
-    /// ring, so it must be made before that life of the writer is let in.
+    /// The lane to this endpoint's incarnation `mine` from the incarnation `theirs` of `writer`.
+    /// Clears the ring, so it must be made before that incarnation of the writer is admitted.
     #[must_use]
     pub fn new(
         fabric: &impl Fabric,
@@ -69,7 +69,7 @@ impl LaneReader {
         self.checksum_failures
     }
 
-    /// Whether it looks as if a message had landed. Only [`Self::take`] can tell.
+    /// Whether it looks as if a message had landed. Only [`Self::take`] decides.
     #[must_use]
     pub fn is_ready(&self, fabric: &impl Fabric) -> bool {
         let (at, stamp) = self.config.place(self.ring, self.session, self.taken);
@@ -105,7 +105,7 @@ impl LaneReader {
         None
     }
 
-    /// Tells the writer what was taken, at the latest every half ring.
+    /// Reports to the writer what was taken, at the latest every half ring.
     fn return_credit(&mut self, fabric: &mut impl Fabric) {
         if self.taken - self.credited < u64::from(self.config.slots / 2) {
             return;

@@ -1,4 +1,5 @@
-//! The lane over the in-memory fabric: a bounded queue between two lives, and nobody else's.
+//! The lane over the in-memory fabric: a bounded queue between two incarnations, which no other
+//! peer can fill.
 
 use std::boxed::Box;
 use std::collections::VecDeque;

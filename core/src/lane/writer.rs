@@ -32,7 +32,7 @@ impl fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// The writing end of the lane to one reader, between two lives.
+/// The writing end of the lane to one reader, between two incarnations.
 #[derive(Clone, Copy, Debug, Hash)]
 pub struct LaneWriter {
     config: Config,
@@ -48,7 +48,7 @@ pub struct LaneWriter {
 }
 
 impl LaneWriter {
-    /// The lane from this endpoint's life `mine` to the life `theirs` of `reader`.
+    /// The lane from this endpoint's incarnation `mine` to the incarnation `theirs` of `reader`.
     #[must_use]
     pub fn new(
         fabric: &impl Fabric,

@@ -1,4 +1,4 @@
-//! Time passes: slots are opened, due timers sorted and handed out, cycles begun anew.
+//! Time passes: slots are opened, due timers sorted and handed out, cycles restarted.
 
 use super::level::List;
 use super::slab::State;

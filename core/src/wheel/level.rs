@@ -46,7 +46,7 @@ impl List {
         Self((row << SLOT_BITS | slot) as u32)
     }
 
-    /// The list with this number, as told by [`List::index`].
+    /// The list with this number, as returned by [`List::index`].
     pub(super) const fn from_index(index: u32) -> Self {
         Self(index)
     }

@@ -28,11 +28,11 @@
 //! struck out where it stands, which costs a step when that slot comes up. An advance at which
 //! nothing can be due is a comparison, so a loop may call it at every turn.
 //!
-//! Links are `u32` where the specification has `u16`: a wheel of 10^6 timers is to be measured,
-//! and an entry of 40 bytes would only shrink by one word.
+//! Links are `u32` where the original design has `u16`: a wheel of 10^6 timers is measured, and
+//! an entry of 40 bytes would only shrink by one word.
 //!
 //! Not here: a callback, a clock, a thread, and any fairness between the owners of keys.
-//! Source: `spec/wheel.md`, W-1 to W-9.
+//! Source: [`spec`], W-1 to W-9.
 
 mod error;
 mod expiry;
@@ -40,6 +40,9 @@ mod level;
 mod slab;
 mod sort;
 mod timer;
+
+#[doc = include_str!("SPEC.md")]
+pub mod spec {}
 
 pub use error::{
     NoSuchKey, PeriodError, RenewError, ResumeError, Stale, StartError, SuspendError, TimeWentBack,
@@ -139,7 +142,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     }
 
     /// Has the timer `key` expire once, at `deadline`, or at the time last advanced to if that is
-    /// later; with none, it is stopped. For an owner that computes its deadline anew at every turn
+    /// later; with none, it is stopped. For an owner that recomputes its deadline at every turn
     /// and wants no handle: one that stays is a comparison, one that moves away a store (W-8).
     ///
     /// # Errors
@@ -336,7 +339,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         }
     }
 
-    /// Ends the life of a timer and takes it off its list.
+    /// Ends the run of a timer and takes it off its list.
     fn take_off(&mut self, index: u32) {
         match self.timers.entry(index).state {
             State::Filed | State::Struck | State::Collected => self.timers.unlink(index),
@@ -346,7 +349,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     }
 
     /// Gives a timer the deadline `due`. One that moves away from where it is filed stays there:
-    /// that slot comes up no later than before, and then it is filed anew (W-8).
+    /// that slot comes up no later than before, and then it is filed again (W-8).
     fn set_due(&mut self, index: u32, due: Instant) {
         let order = self.next_order();
         let entry = self.timers.entry_mut(index);

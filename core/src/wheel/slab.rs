@@ -66,7 +66,7 @@ impl Entry {
         !matches!(self.state, State::Vacant | State::Struck)
     }
 
-    /// Ends this life of the key, and leaves the entry in `state`.
+    /// Ends this run of the key, and leaves the entry in `state`.
     pub(super) const fn end_life(&mut self, state: State) {
         self.generation = self.generation.wrapping_add(1);
         self.state = state;

@@ -262,7 +262,7 @@ fn a_stopped_timer_stands_in_its_slot_until_that_comes_up() {
     let handle = wheel.start_once(1, 100);
     wheel.stop(handle).unwrap();
     assert_eq!((wheel.timer(Key(1)), wheel.stop(handle)), (None, Err(Stale)));
-    assert_eq!(wheel.next_deadline(), Some(Instant(100)), "nobody has looked");
+    assert_eq!(wheel.next_deadline(), Some(Instant(100)), "no advance has looked");
     assert_eq!(wheel.expired_by(100), []);
     assert_eq!(wheel.next_deadline(), None);
 }

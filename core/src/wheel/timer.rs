@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Key(pub u32);
 
-/// One life of a key, from a start until the timer is stopped or over.
+/// One run of a key, from a start until the timer is stopped or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Handle {
@@ -17,7 +17,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The key this is a life of.
+    /// The key that runs.
     #[must_use]
     pub const fn key(self) -> Key {
         self.key

@@ -82,10 +82,10 @@ impl Claim {
     }
 }
 
-/// What a lane's reader has taken, as it tells the writer.
+/// What a lane's reader has taken, as it reports to the writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Credit {
-    /// Which pair of lives the count belongs to.
+    /// Which pair of incarnations the count belongs to.
     pub session: u32,
     /// Messages taken in this session.
     pub taken: u64,
@@ -108,7 +108,7 @@ impl Credit {
     }
 }
 
-/// How far a member has delivered the broadcasts of one origin, as it shows everybody.
+/// How far a member has delivered the broadcasts of one origin, as it shows all members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// Whose broadcasts.
@@ -117,7 +117,7 @@ pub struct Progress {
     pub delivered: u64,
 }
 
-/// Marks a progress, so that the one of origin 0 is told from zeroed memory at a glance.
+/// Marks a progress, so that the one of origin 0 differs from zeroed memory.
 const PROGRESS: u32 = 1 << 16;
 
 impl Progress {

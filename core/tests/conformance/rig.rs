@@ -23,7 +23,7 @@ pub(crate) type Polls = Rc<[Cell<u32>; PEERS]>;
 pub(crate) struct Rig<F> {
     net: &'static Net<PEERS, WORDS>,
     ends: [F; PEERS],
-    lives: [Incarnation; PEERS],
+    incarnations: [Incarnation; PEERS],
     wrap: Box<dyn Fn(Sound) -> F>,
     hides_loss: bool,
     ticks: u64,
@@ -46,16 +46,16 @@ impl Rig<Broken> {
 
 impl<F: Fabric> Rig<F> {
     fn new(layout: Layout, wrap: impl Fn(Sound) -> F + 'static) -> Self {
-        let lives = [Incarnation(1); PEERS];
+        let incarnations = [Incarnation(1); PEERS];
         // Endpoints borrow their net, and a harness cannot borrow from itself.
         let net: &'static _ = Box::leak(Box::new(Net::new(layout)));
-        let mut ends = [0, 1, 2].map(|peer| wrap(net.endpoint(Peer(peer), lives[0])));
+        let mut ends = [0, 1, 2].map(|peer| wrap(net.endpoint(Peer(peer), incarnations[0])));
         for (me, end) in (0..).zip(&mut ends) {
             for peer in (0..3).filter(|&peer| peer != me) {
-                end.admit(Peer(peer), lives[0]).unwrap();
+                end.admit(Peer(peer), incarnations[0]).unwrap();
             }
         }
-        Self { net, ends, lives, wrap: Box::new(wrap), hides_loss: false, ticks: 0 }
+        Self { net, ends, incarnations, wrap: Box::new(wrap), hides_loss: false, ticks: 0 }
     }
 }
 
@@ -78,9 +78,9 @@ impl<F: Fabric> Harness for Rig<F> {
     }
 
     fn revive(&mut self, peer: Peer) -> Incarnation {
-        let life = &mut self.lives[peer.index()];
-        *life = life.next();
-        self.ends[peer.index()] = (self.wrap)(self.net.endpoint(peer, *life));
-        *life
+        let incarnation = &mut self.incarnations[peer.index()];
+        *incarnation = incarnation.next();
+        self.ends[peer.index()] = (self.wrap)(self.net.endpoint(peer, *incarnation));
+        *incarnation
     }
 }

@@ -1,6 +1,6 @@
 //! Polling: completions, the marker, the deadline.
 //!
-//! The deadline (F-12) is looked at only when the device has nothing more to tell, so that a
+//! The deadline (F-12) is looked at only when the device has nothing more to report, so that a
 //! poster that was away for long finds its completions and not a loss. It counts for signalled
 //! work alone: unsignalled work at the tail is no debt of the device's until a marker covers it,
 //! which happens after a quarter of the deadline.

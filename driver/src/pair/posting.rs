@@ -31,7 +31,7 @@ struct Far {
     key: u32,
 }
 
-/// Nothing of anybody's.
+/// No bytes at all.
 const NOWHERE: Far = Far { action: Action::Write, address: 0, key: 0 };
 
 /// The end of a request that lies here.
@@ -71,7 +71,7 @@ impl<M: HostMemory> Pair<M> {
         }
     }
 
-    /// Posts a write of nothing, so that works at the tail are told of. The queue keeps a place
+    /// Posts a write of nothing, so that works at the tail are reported. The queue keeps a place
     /// for it; there is never more than one, since it covers the tail itself.
     pub(super) fn post_marker(&mut self) {
         // A device that refuses it has lost the pair, and that was noted.

@@ -21,7 +21,7 @@ const LOUD: (Report, Fetch) = (Report::Loud, Fetch::Nothing);
 const PART: (Report, Fetch) = (Report::Part, Fetch::Nothing);
 const FETCH: (Report, Fetch) = (Report::Quiet, Fetch::Bytes);
 
-fn told(ended: Option<Ended>) -> Option<(u64, Result<(), Failure>)> {
+fn reported(ended: Option<Ended>) -> Option<(u64, Result<(), Failure>)> {
     ended.map(|ended| (ended.id.0, ended.outcome))
 }
 
@@ -48,29 +48,29 @@ fn loud_works_and_fetches_are_always_signalled() {
 #[test]
 fn a_success_speaks_for_all_before_it() {
     let mut queue = queue_of(&[QUIET, QUIET, LOUD, QUIET]);
-    assert_eq!(told(queue.end(Place(2), Ok(()))), Some((2, Ok(()))));
+    assert_eq!(reported(queue.end(Place(2), Ok(()))), Some((2, Ok(()))));
     assert_eq!(queue.len(), 1);
-    assert_eq!(told(queue.end(Place(1), Ok(()))), None, "told twice");
+    assert_eq!(reported(queue.end(Place(1), Ok(()))), None, "reported twice");
     assert_eq!(queue.len(), 1);
 }
 
 #[test]
 fn a_quiet_failure_is_told_and_a_quiet_success_is_not() {
     let mut queue = queue_of(&[QUIET, QUIET, QUIET]);
-    assert_eq!(told(queue.end(Place(0), Ok(()))), None);
-    assert_eq!(told(queue.end(Place(1), GONE)), Some((1, GONE)));
-    assert_eq!(told(queue.end(Place(2), GONE)), Some((2, GONE)));
+    assert_eq!(reported(queue.end(Place(0), Ok(()))), None);
+    assert_eq!(reported(queue.end(Place(1), GONE)), Some((1, GONE)));
+    assert_eq!(reported(queue.end(Place(2), GONE)), Some((2, GONE)));
     assert!(queue.is_empty());
 }
 
 #[test]
 fn the_first_failure_of_a_part_is_told_once_in_the_name_of_the_whole() {
     let mut queue = queue_of(&[PART, PART, LOUD, LOUD]);
-    assert_eq!(told(queue.end(Place(0), Err(Failure::AccessDenied))), None);
-    assert_eq!(told(queue.end(Place(1), GONE)), None);
-    let whole = told(queue.end(Place(2), GONE));
+    assert_eq!(reported(queue.end(Place(0), Err(Failure::AccessDenied))), None);
+    assert_eq!(reported(queue.end(Place(1), GONE)), None);
+    let whole = reported(queue.end(Place(2), GONE));
     assert_eq!(whole, Some((2, Err(Failure::AccessDenied))));
-    assert_eq!(told(queue.end(Place(3), GONE)), Some((3, GONE)));
+    assert_eq!(reported(queue.end(Place(3), GONE)), Some((3, GONE)));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_place_is_kept_for_the_marker() {
     assert_eq!(queue.room(), 0);
     let (place, signal) = queue.push(WorkId(99), Report::Marker, Fetch::Nothing);
     assert_eq!(signal, Signal::Yes);
-    assert_eq!(told(queue.end(place, GONE)), None, "the marker is nobody's work");
+    assert_eq!(reported(queue.end(place, GONE)), None, "the marker is no work of a caller");
     assert_eq!(queue.room(), usize::from(DEPTH) - 1);
 }
 
@@ -118,12 +118,12 @@ fn age_is_counted_from_the_first_poll_and_only_for_what_the_device_owes() {
 fn a_retracted_work_leaves_no_trace() {
     let mut queue = queue_of(&[QUIET, LOUD]);
     queue.retract();
-    assert_eq!(told(queue.end(Place(1), Ok(()))), None);
+    assert_eq!(reported(queue.end(Place(1), Ok(()))), None);
     queue.see(Instant(4));
     assert_eq!(queue.uncovered_since(), Some(Instant(4)), "nothing covers the quiet work now");
     let (place, signal) = queue.push(WorkId(5), Report::Loud, Fetch::Nothing);
     assert_eq!((place, signal), (Place(1), Signal::Yes));
-    assert_eq!(told(queue.end(place, Ok(()))), Some((5, Ok(()))));
+    assert_eq!(reported(queue.end(place, Ok(()))), Some((5, Ok(()))));
 }
 
 #[test]
@@ -177,7 +177,7 @@ proptest! {
                 Step::Post(..) => prop_assert_eq!(outstanding.len(), usize::from(DEPTH) - 1),
                 Step::End(count) => {
                     for place in signalled.drain(..count.min(signalled.len())) {
-                        let ended = told(queue.end(place, Ok(())));
+                        let ended = reported(queue.end(place, Ok(())));
                         let last = outstanding.iter().find(|(at, ..)| *at == place);
                         let loud = last.filter(|(.., report)| *report == Report::Loud);
                         prop_assert_eq!(ended, loud.map(|(_, id, _)| (*id, Ok(()))));
@@ -186,7 +186,7 @@ proptest! {
                 }
                 Step::Fail => {
                     for (place, id, _) in outstanding.drain(..) {
-                        prop_assert_eq!(told(queue.end(place, GONE)), Some((id, GONE)));
+                        prop_assert_eq!(reported(queue.end(place, GONE)), Some((id, GONE)));
                     }
                     signalled.clear();
                 }

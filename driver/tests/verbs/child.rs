@@ -57,10 +57,12 @@ impl PeerProcess {
         process
     }
 
-    /// Starts this program again to run `test` as the life `life` of the peer, told of `mine`.
-    pub(crate) fn spawn(test: &str, life: Incarnation, mine: &[u8]) -> (Self, RemoteEnd) {
+    /// Starts this program again to run `test` as `incarnation` of the peer, which is given `mine`.
+    pub(crate) fn spawn(test: &str, incarnation: Incarnation, mine: &[u8]) -> (Self, RemoteEnd) {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", test, "--nocapture"]).env(CHILD_VARIABLE, life.0.to_string());
+        command
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD_VARIABLE, incarnation.0.to_string());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -83,8 +85,8 @@ impl Drop for PeerProcess {
     }
 }
 
-/// Which life of the peer this program is; none when it is the parent.
-pub(crate) fn life() -> Option<Incarnation> {
+/// Which incarnation of the peer this program is; none when it is the parent.
+pub(crate) fn incarnation() -> Option<Incarnation> {
     Some(Incarnation(std::env::var(CHILD_VARIABLE).ok()?.parse().unwrap()))
 }
 
@@ -105,7 +107,7 @@ pub(crate) fn introduce(end: &mut End) -> Answer {
 }
 
 impl Answer {
-    /// Tells the parent, which posts at once: it must have been let in.
+    /// Reports to the parent, which posts at once: it must have been admitted.
     pub(crate) fn give(&self) {
         println!("{MARK}{}", to_hex(&self.mine));
     }
@@ -114,7 +116,7 @@ impl Answer {
 /// The child's half: lets the parent in and does nothing more, until its input ends.
 #[test]
 fn serve() {
-    if life().is_none() {
+    if incarnation().is_none() {
         return;
     }
     let mut end = rig::end(PEER, &layout(), Config::default()).expect("the parent has a device");

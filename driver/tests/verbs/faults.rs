@@ -95,7 +95,7 @@ fn bytes_and_counts_stay_right_whatever_becomes_of_packets() {
 }
 
 /// What comes of a work to a peer whose path is cut at `hook`, and after how long. The third's
-/// pair is unharmed meanwhile, and a new life of the pair works once the path is mended.
+/// pair is unharmed meanwhile, and a new incarnation of the pair works once the path is mended.
 fn cut_path(wires: &Wires, config: Config, hook: Hook) -> Failure {
     let (mut one, mut other) = two(wires, config);
     let mut third = wires.end(THIRD, &layout(), config);
@@ -124,11 +124,11 @@ fn cut_path(wires: &Wires, config: Config, hook: Hook) -> Failure {
 
     wires.mend();
     let before = other.memory().load(COUNTER, 0);
-    let lives = (Incarnation(2), Incarnation(2));
+    let incarnations = (Incarnation(2), Incarnation(2));
     one.fence(OTHER).unwrap();
     other.fence(ONE).unwrap();
-    rig::introduce(&mut one, &mut other, lives);
-    rig::admit(&mut one, &mut other, lives);
+    rig::introduce(&mut one, &mut other, incarnations);
+    rig::admit(&mut one, &mut other, incarnations);
     assert_eq!(run(&mut one, OTHER, ADD), Ok(before));
     assert_eq!(run(&mut third, OTHER, Op::FetchAdd { at: at(COUNTER, 8), add: 1 }), Ok(1));
     failure
@@ -142,7 +142,7 @@ fn a_path_without_answers_is_given_up() {
 }
 
 /// Nothing is left in the pair but, sooner or later, the driver's own marker, whose end no poster
-/// is told of: that the pair is lost can be seen all the same, until the peer is fenced.
+/// is reported: that the pair is lost can be seen all the same, until the peer is fenced.
 #[test]
 fn a_pair_whose_loss_no_work_tells_of_is_seen_to_be_lost() {
     let Some(wires) = Wires::take() else { return };
@@ -161,7 +161,7 @@ fn a_pair_whose_loss_no_work_tells_of_is_seen_to_be_lost() {
     assert_eq!((one.lost(), other.lost()), (PeerSet::EMPTY, PeerSet::EMPTY));
 }
 
-/// Packets vanish before they leave, and this device never tells: the deadline does (F-12).
+/// Packets vanish before they leave, and this device never reports it: the deadline does (F-12).
 #[test]
 fn a_device_that_never_tells_is_overruled_by_the_deadline() {
     let Some(wires) = Wires::take() else { return };
@@ -169,7 +169,7 @@ fn a_device_that_never_tells_is_overruled_by_the_deadline() {
     assert_eq!(cut_path(&wires, config, Hook::Output), Failure::DeadlinePassed);
 }
 
-/// Cut, and mended while the device still tries: nobody is told of anything.
+/// Cut, and mended while the device still tries: no error is reported.
 #[test]
 fn an_outage_shorter_than_the_retries_heals() {
     let Some(wires) = Wires::take() else { return };
@@ -188,7 +188,8 @@ fn an_outage_shorter_than_the_retries_heals() {
     assert_eq!(outcomes, [Ok(0), Ok(1), Ok(2)]);
 }
 
-/// The own interface goes down, and up again: the port is seen to, work fails, a new life works.
+/// The own interface goes down, and up again: the event of the port is handled, work fails, a new
+/// incarnation works.
 #[test]
 fn an_interface_that_goes_down_is_noticed_and_comes_back() {
     let Some(wires) = Wires::take() else { return };
@@ -211,10 +212,10 @@ fn an_interface_that_goes_down_is_noticed_and_comes_back() {
         one.poll(rig::now(), &mut [Completion::NONE; 4]);
         one.port_is_up().then_some(())
     });
-    let lives = (Incarnation(2), Incarnation(2));
+    let incarnations = (Incarnation(2), Incarnation(2));
     one.fence(OTHER).unwrap();
     other.fence(ONE).unwrap();
-    rig::introduce(&mut one, &mut other, lives);
-    rig::admit(&mut one, &mut other, lives);
+    rig::introduce(&mut one, &mut other, incarnations);
+    rig::admit(&mut one, &mut other, incarnations);
     assert_eq!(run(&mut one, OTHER, ADD), Ok(2));
 }

@@ -19,8 +19,8 @@ const READ_ONLY: Region = Region(1);
 /// Two regions: one for everything, one with the right `second` for `whom`.
 fn layout(second: Access, whom: PeerSet) -> Layout {
     let mut layout = Layout::new(3);
-    let everyone = PeerSet::first(3);
-    for (access, peers) in [(Access::all(), everyone), (second, whom)] {
+    let all = PeerSet::first(3);
+    for (access, peers) in [(Access::all(), all), (second, whom)] {
         layout.add(RegionSpec { len: LEN, access, peers }).unwrap();
     }
     layout
@@ -30,7 +30,7 @@ fn honest_layout() -> Layout {
     layout(Access::REMOTE_READ, PeerSet::first(3))
 }
 
-/// The owner, a liar that is told of it what `change` makes of the truth and believes in
+/// The owner, a liar that receives what `change` makes of the truth and believes in
 /// `believed`, and an honest third.
 fn three(
     truth: &Layout,
@@ -134,7 +134,7 @@ fn the_key_of_another_peer_is_refused() {
     is_refused(&mut [owner, liar, honest], op);
 }
 
-/// A fenced peer comes back with the key of its earlier life.
+/// A fenced peer comes back with the key of its earlier incarnation.
 #[test]
 fn a_fenced_key_is_refused_in_the_next_life() {
     let truth = honest_layout();
@@ -144,10 +144,10 @@ fn a_fenced_key_is_refused_in_the_next_life() {
     owner.fence(LIAR).unwrap();
     drop(liar);
 
-    let lives = (Incarnation(2), Incarnation(1));
+    let incarnations = (Incarnation(2), Incarnation(1));
     let mut liar = rig::end(LIAR, &truth, Config::default()).unwrap();
-    introduce_with(&mut liar, &mut owner, lives, |end| end.0.grants = old.unwrap());
-    rig::admit(&mut liar, &mut owner, lives);
+    introduce_with(&mut liar, &mut owner, incarnations, |end| end.0.grants = old.unwrap());
+    rig::admit(&mut liar, &mut owner, incarnations);
     is_refused(&mut [owner, liar, honest], WRITE);
 }
 

@@ -11,7 +11,7 @@ use weft_driver::{Config, Device, DeviceChoice, Errno, Error, Heap, Verb, VerbsF
 use crate::rig;
 use crate::wire::Wires;
 
-/// Lowers, while it lives, what this process may lock, and takes from this thread the right to
+/// Lowers, while it is held, what this process may lock, and takes from this thread the right to
 /// lock more. The tests beside it keep theirs.
 struct Tight {
     limit: Rlimit,

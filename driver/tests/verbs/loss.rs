@@ -1,4 +1,4 @@
-//! Losing a peer: how long it takes to be told, and that one is told in any case.
+//! Losing a peer: how long the report takes, and that it comes in any case.
 
 use weft_core::fabric::conformance::layout;
 use weft_core::fabric::{
@@ -51,7 +51,7 @@ fn a_killed_process_is_noticed() {
 fn mixed_work_of_a_killed_process_ends() {
     let Some(mut parent) = rig::end(PARENT, &layout(), Config::default()) else { return };
     let mut peer = PeerProcess::start(&mut parent);
-    let write = Op::Write { to: at(Region(0), 0), bytes: b"anybody?" };
+    let write = Op::Write { to: at(Region(0), 0), bytes: b"are you?" };
     let read = Op::Read { from: at(Region(0), 8), into: at(Region(6), 8), len: 8 };
     let mix = [write, read, ADD, write, write, read, ADD, write];
     for (id, op) in (0..).zip(mix) {
@@ -99,7 +99,7 @@ fn a_quiet_write_that_the_device_never_ends_is_told_of_too() {
     let Some(mut parent) = rig::end(PARENT, &layout(), config) else { return };
     let mut peer = PeerProcess::start(&mut parent);
     peer.kill();
-    let op = Op::Write { to: at(Region(0), 0), bytes: b"anybody?" };
+    let op = Op::Write { to: at(Region(0), 0), bytes: b"are you?" };
     let work = Work { id: WorkId(5), op, flags: CompletionFlags::QUIET };
     parent.post(PEER, work).unwrap();
     let done = rig::wait(&mut parent, 1);
@@ -107,7 +107,7 @@ fn a_quiet_write_that_the_device_never_ends_is_told_of_too() {
     assert_eq!(done, [expected]);
 }
 
-/// Work for oneself goes on when a peer is lost, and needs nobody.
+/// Work for oneself goes on when a peer is lost, and needs no peer.
 #[test]
 fn an_endpoint_reaches_itself_through_the_device() {
     let Some(mut end) = rig::end(PARENT, &layout(), Config::default()) else { return };

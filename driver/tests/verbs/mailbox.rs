@@ -123,14 +123,14 @@ fn a_writer_that_dies_with_a_ticket_holds_nobody_up() {
             assert_eq!(owner.await_message(), (B, b"one".to_vec()));
         }
         let memory = a.memory.clone();
-        let life = a.life.next();
+        let incarnation = a.incarnation.next();
         drop(a);
         for _ in 0..1_000 {
             owner.turn();
             assert_eq!(owner.endpoint.counters().mailbox.skipped, 0, "it is not fenced yet");
         }
         owner.endpoint.fence(A).unwrap();
-        let mut again = Member::begin(A, life, memory).unwrap();
+        let mut again = Member::begin(A, incarnation, memory).unwrap();
         meet(&mut owner, &mut again);
         b.put(OWNER, &[b"two"]);
         again.put(OWNER, &[b"again"]);

@@ -95,32 +95,33 @@ impl Fabric for Hand {
     }
 }
 
-/// A member in one of its lives.
+/// A member in one of its incarnations.
 pub(crate) struct Member {
     pub(crate) endpoint: Box<Endpoint<Hand, SLOTS, { MEMBERS as usize }>>,
     pub(crate) memory: Arc<Heap>,
-    pub(crate) life: Incarnation,
+    pub(crate) incarnation: Incarnation,
 }
 
 impl Member {
-    /// The life `life` of `me`, over memory that its earlier lives may have left.
-    pub(crate) fn begin(me: Peer, life: Incarnation, memory: Arc<Heap>) -> Option<Self> {
+    /// `incarnation` of `me`, over memory that earlier ones may have left.
+    pub(crate) fn begin(me: Peer, incarnation: Incarnation, memory: Arc<Heap>) -> Option<Self> {
         let plan = plan();
         let end = rig::end_over(me, plan.layout(), Config::default(), Arc::clone(&memory))?;
-        Some(Self::over(end, life, memory))
+        Some(Self::over(end, incarnation, memory))
     }
 
     /// As [`Self::begin`], with a fabric that is there already.
-    pub(crate) fn over(end: End, life: Incarnation, memory: Arc<Heap>) -> Self {
+    pub(crate) fn over(end: End, incarnation: Incarnation, memory: Arc<Heap>) -> Self {
         let hand = Hand { end, is_closed: false, kept: Vec::new() };
-        Self { endpoint: Box::new(Endpoint::new(hand, &plan(), life)), memory, life }
+        Self { endpoint: Box::new(Endpoint::new(hand, &plan(), incarnation)), memory, incarnation }
     }
 
-    /// Its next life over the same memory. The caller has ended this one, or ends it now.
+    /// Its next incarnation over the same memory. The caller has ended this one, or ends it now.
     pub(crate) fn next_life(self) -> Self {
-        let (me, life, memory) = (self.me(), self.life.next(), Arc::clone(&self.memory));
+        let (me, incarnation, memory) =
+            (self.me(), self.incarnation.next(), Arc::clone(&self.memory));
         drop(self);
-        Self::begin(me, life, memory).expect("the device was there before")
+        Self::begin(me, incarnation, memory).expect("the device was there before")
     }
 
     pub(crate) fn me(&self) -> Peer {
@@ -183,13 +184,13 @@ impl Member {
 
 /// Introduces two members to each other and admits both.
 pub(crate) fn meet(one: &mut Member, other: &mut Member) {
-    let lives = (one.life, other.life);
-    rig::introduce(one.endpoint.fabric().end(), other.endpoint.fabric().end(), lives);
-    one.endpoint.admit(other.me(), other.life).unwrap();
-    other.endpoint.admit(one.me(), one.life).unwrap();
+    let incarnations = (one.incarnation, other.incarnation);
+    rig::introduce(one.endpoint.fabric().end(), other.endpoint.fabric().end(), incarnations);
+    one.endpoint.admit(other.me(), other.incarnation).unwrap();
+    other.endpoint.admit(one.me(), one.incarnation).unwrap();
 }
 
-/// An owner and its writers in their first lives; the writers know the owner only.
+/// An owner and its writers in their first incarnations; the writers know the owner only.
 pub(crate) fn party(writers: u16) -> Option<(Member, Vec<Member>)> {
     let first = Incarnation(1);
     let begin = |peer| Member::begin(Peer(peer), first, Arc::new(Heap::new(plan().layout())));

@@ -57,7 +57,7 @@ fn ten_thousand_quiet_writes_pass_a_queue_of_sixty_four() {
     }
 }
 
-/// The device ends all of it while nobody looks: each end has its place in the completion queue,
+/// The device ends all of it before any poll: each end has its place in the completion queue,
 /// because no more work was taken in than it holds.
 #[test]
 fn a_queue_that_nobody_polls_fills_up_and_loses_no_completion() {
@@ -68,7 +68,7 @@ fn a_queue_that_nobody_polls_fills_up_and_loses_no_completion() {
         assert_eq!(taken, 63, "all places but the marker's");
         let due = 63 * (round + 1);
         rig::until("the device", || (other.memory().load(REGION, 0) == due).then_some(()));
-        assert_eq!(rig::post(&mut one, OTHER, 99, add), Err(PostError::Full), "nobody polled");
+        assert_eq!(rig::post(&mut one, OTHER, 99, add), Err(PostError::Full), "no poll so far");
         let done = rig::wait(&mut one, 63);
         let ends = (0..63).map(|id| Completion {
             id: WorkId(id),
@@ -80,7 +80,7 @@ fn a_queue_that_nobody_polls_fills_up_and_loses_no_completion() {
     }
 }
 
-/// A quiet tail is nobody's debt: no completion is owed for it, and its pair is not failed.
+/// A quiet tail is no debt: no completion is owed for it, and its pair is not failed.
 #[test]
 fn a_quiet_tail_outlives_its_deadline() {
     let config = Config { deadline: rig::SHORT, ..Config::default() };

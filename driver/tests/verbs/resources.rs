@@ -67,10 +67,10 @@ fn the_kernel_counts_nothing_of_a_pair_after_its_fence() {
     let mut one = wires.end(ONE, &layout(), Config::default());
     let mut other = wires.end(OTHER, &layout(), Config::default());
     let before = [ONE, OTHER].map(|peer| wires.holdings(peer));
-    for life in (1..=3).map(Incarnation) {
-        rig::introduce(&mut one, &mut other, (life, life));
+    for incarnation in (1..=3).map(Incarnation) {
+        rig::introduce(&mut one, &mut other, (incarnation, incarnation));
         assert_ne!([ONE, OTHER].map(|peer| wires.holdings(peer)), before, "a pair is counted");
-        rig::admit(&mut one, &mut other, (life, life));
+        rig::admit(&mut one, &mut other, (incarnation, incarnation));
         for id in 0..8 {
             let (from, into) = (at(Region(0), 0), at(Region(6), 0));
             rig::post(&mut one, OTHER, id, Op::Read { from, into, len: 64 }).unwrap();
@@ -88,11 +88,11 @@ fn the_kernel_counts_nothing_of_a_pair_after_its_fence() {
 #[test]
 fn a_hundred_lives_leave_nothing_behind() {
     let Some(mut one) = rig::end(ONE, &layout(), Config::default()) else { return };
-    for life in 1..=100 {
-        let lives = (FIRST.0, Incarnation(life));
+    for incarnation in 1..=100 {
+        let incarnations = (FIRST.0, Incarnation(incarnation));
         let mut other = rig::end(OTHER, &layout(), Config::default()).unwrap();
-        rig::introduce(&mut one, &mut other, lives);
-        rig::admit(&mut one, &mut other, lives);
+        rig::introduce(&mut one, &mut other, incarnations);
+        rig::admit(&mut one, &mut other, incarnations);
         let op = Op::Write { to: at(Region(0), 0), bytes: b"hello" };
         assert_eq!(rig::run(&mut one, OTHER, op), Ok(0));
         one.fence(OTHER).unwrap();

@@ -48,30 +48,30 @@ pub(crate) fn end_over(
     Some(VerbsFabric::new(me, layout.clone(), device(me)?, config, memory).unwrap())
 }
 
-/// Prepares a pair between two endpoints in these lives, and carries the ends across.
-pub(crate) fn introduce(one: &mut End, other: &mut End, lives: (Incarnation, Incarnation)) {
-    introduce_with(one, other, lives, |_| ());
+/// Prepares a pair between two endpoints in these incarnations, and carries the ends across.
+pub(crate) fn introduce(one: &mut End, other: &mut End, incarnations: (Incarnation, Incarnation)) {
+    introduce_with(one, other, incarnations, |_| ());
 }
 
-/// As [`introduce`], with what `one` is told of `other` changed on the way.
+/// As [`introduce`], with what `one` receives of `other` changed on the way.
 pub(crate) fn introduce_with(
     one: &mut End,
     other: &mut End,
-    lives: (Incarnation, Incarnation),
+    incarnations: (Incarnation, Incarnation),
     change: impl FnOnce(&mut RemoteEnd),
 ) {
-    let of_one = one.prepare(other.me(), lives.1).unwrap().to_bytes();
-    let of_other = other.prepare(one.me(), lives.0).unwrap().to_bytes();
-    let mut told = RemoteEnd::from_bytes(&of_other).unwrap();
-    change(&mut told);
-    one.connect(other.me(), told).unwrap();
+    let of_one = one.prepare(other.me(), incarnations.1).unwrap().to_bytes();
+    let of_other = other.prepare(one.me(), incarnations.0).unwrap().to_bytes();
+    let mut received = RemoteEnd::from_bytes(&of_other).unwrap();
+    change(&mut received);
+    one.connect(other.me(), received).unwrap();
     other.connect(one.me(), RemoteEnd::from_bytes(&of_one).unwrap()).unwrap();
 }
 
 /// Lets two endpoints that were introduced in at each other.
-pub(crate) fn admit(one: &mut End, other: &mut End, lives: (Incarnation, Incarnation)) {
-    one.open(other.me(), lives.1).unwrap();
-    other.open(one.me(), lives.0).unwrap();
+pub(crate) fn admit(one: &mut End, other: &mut End, incarnations: (Incarnation, Incarnation)) {
+    one.open(other.me(), incarnations.1).unwrap();
+    other.open(one.me(), incarnations.0).unwrap();
 }
 
 /// A deadline that a test waits for to pass. Work that is to end well has it too, so it is no
@@ -131,7 +131,7 @@ pub(crate) fn run(end: &mut End, to: Peer, op: Op<'_>) -> Result<u64, Failure> {
 /// The endpoints of the conformance suite.
 pub(crate) struct Rig {
     ends: [Option<End>; PEERS],
-    lives: [Incarnation; PEERS],
+    incarnations: [Incarnation; PEERS],
 }
 
 impl Rig {
@@ -139,7 +139,7 @@ impl Rig {
         let begin = |peer| end(Peer(peer), &layout(), Config::default());
         let mut rig = Self {
             ends: [Some(begin(0)?), Some(begin(1)?), Some(begin(2)?)],
-            lives: [Incarnation(1); PEERS],
+            incarnations: [Incarnation(1); PEERS],
         };
         for (one, other) in [(0, 1), (0, 2), (1, 2)] {
             let (one, other) = rig.both(one, other).unwrap();
@@ -159,7 +159,7 @@ impl Harness for Rig {
     type Fabric = End;
 
     fn at(&mut self, peer: Peer) -> &mut End {
-        self.ends[peer.index()].as_mut().expect("the endpoint lives")
+        self.ends[peer.index()].as_mut().expect("the endpoint runs")
     }
 
     fn now(&mut self) -> Instant {
@@ -174,14 +174,14 @@ impl Harness for Rig {
     fn revive(&mut self, peer: Peer) -> Incarnation {
         self.lose(peer);
         let me = peer.index();
-        self.lives[me] = self.lives[me].next();
+        self.incarnations[me] = self.incarnations[me].next();
         self.ends[me] = end(peer, &layout(), Config::default());
         for other in (0..PEERS).filter(|&other| other != me) {
-            let lives = (self.lives[me], self.lives[other]);
+            let incarnations = (self.incarnations[me], self.incarnations[other]);
             if let Some((one, other)) = self.both(me, other) {
-                introduce(one, other, lives);
+                introduce(one, other, incarnations);
             }
         }
-        self.lives[me]
+        self.incarnations[me]
     }
 }

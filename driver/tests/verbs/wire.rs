@@ -22,7 +22,7 @@ static CABLES: Mutex<()> = Mutex::new(());
 pub(crate) enum Hook {
     /// As they come in.
     Input,
-    /// Before they go out: the device is told that they went.
+    /// Before they go out: the device receives a report that they went.
     Output,
 }
 

@@ -4,7 +4,8 @@
 //!   tree.rs    which files there are, which module each is, which are tests
 //!   source.rs  one file as lines of code, comment and text, so that no rule reads a string as code
 //!      ▲
-//!   unsafety  layers  clocks  leftovers  layout  names  orders  top_level  documents
+//!   unsafety  layers  clocks  leftovers  layout  names  orders  top_level  documents  specs
+//!   plain_words
 //! ```
 //!
 //! A rule is a function from a source, or from the whole tree, to findings. Each has two kinds of
@@ -22,7 +23,9 @@ mod layout;
 mod leftovers;
 mod names;
 mod orders;
+mod plain_words;
 mod source;
+mod specs;
 mod threads;
 mod top_level;
 mod tree;

@@ -73,7 +73,7 @@ pub fn cases<H: Harness>() -> [Case<H>; CASES] {
 
 /// The conformance suite over the harness that the expression makes, as a module `conformance`
 /// with one `#[test]` a case. The expression sees the names around the macro, and is evaluated
-/// anew in each test. Two fabrics in one file need a module around each.
+/// again in each test. Two fabrics in one file need a module around each.
 #[macro_export]
 macro_rules! fabric_conformance {
     ($harness:expr) => {

@@ -102,7 +102,7 @@ pub fn f2_a_quiet_failure_is_loud<H: Harness>(harness: &mut H) {
     trial.end();
 }
 
-/// F-13: completions tell of memory, so a peer that was never polled is reached by all.
+/// F-13: a completion speaks of memory, so all peers reach one that was never polled.
 pub fn f13_a_peer_that_never_polls_is_reached<H: Harness>(harness: &mut H) {
     const ADDS: u64 = 40;
     let mut trial = Trial::new(harness, "F-13");

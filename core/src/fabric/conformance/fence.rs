@@ -1,4 +1,4 @@
-//! F-9: behind a fence nothing passes, until a later life is admitted.
+//! F-9: behind a fence nothing passes, until a later incarnation is admitted.
 
 use crate::fabric::{CompletionFlags, Fabric, Failure, FenceError, Memory, Op, PostError, Region};
 use crate::ids::{Incarnation, Peer};
@@ -99,15 +99,15 @@ pub fn f9_fencing_again_changes_nothing<H: Harness>(harness: &mut H) {
     trial.end();
 }
 
-/// The fenced life stays out for good, and so does "never seen"; the next one comes in.
+/// The fenced incarnation is refused for good, and so is "never seen"; the next is admitted.
 pub fn f9_only_a_later_life_is_admitted<H: Harness>(harness: &mut H) {
     let mut trial = Trial::new(harness, "F-9");
     for _ in 0..2 {
-        let fenced = trial.life(B);
+        let fenced = trial.incarnation(B);
         trial.fence(A, B);
-        for life in [fenced, Incarnation(0)] {
-            let refused = trial.at(A).admit(B, life);
-            trial.same("admission of an earlier life", refused, Err(FenceError::NotReady));
+        for incarnation in [fenced, Incarnation(0)] {
+            let refused = trial.at(A).admit(B, incarnation);
+            trial.same("admission of an earlier incarnation", refused, Err(FenceError::NotReady));
         }
         let refused = trial.try_post(A, B, Op::Write { to: at(OPEN, 0), bytes: b"no" }, QUIET);
         trial.same("a post after a refused admission", refused, Err(PostError::Gone));

@@ -7,7 +7,7 @@ use super::regions::{A, B, C, LOCAL, OPEN, WORDS, at};
 use super::trial::{Outcome, Trial};
 use super::{BATCH, Harness};
 
-const WRITE: Op<'static> = Op::Write { to: at(OPEN, 0), bytes: b"anybody?" };
+const WRITE: Op<'static> = Op::Write { to: at(OPEN, 0), bytes: b"are you?" };
 const ADD: Op<'static> = Op::FetchAdd { at: at(WORDS, 0), add: 1 };
 const KINDS: [Op<'static>; 5] = [
     WRITE,
@@ -29,9 +29,9 @@ fn pair_works<H: Harness>(trial: &mut Trial<'_, H>, one: Peer, other: Peer) {
         trial.at(to).memory().store(OPEN, 0, 0);
         let outcomes = KINDS.map(|op| trial.run(from, to, op));
         let want = [0, 0, 0, 5].map(Ok);
-        trial.same("write, write from, read and add between living peers", &outcomes[..4], &want);
+        trial.same("write, write from, read and add between running peers", &outcomes[..4], &want);
         let arrived = trial.at(to).memory().load(OPEN, 0);
-        trial.same("the write between living peers", arrived, u64::from_le_bytes(*b"anybody?"));
+        trial.same("the write between running peers", arrived, u64::from_le_bytes(*b"are you?"));
     }
 }
 
@@ -83,7 +83,7 @@ pub fn f6_posts_to_a_lost_peer_fail_at_once<H: Harness>(harness: &mut H) {
     trial.end();
 }
 
-/// The new life of a lost peer is reached by those who admitted it and by nobody else.
+/// Only peers that admitted the new incarnation of a lost peer reach it.
 pub fn f6_a_new_life_is_reached_once_admitted<H: Harness>(harness: &mut H) {
     let mut trial = Trial::new(harness, "F-6");
     for _ in 0..3 {
@@ -94,14 +94,18 @@ pub fn f6_a_new_life_is_reached_once_admitted<H: Harness>(harness: &mut H) {
         trial.is_silent(B);
         for survivor in [A, C] {
             let refused = trial.try_post(survivor, B, WRITE, CompletionFlags::empty());
-            trial.same("a post to a life not admitted yet", refused, Err(PostError::Gone));
+            trial.same("a post to an incarnation not admitted yet", refused, Err(PostError::Gone));
             let refused = trial.try_post(B, survivor, WRITE, CompletionFlags::empty());
-            trial.same("a post by a life that admitted nobody", refused, Err(PostError::Gone));
+            trial.same(
+                "a post by an incarnation that admitted no peer",
+                refused,
+                Err(PostError::Gone),
+            );
         }
         trial.admit(A, B);
         pair_works(&mut trial, A, B);
         let refused = trial.try_post(C, B, WRITE, CompletionFlags::empty());
-        trial.same("a post to a life that others admitted", refused, Err(PostError::Gone));
+        trial.same("a post to an incarnation that others admitted", refused, Err(PostError::Gone));
         trial.admit(C, B);
         pair_works(&mut trial, C, B);
     }
@@ -113,8 +117,8 @@ pub fn f6_a_new_life_does_not_hide_the_loss<H: Harness>(harness: &mut H) {
     let mut trial = Trial::new(harness, "F-6");
     trial.lose(B);
     trial.revive(B);
-    let survivor = trial.life(A);
-    // A fabric may refuse this as long as the survivor has not admitted the new life.
+    let survivor = trial.incarnation(A);
+    // A fabric may refuse this as long as the survivor has not admitted the new incarnation.
     let _ = trial.at(B).admit(A, survivor);
     trial.notice(A, B, WRITE);
     trial.admit(A, B);
@@ -140,7 +144,7 @@ pub fn f6_other_pairs_are_unharmed<H: Harness>(harness: &mut H) {
         }
     });
     let want = core::array::from_fn(|old| Some(Ok(old as u64)));
-    trial.same("adds to a living peer while another is lost", olds, want);
+    trial.same("adds to a running peer while another is lost", olds, want);
     trial.notice(A, B, WRITE);
     pair_works(&mut trial, A, C);
     trial.end();

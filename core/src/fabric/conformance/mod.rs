@@ -67,29 +67,29 @@ pub const POLLS_MAX: u32 = 200_000;
 
 /// The endpoints of a fabric under test, all in one program.
 ///
-/// A new harness holds [`PEERS`] endpoints over [`layout()`], each in its life
+/// A new harness holds [`PEERS`] endpoints over [`layout()`], each in its incarnation
 /// `Incarnation(1)`, each admitted by every other, their memory zeroed or not.
 pub trait Harness {
     /// The fabric under test.
     type Fabric: Fabric;
 
-    /// Whether [`Fabric::fence`] ends the life of the fenced peer, so that its handle must not
-    /// be used until it is revived. Where it may live on, leave this `false`: the suite then
+    /// Whether [`Fabric::fence`] ends the incarnation of the fenced peer, so that its handle must
+    /// not be used until it is revived. Where it may live on, leave this `false`: the suite then
     /// posts from behind the fence.
     const FENCE_ENDS_LIFE: bool = false;
 
-    /// The living endpoint `peer`.
+    /// The running endpoint `peer`.
     fn at(&mut self, peer: Peer) -> &mut Self::Fabric;
 
     /// The time, called before each poll. It may wait a little for real work to come through,
     /// and a simulator lets its world take a step.
     fn now(&mut self) -> Instant;
 
-    /// Ends the life of `peer` as abruptly as the fabric knows how. Its handle is not used
+    /// Ends the incarnation of `peer` as abruptly as the fabric knows how. Its handle is not used
     /// again until it is revived.
     fn lose(&mut self, peer: Peer);
 
-    /// Begins a later life of `peer`, over memory of whatever content, admitted by nobody and
-    /// admitting nobody. Ends the life before if that still lasts.
+    /// Starts a later incarnation of `peer`, over memory of any content; no peer has admitted it,
+    /// and it has admitted none. Ends the incarnation before if that still runs.
     fn revive(&mut self, peer: Peer) -> Incarnation;
 }

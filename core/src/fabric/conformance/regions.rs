@@ -22,7 +22,7 @@ pub(super) const ATOMIC_ONLY: Region = Region(3);
 pub(super) const WORDS: Region = Region(4);
 /// [`B`] alone does everything.
 pub(super) const ONLY_B: Region = Region(5);
-/// Nobody does anything: source and target of local ends.
+/// No peer has a right here: source and target of local ends.
 pub(super) const LOCAL: Region = Region(6);
 
 /// The length of every region but [`OPEN`].

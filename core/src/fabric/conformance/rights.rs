@@ -32,7 +32,7 @@ fn swap(region: Region) -> Op<'static> {
 }
 
 /// `op` from `from` to `to` is denied, and neither its target nor the poster's own end changes.
-/// The pair is used again afterwards, in a new life, since the denial may have cost it.
+/// The pair is used again afterwards, in a new incarnation, since the denial may have cost it.
 #[track_caller]
 fn is_denied<H: Harness>(trial: &mut Trial<'_, H>, from: Peer, to: Peer, op: Op<'_>) {
     let places = [(to, op.target().0.region), (from, LOCAL)];

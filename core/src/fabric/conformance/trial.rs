@@ -39,8 +39,8 @@ pub(super) struct Trial<'h, H: Harness> {
     rule: &'static str,
     lives: [Incarnation; PEERS],
     alive: [bool; PEERS],
-    /// The first work that could be posted in the present life.
-    born: [u32; PEERS],
+    /// The first work that could be posted by the present incarnation.
+    since: [u32; PEERS],
     posted: u32,
     /// Signalled works that have not completed.
     open: [u32; PEERS],
@@ -60,7 +60,7 @@ impl<'h, H: Harness> Trial<'h, H> {
             rule,
             lives: [Incarnation(1); PEERS],
             alive: [true; PEERS],
-            born: [0; PEERS],
+            since: [0; PEERS],
             posted: 0,
             open: [0; PEERS],
             finished: [0; WORKS_MAX.div_ceil(64)],
@@ -152,7 +152,7 @@ impl<'h, H: Harness> Trial<'h, H> {
         found
     }
 
-    /// Whether it is the first completion of a work that `who` posted in this life.
+    /// Whether it is the first completion of a work that this incarnation of `who` posted.
     #[track_caller]
     fn check(&mut self, who: Peer, completion: &Completion) -> Done {
         let &Completion { id, peer, outcome } = completion;
@@ -162,8 +162,8 @@ impl<'h, H: Harness> Trial<'h, H> {
         if id != name(serial, who, peer, flags) {
             self.fail_completion("a completion whose name or peer was never posted");
         }
-        if serial >= self.posted || serial < self.born[who.index()] {
-            self.fail_completion("a completion of no work of this life of the poster");
+        if serial >= self.posted || serial < self.since[who.index()] {
+            self.fail_completion("a completion of no work of this incarnation of the poster");
         }
         let (place, bit) = (serial as usize / 64, 1 << (serial % 64));
         if self.finished[place] & bit != 0 {
@@ -203,7 +203,7 @@ impl<'h, H: Harness> Trial<'h, H> {
         self.fail_completion("a work did not complete");
     }
 
-    /// Settles `who` and tells how `works` ended.
+    /// Settles `who` and returns how `works` ended.
     #[track_caller]
     pub(super) fn outcomes<const N: usize>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Lives, admission and loss: what the conformance suite cannot ask of every fabric.
+//! Incarnations, admission and loss: what the conformance suite cannot ask of every fabric.
 
 use super::*;
 use crate::fabric::{Access, At, RegionSpec, WorkId};
@@ -63,11 +63,11 @@ fn an_old_handle_cannot_decide_for_the_new_life() {
 
     assert_eq!(old.admit(B, Incarnation(1)), Err(FenceError::NotReady));
     assert_eq!(old.fence(B), Err(FenceError::StillReaching));
-    assert_eq!(add(&mut b, A), Err(Failure::Gone), "the new life lets nobody in yet");
+    assert_eq!(add(&mut b, A), Err(Failure::Gone), "the new incarnation has admitted no peer yet");
 }
 
 #[test]
-#[should_panic(expected = "a life begins after the last one")]
+#[should_panic(expected = "an incarnation begins after the last one")]
 fn a_life_cannot_begin_twice() {
     let net = net();
     net.endpoint(A, Incarnation(1));
@@ -75,7 +75,7 @@ fn a_life_cannot_begin_twice() {
 }
 
 #[test]
-#[should_panic(expected = "a life begins after the last one")]
+#[should_panic(expected = "an incarnation begins after the last one")]
 fn no_life_is_numbered_zero() {
     net().endpoint(A, Incarnation(0));
 }

@@ -183,7 +183,7 @@ impl Pair {
         let generation = self.wheel.timers.entry(key).generation;
         let handle = Handle { key: Key(key), generation };
         let kept = kept.filter(runs_once).filter(|timer| timer.handle == handle);
-        // Whether its life goes on is the wheel's affair, which depends on how far it came.
+        // Whether its run goes on is the wheel's affair, which depends on how far it came.
         let period = kept.map(|timer| timer.period);
         if self.model.timers[key as usize].is_some() {
             if kept.is_some_and(|timer| Some(timer.due) == due) {

@@ -88,9 +88,11 @@ impl Broken {
                 Ok(())
             }
             (Fault::AdmitsByItself, PostError::Gone) => {
-                let life = (1..9).map(Incarnation);
-                for life in life {
-                    if self.inner.admit(peer, life).is_ok() && self.inner.post(peer, work).is_ok() {
+                let incarnation = (1..9).map(Incarnation);
+                for incarnation in incarnation {
+                    if self.inner.admit(peer, incarnation).is_ok()
+                        && self.inner.post(peer, work).is_ok()
+                    {
                         return Ok(());
                     }
                 }

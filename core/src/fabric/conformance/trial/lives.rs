@@ -1,4 +1,4 @@
-//! Who lives in a trial, since when, and who knows whom.
+//! Which incarnations run in a trial, since when, and which peers they admitted.
 
 use crate::fabric::{CompletionFlags, Fabric, FenceError, Op, PostError};
 use crate::ids::{Incarnation, Peer};
@@ -12,7 +12,7 @@ impl<H: Harness> Trial<'_, H> {
         self.alive[peer.index()]
     }
 
-    pub(in super::super) fn life(&self, peer: Peer) -> Incarnation {
+    pub(in super::super) fn incarnation(&self, peer: Peer) -> Incarnation {
         self.lives[peer.index()]
     }
 
@@ -28,11 +28,14 @@ impl<H: Harness> Trial<'_, H> {
 
     #[track_caller]
     pub(in super::super) fn revive(&mut self, peer: Peer) {
-        let life = self.harness.revive(peer);
-        assert!(life > self.life(peer), "the harness must revive {peer:?} in a later life");
-        self.lives[peer.index()] = life;
+        let incarnation = self.harness.revive(peer);
+        assert!(
+            incarnation > self.incarnation(peer),
+            "the harness must revive {peer:?} in a later incarnation"
+        );
+        self.lives[peer.index()] = incarnation;
         self.alive[peer.index()] = true;
-        self.born[peer.index()] = self.posted;
+        self.since[peer.index()] = self.posted;
         self.open[peer.index()] = 0;
     }
 
@@ -52,8 +55,8 @@ impl<H: Harness> Trial<'_, H> {
         for _ in 0..POLLS_MAX {
             for place in &mut pending {
                 let Some((who, peer)) = *place else { continue };
-                let life = self.life(peer);
-                match self.at(who).admit(peer, life) {
+                let incarnation = self.incarnation(peer);
+                match self.at(who).admit(peer, incarnation) {
                     Ok(()) => *place = None,
                     Err(FenceError::NotReady) => {}
                     Err(error) => panic!("{}: {who:?} admits {peer:?}: {error}", self.rule),
@@ -64,10 +67,10 @@ impl<H: Harness> Trial<'_, H> {
             }
             self.harness.now();
         }
-        self.fail("a later life was not admitted (F-9)");
+        self.fail("a later incarnation was not admitted (F-9)");
     }
 
-    /// Gives `peer` a new life in which everyone knows it again.
+    /// Starts a new incarnation of `peer`, which every peer admits again.
     #[track_caller]
     pub(in super::super) fn renew(&mut self, peer: Peer) {
         let others = EVERYONE.map(|other| (other, other != peer && self.is_alive(other)));

@@ -1,0 +1,66 @@
+//! Plain words: the rooms listed here are written in the field's terms, and stay so.
+//!
+//! The list of rooms only grows. Each word has a plainer one, named by the finding.
+
+use crate::finding::{Finding, expect_none, lines};
+use crate::source::{Source, words};
+use crate::tree::Tree;
+
+/// Rooms whose prose and strings are clean.
+const ROOMS: &[&str] = &[
+    "core/src/fabric",
+    "core/src/ids.rs",
+    "core/src/lane",
+    "core/src/time.rs",
+    "core/src/wheel",
+    "driver/",
+];
+
+/// A banned word, and what to write.
+const WORDS: &[(&str, &str)] = &[
+    ("anew", "again"),
+    ("anybody", "any peer"),
+    ("born", "started"),
+    ("everybody", "all peers"),
+    ("for ever", "forever"),
+    ("life", "incarnation (of a component), boot (of a node)"),
+    ("midst", "middle"),
+    ("nobody", "no peer, no thread: the noun that it is"),
+    ("reign", "term"),
+    ("somebody", "a peer, a caller: the noun that it is"),
+    ("tidings", "event"),
+    ("told", "sent, reported, logged, returned"),
+    ("whoever", "a peer that, the caller that"),
+];
+
+fn riddles(source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (at, line) in source.numbered() {
+        let text = line.text.to_lowercase();
+        for (word, instead) in WORDS {
+            if words(&text, word).next().is_some() {
+                findings.push(source.finding(at, format!("`{word}`"), instead));
+            }
+        }
+    }
+    findings
+}
+
+#[test]
+fn clean_rooms_stay_clean() {
+    let tree = Tree::load();
+    let findings = tree.check(|source| {
+        let is_clean = ROOMS.iter().any(|room| source.path.starts_with(room));
+        if is_clean { riddles(source) } else { Vec::new() }
+    });
+    expect_none("the words of the field", &findings);
+}
+
+#[test]
+fn a_riddle_is_found() {
+    let source = Source::parse(
+        "core/src/a.rs",
+        "// Nobody is told.\nlet life = 1;\nlet lifetime = 1;\n\"for ever\"",
+    );
+    assert_eq!(lines(&riddles(&source)), [1, 1, 2, 4]);
+}
