@@ -122,7 +122,7 @@ impl Protocol for Endpoints {
             }
             What::Born => self.mailboxes.judge(&Entry { at, peer, life, what: What::Born }),
             What::Died => self.mailboxes.judge(&Entry { at, peer, life, what: What::Died }),
-            What::Calm => Ok(()),
+            What::Lied(_) | What::Calm => Ok(()),
         }
     }
 

@@ -5,7 +5,7 @@ use weft_core::fabric::{At, Completion, CompletionFlags, INLINE_LEN, Op, Region,
 use weft_core::ids::{Incarnation, Peer};
 
 use super::fault::Fault;
-use super::protocol::Protocol;
+use super::protocol::{Protocol, What};
 use super::run::Run;
 use super::world::{Due, Timer};
 
@@ -24,6 +24,7 @@ impl<P: Protocol> Run<P> {
             let others: Vec<Peer> = self.world.peers().filter(|&other| other != peer).collect();
             let to = self.lies.pick(&others);
             self.world.note(|| format!("fault {}: {peer} lies to {to}", strike.number));
+            self.judge(peer, What::Lied(to));
             self.lie_to(peer, to);
         }
         let after = self.lies.between(1_000, 60_000);

@@ -67,6 +67,9 @@ pub enum What<E> {
     Died,
     /// Its node recorded something.
     Recorded(E),
+    /// The peer, a liar, is about to write to that one what no correct member would: only what this
+    /// can spoil is not held to the promises.
+    Lied(Peer),
     /// Faults are over: from now on everything must go well.
     Calm,
 }

@@ -31,6 +31,8 @@ type Life = (Peer, Incarnation);
 #[derive(Clone, Debug, Default, Hash)]
 pub(in crate::sim) struct Ledger {
     liars: PeerSet,
+    /// Whose memory a liar has written to: their mailboxes promise nothing any more.
+    spoiled: PeerSet,
     fates: BTreeMap<Name, Fate>,
     /// The last message delivered to each owner from each life, in its present life.
     last: BTreeMap<(Peer, Life), u32>,
@@ -54,6 +56,7 @@ impl Ledger {
             What::Died => {
                 self.lives.remove(&owner);
             }
+            What::Lied(to) => self.spoiled.insert(*to),
             What::Calm => {}
             What::Recorded(event) => return self.judge_event((owner, life), event),
         }
@@ -89,8 +92,9 @@ impl Ledger {
 
     fn judge_taken(&mut self, by: Life, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
         let result = self.hold_taken(by, sender, payload);
-        // A member that lies may spoil, forge and repeat what others put.
-        if self.liars.is_empty() { result } else { Ok(()) }
+        // A member that lies may spoil, forge and repeat what others put into the mailbox of whom it
+        // lies to, and nothing else.
+        if self.spoiled.contains(by.0) { Ok(()) } else { result }
     }
 
     fn hold_taken(&mut self, by: Life, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
@@ -151,7 +155,8 @@ impl Ledger {
     /// What was put and not delivered, or sent in a lane that still stands and not heard.
     pub(in crate::sim) fn check_nothing_lost(&self) -> Result<(), Violation> {
         for (name, fate) in &self.fates {
-            if self.liars.is_empty() && fate.put && !fate.released {
+            let is_promised = !self.liars.contains(name.to.0) && !self.spoiled.contains(name.to.0);
+            if is_promised && fate.put && !fate.released {
                 let how_far = if fate.ever_delivered { "released" } else { "delivered" };
                 return broken("loss", format!("{name:?} was put and never {how_far}"));
             }
