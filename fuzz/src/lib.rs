@@ -13,6 +13,12 @@
 //! | `dirnet_ops` | what others say to a component and an I'm-Alive Task |
 //! | `dirnet_snapshot` | what a node finds of its saved database |
 //! | `wheel_ops` | operations of a wheel, beside a sorted map |
+//! | `neb_regions` | what a liar writes beside two members that broadcast |
+//! | `mailbox_attach` | what an earlier incarnation left in a mailbox |
+//! | `saved_notes` | what a node finds of what it had saved |
+//! | `component_frames` | what a component says to its supervisor |
+//! | `chronicle_entries` | what other nodes say that they have noted |
+//! | `pair_end` | what a peer offers over verbs |
 //! | `neb_proof` | what somebody says is a proof of equivocation |
 //! | `bootstrap_words` | what a stranger says before it is known |
 //! | `network_words` | what comes over a connection between hosts |
@@ -20,13 +26,19 @@
 //! | `cluster_file` | what an operator wrote |
 
 pub mod bootstrap_words;
+pub mod chronicle_entries;
 pub mod cluster_file;
+pub mod component_frames;
 pub mod control_request;
 pub mod dirnet_ops;
 pub mod dirnet_snapshot;
 pub mod endpoint_ops;
+pub mod mailbox_attach;
 pub mod neb_proof;
+pub mod neb_regions;
 pub mod network_words;
+pub mod pair_end;
+pub mod saved_notes;
 pub mod wheel_ops;
 pub mod wire_broadcast;
 pub mod wire_cell;
@@ -38,13 +50,19 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets.
 pub const TARGETS: &[Target] = &[
     ("bootstrap_words", bootstrap_words::run),
+    ("chronicle_entries", chronicle_entries::run),
     ("cluster_file", cluster_file::run),
+    ("component_frames", component_frames::run),
     ("control_request", control_request::run),
     ("dirnet_ops", dirnet_ops::run),
     ("dirnet_snapshot", dirnet_snapshot::run),
     ("endpoint_ops", endpoint_ops::run),
+    ("mailbox_attach", mailbox_attach::run),
     ("neb_proof", neb_proof::run),
+    ("neb_regions", neb_regions::run),
     ("network_words", network_words::run),
+    ("pair_end", pair_end::run),
+    ("saved_notes", saved_notes::run),
     ("wheel_ops", wheel_ops::run),
     ("wire_broadcast", wire_broadcast::run),
     ("wire_cell", wire_cell::run),

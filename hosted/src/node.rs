@@ -27,6 +27,8 @@ mod error;
 pub mod evidence;
 mod fabric;
 mod faults;
+#[doc(hidden)]
+pub mod heard;
 mod im_alive;
 mod incarnation;
 mod intensity;

@@ -314,7 +314,7 @@ impl Chronicle {
     /// name, and a reader who goes on behind the last one that it has misses none.
     pub(super) fn note(&mut self, mut entry: Entry) -> &Entry {
         if let Some(last) = self.entries.back() {
-            entry.at_ns = entry.at_ns.max(last.at_ns + 1);
+            entry.at_ns = entry.at_ns.max(last.at_ns.saturating_add(1));
         }
         tracing::info!(observer = entry.observer, node = entry.node, what = %entry.what, "noted");
         if self.entries.len() == ENTRIES

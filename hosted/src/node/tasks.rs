@@ -23,7 +23,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use guard::Guard;
-use note::{Note, Standing};
+pub(super) use note::Note;
+use note::Standing;
 use owed::Owed;
 use record::{Due, Record};
 use traces::Traces;

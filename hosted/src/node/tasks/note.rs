@@ -55,7 +55,7 @@ pub(super) struct Past {
 
 /// What was known of all of them, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(in crate::node) struct Note {
     /// The node was shut out, and its tasks with it.
     pub(super) held: bool,
     pub(super) tasks: BTreeMap<String, Past>,
@@ -63,13 +63,13 @@ pub(super) struct Note {
 
 impl Note {
     /// The note at `path`; none if there is no file.
-    pub(super) fn load(path: &Path) -> io::Result<Option<Self>> {
+    pub(in crate::node) fn load(path: &Path) -> io::Result<Option<Self>> {
         let json = sealed::load(path)?;
         Ok(json.map(|json| serde_json::from_slice(&json)).transpose()?)
     }
 
     /// Replaces the note at `path`.
-    pub(super) fn save(&self, path: &Path) -> io::Result<()> {
+    pub(in crate::node) fn save(&self, path: &Path) -> io::Result<()> {
         sealed::save(path, &serde_json::to_vec(self)?)
     }
 }
