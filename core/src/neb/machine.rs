@@ -14,7 +14,7 @@ use super::config::{Config, SLOT_LEN_MAX};
 use super::exposed::Exposed;
 use super::map::{Map, Regions};
 use super::membership::{Decision, Members, Membership, RemoveError};
-use super::mutants::{COUNT_LOST_MEMORY, OVERRUN_WINDOW};
+use super::mutants::OVERRUN_WINDOW;
 use super::origin::Origin;
 use super::outcome::{BroadcastError, Counters, Standing};
 use super::own_copy::OwnCopy;
@@ -36,8 +36,6 @@ pub struct Neb<const PEERS: usize, const DEPTH: usize> {
     members: Members,
     /// To whom posting did not fail the last time.
     reachable: PeerSet,
-    /// Whose memory is no longer the one that this member was first shown.
-    forgetful: PeerSet,
     origin: Origin<PEERS>,
     streams: [Stream<DEPTH>; PEERS],
     window: Window<PEERS>,
@@ -84,7 +82,6 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             map,
             members: Members::all(me, config.peers()),
             reachable: PeerSet::EMPTY,
-            forgetful: PeerSet::EMPTY,
             origin,
             streams,
             window: Window::new(),
@@ -281,7 +278,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
 
     /// `peer` can be reached, in this life of it: what it may have missed is sent again.
     pub fn handle_admitted(&mut self, peer: Peer) {
-        if !self.members.others().contains(peer) || self.forgetful.contains(peer) {
+        if !self.members.others().contains(peer) {
             return;
         }
         self.reachable.insert(peer);
@@ -292,15 +289,6 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.note_heads(self.map.config.lag());
         for stream in &mut self.streams {
             stream.asks = true;
-        }
-    }
-
-    /// The memory of `peer` is lost: a later incarnation shows nothing of what the earlier one has
-    /// exposed, so its silence is no vote. It is waited for and not asked, until it is removed.
-    pub fn handle_memory_lost(&mut self, peer: Peer) {
-        if !COUNT_LOST_MEMORY.is_planted() {
-            self.forgetful.insert(peer);
-            self.reachable.remove(peer);
         }
     }
 

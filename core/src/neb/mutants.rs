@@ -26,7 +26,6 @@
 //! | N5 | `NEWER_IS_NOTHING` | `traps::newer_than_asked` |
 //! | N6 | `FORGET_CONFLICT` | `traps::conflict_then_silence` |
 //! | N7 | `FAILURE_IS_VOTE` | `traps::slow_is_not_dead` |
-//! | M1 | `COUNT_LOST_MEMORY` | `traps::silence_of_a_lost_memory` |
 //! | N9 | `REUSE_EARLY` | `traps::an_origin_that_overruns` |
 
 use crate::mutant::Mutant;
@@ -63,8 +62,6 @@ pub const FORGET_CONFLICT: Mutant = neb("N6-forget-conflict", "agreement");
 pub const FAILURE_IS_VOTE: Mutant = neb("N7-failure-is-vote", "agreement");
 /// N-9: an exposed slot is used again before everybody has shown that it was delivered.
 pub const REUSE_EARLY: Mutant = neb("N9-reuse-early", "validity");
-/// The memory of a later incarnation, which remembers nothing, is read as that of the earlier one.
-pub const COUNT_LOST_MEMORY: Mutant = neb("M1-count-lost-memory", "agreement");
 /// N-1: an origin uses its slots again whatever the others have delivered.
 pub const OVERRUN_WINDOW: Mutant = neb("N1-overrun-window", "validity");
 
@@ -117,7 +114,6 @@ pub const MUTANTS: &[Mutant] = &[
     FOREIGN_WRITER,
     FORGET_CONFLICT,
     FAILURE_IS_VOTE,
-    COUNT_LOST_MEMORY,
     OVERRUN_WINDOW,
 ];
 

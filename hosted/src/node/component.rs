@@ -345,10 +345,7 @@ impl Component {
     ) -> Result<Flow, NodeError> {
         match word {
             ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
-            ToComponent::Connect { peer, incarnation, boot, has_forgotten } => {
-                if let (true, Some((broadcast, _))) = (has_forgotten, self.endpoint.broadcast()) {
-                    broadcast.handle_memory_lost(Peer(peer));
-                }
+            ToComponent::Connect { peer, incarnation, boot } => {
                 if let Some(known) = self.boots.get_mut(usize::from(peer)) {
                     *known = Incarnation(boot);
                 }

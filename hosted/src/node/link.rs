@@ -60,8 +60,7 @@ pub(super) enum ToComponent {
     },
     /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
     /// when both ends of a pair are made over verbs.
-    /// `has_forgotten`: its memory is another one than that which was first met.
-    Connect { peer: u16, incarnation: u32, boot: u32, has_forgotten: bool },
+    Connect { peer: u16, incarnation: u32, boot: u32 },
     /// That node signs what it broadcasts with this key; said before its life is to be let in.
     Key { peer: u16, key: PublicKey },
     /// Take part in the DIR net: every peer that lives can be reached.

@@ -103,6 +103,14 @@ impl Broadcasts {
         self
     }
 
+    /// The same, where the memory of `peer` is lost with its first life; what it delivered before
+    /// that binds no other member, and what it broadcast may be lost.
+    fn with_forgetful(mut self, peer: Peer) -> Self {
+        self.forgetful.insert(peer);
+        self.ledger.release(peer);
+        self
+    }
+
     /// Whether a later life of `peer` takes no part: it was removed, or its memory is gone.
     fn is_out(&self, peer: Peer, life: Incarnation) -> bool {
         life > Incarnation(1) && (self.doomed.contains(peer) || self.forgetful.contains(peer))
@@ -110,7 +118,8 @@ impl Broadcasts {
 
     /// Whether the promises are made to `peer`, and about what it broadcasts.
     fn is_correct(&self, peer: Peer) -> bool {
-        !self.liars.contains(peer) && !self.doomed.contains(peer)
+        let is_binding = !self.doomed.contains(peer) && !self.forgetful.contains(peer);
+        !self.liars.contains(peer) && is_binding
     }
 
     /// What `me` signs and judges with; keys are those of the simulation, and no secret.
@@ -178,7 +187,7 @@ impl Protocol for Broadcasts {
             let peer = any(draws);
             let may_forget = sizes.membership == Members::Fixed || doomed.contains(peer);
             if may_forget && !liars.contains(peer) {
-                run.forgetful.insert(peer);
+                run = run.with_forgetful(peer);
             }
         }
         run
@@ -246,12 +255,10 @@ impl Protocol for Broadcasts {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }
             // Who was not joined when the life ended that took part hears of it by the next one.
-            Membership::Began(peer, life) if self.is_out(peer, life) => {
-                if self.doomed.contains(peer) {
-                    node.remove(peer, seat);
-                } else {
-                    node.admit_forgetful((peer, life), seat);
-                }
+            Membership::Began(peer, life)
+                if self.doomed.contains(peer) && self.is_out(peer, life) =>
+            {
+                node.remove(peer, seat);
             }
             Membership::Began(peer, life) => node.admit((peer, life), seat),
         }

@@ -5,7 +5,6 @@
 use super::cluster::{Broken, Cluster, SIZES, World};
 use super::held::bits;
 use super::{DEPTH, NET_SLOTS};
-use crate::fabric::Memory;
 use crate::ids::{Peer, PeerSet, Term};
 use crate::neb::{Conflict, Decision, Membership, RemoveError, Sizes};
 
@@ -33,7 +32,6 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("conflict, then silence", conflict_then_silence),
     ("wraps with a slow reader", wraps_with_a_slow_reader),
     ("an origin that overruns", an_origin_that_overruns),
-    ("silence of a lost memory", silence_of_a_lost_memory),
     ("all correct", all_correct),
 ];
 
@@ -52,7 +50,7 @@ scenarios_hold! {
     equivocation_between_halves votes_of_who_left slow_is_not_dead equivocate_then_die
     rewritten_after_replay landings_apart torn_by_the_origin delivered_before_the_removal
     foreign_writer newer_than_asked conflict_then_silence wraps_with_a_slow_reader all_correct
-    an_origin_that_overruns silence_of_a_lost_memory
+    an_origin_that_overruns
 }
 
 /// The origin's two slots for number 1: what some get, and what others get.
@@ -69,26 +67,6 @@ fn equivocation_between_halves() -> Result<(), Broken> {
     cluster.forge(O, Q, 1, &no);
     cluster.settle();
     cluster.check()
-}
-
-/// M1: p has delivered, and its memory is lost; q, who is told something else only then, hears
-/// nothing of p, and that is no vote.
-fn silence_of_a_lost_memory() -> Result<(), Broken> {
-    let world = World::<3>::new();
-    let [yes, no] = two_faces(&world);
-    let mut cluster = Cluster::new(&world);
-    cluster.forge(O, P, 1, &yes);
-    cluster.settle();
-    assert_eq!(cluster.node(P).delivered.len(), 1);
-    cluster.node(P).stopped = true;
-    let at = world.config.exposed_at(&world.regions, O, 1);
-    world.net.memory(P).copy_in(at.region, at.offset, &[0; 8]);
-    let node = cluster.node(Q);
-    node.neb.handle_memory_lost(P);
-    node.neb.handle_admitted(P);
-    cluster.forge(O, Q, 1, &no);
-    cluster.settle();
-    cluster.check_safety()
 }
 
 /// U5: q has voted and is removed; r, who has something else, has not.

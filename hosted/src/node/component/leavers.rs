@@ -13,7 +13,7 @@
 //! the same supervisor goes on with what the memory holds; below another one it knows of no promise
 //! and takes no part, until the cluster is started anew. A host that has forgotten its incarnations
 //! counts them from 1 again, so that is not what tells the two apart: peers know a memory by its
-//! name, report to a node that it has another one, and never read it, since its silence is no vote.
+//! name, and report to a node that it has another one.
 //!
 //! Nothing of this needs to be remembered. A component that is started again waits for everybody at
 //! first, which is slow and sound; the DIR net's database, or the boot that a peer comes back with,

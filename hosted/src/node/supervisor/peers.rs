@@ -7,6 +7,7 @@ use weft_core::ids::{Incarnation, Peer};
 use super::lives::Due;
 use super::{Component, Supervisor};
 use crate::bootstrap::{News, Offer, ShutOut, Tidings};
+use crate::cluster::Membership;
 use crate::explain::Explain;
 use crate::node::chronicle::What;
 use crate::node::link::ToComponent;
@@ -86,11 +87,10 @@ impl Supervisor {
         let Some((life, grant)) = self.lives.reach(peer) else { return };
         let (incarnation, boot) = (life.incarnation.0, life.boot.0);
         self.tell_keys();
-        let has_forgotten = self.lives.has_forgotten(peer);
-        if has_forgotten {
+        if self.lives.has_forgotten(peer) {
             self.bootstrap.note_other_memory(peer);
         }
-        let word = ToComponent::Connect { peer: peer.0, incarnation, boot, has_forgotten };
+        let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
         let mut fds = grant.borrow();
         fds.extend(life.process.as_ref().map(AsFd::as_fd));
         self.tell(&word, &fds);
@@ -117,7 +117,9 @@ impl Supervisor {
     /// A peer remembers this node with another memory, whatever the note of incarnations says: what
     /// was promised there is lost, and the next life takes no part where that binds it.
     fn handle_other_memory(&mut self, peer: Peer) {
-        if self.memory_since.is_some_and(|since| since <= Incarnation(1)) {
+        // Where members are removed, a boot that comes after another takes no part anyway.
+        let is_bound = self.cluster.neb.membership == Membership::Fixed;
+        if is_bound && self.memory_since.is_some_and(|since| since <= Incarnation(1)) {
             tracing::warn!(rank = self.rank, peer = peer.0, "met before, with another memory");
             // Not the first boot of the node in this instance of the cluster, whatever is noted.
             self.memory_since = Some(Incarnation(2));

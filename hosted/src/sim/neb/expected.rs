@@ -19,7 +19,6 @@ pub(in crate::sim) const EXPECTED: &[Expected] = &[
     found("neb/T5-foreign-writer", &["integrity"]),
     found("neb/N6-forget-conflict", &["agreement"]),
     found("neb/N7-failure-is-vote", &["agreement"]),
-    found("neb/M1-count-lost-memory", &["agreement"]),
     found("neb/N1-overrun-window", &["validity"]),
     found("neb/S3-unsigned-silence", &["agreement"]),
     found("neb/S4-unsigned-denial", &["agreement"]),

@@ -37,6 +37,11 @@ impl Ledger {
         Self { liars, doomed, form, ..Self::default() }
     }
 
+    /// What `peer` delivers and broadcasts binds no other member.
+    pub(super) fn release(&mut self, peer: Peer) {
+        self.doomed.insert(peer);
+    }
+
     /// Every origin has broadcast `base` messages, and every member delivered them.
     pub(super) const fn begin_behind(&mut self, base: u64) {
         self.base = base;

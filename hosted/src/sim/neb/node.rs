@@ -82,16 +82,6 @@ impl Node {
         }
     }
 
-    /// That life of `peer` may reach this member, and remembers nothing.
-    pub(super) fn admit_forgetful(
-        &mut self,
-        admitted: (Peer, Incarnation),
-        seat: &mut Seat<'_, Event>,
-    ) {
-        self.neb.handle_memory_lost(admitted.0);
-        self.admit(admitted, seat);
-    }
-
     /// The manager has decided that `peer` is out, in a term of its own. A later manager repeats
     /// what was decided before its term, for those that hear of the two in the other order.
     pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | a window of one slot is used again | 2, 3; 1 | N1 |
 //! | a member begins its next life | 2, 3; 4 | |
-//! | a member's memory is lost with its first life | 3; 8 | M1 |
+//! | a member's memory is lost with its first life | 3; 8 | |
 //! | a work is torn, or a pair is lost | 2; 4 | T3 |
 //! | a two-faced origin is removed | 3; 8 | U8, T4 |
 //! | a replayer is removed beside a two-faced origin | 4; 8 | U5 |
@@ -130,8 +130,8 @@ fn next_life(peers: u16, pace: Pace) -> Small<Broadcasts> {
 }
 
 fn memory_lost() -> Small<Broadcasts> {
-    let mut run = Broadcasts::new(sizes(3, 8, Form::Unsigned), only(O), PeerSet::EMPTY);
-    run.forgetful = only(P);
+    let run = Broadcasts::new(sizes(3, 8, Form::Unsigned), only(O), PeerSet::EMPTY);
+    let run = run.with_forgetful(P);
     let small = small("two faces, and the memory of 1 is lost", run, 1, |run| {
         vec![tell(run, P, 1, b'y'), tell(run, Q, 1, b'n')]
     });
