@@ -1,18 +1,33 @@
 //! `weft get`: messages from a node's mailbox to standard output, one line each.
+//!
+//! ```text
+//!   taken ──▶ written and flushed ──▶ released
+//!     └─ not written, or the command is killed: goes back, and is delivered again
+//! ```
 
-use std::io::Write;
+use std::io::{self, Write, stderr};
 use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 
 use super::cluster_choice::{ClusterChoice, seconds};
 use super::failure::Failure;
-use super::output::{Output, standard_output};
+use super::output::{Content, Output, standard_output, write_line};
 use crate::client::Inbox;
 use crate::clock::Deadline;
 use crate::explain::Code;
 use crate::node::control::{MESSAGES_MAX, TakenMessage};
+
+/// A message, for scripts.
+#[derive(Serialize)]
+struct Line<'a> {
+    from: u16,
+    sequence: u32,
+    #[serde(flatten)]
+    content: Content<'a>,
+}
 
 /// Arguments of `weft get`.
 #[derive(Debug, Args)]
@@ -38,7 +53,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let running = arguments.cluster.find()?;
     let mut inbox = Inbox::new(running.connect(arguments.node)?);
     let wanted = arguments.count.unwrap_or(usize::MAX);
-    let mut shown = Vec::new();
     let mut count = 0;
     while count < wanted {
         let patience = arguments.count.map_or(Duration::ZERO, |_| deadline.remaining());
@@ -47,13 +61,31 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if messages.is_empty() {
             break;
         }
-        count += messages.len();
-        show(&messages, output, &mut shown)?;
+        let (shown, written) = match standard_output() {
+            Ok(mut out) => show(&messages, output, &mut out),
+            Err(error) => (0, Err(error)),
+        };
+        count += shown;
+        if let Err(error) = written {
+            inbox.keep_first(shown);
+            // Where it fails as well, those come again, too.
+            let _ = inbox.release();
+            return Err(unwritable(&error));
+        }
     }
     inbox.release().map_err(Failure::new)?;
+    let unreleased = inbox.unreleased();
     if output.is_json() {
         let ok = arguments.count.is_none_or(|wanted| count == wanted);
-        output.finish(&json!({ "ok": ok, "count": count, "messages": shown }), "");
+        output.finish(&json!({ "ok": ok, "count": count, "unreleased": unreleased }), "");
+    } else if unreleased > 0 {
+        // No reader is left if standard error is closed.
+        let _ = writeln!(
+            stderr(),
+            "weft: {unreleased} of the messages may be delivered again, to another client: they \
+             were held for too long (`mailbox.hold_s`), or the component of node {} was lost",
+            arguments.node
+        );
     }
     match arguments.count {
         Some(wanted) if count < wanted => Err(Failure::of(
@@ -65,31 +97,89 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
 }
 
-/// Shows messages; only what was shown is released.
+/// Writes messages, a line each; returns how many are wholly written, and why no more.
 fn show(
     messages: &[TakenMessage],
     output: Output,
-    shown: &mut Vec<serde_json::Value>,
-) -> Result<(), Failure> {
-    if output.is_json() {
-        shown.extend(messages.iter().map(|message| {
-            json!({
-                "from": message.from,
-                "sequence": message.sequence,
-                "text": String::from_utf8_lossy(&message.payload.0),
-            })
-        }));
-        return Ok(());
-    }
-    let written = standard_output().and_then(|mut out| {
-        for message in messages {
-            out.write_all(&message.payload.0)?;
-            out.write_all(b"\n")?;
+    out: &mut impl Write,
+) -> (usize, io::Result<()>) {
+    for (shown, message) in messages.iter().enumerate() {
+        let written = if output.is_json() {
+            let TakenMessage { from, sequence, payload, .. } = message;
+            let content = Content::from(&payload.0[..]);
+            write_line(out, &Line { from: *from, sequence: *sequence, content })
+        } else {
+            let line = [&message.payload.0[..], b"\n"].concat();
+            out.write_all(&line).and_then(|()| out.flush())
+        };
+        if written.is_err() {
+            return (shown, written);
         }
-        out.flush()
-    });
-    written.map_err(|error| {
-        let cause = format!("standard output cannot be written: {error}");
-        Failure::of(Code::Output, cause, "what was not shown stays in the mailbox; get it again")
-    })
+    }
+    (messages.len(), Ok(()))
+}
+
+fn unwritable(error: &io::Error) -> Failure {
+    let cause = format!("standard output cannot be written: {error}");
+    Failure::of(Code::Output, cause, "what was not shown stays in the mailbox; get it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::node::control::Payload;
+
+    /// A file on a disk that has room for so many bytes.
+    struct Disk {
+        room: usize,
+        written: Vec<u8>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let len = bytes.len().min(self.room - self.written.len());
+            self.written.extend_from_slice(&bytes[..len]);
+            if len == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(len) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn messages(payloads: &[&[u8]]) -> Vec<TakenMessage> {
+        let message = |(sequence, payload): (u32, &&[u8])| TakenMessage {
+            from: 3,
+            sequence,
+            receipt: sequence.into(),
+            payload: Payload(payload.to_vec()),
+        };
+        (0..).zip(payloads).map(message).collect()
+    }
+
+    #[test]
+    fn only_what_is_wholly_written_counts_as_shown() {
+        let messages = messages(&[b"one", b"two", b"three"]);
+        for (room, shown) in [(0, 0), (3, 0), (4, 1), (7, 1), (8, 2), (13, 2), (14, 3)] {
+            let mut disk = Disk { room, written: Vec::new() };
+            let (count, written) = show(&messages, Output::new(false), &mut disk);
+            assert_eq!((count, written.is_ok()), (shown, shown == 3), "room for {room} bytes");
+        }
+        let mut disk = Disk { room: 60, written: Vec::new() };
+        assert_eq!(show(&messages, Output::new(true), &mut disk).0, 1);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_stand_beside_it() {
+        let messages = messages(&["gr\u{fc}n \"\n".as_bytes(), b"\xff\0"]);
+        let mut disk = Disk { room: 1000, written: Vec::new() };
+        assert_eq!(show(&messages, Output::new(true), &mut disk).0, 2);
+        let lines = disk.written.split_inclusive(|byte| *byte == b'\n');
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        assert_eq!(lines[0], json!({ "from": 3, "sequence": 0, "text": "gr\u{fc}n \"\n" }));
+        let wild = json!({ "from": 3, "sequence": 1, "text": "\u{fffd}\0", "base64": "/wA=" });
+        assert_eq!(lines[1], wild);
+    }
 }

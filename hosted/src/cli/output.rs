@@ -3,10 +3,13 @@
 //! A reader that has gone away, as `head` does, ends nothing. Any other failure to write is noted
 //! and ends the program with an error once the command has done what it was to do.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write, stderr, stdout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -28,6 +31,31 @@ pub(super) struct Output {
 /// The program was started without one.
 pub(super) fn standard_output() -> io::Result<StdoutLock<'static>> {
     if has_stdout() { Ok(stdout().lock()) } else { Err(Errno::BADF.into()) }
+}
+
+/// The bytes of a message as fields of a JSON object: `text`, and beside it `base64` where the text
+/// is not all of them, because they are not UTF-8.
+#[derive(Debug, Serialize)]
+pub(super) struct Content<'a> {
+    text: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl<'a> From<&'a [u8]> for Content<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let base64 = matches!(text, Cow::Owned(_)).then(|| STANDARD.encode(bytes));
+        Self { text, base64 }
+    }
+}
+
+/// Writes an object as a line, and does not return before it is written.
+pub(super) fn write_line(out: &mut impl Write, object: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(object)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
 }
 
 impl Output {

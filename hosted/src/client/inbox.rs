@@ -2,7 +2,8 @@
 //!
 //! A message is released when the caller asks for more, that is, when it has dealt with it.
 //! If the component dies in between, its successor delivers again what was not released; the
-//! inbox knows the receipts of what it has handed out and drops those.
+//! inbox knows the receipts of what it has handed out and drops those. The same holds for what a
+//! slow caller keeps longer than `mailbox.hold_s`, unless another client is given it first.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,13 +21,14 @@ pub struct Inbox {
     /// Handed out earlier, and perhaps not released by a component that died.
     doubtful: BTreeSet<u64>,
     redelivered: u64,
+    unreleased: u64,
 }
 
 impl Inbox {
     /// Receives what comes to the client's node.
     #[must_use]
     pub const fn new(client: Client) -> Self {
-        Self { client, out: Vec::new(), doubtful: BTreeSet::new(), redelivered: 0 }
+        Self { client, out: Vec::new(), doubtful: BTreeSet::new(), redelivered: 0, unreleased: 0 }
     }
 
     /// Messages that a component delivered again after the one before had died, and that were
@@ -34,6 +36,20 @@ impl Inbox {
     #[must_use]
     pub const fn redelivered(&self) -> u64 {
         self.redelivered
+    }
+
+    /// Messages that were handed out and, as far as is known, not released: the component was lost,
+    /// or they were held for longer than `mailbox.hold_s`. They may be delivered again, to another
+    /// client.
+    #[must_use]
+    pub const fn unreleased(&self) -> u64 {
+        self.unreleased
+    }
+
+    /// Of what `receive` handed out last, only the first `count` were dealt with. The others go
+    /// back when the client leaves.
+    pub fn keep_first(&mut self, count: usize) {
+        self.out.truncate(count);
     }
 
     /// Up to `max` messages, at least one unless `timeout` passes. What was handed out before
@@ -76,8 +92,12 @@ impl Inbox {
         }
         match self.client.release(out.clone()) {
             Ok(count) if count == out.len() => Ok(()),
-            Ok(_) | Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {
-                self.doubtful.extend(out);
+            Ok(count) => {
+                self.note_unreleased(out, count);
+                Ok(())
+            }
+            Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {
+                self.note_unreleased(out, 0);
                 Ok(())
             }
             Err(error) => {
@@ -85,6 +105,12 @@ impl Inbox {
                 Err(error)
             }
         }
+    }
+
+    /// Of `out`, `released` were released, and it is not known which.
+    fn note_unreleased(&mut self, out: Vec<u64>, released: usize) {
+        self.unreleased += out.len().saturating_sub(released) as u64;
+        self.doubtful.extend(out);
     }
 
     /// Drops what was handed out before, releasing it, and notes the rest as handed out.
@@ -95,7 +121,8 @@ impl Inbox {
             self.redelivered += again.len() as u64;
             let receipts = again.iter().map(|message| message.receipt).collect();
             match self.client.release(receipts) {
-                Ok(_) | Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
+                Ok(count) => self.unreleased = self.unreleased.saturating_sub(count as u64),
+                Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => {}
                 Err(error) => return Err(error),
             }
         }

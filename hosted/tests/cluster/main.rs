@@ -9,6 +9,7 @@
 //!   decided    ends of broadcasts that nobody waits for
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
+//!   readers    readers that pause, die or have no room: nothing is lost, and no mailbox is blocked
 //!   readme     what README.md tells operators to type
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   removal    broadcasts without a node that was removed, or waiting for it
@@ -48,6 +49,7 @@ mod partition;
 mod peers;
 mod place;
 mod program;
+mod readers;
 mod readme;
 mod refusals;
 mod removal;

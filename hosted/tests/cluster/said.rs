@@ -25,6 +25,12 @@ impl Said {
         last_object(&self.done())
     }
 
+    /// The object on each of its lines.
+    #[track_caller]
+    pub(crate) fn objects(&self) -> Vec<Value> {
+        objects(&self.out)
+    }
+
     /// Asserts that it failed with this status and code, told on standard error by an object
     /// with a cause and a cure; returns both, in one text.
     #[track_caller]
@@ -39,8 +45,18 @@ impl Said {
     }
 }
 
+/// The object on each line of `text`.
+#[track_caller]
+pub(crate) fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(object).collect()
+}
+
 #[track_caller]
 fn last_object(text: &str) -> Value {
-    let line = text.lines().last().unwrap_or_default();
-    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in: {text}"))
+    object(text.lines().last().unwrap_or_default())
+}
+
+#[track_caller]
+fn object(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in: {line}"))
 }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Arguments;
@@ -14,7 +15,7 @@ use super::intake::{Broken, Intake, Took};
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
-use crate::cli::output::{Output, standard_output};
+use crate::cli::output::{Content, Output, standard_output, write_line};
 use crate::cli::survey::Survey;
 use crate::client::Listener;
 use crate::clock::Deadline;
@@ -159,7 +160,7 @@ impl Receiver {
             }
             match took {
                 Took::Bytes(bytes) => {
-                    let done = self.sink.write(bytes);
+                    let done = self.sink.write(message, bytes);
                     done.map_err(|failure| self.unwritten(failure))?;
                 }
                 Took::Last => {
@@ -331,41 +332,58 @@ enum Sink {
     File(Draft),
     /// To standard output, as they come.
     Stdout(StdoutLock<'static>),
-    /// Nowhere: standard output is for the result.
-    Nowhere,
+    /// To standard output, an object for each message.
+    Lines(StdoutLock<'static>),
+    /// Nowhere any more.
+    Closed,
+}
+
+/// A part of the file, for scripts.
+#[derive(Serialize)]
+struct Line<'a> {
+    origin: u16,
+    seq: u64,
+    #[serde(flatten)]
+    content: Content<'a>,
 }
 
 impl Sink {
     fn open(path: Option<&Path>, output: Output) -> Result<Self, Failure> {
-        Ok(match path {
-            Some(path) => Self::File(Draft::begin_interruptible(path)?),
-            None if output.is_json() => Self::Nowhere,
-            None => Self::Stdout(standard_output().map_err(|error| unwritable(&error))?),
-        })
+        if let Some(path) = path {
+            return Ok(Self::File(Draft::begin_interruptible(path)?));
+        }
+        let out = standard_output().map_err(|error| unwritable(&error))?;
+        Ok(if output.is_json() { Self::Lines(out) } else { Self::Stdout(out) })
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        match self {
-            Self::File(draft) => draft.write(bytes),
-            Self::Stdout(out) => out.write_all(bytes).map_err(|error| unwritable(&error)),
-            Self::Nowhere => Ok(()),
-        }
+    /// Writes the next bytes of the file, which came with `message`.
+    fn write(&mut self, message: &DeliveredMessage, bytes: &[u8]) -> Result<(), Failure> {
+        let written = match self {
+            Self::File(draft) => return draft.write(bytes),
+            Self::Stdout(out) => out.write_all(bytes),
+            Self::Lines(out) if !bytes.is_empty() => {
+                let DeliveredMessage { origin, seq, .. } = *message;
+                write_line(out, &Line { origin, seq, content: bytes.into() })
+            }
+            Self::Lines(_) | Self::Closed => Ok(()),
+        };
+        written.map_err(|error| unwritable(&error))
     }
 
     /// Has whoever reads along see what came.
     fn show(&mut self) -> Result<(), Failure> {
         match self {
             Self::Stdout(out) => out.flush().map_err(|error| unwritable(&error)),
-            Self::File(_) | Self::Nowhere => Ok(()),
+            Self::File(_) | Self::Lines(_) | Self::Closed => Ok(()),
         }
     }
 
     /// It is whole: nothing is written any more.
     fn finish(&mut self) -> Result<(), Failure> {
-        match std::mem::replace(self, Self::Nowhere) {
+        match std::mem::replace(self, Self::Closed) {
             Self::File(draft) => draft.finish(),
             Self::Stdout(mut out) => out.flush().map_err(|error| unwritable(&error)),
-            Self::Nowhere => Ok(()),
+            Self::Lines(_) | Self::Closed => Ok(()),
         }
     }
 }
