@@ -97,6 +97,9 @@ pub struct Mailbox {
     /// has not come; 100 to 10 000 000. Longer than the stalls of the machine, or slow writers
     /// lose their slot and must write again.
     pub stall_after_us: u64,
+    /// `hold_s`: for how many seconds a client may hold a message that it took and has not
+    /// released, 0 to 86 400; then the message goes back. 0 means as long as it is connected.
+    pub hold_s: u64,
 }
 
 impl Mailbox {
@@ -105,11 +108,17 @@ impl Mailbox {
     pub const fn stall_after(&self) -> Duration {
         Duration::from_micros(self.stall_after_us)
     }
+
+    /// `hold_s` as a duration, unless it is without limit.
+    #[must_use]
+    pub const fn hold(&self) -> Option<Duration> {
+        if self.hold_s == 0 { None } else { Some(Duration::from_secs(self.hold_s)) }
+    }
 }
 
 impl Default for Mailbox {
     fn default() -> Self {
-        Self { slots: 1024, message_len: 256, stall_after_us: 2000 }
+        Self { slots: 1024, message_len: 256, stall_after_us: 2000, hold_s: 30 }
     }
 }
 
@@ -283,6 +292,9 @@ impl Cluster {
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
             cluster.mailbox.stall_after_us = value;
         }
+        if let Some(value) = mailbox.number(&key::MAILBOX_HOLD_S)? {
+            cluster.mailbox.hold_s = value;
+        }
         if let Some(value) = restart.number(&key::RESTART_WITHIN_S)? {
             cluster.restart.within_s = value;
         }
@@ -336,6 +348,7 @@ impl Cluster {
             (key::MAILBOX_SLOTS, self.mailbox.slots as u64),
             (key::MAILBOX_MESSAGE_LEN, self.mailbox.message_len as u64),
             (key::MAILBOX_STALL_AFTER_US, self.mailbox.stall_after_us),
+            (key::MAILBOX_HOLD_S, self.mailbox.hold_s),
             (key::LANE_SLOTS, self.lane.slots as u64),
             (key::NEB_SLOTS, self.neb.slots as u64),
             (key::NEB_MESSAGE_LEN, self.neb.message_len as u64),

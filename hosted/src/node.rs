@@ -29,6 +29,7 @@ mod fabric;
 mod faults;
 #[doc(hidden)]
 pub mod heard;
+mod holds;
 mod im_alive;
 mod incarnation;
 mod intensity;

@@ -11,7 +11,7 @@ use crate::explain::{Code, Explain};
 
 /// An error on its way to the user.
 #[derive(Debug)]
-pub(super) struct Failure(Box<dyn Explain>);
+pub(super) struct Failure(pub(super) Box<dyn Explain>);
 
 impl Failure {
     pub(super) fn new(error: impl Explain + 'static) -> Self {

@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader, Read, stdin};
 use clap::Args;
 use serde_json::json;
 
-use super::cluster_choice::{ClusterChoice, seconds};
+use super::cluster_choice::{ClusterChoice, Running, seconds};
 use super::failure::Failure;
 use super::output::Output;
+use super::survey::Survey;
 use crate::client::Client;
 use crate::explain::Code;
 use crate::node::control::{MESSAGES_MAX, PAYLOAD_LEN_MAX, PutOutcome, Stopped};
@@ -53,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let outcome = client.put(arguments.to, &messages, timeout).map_err(Failure::new)?;
         put += outcome.put;
         full += outcome.full;
-        check(&client, arguments.to, put, outcome)?;
+        check(&running, &client, arguments.to, (put, outcome))?;
     }
     let object = json!({ "ok": true, "put": put, "refused_full": full });
     output.finish(
@@ -102,15 +103,16 @@ fn read_batch(
     Ok(batch)
 }
 
-fn check(client: &Client, to: u16, put: usize, outcome: PutOutcome) -> Result<(), Failure> {
+fn check(
+    running: &Running,
+    client: &Client,
+    to: u16,
+    (put, outcome): (usize, PutOutcome),
+) -> Result<(), Failure> {
     let done = format!("{put} messages were put");
     match outcome.stopped {
         None => Ok(()),
-        Some(Stopped::Full) => Err(Failure::of(
-            Code::MailboxFull,
-            format!("the mailbox of node {to} stayed full past the deadline; {done}"),
-            format!("take from it with `weft get --node {to}`, or raise `--timeout`"),
-        )),
+        Some(Stopped::Full) => Err(full(&Survey::take(running), to, &done)),
         Some(Stopped::Unreachable) => Err(Failure::of(
             Code::NodeUnreachable,
             match outcome.unknown {
@@ -127,5 +129,71 @@ fn check(client: &Client, to: u16, put: usize, outcome: PutOutcome) -> Result<()
             format!("a message is longer than {limit} bytes; {done}"),
             "split it, or raise `mailbox.message_len` in the cluster file (up to 4000)",
         )),
+    }
+}
+
+/// The mailbox of `to` stayed full: which client keeps it so, if one holds messages, and what helps.
+fn full(survey: &Survey, to: u16, done: &str) -> Failure {
+    let cause = format!("the mailbox of node {to} stayed full past the deadline; {done}");
+    let take = format!("take from it with `weft get --node {to}`, or raise `--timeout`");
+    let holders = survey.answered().find(|node| node.rank == to).map(|node| &node.holders[..]);
+    let Some([first, others @ ..]) = holders else {
+        return Failure::of(Code::MailboxFull, cause, take);
+    };
+    let more = match others.len() {
+        0 => String::new(),
+        count => format!(", and {count} more hold some, as `weft status` shows"),
+    };
+    let cause = format!("{cause}; {first}, and has not released them{more}");
+    let then = match survey.cluster.mailbox.hold() {
+        Some(hold) => {
+            format!("or wait until they go back, {} s after it took them", hold.as_secs())
+        }
+        None => "which gives them back; `mailbox.hold_s` limits such holds".to_owned(),
+    };
+    let cure = format!("end {} on the host of node {to}, {then}; then {take}", first.who());
+    Failure::of(Code::MailboxFull, cause, cure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::survey::Answer;
+    use crate::cli::survey::tests::{Seen, survey};
+    use crate::cluster::Membership;
+    use crate::node::control::HolderStatus;
+
+    /// A cluster whose node 1 has these holders.
+    fn held_by(holders: Vec<HolderStatus>) -> Survey {
+        let mut survey = survey(Membership::Decided, &[(1, Seen::default())]);
+        if let Some(Answer::Answered(node)) = survey.nodes.get_mut(1) {
+            node.holders = holders;
+        }
+        survey
+    }
+
+    fn holder(process: Option<i32>) -> HolderStatus {
+        let program = process.map(|_| "weft".to_owned());
+        HolderStatus { client: 3, process, program, messages: 256, held_ms: 14_250 }
+    }
+
+    #[test]
+    fn the_client_that_keeps_a_mailbox_full_is_named_with_what_ends_it() {
+        let told = |survey: &Survey| {
+            let Failure(told) = full(survey, 1, "9 messages were put");
+            (told.to_string(), told.cure())
+        };
+        let (cause, cure) = told(&held_by(vec![holder(Some(42)), holder(None)]));
+        let held = "process 42 (weft) holds 256 messages, the first for 14.2 s, and has not";
+        assert!(cause.contains(held) && cause.contains("1 more hold"), "{cause}");
+        assert!(cure.contains("end process 42 (weft) on the host of node 1"), "{cure}");
+        assert!(cure.contains("30 s after it took them"), "{cure}");
+        let mut for_good = held_by(vec![holder(None)]);
+        for_good.cluster.mailbox.hold_s = 0;
+        let (cause, cure) = told(&for_good);
+        assert!(cause.contains("client 3, of an unknown process, holds"), "{cause}");
+        assert!(cure.contains("`mailbox.hold_s` limits"), "{cure}");
+        let (cause, cure) = told(&held_by(Vec::new()));
+        assert!(!cause.contains("hold") && cure.starts_with("take from it"), "{cause}: {cure}");
     }
 }

@@ -96,7 +96,7 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
-    let notes = [undecided, left_broadcasts, isolated, isolated_tasks, cuts];
+    let notes = [holders, undecided, left_broadcasts, isolated, isolated_tasks, cuts];
     let standings: String = notes.iter().map(|note| note(status)).collect();
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
@@ -125,6 +125,18 @@ fn isolated_tasks(status: &Survey) -> String {
         )
     };
     isolated.map(line).collect()
+}
+
+/// Which processes hold messages of a mailbox, and when those go back.
+fn holders(status: &Survey) -> String {
+    let then = match status.cluster.mailbox.hold() {
+        Some(hold) => format!("they go back after {} s", hold.as_secs()),
+        None => "they go back when it leaves".to_owned(),
+    };
+    let held = status.answered().flat_map(|node| {
+        node.holders.iter().map(|holder| format!("node {}: {holder}; {then}\n", node.rank))
+    });
+    held.collect()
 }
 
 /// That those who hear each other are too few to decide about the others, where they are.

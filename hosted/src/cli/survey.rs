@@ -252,6 +252,7 @@ pub(super) mod tests {
             }),
             counters: None,
             form: seen.is_proven.map_or(Form::Unsigned, |_| Form::Signed),
+            holders: Vec::new(),
             broadcasts: (0..4).map(|origin| seen.row(origin)).collect(),
             proofs: seen.proofs(),
             refused_by_supervisor: BTreeMap::new(),

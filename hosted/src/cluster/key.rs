@@ -50,6 +50,8 @@ pub(super) const MAILBOX_MESSAGE_LEN: Key =
     Key::new("mailbox.message_len", Limit::Range { min: 8, max: 4000 });
 pub(super) const MAILBOX_STALL_AFTER_US: Key =
     Key::new("mailbox.stall_after_us", Limit::Range { min: 100, max: 10_000_000 });
+pub(super) const MAILBOX_HOLD_S: Key =
+    Key::new("mailbox.hold_s", Limit::Range { min: 0, max: 86_400 });
 pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { min: 8, max: 1024 });
 pub(super) const NEB_SLOTS: Key = Key::new("neb.slots", Limit::PowerOfTwo { min: 64, max: 4096 });
 pub(super) const NEB_MESSAGE_LEN: Key =
@@ -124,7 +126,7 @@ pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 56] = [
+pub(super) const PATHS: [&str; 57] = [
     NAME,
     NODES.path,
     WAIT,
@@ -132,6 +134,7 @@ pub(super) const PATHS: [&str; 56] = [
     MAILBOX_SLOTS.path,
     MAILBOX_MESSAGE_LEN.path,
     MAILBOX_STALL_AFTER_US.path,
+    MAILBOX_HOLD_S.path,
     LANE,
     LANE_SLOTS.path,
     NEB,

@@ -55,6 +55,11 @@ message_len = {message_len}
 # come: {stall_limit}. Choose more than the machine's own stalls.
 stall_after_us = {stall_after_us}
 
+# For how many seconds a client may hold messages that it took and has not released: {hold_limit};
+# then they go back, to be delivered again. 0 means as long as it is connected: one that stops
+# reading then blocks the mailbox for all others.
+hold_s = {hold_s}
+
 [lane]
 # Messages under way from one node to one other: {lane_slots_limit}.
 slots = {lane_slots}
@@ -155,6 +160,8 @@ addresses = {addresses}
         message_len = mailbox.message_len,
         stall_limit = key::MAILBOX_STALL_AFTER_US.limit,
         stall_after_us = mailbox.stall_after_us,
+        hold_limit = key::MAILBOX_HOLD_S.limit,
+        hold_s = mailbox.hold_s,
         lane_slots_limit = key::LANE_SLOTS.limit,
         lane_slots = lane.slots,
         neb_slots_limit = key::NEB_SLOTS.limit,

@@ -343,11 +343,12 @@ fn any_texts() -> impl Strategy<Value = Vec<String>> {
 fn any_cluster() -> impl Strategy<Value = Cluster> {
     let name = "[a-z0-9][a-z0-9_-]{0,31}".prop_map(|name| name.parse().expect("a legal name"));
     let wait = prop::sample::select(Wait::ALL.to_vec());
-    let mailbox = (4_u32..=12, 8_usize..=4000, 100_u64..=10_000_000).prop_map(
-        |(slots_log2, message_len, stall_after_us)| Mailbox {
+    let mailbox = (4_u32..=12, 8_usize..=4000, 100_u64..=10_000_000, 0_u64..=86_400).prop_map(
+        |(slots_log2, message_len, stall_after_us, hold_s)| Mailbox {
             slots: 1 << slots_log2,
             message_len,
             stall_after_us,
+            hold_s,
         },
     );
     let lane = (3_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
@@ -595,7 +596,7 @@ proptest! {
 
     #[test]
     fn a_number_outside_its_limit_is_refused_by_name(
-        key in prop::sample::select(vec!["slots", "message_len", "stall_after_us"]),
+        key in prop::sample::select(vec!["slots", "message_len", "stall_after_us", "hold_s"]),
         value in 10_000_001_u64..,
     ) {
         let error = refused(&format!("name = \"t\"\nnodes = 4\n[mailbox]\n{key} = {value}"));

@@ -206,7 +206,7 @@ impl Component {
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
             told_lost: PeerSet::EMPTY,
-            takes: Takes::default(),
+            takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),
             inquiries: Inquiries::default(),
@@ -513,6 +513,7 @@ impl Component {
     /// What the component knows; the supervisor fills in the rest.
     fn status(&mut self) -> NodeStatus {
         let counters = self.endpoint.counters();
+        let holders = self.takes.holders(now_ns());
         let left = self.leavers();
         NodeStatus {
             rank: self.endpoint.me().0,
@@ -532,6 +533,7 @@ impl Component {
                 tickets_unknown: counters.tickets_unknown,
                 taken: counters.mailbox.taken,
                 owed: self.endpoint.owed(),
+                returned: self.takes.returned(),
                 skipped: counters.mailbox.skipped,
                 questioned: counters.mailbox.questioned,
                 checksum_failures: counters.mailbox.checksum_failures,
@@ -539,6 +541,7 @@ impl Component {
                 longest_stall_us: counters.mailbox.longest_stall.as_micros(),
                 lane_failures: counters.lane_failures,
             }),
+            holders,
             form: self.cluster.neb.form,
             broadcasts: self.broadcasts(),
             proofs: Vec::new(),

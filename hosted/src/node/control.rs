@@ -2,9 +2,10 @@
 //!
 //! One packet a request, one packet a reply; the reply carries the request's number. Everything
 //! is JSON, payloads in base64. A client that leaves gives back what it took and did not
-//! release.
+//! release, and one that stays gives it back after `mailbox.hold_s`.
 
 mod broadcast;
+mod holder;
 mod standing;
 mod task;
 
@@ -19,6 +20,7 @@ pub use broadcast::{
     HeldProof, OriginStatus, ProofStatus, Then, WindowStatus,
 };
 
+pub use holder::HolderStatus;
 pub use standing::{DirNetStatus, EntryStatus, NodeOrder, TimingStatus};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
@@ -82,7 +84,8 @@ pub enum Want {
     },
     /// These messages have been dealt with.
     Release {
-        /// Their receipts.
+        /// Their receipts. One that the client does not hold, or holds no longer because
+        /// `mailbox.hold_s` has passed, is ignored, whether another client holds it by now or not.
         receipts: Vec<u64>,
     },
     /// Broadcast these messages, in this order, to all members.
@@ -226,7 +229,7 @@ pub enum Outcome {
     Put(PutOutcome),
     /// Messages, in delivery order; none when none came in time.
     Taken(Vec<TakenMessage>),
-    /// So many were released.
+    /// So many of the receipts were held by the client and are released.
     Released(usize),
     /// The first of the messages are on their way to all members, come what may.
     Broadcast(BroadcastOutcome),
@@ -275,7 +278,8 @@ pub struct PutOutcome {
 /// Why a put stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stopped {
-    /// The mailbox stayed full past the deadline.
+    /// The mailbox stayed full past the deadline. Its node's status names the clients that hold
+    /// messages of it.
     Full,
     /// The owner could not be reached past the deadline, or was lost during the write.
     Unreachable,
@@ -455,6 +459,9 @@ pub struct NodeStatus {
     pub dirnet: Option<DirNetStatus>,
     /// What the component counted, when it could be asked.
     pub counters: Option<CounterStatus>,
+    /// The clients that hold messages of its mailbox, the one that has held one for longest first;
+    /// none when the component could not be asked.
+    pub holders: Vec<HolderStatus>,
     /// Whether broadcasts are signed.
     pub form: Form,
     /// How it stands with what each member broadcasts; nothing when it could not be asked.
@@ -491,6 +498,8 @@ pub struct CounterStatus {
     pub taken: u64,
     /// Messages in the own mailbox and not released.
     pub owed: u32,
+    /// Messages that a client held for too long, and that went back.
+    pub returned: u64,
     /// Tickets skipped because nobody could still write them.
     pub skipped: u64,
     /// Inquiries into missing tickets.

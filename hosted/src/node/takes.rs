@@ -1,15 +1,17 @@
 //! Takes that clients wait for, in the order in which they asked.
 //!
-//! What a client took is its own until it releases it; when it leaves, the rest goes back and
-//! the next one gets it.
+//! What a client took is its own until it releases it; when it leaves, or has held it for
+//! `mailbox.hold_s`, the rest goes back and the next one gets it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use weft_core::mailbox::Receipt;
 use weft_core::time::Instant;
 
 use super::NodeEndpoint;
-use super::control::{MESSAGES_MAX, Outcome, Payload, Refused, TakenMessage};
+use super::control::{HolderStatus, MESSAGES_MAX, Outcome, Payload, Refused, TakenMessage};
+use super::holds::Holds;
 use super::link::Ticket;
 use super::puts::Answer;
 
@@ -25,13 +27,18 @@ pub(super) struct TakeJob {
 }
 
 /// The takes in line and what was taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Takes {
     line: VecDeque<TakeJob>,
-    held: BTreeMap<u64, Vec<Receipt>>,
+    holds: Holds,
 }
 
 impl Takes {
+    /// What is taken is held for `hold` at most; without it, as long as the client is connected.
+    pub(super) fn new(hold: Option<Duration>) -> Self {
+        Self { line: VecDeque::new(), holds: Holds::new(hold) }
+    }
+
     /// Queues a take.
     pub(super) fn begin(&mut self, job: TakeJob) -> Option<Answer> {
         if self.line.len() >= LINE_MAX {
@@ -43,14 +50,15 @@ impl Takes {
 
     /// Serves the line from what has landed; who has waited long enough gets nothing.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
+        give_back(endpoint, &self.holds.expire(now_ns));
         let mut answers = Vec::new();
         while let Some(job) = self.line.front() {
             let taken = take(endpoint, job.max, now_ns);
             if taken.is_empty() {
                 break;
             }
-            let held = self.held.entry(job.ticket.client).or_default();
-            held.extend(taken.iter().map(|message| Receipt::from_bits(message.receipt)));
+            let receipts = taken.iter().map(|message| message.receipt);
+            self.holds.hold(job.ticket.client, receipts, now_ns);
             answers.push((job.ticket, Outcome::Taken(taken)));
             self.line.pop_front();
         }
@@ -71,30 +79,38 @@ impl Takes {
         client: u64,
         receipts: &[u64],
     ) -> usize {
-        let Some(held) = self.held.get_mut(&client) else { return 0 };
-        let mut released = 0;
-        held.retain(|receipt| {
-            let named = receipts.contains(&receipt.to_bits());
-            if named && endpoint.release(*receipt).is_ok() {
-                released += 1;
-            }
-            !named
-        });
-        released
+        let held = self.holds.release(client, receipts).into_iter().map(Receipt::from_bits);
+        held.filter(|receipt| endpoint.release(*receipt).is_ok()).count()
     }
 
     /// The client has left: what it holds goes back, what it waits for is dropped.
     pub(super) fn forget(&mut self, endpoint: &mut NodeEndpoint, client: u64) {
         self.line.retain(|job| job.ticket.client != client);
-        for receipt in self.held.remove(&client).into_iter().flatten().rev() {
-            let restored = endpoint.restore(receipt);
-            debug_assert!(restored.is_ok(), "a held receipt is out");
-        }
+        give_back(endpoint, &self.holds.forget(client));
     }
 
-    /// When the next one in line gives up.
+    /// When the next one in line gives up, or the next message goes back.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.line.iter().map(|job| job.deadline_ns).min()
+        let waiting = self.line.iter().map(|job| job.deadline_ns);
+        waiting.chain(self.holds.next_deadline_ns()).min()
+    }
+
+    /// The clients that hold messages.
+    pub(super) fn holders(&self, now_ns: u64) -> Vec<HolderStatus> {
+        self.holds.holders(now_ns)
+    }
+
+    /// How many messages went back because a client held them for too long.
+    pub(super) const fn returned(&self) -> u64 {
+        self.holds.returned()
+    }
+}
+
+/// What was held goes back into the mailbox.
+fn give_back(endpoint: &mut NodeEndpoint, receipts: &[u64]) {
+    for receipt in receipts.iter().rev() {
+        let restored = endpoint.restore(Receipt::from_bits(*receipt));
+        debug_assert!(restored.is_ok(), "a held receipt is out");
     }
 }
 

@@ -4,6 +4,7 @@
 //! accepting side, of the one that listened on the connecting side, of the maker of a pair.
 //! The peer cannot choose what it says, but it does not follow a socket that is passed on.
 
+use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
@@ -24,6 +25,16 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// What the process is called now by the kernel: its program's name, up to 15 bytes of it.
+    /// None if the process is not visible, or has ended.
+    #[must_use]
+    pub fn program(self) -> Option<String> {
+        let name = fs::read(format!("/proc/{}/comm", self.pid?.as_raw_nonzero())).ok()?;
+        let name = String::from_utf8_lossy(&name);
+        // A process chooses its name; what would move a terminal's cursor is not shown.
+        Some(name.trim_end().chars().filter(|c| !c.is_control()).collect())
+    }
+
     pub(super) fn of_peer(socket: BorrowedFd<'_>) -> Result<Self, PacketError> {
         let mut raw = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut len = size_of::<libc::ucred>() as libc::socklen_t;

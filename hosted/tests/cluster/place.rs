@@ -262,6 +262,10 @@ impl Running {
         fs::read_to_string(self.log.with_extension(end)).expect("it was made")
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process number")
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         self.pidfd.signal(signal).expect("a process of this user");
     }

@@ -162,6 +162,7 @@ mod tests {
                 refused: std::collections::BTreeMap::new(),
             }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),
+            holders: Vec::new(),
             form: crate::cluster::Form::Unsigned,
             broadcasts: Vec::new(),
             proofs: Vec::new(),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use weft_core::ids::Incarnation;
 
-use crate::node::control::{NodeState, NodeStatus, Outcome, Refused, Reply};
+use crate::node::control::{HolderStatus, NodeState, NodeStatus, Outcome, Refused, Reply};
 use crate::node::link::Ticket;
-use crate::packet::Socket;
+use crate::packet::{Credentials, Socket};
 
 /// How long a client may leave its socket full before it is dropped.
 const SEND_TIMEOUT: Duration = Duration::from_millis(200);
@@ -107,13 +107,22 @@ impl Clients {
         let Some(open) = self.open.remove(&ticket) else { return };
         let what = match (open, what) {
             (Open::Counting { known, .. }, Outcome::Status(told)) => {
-                let NodeStatus { counters, broadcasts, dirnet, .. } = *told;
-                let told = NodeStatus { counters, broadcasts, dirnet, ..*known };
+                let NodeStatus { counters, mut holders, broadcasts, dirnet, .. } = *told;
+                holders.iter_mut().for_each(|holder| self.name(holder));
+                let told = NodeStatus { counters, holders, broadcasts, dirnet, ..*known };
                 Outcome::Status(Box::new(told))
             }
             (_, what) => what,
         };
         self.reply(ticket.client, &Reply { id: ticket.id, what });
+    }
+
+    /// Names the process of `holder`, as the kernel attests it.
+    fn name(&self, holder: &mut HolderStatus) {
+        let socket = self.sockets.get(&holder.client);
+        let peer = socket.and_then(|socket| socket.peer_credentials().ok());
+        holder.process = peer.and_then(|peer| peer.pid).map(|pid| pid.as_raw_nonzero().get());
+        holder.program = peer.and_then(Credentials::program);
     }
 
     /// Refuses everything that waits for, or is with, the component.

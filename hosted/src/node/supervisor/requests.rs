@@ -174,6 +174,7 @@ impl Supervisor {
             tasks: self.tasks.status(now_ns()),
             dirnet: None,
             counters: None,
+            holders: Vec::new(),
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
             proofs: self.broadcasts.proofs(),
