@@ -69,12 +69,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if let Err(error) = written {
             inbox.keep_first(shown);
             // Where it fails as well, those come again, too.
-            let _ = inbox.release();
+            let _ = inbox.finish();
             return Err(unwritable(&error));
         }
     }
-    inbox.release().map_err(Failure::new)?;
-    let unreleased = inbox.unreleased();
+    let unreleased = inbox.finish().map_err(Failure::new)?;
     if output.is_json() {
         let ok = arguments.count.is_none_or(|wanted| count == wanted);
         output.finish(&json!({ "ok": ok, "count": count, "unreleased": unreleased }), "");

@@ -132,7 +132,7 @@ fn check(
     }
 }
 
-/// The mailbox of `to` stayed full: which client keeps it so, if one holds messages, and what helps.
+/// The mailbox of `to` stayed full: which client holds messages of it, if one does, and what helps.
 fn full(survey: &Survey, to: u16, done: &str) -> Failure {
     let cause = format!("the mailbox of node {to} stayed full past the deadline; {done}");
     let take = format!("take from it with `weft get --node {to}`, or raise `--timeout`");

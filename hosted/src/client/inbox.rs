@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{Client, ClientError};
 use crate::clock::Deadline;
-use crate::node::control::{Refused, TakenMessage};
+use crate::node::control::{MESSAGES_MAX, Refused, TakenMessage};
 
 /// The receiving side of a [`Client`].
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub struct Inbox {
     /// Handed out earlier, and perhaps not released by a component that died.
     doubtful: BTreeSet<u64>,
     redelivered: u64,
+    /// Of what was handed out, how many are not known to be released.
     unreleased: u64,
 }
 
@@ -36,14 +37,6 @@ impl Inbox {
     #[must_use]
     pub const fn redelivered(&self) -> u64 {
         self.redelivered
-    }
-
-    /// Messages that were handed out and, as far as is known, not released: the component was lost,
-    /// or they were held for longer than `mailbox.hold_s`. They may be delivered again, to another
-    /// client.
-    #[must_use]
-    pub const fn unreleased(&self) -> u64 {
-        self.unreleased
     }
 
     /// Of what `receive` handed out last, only the first `count` were dealt with. The others go
@@ -105,6 +98,27 @@ impl Inbox {
                 Err(error)
             }
         }
+    }
+
+    /// Releases what was handed out, also what went back meanwhile and was not given to another
+    /// client, and leaves. Returns how many messages were handed out and are not known to be
+    /// released: they were held for longer than `mailbox.hold_s`, or the component was lost, and
+    /// another client may be given them, too.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn finish(mut self) -> Result<u64, ClientError> {
+        self.release()?;
+        while self.unreleased > 0 {
+            let before = self.unreleased;
+            let Ok(messages) = self.client.take(MESSAGES_MAX, Duration::ZERO) else { break };
+            // What was not handed out before goes back as the client leaves.
+            self.sort_out(messages)?;
+            if self.unreleased == before {
+                break;
+            }
+        }
+        Ok(self.unreleased)
     }
 
     /// Of `out`, `released` were released, and it is not known which.

@@ -28,10 +28,22 @@ fn long_lines(numbers: std::ops::Range<usize>) -> String {
 }
 
 /// `weft get` at node 1 whose reader has stopped reading, and what it would read.
-fn paused_get(place: &Place) -> (Running, PipeReader) {
+fn paused_get(place: &Place, count: usize) -> (Running, PipeReader) {
     let (reader, writer) = pipe().expect("a pipe");
-    let get = "get --name t --node 1 --count 4000 --timeout 60";
-    (place.start_changed(get, "", |command| command.stdout(writer)), reader)
+    let get = format!("get --name t --node 1 --count {count} --timeout 60");
+    (place.start_changed(&get, "", |command| command.stdout(writer)), reader)
+}
+
+/// Waits until a paused reader has lost what it holds; returns how many messages wait at node 1.
+fn await_returned(nodes: &Nodes) -> u32 {
+    let mut owed = 0;
+    eventually("what it holds goes back", || {
+        let status = nodes.client(1).status().expect("a status");
+        let counters = status.counters.unwrap_or_default();
+        owed = counters.owed;
+        counters.returned > 0 && status.holders.is_empty()
+    });
+    owed
 }
 
 /// The clients that hold messages of node 1.
@@ -114,7 +126,7 @@ fn json_has_every_byte_of_what_was_consumed() {
 fn who_stops_reading_is_named_to_the_operator_and_to_the_sender() {
     let place = Place::new();
     let (_up, nodes) = up_holding(&place, 0);
-    let (paused, _output) = paused_get(&place);
+    let (paused, _output) = paused_get(&place, 4000);
     place.weft_with("put --name t --from 0 --to 1", &long_lines(0..20)).done();
     eventually("it holds what the pipe has no room for", || {
         holders(&nodes).iter().any(|holder| holder.messages > 1 && holder.held_ms > 0)
@@ -141,16 +153,10 @@ fn who_stops_reading_is_named_to_the_operator_and_to_the_sender() {
 fn what_a_paused_reader_holds_goes_to_others_after_a_while() {
     let place = Place::new();
     let (_up, nodes) = up_holding(&place, 1);
-    let (paused, mut output) = paused_get(&place);
+    let (paused, mut output) = paused_get(&place, 4000);
     place.weft_with("put --name t --from 0 --to 1", &long_lines(0..20)).done();
     // It cannot take more, nor release what it has taken.
-    let mut owed = 0;
-    eventually("what it holds goes back", || {
-        let status = nodes.client(1).status().expect("a status");
-        let counters = status.counters.unwrap_or_default();
-        owed = counters.owed;
-        counters.returned > 0 && status.holders.is_empty()
-    });
+    let owed = await_returned(&nodes);
     let other = place.weft(&format!("get --name t --node 1 --count {owed}")).done();
     // What the paused one has released was written, and lies in the pipe.
     paused.signal(Signal::KILL);
@@ -166,6 +172,20 @@ fn what_a_paused_reader_holds_goes_to_others_after_a_while() {
     }
     assert_eq!(nodes.client(1).take(1, Duration::ZERO).expect("an answer"), []);
     nodes.assert_unharmed();
+}
+
+#[test]
+fn a_pause_costs_the_only_reader_nothing_and_repeats_nothing() {
+    let place = Place::new();
+    let (_up, nodes) = up_holding(&place, 1);
+    let (paused, mut output) = paused_get(&place, 20);
+    place.weft_with("put --name t --from 0 --to 1", &long_lines(0..20)).done();
+    await_returned(&nodes);
+    let mut written = String::new();
+    output.read_to_string(&mut written).expect("text");
+    assert_eq!(paused.wait().err, "");
+    assert!(written == long_lines(0..20), "each of them once");
+    assert_eq!(nodes.client(1).take(1, Duration::ZERO).expect("an answer"), []);
 }
 
 #[test]
