@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     neb: bool,
 
-    /// What to broadcast; standard input without it or for `-`, as it comes. What was sent waits in
-    /// the window until each node has received it.
+    /// What to broadcast; standard input without it or for `-`, as it comes, and so is a FIFO. What
+    /// was sent waits in the window until each node has received it.
     #[arg(value_name = "FILE", conflicts_with = "receive")]
     file: Option<PathBuf>,
 
@@ -54,8 +54,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "receive", conflicts_with = "from")]
     output: Option<PathBuf>,
 
-    /// How long nothing may move, in seconds: a full window or another sender here, a silent sender
-    /// there.
+    /// How long nothing may move, in seconds: a full window, another sender or a FIFO without a
+    /// writer here, a silent sender there.
     #[arg(long, default_value_t = 30.0, value_name = "SECONDS", allow_negative_numbers = true)]
     timeout: f64,
 

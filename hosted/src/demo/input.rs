@@ -1,8 +1,8 @@
 //! The lines that are streamed: text files of the user's, or the repository's own.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::explain::{Code, Explain};
@@ -148,10 +148,18 @@ fn read_text(path: &Path) -> Result<String, InputError> {
         _ => InputError::Unreadable { path: path_buf(), source },
     };
     let metadata = fs::metadata(path).map_err(unreadable)?;
-    if metadata.len() > LEN_MAX {
+    // The length of anything else says nothing, and a FIFO may never open.
+    if !metadata.is_file() && !metadata.is_dir() {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
+        return Err(unreadable(error));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    // It may grow meanwhile.
+    file.take(LEN_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > LEN_MAX {
         return Err(InputError::TooLong { path: path_buf() });
     }
-    let bytes = fs::read(path).map_err(unreadable)?;
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
         return Err(InputError::Binary { path: path_buf(), offset });
     }
@@ -163,6 +171,8 @@ fn read_text(path: &Path) -> Result<String, InputError> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
     use super::*;
     use crate::scratch::Scratch;
 
@@ -198,5 +208,16 @@ mod tests {
         assert!(matches!(Input::read(&missing), Err(InputError::Missing { .. })));
         let directory = vec![scratch.path().to_owned()];
         assert!(matches!(Input::read(&directory), Err(InputError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn what_may_have_no_end_is_refused_unread() {
+        let scratch = Scratch::new();
+        let fifo = scratch.path().join("fifo");
+        mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
+        for path in [PathBuf::from("/dev/zero"), fifo] {
+            let refused = Input::read(&[path]).unwrap_err();
+            assert!(matches!(refused, InputError::Unreadable { .. }), "{refused}");
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! What commands refuse: exit status, code, cause and cure, and nothing else that happens.
 
 use std::fs::{self, File};
-use std::io::pipe;
+use std::io::{Write as _, pipe};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use weft::cluster::Cluster;
 use weft::doctor;
 
@@ -194,6 +196,43 @@ fn a_command_line_without_sense_is_a_usage_error() {
     let never = place.weft("put --from 0 --to 1 --timeout -1 --json");
     assert_eq!(never.status, Some(2), "{never:?}");
     place.assert_nothing_left();
+}
+
+#[test]
+fn an_input_without_an_end_is_bounded_or_refused() {
+    let place = Place::new();
+    let (_up, nodes) = tiny(&place);
+    let endless = || File::open("/dev/zero").expect("every Linux has it");
+    let put = "put --name t --from 0 --to 1 --timeout 0.1 --json";
+    let said = place.start_changed(put, "", |command| command.stdin(endless())).wait();
+    said.refused(20, "message_too_long");
+    let (reader, mut writer) = pipe().expect("a pipe");
+    // Ends when its reader does.
+    let lines = thread::spawn(move || while writer.write_all(b"a line\n").is_ok() {});
+    let said = place.start_changed(put, "", |command| command.stdin(reader)).wait();
+    said.refused(21, "mailbox_full");
+    lines.join().expect("it ends");
+    let fifo = place.path_of("fifo");
+    mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("a FIFO");
+    let bcast = format!("bcast --neb {fifo} --from 0 --timeout 0.1 --name t --json");
+    let told = place.weft(&bcast).refused(24, "input_unreadable");
+    assert!(told.contains("no process has opened it to write"), "{told}");
+    place.weft(&format!("demo --input {fifo} --json")).refused(24, "input_unreadable");
+    place.weft("demo --input /dev/zero --json").refused(24, "input_unreadable");
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn a_fifo_is_broadcast_as_it_comes() {
+    let place = Place::new();
+    let (_up, _) = place.up("--nodes 2");
+    let fifo = place.path_of("fifo");
+    mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("a FIFO");
+    let bcast = place.start(&format!("bcast --neb {fifo} --from 0 --name t"), "");
+    fs::write(&fifo, "through a FIFO\n").expect("it is read");
+    bcast.wait().done();
+    let receive = "bcast --neb --receive --node 1 --name t";
+    assert_eq!(place.weft(receive).done(), "through a FIFO\n");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::transfer::{Cutter, HEADER_LEN};
 
 pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
-    let mut source = Source::open(arguments.file.as_deref())?;
+    let mut source = Source::open(arguments.file.as_deref(), timeout)?;
     let running = arguments.cluster.find()?;
     hopeless(&Survey::take(&running), from).map_or(Ok(()), Err)?;
     let message_len = running.cluster.neb.message_len;

@@ -8,10 +8,12 @@
 //! A file is cut into messages that are full, but for its last. Of an input that is slow, a
 //! terminal or `tail -f`, whoever receives has what there was before the input paused.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read, stdin};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, stdin};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -20,6 +22,7 @@ use crate::cli::failure::Failure;
 use crate::clock::Deadline;
 use crate::explain::Code;
 use crate::node::control::{MESSAGES_MAX, PAYLOAD_LEN_MAX};
+use crate::process::start_thread;
 use crate::readiness::{Readiness, await_events};
 use crate::transfer::{Cutter, HEADER_LEN};
 
@@ -41,13 +44,14 @@ pub(super) struct Batch {
 }
 
 impl Source {
-    /// A file, or standard input without one or for `-`.
-    pub(super) fn open(file: Option<&Path>) -> Result<Self, Failure> {
+    /// A file, or standard input without one or for `-`. A FIFO is opened once another process
+    /// opens it to write, within `timeout`. It is read as it comes, however much that is.
+    pub(super) fn open(file: Option<&Path>, timeout: Duration) -> Result<Self, Failure> {
         let Some(path) = file.filter(|path| path.as_os_str() != "-") else {
             let input = stdin().as_fd().try_clone_to_owned().map_err(|error| unreadable(&error))?;
             return Ok(Self { input: File::from(input), len: 0 });
         };
-        let opened = File::open(path).and_then(|input| {
+        let opened = open_within(path, timeout).and_then(|input| {
             let metadata = input.metadata()?;
             if metadata.is_dir() {
                 return Err(ErrorKind::IsADirectory.into());
@@ -60,7 +64,11 @@ impl Source {
                 _ => Code::InputUnreadable,
             };
             let cause = format!("{} cannot be read: {error}", path.display());
-            Failure::of(code, cause, "give a file that you may read")
+            let cure = match error.kind() {
+                ErrorKind::TimedOut => "have a program write to it, or raise `--timeout`",
+                _ => "give a file that you may read",
+            };
+            Failure::of(code, cause, cure)
         })
     }
 
@@ -104,7 +112,22 @@ impl Source {
     }
 }
 
-fn unreadable(error: &std::io::Error) -> Failure {
+/// Opens a file; a FIFO opens only when another process does so to write. The thread that waits for
+/// that ends with the command.
+fn open_within(path: &Path, timeout: Duration) -> io::Result<File> {
+    if !fs::metadata(path)?.file_type().is_fifo() {
+        return File::open(path);
+    }
+    let (sender, opened) = sync_channel(1);
+    let owned = path.to_owned();
+    // Without a receiver the wait was given up.
+    start_thread("weft-open", move || drop(sender.send(File::open(owned))))
+        .map_err(io::Error::other)?;
+    let late = || io::Error::new(ErrorKind::TimedOut, "no process has opened it to write");
+    opened.recv_timeout(timeout).map_err(|_| late())?
+}
+
+fn unreadable(error: &io::Error) -> Failure {
     let cause = format!("the input cannot be read: {error}");
     Failure::of(Code::InputUnreadable, cause, "check what is broadcast")
 }
