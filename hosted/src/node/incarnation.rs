@@ -46,7 +46,8 @@ impl Incarnations {
         let text = str::from_utf8(&bytes).map(str::trim).ok();
         let last = match text {
             Some("") => Some(0),
-            text => text.and_then(|text| text.parse().ok()),
+            // No node has begun so often that the last number is used: that is damage, too.
+            text => text.and_then(|text| text.parse().ok()).filter(|last| *last < u32::MAX),
         };
         let (path, is_forgotten) = (path.to_owned(), last.is_none());
         Ok(Self { path, file, last: Incarnation(last.unwrap_or(0)), is_forgotten })
@@ -69,7 +70,10 @@ impl Incarnations {
 
     /// The next life; noted before it is used.
     pub(super) fn next(&mut self) -> Result<Incarnation, NodeError> {
-        let next = self.last.next();
+        let Some(next) = self.last.0.checked_add(1).map(Incarnation) else {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "it names the last there is");
+            return Err(NodeError::Incarnation { path: self.path.clone(), error });
+        };
         // Always as long, and in one call: no kill leaves half a number.
         let note = format!("{:010}\n", next.0);
         let noted = self.file.write_all_at(note.as_bytes(), 0);
@@ -107,7 +111,7 @@ mod tests {
     fn a_damaged_note_is_forgotten_and_not_taken_for_that_of_a_first_life() {
         let scratch = Scratch::new();
         let file = scratch.path().join("node-0.incarnation");
-        for damage in [&b"seven"[..], &[0xA5; 300], b"99999999999\n"] {
+        for damage in [&b"seven"[..], &[0xA5; 300], b"99999999999\n", b"4294967295\n"] {
             std::fs::write(&file, damage).unwrap();
             let mut damaged = Incarnations::open(&file).unwrap();
             assert!(damaged.are_forgotten() && damaged.lives() == Lives::Some);
