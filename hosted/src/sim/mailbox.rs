@@ -11,8 +11,8 @@
 //! | `progress` | no owner owes, no writer keeps, nobody waits, once faults are over |
 //!
 //! A mailbox trusts its admitted members: a liar among them can spoil slots, forge names and use
-//! up tickets. A mailbox that a liar has written to is held to `progress` alone; all others, and all
-//! lanes, which no other peer can write, are held to everything. Nothing may ever panic.
+//! up tickets. A mailbox that a liar has written to is held to `progress` alone; all others, and
+//! all lanes, which no other peer can write, are held to everything. Nothing may ever panic.
 
 mod expected;
 mod ledger;

@@ -92,8 +92,8 @@ impl Ledger {
 
     fn judge_taken(&mut self, by: Life, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
         let result = self.hold_taken(by, sender, payload);
-        // A member that lies may spoil, forge and repeat what others put into the mailbox of whom it
-        // lies to, and nothing else.
+        // A member that lies may spoil, forge and repeat what others put into the mailbox that it
+        // writes to, and nothing else.
         if self.spoiled.contains(by.0) { Ok(()) } else { result }
     }
 
