@@ -315,9 +315,8 @@ impl Cluster {
         cluster.dirnet.profile = dirnet.word::<Profile>(key::DIRNET_PROFILE)?.unwrap_or_default();
         cluster.dirnet.timing = Overrides::read(&timing)?;
         cluster.dirnet.roles = dirnet.words::<Part>(key::DIRNET_ROLES)?;
-        if let Some(value) = dirnet.number(&key::DIRNET_MIN_ALIVE)? {
-            cluster.dirnet.min_alive = u16::try_from(value).unwrap_or(u16::MAX);
-        }
+        let min_alive = dirnet.number(&key::DIRNET_MIN_ALIVE)?;
+        cluster.dirnet.min_alive = min_alive.map(|it| u16::try_from(it).unwrap_or(u16::MAX));
         set(&mut cluster.dirnet.reset.max, reset.number(&key::DIRNET_RESET_MAX)?);
         let within_s = reset.number(&key::DIRNET_RESET_WITHIN_S)?;
         cluster.dirnet.reset.within_s = within_s.unwrap_or_else(|| cluster.dirnet.reset_window_s());

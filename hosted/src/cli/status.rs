@@ -152,7 +152,7 @@ fn undecided(status: &Survey) -> String {
     if heard + removed >= nodes {
         return String::new();
     }
-    let why = match usize::from(dirnet.min_alive) {
+    let why = match usize::from(dirnet.min_alive(nodes)) {
         min_alive if min_alive == wanted => format!("`dirnet.min_alive` is {wanted}"),
         _ => format!("a verdict takes {wanted}"),
     };

@@ -18,11 +18,11 @@ pub struct DirNet {
     pub profile: Profile,
     /// `timing`: values that are set instead of the profile's.
     pub timing: Overrides,
-    /// `min_alive`: of how many members, itself included, a manager must have heard in its reign
-    /// for a verdict, 1 to 32. More than half of them: at most one side of a partition removes
-    /// anybody. 1: every side that can does, but of three or more nodes none that is cut off alone,
-    /// since a verdict needs a second observer.
-    pub min_alive: u16,
+    /// `min_alive`: of how many members, itself included, a manager must have heard in its term
+    /// for a verdict, 1 to 32. A majority: at most one side of a partition removes a node. 1:
+    /// every side that can does, but of three or more nodes none that is cut off alone, since a
+    /// verdict needs a second observer. [`DirNet::min_alive`] has the default.
+    pub min_alive: Option<u16>,
     /// `roles`: the part of every node at the first start; node 0 is the manager and all others
     /// are backups when it is not given.
     pub roles: Option<Vec<Part>>,
@@ -39,6 +39,14 @@ impl DirNet {
     pub fn parts(&self, nodes: usize) -> Vec<Part> {
         let first = |rank| if rank == 0 { Part::Manager } else { Part::Backup };
         self.roles.clone().unwrap_or_else(|| (0..nodes).map(first).collect())
+    }
+
+    /// How many members a verdict needs: as set; a majority of three nodes or more, and 1 of two,
+    /// where a majority would be both and no node could ever be removed.
+    #[must_use]
+    pub fn min_alive(&self, nodes: usize) -> u16 {
+        let default = if nodes > 2 { majority(nodes) } else { 1 };
+        self.min_alive.unwrap_or_else(|| u16::try_from(default).unwrap_or(u16::MAX))
     }
 
     /// The values in force: the profile's, with those that are set.
@@ -58,7 +66,7 @@ impl DirNet {
         let parts = self.parts(nodes).into_iter().map(|part| part as u64);
         let numbers = spans.map(|span| span.0).into_iter().chain(others);
         let reset = [self.reset.max as u64, self.reset.within_s];
-        let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive)]);
+        let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive(nodes))]);
         let numbers = numbers.chain(reset).chain(parts);
         numbers.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -69,22 +77,19 @@ impl DirNet {
     /// second observer.
     #[must_use]
     pub fn deciding(&self, nodes: usize) -> usize {
-        usize::from(self.min_alive).max(if nodes > 2 { 2 } else { 1 })
+        usize::from(self.min_alive(nodes)).max(if nodes > 2 { 2 } else { 1 })
     }
 
-    /// What a partition may lead to, in a sentence; nothing where `min_alive` excludes it.
+    /// What a partition leads to where `min_alive` is set below a majority, in a sentence.
     #[must_use]
     pub fn partition_risk(&self, nodes: usize) -> Option<String> {
-        let safe = nodes / 2 + 1;
-        if nodes < 2 || usize::from(self.min_alive) >= safe {
-            return None;
-        }
-        let who = match nodes {
-            2 => "each of the two nodes removes the other",
-            _ => "each side with two nodes or more removes the other",
-        };
-        let min_alive = self.min_alive;
-        Some(format!("dirnet.min_alive is {min_alive}: in a partition {who}; {safe} excludes that"))
+        let (min_alive, majority) = (self.min_alive?, majority(nodes));
+        (nodes > 1 && usize::from(min_alive) < majority).then(|| {
+            format!(
+                "warning: after a network split both sides would remove each other \
+                 (dirnet.min_alive = {min_alive}); set it to {majority} so that only a majority can"
+            )
+        })
     }
 
     /// What the death of the manager's node leads to, in a sentence, where nobody may follow it.
@@ -101,7 +106,7 @@ impl DirNet {
 
     pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {
         let limit = Limit::Range { min: 1, max: nodes as u64 };
-        limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive))?;
+        limit.admit(key::DIRNET_MIN_ALIVE.path, u64::from(self.min_alive(nodes)))?;
         self.timing.check_limits()?;
         self.check_reset()?;
         let Some(roles) = &self.roles else { return Ok(()) };
@@ -148,8 +153,13 @@ impl Default for DirNet {
         let (profile, timing) = (Profile::default(), Overrides::default());
         // By hand a node is rarely killed so often; one that cannot live is given up in minutes.
         let reset = Restart { max: 3, within_s: 180 };
-        Self { profile, timing, min_alive: 1, roles: None, reset }
+        Self { profile, timing, min_alive: None, roles: None, reset }
     }
+}
+
+/// The least number that is more than half.
+const fn majority(nodes: usize) -> usize {
+    nodes / 2 + 1
 }
 
 /// How long silence is borne before it counts.

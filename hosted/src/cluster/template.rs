@@ -25,6 +25,7 @@ pub(super) fn render(cluster: &Cluster) -> String {
     let roles = dirnet.roles.as_ref().map_or(String::new(), |roles| {
         format!("roles = {}\n", Value::Array(roles.iter().map(word).collect()))
     });
+    let min_alive_set = dirnet.min_alive.map_or(String::new(), |it| format!("min_alive = {it}\n"));
     let mut text = format!(
         r#"# A Weft cluster. Every node is started from the same file.
 
@@ -81,8 +82,8 @@ form = "{neb_form}"
 # Whether broadcasts go on without a node that the DIR net has removed, or whose supervisor began
 # anew: "decided": they do, and it takes no part in them before the cluster is started anew.
 # "fixed": it is waited for, and goes on when it comes back with its memory. With "decided", a
-# `dirnet.min_alive` of more than half of the nodes keeps the two sides of a partition from going on
-# without each other.
+# `dirnet.min_alive` that is a majority keeps the two sides of a partition from going on without
+# each other.
 membership = "{neb_membership}"
 
 [restart]
@@ -97,13 +98,14 @@ within_s = {within_s}
 profile = "{profile}"
 
 # Of how many members, itself included, a manager must have heard for a verdict,
-# {min_alive_limit} and at most `nodes`. 1 prefers availability: in a partition each side with two
-# nodes or more removes the nodes of the other, which lose what they had in memory; of a cluster of
-# two, each removes the other. More than half of the nodes: at most one side removes anybody, and
-# where fewer are alive nobody is removed. One node of three or more that is cut off alone removes
-# nobody either way.
-min_alive = {min_alive}
-
+# {min_alive_limit} and at most `nodes`. Without it a majority of three nodes or more, here
+# {min_alive}: at most one side of a partition removes the nodes of the other, and while fewer
+# hear each other, none is removed. 1 prefers availability: each side with two nodes or more removes
+# the nodes of the other, which lose what they had in memory, acknowledged messages included. Two
+# nodes have no majority without each other, so there it is 1: a node that dies is replaced, and
+# after a cut of their link each removes the other. 2 has them wait for each other instead.
+# min_alive = {min_alive}
+{min_alive_set}
 # What each node is at the first start: one "manager", which decides; "backup", which may follow
 # it; "agent", which never does. Without it node 0 is the manager and all others are backups.
 # roles = ["manager", "backup", "backup", "agent"]
@@ -147,7 +149,7 @@ addresses = {addresses}
         profile = dirnet.profile,
         timing = timing_table(dirnet),
         min_alive_limit = key::DIRNET_MIN_ALIVE.limit,
-        min_alive = dirnet.min_alive,
+        min_alive = dirnet.min_alive(*nodes),
         reset_max_limit = key::DIRNET_RESET_MAX.limit,
         reset_max = dirnet.reset.max,
         reset_within_limit = key::DIRNET_RESET_WITHIN_S.limit,

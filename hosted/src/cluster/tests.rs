@@ -47,10 +47,11 @@ fn the_template_shows_every_key() {
         table.iter().flat_map(below).collect()
     }
     let shown = paths(&template, "");
-    // Those without a default, and the tables of tasks, are shown in comments.
+    // Those without a default, or with one that follows from `nodes`, and the tables of tasks, are
+    // shown in comments.
     let of_timing = key::PATHS.into_iter().filter(|path| path.starts_with("dirnet.timing."));
-    let optional: Vec<_> =
-        [key::NETWORK_KEY, key::DIRNET_ROLES].into_iter().chain(of_timing).collect();
+    let others = [key::NETWORK_KEY, key::DIRNET_ROLES, key::DIRNET_MIN_ALIVE.path];
+    let optional: Vec<_> = others.into_iter().chain(of_timing).collect();
     for path in &optional {
         assert!(Cluster::template().contains(&format!("# {} = ", key::leaf(path))), "{path}");
     }
@@ -405,7 +406,7 @@ fn any_dirnet(nodes: usize) -> DirNet {
         reboot_ms: Some(1_000),
     };
     let reset = Restart { max: 8, within_s: 86_400 };
-    DirNet { profile: Profile::Rdma, timing, min_alive: 2, roles: Some(roles), reset }
+    DirNet { profile: Profile::Rdma, timing, min_alive: Some(2), roles: Some(roles), reset }
 }
 
 #[test]
@@ -509,7 +510,7 @@ fn nets_that_would_judge_differently_have_another_digest() {
     assert_eq!(digest(same), plain);
     let others = [
         "dirnet.profile = \"lan\"",
-        "dirnet.min_alive = 2",
+        "dirnet.min_alive = 1",
         "dirnet.timing.losses = 3",
         "dirnet.timing.reboot_ms = 39999",
         "dirnet.reset.max = 2",
@@ -524,13 +525,32 @@ fn nets_that_would_judge_differently_have_another_digest() {
 }
 
 #[test]
-fn a_partition_is_no_risk_to_more_than_half() {
-    let risk = |min_alive, nodes| DirNet { min_alive, ..DirNet::default() }.partition_risk(nodes);
-    for (min_alive, nodes) in [(1, 1), (2, 2), (2, 3), (3, 4), (3, 5)] {
-        assert_eq!(risk(min_alive, nodes), None, "{min_alive} of {nodes}");
+fn a_majority_decides_unless_the_file_says_otherwise() {
+    let unset = |nodes| DirNet::default().min_alive(nodes);
+    assert_eq!([2, 3, 4, 5, 6, 7, 32].map(unset), [1, 2, 3, 3, 4, 4, 17]);
+    let read = |text: &str| parse(&format!("name = \"t\"\n{text}")).expect(text);
+    for (text, min_alive) in
+        [("nodes = 7", 4), ("nodes = 7\ndirnet.min_alive = 1", 1), ("nodes = 2", 1)]
+    {
+        let cluster = read(text);
+        assert_eq!(cluster.dirnet.min_alive(cluster.nodes), min_alive, "{text}");
     }
-    assert!(risk(1, 2).is_some_and(|risk| risk.contains("each of the two")));
-    assert!(risk(2, 4).is_some_and(|risk| risk.ends_with("3 excludes that")));
+}
+
+#[test]
+fn a_file_that_asks_for_less_than_a_majority_is_warned_of_a_partition() {
+    let risk = |min_alive, nodes| DirNet { min_alive, ..DirNet::default() }.partition_risk(nodes);
+    for nodes in 1..=32 {
+        assert_eq!(risk(None, nodes), None, "{nodes} nodes have their default");
+    }
+    for (min_alive, nodes) in [(1, 1), (2, 2), (2, 3), (3, 4), (3, 5)] {
+        assert_eq!(risk(Some(min_alive), nodes), None, "{min_alive} of {nodes}");
+    }
+    assert_eq!(
+        risk(Some(1), 4).expect("it is less than three"),
+        "warning: after a network split both sides would remove each other \
+         (dirnet.min_alive = 1); set it to 3 so that only a majority can"
+    );
 }
 
 #[test]

@@ -70,6 +70,29 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
     assert!(why.contains("admitted by rule joined"), "{why}");
 }
 
+/// G-11: two nodes that are cut off with the manager replace no memory of the other five.
+#[test]
+fn two_of_seven_nodes_keep_no_acknowledged_message_from_the_majority() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("--nodes 7");
+    await_manager(&nodes);
+    let kept = "acknowledged\nbefore the cut\n";
+    place.weft_with("put --name t --from 2 --to 3", kept).done();
+    let before: Vec<_> = (2..7).map(|rank| look(&nodes, rank).supervisor_pid).collect();
+    for node in [0, 1] {
+        place.weft(&format!("inject partition {node} --from 2,3,4,5,6 --name t")).done();
+    }
+    eventually("the five remove the two and go on", || {
+        let standings: Option<Vec<_>> = (2..7).map(|rank| look(&nodes, rank).dirnet).collect();
+        standings.is_some_and(|all| all.iter().all(|it| it.removed == [0, 1] && it.manager > 1))
+    });
+    place.weft("inject heal --name t").done();
+    eventually("all nodes are back", || are_whole(&nodes, 0..7));
+    assert_eq!(place.weft("get --name t --node 3 --count 2").done(), kept);
+    let after: Vec<_> = (2..7).map(|rank| look(&nodes, rank).supervisor_pid).collect();
+    assert_eq!(after, before);
+}
+
 /// One node has no component to tell; that keeps nobody else from being healed.
 #[test]
 fn a_cut_is_made_and_mended_where_no_component_runs() {

@@ -187,6 +187,24 @@ pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
     }
 }
 
+/// G-11: of two and five only the five have a majority, and the manager is one of the two.
+#[test]
+pub(in crate::dirnet) fn g11_a_minority_with_the_manager_removes_no_node_of_the_majority() {
+    let mut net = Net::new(7);
+    net.min_alive = 4;
+    net.boot_all();
+    net.run(1_000);
+    let pairs = (0..2).flat_map(|one| (2..7).flat_map(move |other| [(one, other), (other, one)]));
+    net.cuts.extend(pairs);
+    let removed = |net: &Net| net.verdicts().into_iter().filter(is_removal).map(|it| it.node);
+    net.run_while(9_000, |net| (0..2).all(|node| removed(net).any(|it| it == Rank(node))));
+    assert!(removed(&net).all(|node| node.0 < 2), "{:?}", net.verdicts());
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+    assert!((2..7).all(|node| net.component(node).life().boot.0 == 1), "a memory was replaced");
+}
+
 fn is_removal(verdict: &Explanation) -> bool {
     matches!(verdict.verdict, Verdict::NodeDown | Verdict::Isolated)
 }

@@ -125,7 +125,7 @@ pub(in crate::node) fn config(cluster: &Cluster, me: Rank) -> Result<Config<PEER
     };
     let parts: Vec<Part> = cluster.dirnet.parts(cluster.nodes).iter().map(part).collect();
     let profile = profile(cluster)?;
-    Config::new(me, &parts, profile, cluster.dirnet.min_alive, limits(cluster))
+    Config::new(me, &parts, profile, cluster.dirnet.min_alive(cluster.nodes), limits(cluster))
         .map_err(|error| refused(&error))
 }
 
