@@ -26,6 +26,7 @@ mod key;
 mod limit;
 mod membership;
 mod name;
+mod network;
 mod section;
 mod task;
 mod template;
@@ -44,6 +45,7 @@ pub use form::{Form, FormError};
 pub use limit::{Limit, LimitError};
 pub use membership::{Membership, MembershipError};
 pub use name::{ClusterName, ClusterNameError};
+pub use network::Network;
 pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};
 pub use verbs::{Detection, Verbs};
@@ -180,16 +182,6 @@ impl Default for Restart {
     }
 }
 
-/// How nodes on several hosts meet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Network {
-    /// `addresses`: where each node is met, as HOST:PORT, in the order of ranks; empty when all
-    /// nodes run on one host.
-    pub addresses: Vec<String>,
-    /// `key`: the file with the key that all nodes share.
-    pub key: Option<PathBuf>,
-}
-
 /// Four nodes named `weft`.
 impl Default for Cluster {
     fn default() -> Self {
@@ -309,7 +301,7 @@ impl Cluster {
             cluster.fabric = fabric;
         }
         cluster.verbs = Verbs::read(&verbs)?;
-        let addresses = network.texts(key::NETWORK_ADDRESSES.path)?;
+        let addresses = network.texts(key::NETWORK_ADDRESSES)?;
         cluster.network.addresses = addresses.unwrap_or_default();
         cluster.network.key = network.text(key::NETWORK_KEY)?.map(PathBuf::from);
         cluster.dirnet.profile = dirnet.word::<Profile>(key::DIRNET_PROFILE)?.unwrap_or_default();
@@ -353,10 +345,10 @@ impl Cluster {
             (key::NEB_MESSAGE_LEN, self.neb.message_len as u64),
             (key::RESTART_MAX, self.restart.max as u64),
             (key::RESTART_WITHIN_S, self.restart.within_s),
-            (key::NETWORK_ADDRESSES, self.network.addresses.len() as u64),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
         self.verbs.check()?;
+        self.network.check(self.nodes)?;
         self.dirnet.check(self.nodes)?;
         self.check_tasks()?;
         Ok(TimingError::check(self.dirnet.timing())?)

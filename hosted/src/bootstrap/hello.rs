@@ -73,6 +73,13 @@ pub enum Refusal {
         /// As claimed.
         rank: u16,
     },
+    /// A call for one node has reached another.
+    Addressee {
+        /// The rank that was called.
+        meant: u16,
+        /// The rank that was reached.
+        found: u16,
+    },
     /// The other runs as another user.
     User,
     /// The other does not have this node's key.
@@ -136,6 +143,9 @@ impl fmt::Display for Refusal {
                 write!(f, "a node over {theirs} came to a cluster over {ours}")
             }
             Self::Rank { rank } => write!(f, "rank {rank} is taken or not one of the cluster's"),
+            Self::Addressee { meant, found } => {
+                write!(f, "a call for node {meant} has reached node {found}")
+            }
             Self::User => f.write_str("a process of another user came to the cluster"),
             Self::Key => f.write_str("the keys of two nodes differ"),
             Self::Replayed => f.write_str("a greeting was heard before, or not made just now"),
@@ -155,6 +165,7 @@ impl Explain for Refusal {
             | Self::DirNet { .. }
             | Self::Cluster { .. }
             | Self::Fabric { .. }
+            | Self::Addressee { .. }
             | Self::NotWeft => Code::Protocol,
             Self::Rank { .. } => Code::NodeOutOfRange,
             Self::User | Self::Key | Self::Replayed => Code::Permission,
@@ -170,6 +181,10 @@ impl Explain for Refusal {
             Self::DirNet { .. } => "start every node with the same [dirnet] in its cluster file",
             Self::Fabric { .. } => "start every node with the same `--fabric`",
             Self::Rank { .. } => "start each rank below `nodes` exactly once",
+            Self::Addressee { .. } => {
+                "give each node its own address in network.addresses, in the order of ranks, and \
+                 see that nothing forwards the port of one node to another"
+            }
             Self::User => "run all nodes of a cluster as one user",
             Self::Key => {
                 "give every node the same key file; one with --insecure meets only others like it"

@@ -26,6 +26,7 @@ pub(super) const WAIT: &str = "wait";
 pub(super) const FABRIC: &str = "fabric";
 pub(super) const VERBS: &str = "verbs";
 pub(super) const NETWORK: &str = "network";
+pub(super) const NETWORK_ADDRESSES: &str = "network.addresses";
 pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
@@ -108,8 +109,6 @@ pub(super) const VERBS_RNR_TIMER: Key =
     Key::new("verbs.rnr_timer", Limit::Range { min: 0, max: 31 });
 pub(super) const VERBS_DEADLINE_MS: Key =
     Key::new("verbs.deadline_ms", Limit::Range { min: 10, max: 600_000 });
-pub(super) const NETWORK_ADDRESSES: Key =
-    Key::new("network.addresses", Limit::Range { min: 0, max: Cluster::NODES_MAX as u64 });
 /// How many `[[task]]` there may be.
 pub(super) const TASKS: Key =
     Key::new("task", Limit::Range { min: 0, max: Cluster::TASKS_MAX as u64 });
@@ -163,7 +162,7 @@ pub(super) const PATHS: [&str; 57] = [
     VERBS_RNR_TIMER.path,
     VERBS_DEADLINE_MS.path,
     NETWORK,
-    NETWORK_ADDRESSES.path,
+    NETWORK_ADDRESSES,
     NETWORK_KEY,
     DIRNET,
     DIRNET_PROFILE,

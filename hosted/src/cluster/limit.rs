@@ -42,6 +42,8 @@ pub enum Limit {
         /// The most bytes.
         max: u64,
     },
+    /// A host and a port that a node can be met at.
+    Address,
     /// Anything that was not given before.
     Once,
     /// So many of something, no more and no fewer.
@@ -83,8 +85,8 @@ impl Limit {
             Self::Exactly { count, .. } => value == count,
             Self::Silence { max_ms, .. } => value <= max_ms,
             Self::ResetWindow { min_s, .. } => value >= min_s,
-            // Only whoever knows the others can tell.
-            Self::Once => true,
+            // No number says whether it is one; the key's owner looks at the text.
+            Self::Address | Self::Once => true,
             Self::PowerOfTwo { min, max } => {
                 (min..=max).contains(&value) && value.is_power_of_two()
             }
@@ -112,6 +114,7 @@ impl fmt::Display for Limit {
             }
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
+            Self::Address => f.write_str("HOST:PORT, with a port of 1 to 65535"),
             Self::Once => f.write_str("given once only"),
             Self::Exactly { count: 1, what } => write!(f, "exactly one {what}"),
             Self::Exactly { count, what } => write!(f, "exactly {count} {what}"),
@@ -163,6 +166,7 @@ impl Explain for LimitError {
 
     fn cure(&self) -> String {
         match self.limit {
+            Limit::Address => format!("write each of {} as {}", self.key, self.limit),
             Limit::Exactly { .. } => format!("let {} name {}", self.key, self.limit),
             Limit::Once => {
                 format!("change one of the two: {} may be {} once", self.key, self.value)

@@ -275,6 +275,47 @@ fn refusals_name_line_key_value_and_limit() {
     }
 }
 
+/// Each node calls those of lower ranks: at an address that two share it meets the wrong one.
+#[test]
+fn addresses_are_one_of_each_node_and_of_no_two_the_same() {
+    let file = |addresses: &str| {
+        format!("name = \"t\"\nnodes = 2\n[network]\n\naddresses = [{addresses}]")
+    };
+    for (addresses, cause, cure) in [
+        (
+            "\"x\"",
+            "names 1 address, but must name exactly 2 addresses",
+            "let network.addresses name exactly 2 addresses",
+        ),
+        (
+            "\"a:7\", \"A:07\"",
+            "is \"A:07\", but must be given once only",
+            "change one of the two: network.addresses may be \"A:07\" once",
+        ),
+        (
+            "\"[::ffff:10.0.0.1]:7\", \"10.0.0.1:7\"",
+            "is \"10.0.0.1:7\", but must be given once only",
+            "change one of the two: network.addresses may be \"10.0.0.1:7\" once",
+        ),
+        (
+            "\"a:7\", \"b\"",
+            "is \"b\", but must be HOST:PORT, with a port of 1 to 65535",
+            "write each of network.addresses as HOST:PORT, with a port of 1 to 65535",
+        ),
+    ] {
+        let error = refused(&file(addresses));
+        assert_eq!(error.to_string(), format!("c.toml:5: network.addresses {cause}"));
+        assert_eq!((error.cure().as_str(), error.code()), (cure, Code::ClusterFile));
+    }
+    for bad in ["a:0", "a:65536", ":7", "a b:7", "::1:7", "a:", "http://a:7"] {
+        let error = refused(&file(&format!("\"b:7\", \"{bad}\"")));
+        assert!(error.to_string().contains("must be HOST:PORT"), "{bad}: {error}");
+    }
+    for good in ["a:7", "b:8", "[::1]:7", "10.0.0.1:7", "a.example:7"] {
+        parse(&file(&format!("\"b:7\", \"{good}\""))).expect(good);
+    }
+}
+
 #[test]
 fn devices_are_taken_in_turn() {
     let cluster = parse("name = \"t\"\nnodes = 3\nverbs.devices = [\"a\", \"b\"]").expect("two");
@@ -337,8 +378,12 @@ fn files_that_are_no_cluster_files_are_told_apart() {
     }
 }
 
-fn any_texts() -> impl Strategy<Value = Vec<String>> {
-    prop::collection::vec(any::<String>(), 0..4)
+/// For a cluster of any size: as many of these as it has nodes are its addresses.
+fn any_addresses() -> impl Strategy<Value = Vec<String>> {
+    let hosts = prop::collection::btree_set("[a-z0-9][a-z0-9.-]{0,19}[a-z0-9]", 32..=32);
+    let whole = (hosts, 1_u16..)
+        .prop_map(|(hosts, port)| hosts.into_iter().map(|host| format!("{host}:{port}")).collect());
+    prop_oneof![Just(Vec::new()), whole]
 }
 
 fn any_cluster() -> impl Strategy<Value = Cluster> {
@@ -356,7 +401,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     let restart =
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
     let devices = prop::collection::vec("[a-z0-9_]{1,63}", 0..4);
-    let reach = (devices, any_texts(), prop::option::of(any::<String>()));
+    let reach = (devices, any_addresses(), prop::option::of(any::<String>()));
     let fabric = prop::sample::select(FabricKind::ALL.to_vec());
     let form = prop::sample::select(Form::ALL.to_vec());
     let words = (form, prop::sample::select(Membership::ALL.to_vec()));
@@ -368,6 +413,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
         |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {
             let (tasks, is_strange, neb) = parts;
+            let addresses = addresses.into_iter().take(nodes).collect();
             let dirnet = if is_strange { any_dirnet(nodes) } else { DirNet::default() };
             Cluster {
                 name,

@@ -8,7 +8,7 @@ use crate::place::Place;
 /// A cluster file for two hosts, and how to start its first node.
 fn first_node(place: &Place, more: &str) -> String {
     let text = format!(
-        "name = \"t\"\nnodes = 2\n[network]\naddresses = [\"127.0.0.1:0\", \"127.0.0.1:0\"]\n{more}"
+        "name = \"t\"\nnodes = 2\n[network]\naddresses = [\"127.0.0.1:7\", \"127.0.0.2:7\"]\n{more}"
     );
     format!("node {} --rank 0 --json", place.file("hosts.toml", text))
 }

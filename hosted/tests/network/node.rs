@@ -64,7 +64,7 @@ impl Node {
         self.bootstrap.address()
     }
 
-    fn next(&self) -> Tidings {
+    pub(crate) fn next(&self) -> Tidings {
         self.tidings.recv_timeout(PATIENCE).expect("tidings in time")
     }
 

@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use weft::clock::Deadline;
+
+use crate::PATIENCE;
+
 /// A relay to one listener.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
@@ -42,6 +46,15 @@ impl Relay {
     /// What the first caller has said so far.
     pub(crate) fn said_first(&self) -> Vec<u8> {
         self.shared.said.lock().expect("no panic").first().cloned().unwrap_or_default()
+    }
+
+    /// Waits until so many have called.
+    pub(crate) fn await_callers(&self, count: usize) {
+        let deadline = Deadline::after(PATIENCE);
+        while self.shared.said.lock().expect("no panic").len() < count {
+            assert!(!deadline.has_passed(), "fewer than {count} calls");
+            thread::park_timeout(Duration::from_millis(5));
+        }
     }
 
     /// From now on nothing passes in this direction, though the wire stays up.

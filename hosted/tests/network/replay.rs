@@ -1,9 +1,9 @@
-//! What was recorded on the way, said again.
+//! What was recorded on the way, said again; calls that are led astray.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use weft::bootstrap::{News, Refusal, Timing};
+use weft::bootstrap::{News, Refusal, Tidings, Timing};
 
 use crate::PATIENCE;
 use crate::node::{Node, hello, key};
@@ -87,4 +87,31 @@ fn a_caller_cannot_be_answered_by_a_recording() {
     answer.extend(rest);
     accepted.write_all(&answer).expect("it is open");
     assert_eq!(caller.refusal(), Refusal::Key);
+}
+
+/// Node 2 calls node 0 through a wire that ends at node 1. The first word that node 1 hears from it
+/// afterwards is of the session that it had, which was neither ended nor begun again.
+#[test]
+fn a_call_that_is_led_to_another_node_is_refused_and_harms_no_session() {
+    let key = key();
+    let first = Node::first(&key);
+    let second = Node::start(hello(1), &[first.address()], key.clone(), Timing::default());
+    assert!(matches!(second.news(), News::Met(_)));
+    let relay = Relay::to(second.address(), usize::MAX);
+    let wires = [relay.address, second.address()];
+    let mut third = Node::start(hello(2), &wires, key, Timing::default());
+    let reason = Refusal::Addressee { meant: 0, found: 1 };
+    let mut met = 0;
+    for _ in 0..2 {
+        match second.next() {
+            Tidings::Heard { news: News::Met(_), .. } => met += 1,
+            Tidings::Refused { reason: found, .. } => assert_eq!(found, reason),
+            other @ Tidings::Heard { .. } => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(met, 1, "one session, and one refusal");
+    // Reported once; the calls go on, several in this time.
+    relay.await_callers(4);
+    third.announce(5);
+    assert!(matches!(second.news(), News::Alive(life) if life.incarnation.0 == 5));
 }

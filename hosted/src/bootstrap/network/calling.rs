@@ -112,8 +112,7 @@ impl Shared {
     fn receive(&self, stream: TcpStream, from: IpAddr) {
         let answered = stream.set_nonblocking(false).and_then(|()| {
             let _place = self.half_open.enter(&stream)?;
-            let greeting = self.greeting(0);
-            Ok(self.side(&greeting).answer(stream, |theirs| self.judge(theirs)))
+            Ok(self.side().answer(stream, |theirs| self.judge(theirs)))
         });
         match answered.unwrap_or_else(|error| Err(error.into())) {
             Ok(met) => {
@@ -155,11 +154,7 @@ impl Shared {
                         *calls += 1;
                         *calls
                     };
-                    let met = self.side(&self.greeting(call)).call(stream)?;
-                    if met.peer == peer {
-                        return Ok(met);
-                    }
-                    return Err(LinkError::Refused(Refusal::Rank { rank: met.peer.0 }));
+                    return self.side().call(stream, peer, call);
                 }
                 Err(error) => failed = error.into(),
             }
@@ -167,13 +162,9 @@ impl Shared {
         Err(failed)
     }
 
-    fn greeting(&self, call: u64) -> Greeting {
-        Greeting { hello: self.hello.clone(), run: self.run, call }
-    }
-
-    fn side<'a>(&'a self, greeting: &'a Greeting) -> Side<'a> {
+    fn side(&self) -> Side<'_> {
         let Meeting { key, timing, .. } = &self.meeting;
-        Side { key, greeting, nodes: self.nodes, timing: *timing }
+        Side { key, hello: &self.hello, run: self.run, nodes: self.nodes, timing: *timing }
     }
 
     /// Whether a member with this greeting is welcome.

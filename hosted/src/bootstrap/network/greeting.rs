@@ -5,8 +5,8 @@
 //!   preface ───────────────────────────▶ not Weft's: closed without a word
 //!      ◀──────────────────────────────── preface; another version: both say so
 //!   psk, e: Greeting ──────────────────▶ another key: refused in clear
-//!                                        another cluster, layout, fabric; a rank that is taken;
-//!                                        a greeting that was heard before
+//!                                        another cluster, layout, fabric; another node is meant;
+//!                                        a rank that is taken; a greeting that was heard before
 //!      ◀──────────────────────────────── e, ee: Welcome(Greeting), or Refused(reason)
 //!   a first word over the channel ─────▶ not under these keys: the greeting was a replay
 //! ```
@@ -29,10 +29,13 @@ use super::{LinkError, Timing, noise};
 use crate::bootstrap::{Hello, Refusal};
 use crate::clock::Deadline;
 
-/// A hello and which one it is.
+/// A hello, whom it is for, and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Greeting {
     pub(super) hello: Hello,
+    /// The rank of the node that is greeted: one that a call was led to by mistake, or by a relay
+    /// without the key, refuses it and keeps the sessions that it has.
+    pub(super) to: u16,
     /// The run of the node: drawn at its start.
     pub(super) run: u64,
     /// Which call of that run this is, from 1.
@@ -49,7 +52,9 @@ enum Answer {
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) key: &'a Key,
-    pub(super) greeting: &'a Greeting,
+    pub(super) hello: &'a Hello,
+    /// The run of this node.
+    pub(super) run: u64,
     pub(super) nodes: u16,
     pub(super) timing: Timing,
 }
@@ -64,14 +69,14 @@ pub(super) struct Met {
 }
 
 impl Side<'_> {
-    /// Greets the node at the other end of `stream`.
-    pub(super) fn call(&self, stream: TcpStream) -> Result<Met, LinkError> {
+    /// Greets `peer`, which should be at the other end of `stream`, in this call of the run.
+    pub(super) fn call(&self, stream: TcpStream, peer: Peer, call: u64) -> Result<Met, LinkError> {
         let deadline = Deadline::after(self.timing.handshake);
         stream.set_nodelay(true)?;
-        write_preface(&stream, self.greeting.hello.version, deadline)?;
+        write_preface(&stream, self.hello.version, deadline)?;
         self.check_version(read_preface(&stream, deadline)?)?;
         let mut noise = noise::caller(self.key)?;
-        send(&stream, &mut noise, self.greeting, deadline)?;
+        send(&stream, &mut noise, &self.greeting(peer.0, call), deadline)?;
         let answer = read_frame(&stream, deadline)?;
         if answer.kind == Kind::Refused {
             let reason = serde_json::from_slice(&answer.body).map_err(|_| LinkError::Nonsense)?;
@@ -81,7 +86,9 @@ impl Side<'_> {
             Answer::Welcome(theirs) => theirs,
             Answer::Refused(reason) => return Err(LinkError::Refused(reason)),
         };
-        self.greeting.hello.check(&theirs.hello, self.nodes).map_err(LinkError::Refused)?;
+        let checked = self.hello.check(&theirs.hello, self.nodes);
+        let meant = checked.and_then(|()| is_meant(peer.0, theirs.hello.rank));
+        meant.map_err(LinkError::Refused)?;
         let met = self.meet(stream, noise, &theirs)?;
         met.channel.say(None)?;
         Ok(met)
@@ -97,7 +104,7 @@ impl Side<'_> {
         let deadline = Deadline::after(self.timing.handshake);
         stream.set_nodelay(true)?;
         let version = read_preface(&stream, deadline)?;
-        write_preface(&stream, self.greeting.hello.version, deadline)?;
+        write_preface(&stream, self.hello.version, deadline)?;
         self.check_version(version)?;
         let first = read_frame(&stream, deadline)?;
         let mut noise = noise::listener(self.key)?;
@@ -109,12 +116,13 @@ impl Side<'_> {
             }
             opened => opened?,
         };
-        let checked = self.greeting.hello.check(&theirs.hello, self.nodes);
-        if let Err(reason) = checked.and_then(|()| judge(&theirs)) {
+        let checked = self.hello.check(&theirs.hello, self.nodes);
+        let meant = checked.and_then(|()| is_meant(theirs.to, self.hello.rank));
+        if let Err(reason) = meant.and_then(|()| judge(&theirs)) {
             send(&stream, &mut noise, &Answer::Refused(reason.clone()), deadline)?;
             return Err(LinkError::Refused(reason));
         }
-        send(&stream, &mut noise, &Answer::Welcome(self.greeting.clone()), deadline)?;
+        send(&stream, &mut noise, &Answer::Welcome(self.greeting(theirs.hello.rank, 0)), deadline)?;
         let mut met = self.meet(stream, noise, &theirs)?;
         match met.hearing.listen(deadline) {
             Ok(Some(None)) => Ok(met),
@@ -126,8 +134,13 @@ impl Side<'_> {
         }
     }
 
+    /// What this side says to the node of rank `to`.
+    fn greeting(&self, to: u16, call: u64) -> Greeting {
+        Greeting { hello: self.hello.clone(), to, run: self.run, call }
+    }
+
     fn check_version(&self, theirs: u32) -> Result<(), LinkError> {
-        let ours = self.greeting.hello.version;
+        let ours = self.hello.version;
         if theirs == ours {
             Ok(())
         } else {
@@ -147,6 +160,11 @@ impl Side<'_> {
         let greeted = (theirs.run, theirs.call);
         Ok(Met { peer: Peer(theirs.hello.rank), greeted, channel, hearing })
     }
+}
+
+/// Whether a call for the node `meant` has reached it, and not the node `found`.
+fn is_meant(meant: u16, found: u16) -> Result<(), Refusal> {
+    if meant == found { Ok(()) } else { Err(Refusal::Addressee { meant, found }) }
 }
 
 fn send(
