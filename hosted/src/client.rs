@@ -92,7 +92,7 @@ pub fn find_in(
     let deadline = Deadline::after(patience);
     loop {
         let found = runtime_dir.find(name).map_err(ClientError::Find).and_then(|dir| {
-            let cluster = Cluster::load(&dir.cluster_file()).map_err(ClientError::Cluster)?;
+            let cluster = Cluster::load_kept(&dir.cluster_file()).map_err(ClientError::Cluster)?;
             Ok((dir, cluster))
         });
         match found {

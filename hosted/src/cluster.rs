@@ -34,7 +34,7 @@ mod timing;
 mod verbs;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};
 pub use verbs::{Detection, Verbs};
 
+use crate::regular_file;
 use crate::shm::Wait;
 use section::Section;
 
@@ -221,11 +222,24 @@ impl Cluster {
     /// Reads a cluster file.
     ///
     /// # Errors
-    /// The file cannot be read, is not text, is too long, or [`parse`](Self::parse) refuses it.
+    /// The file cannot be read, is no regular file, is not text, is too long, or
+    /// [`parse`](Self::parse) refuses it.
     pub fn load(path: &Path) -> Result<Self, ClusterError> {
+        Self::read(path, regular_file::read_named(path))
+    }
+
+    /// Reads the copy of the cluster file that a running cluster keeps in its directory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); a symbolic link is refused, too.
+    pub fn load_kept(path: &Path) -> Result<Self, ClusterError> {
+        Self::read(path, regular_file::read(path))
+    }
+
+    fn read(path: &Path, opened: io::Result<File>) -> Result<Self, ClusterError> {
         let unreadable = |source| ClusterError::of_read(path, source);
         let mut bytes = Vec::new();
-        File::open(path)
+        opened
             .map_err(unreadable)?
             .take(Self::FILE_LEN_MAX as u64 + 1)
             .read_to_end(&mut bytes)

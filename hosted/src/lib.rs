@@ -27,6 +27,7 @@ pub mod node;
 pub mod packet;
 pub mod process;
 mod readiness;
+mod regular_file;
 pub mod runtime_dir;
 mod sealed;
 pub mod shm;

@@ -69,7 +69,12 @@ impl RuntimeDir {
     /// # Errors
     /// No place is left to choose, or [`at`](Self::at) refuses it.
     pub fn open() -> Result<Self, RuntimeDirError> {
-        let dir = Self::at(choose(&Environment::read())?)?;
+        let environment = Environment::read();
+        let dir = Self::at(choose(&environment)?)?;
+        // A user may name a private directory anywhere.
+        if environment.given().is_some() {
+            return Ok(dir);
+        }
         // A link on the way may lead to where the chosen path does not.
         let real = dir.path.canonicalize().map_err(failed("resolve", &dir.path))?;
         match choice::shared_root(&real) {
@@ -81,8 +86,10 @@ impl RuntimeDir {
     /// Opens `path`; makes it, with mode 0700, if it is not there.
     ///
     /// # Errors
-    /// It cannot be made, or is a link, somebody else's, or writable by others.
+    /// It cannot be made, or is a link, another user's, or open to others.
     pub fn at(path: PathBuf) -> Result<Self, RuntimeDirError> {
+        // Without a slash or a dot at its end, by which the system would follow a link.
+        let path: PathBuf = path.components().collect();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         match made {
             // What is there instead of a directory is told by the check below.
@@ -205,9 +212,9 @@ impl RuntimeDir {
     }
 }
 
-/// Refuses whatever is not a directory that this user alone may write.
+/// Refuses whatever is not a directory that this user alone may enter, read and write.
 fn check_private(path: &Path) -> Result<(), RuntimeDirError> {
-    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    const OPEN_TO_OTHERS: u32 = 0o077;
     let found = path.symlink_metadata().map_err(failed("inspect", path))?;
     let path = path.to_owned();
     if found.is_symlink() {
@@ -219,7 +226,7 @@ fn check_private(path: &Path) -> Result<(), RuntimeDirError> {
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(RuntimeDirError::Foreign { path, owner: found.uid() });
     }
-    if found.mode() & WRITABLE_BY_OTHERS != 0 {
+    if found.mode() & OPEN_TO_OTHERS != 0 {
         return Err(RuntimeDirError::Open { path, mode: found.mode() & 0o7777 });
     }
     Ok(())

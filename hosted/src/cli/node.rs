@@ -112,7 +112,7 @@ impl Arguments {
 
 /// Refuses a file that is not the one the other nodes were started with.
 fn check_same(cluster: &Cluster, dir: &ClusterDir) -> Result<(), Failure> {
-    match Cluster::load(&dir.cluster_file()) {
+    match Cluster::load_kept(&dir.cluster_file()) {
         Ok(running) if running != *cluster => {
             let cause = format!("cluster {} runs with another cluster file", cluster.name);
             let cure = "start every node with the same cluster file";

@@ -353,7 +353,7 @@ impl Explain for ClusterError {
                     .to_owned()
             }
             Self::Unreadable { origin, .. } => {
-                format!("make {} a file that this user may read", origin.display())
+                format!("make {} a regular file that this user may read", origin.display())
             }
             Self::Binary { .. } | Self::TooLong { .. } => {
                 "name a TOML file that describes a cluster".to_owned()

@@ -197,6 +197,12 @@ fn mend(path: &Path, kind: ErrorKind) -> String {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             format!("make room where {} lies; the node tries again", path.display())
         }
+        ErrorKind::FileTooLarge => {
+            "raise the limit on the size of files: `ulimit -f unlimited`".to_owned()
+        }
+        ErrorKind::InvalidInput => {
+            format!("remove {}, which is not what a node has made", path.display())
+        }
         _ => format!(
             "make {} a file that this user can read and write; the node tries again",
             path.display()

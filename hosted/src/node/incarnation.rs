@@ -5,7 +5,7 @@
 //! as the supervisor lives, so that no node is run twice. A note that holds no number is as good as
 //! none: the others remember the lives that they have shut out, and tell.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,10 @@ use rustix::fs::{FlockOperation, flock};
 use weft_core::ids::Incarnation;
 
 use super::NodeError;
+use crate::regular_file;
+
+/// More than a number and blanks around it take.
+const NOTE_LEN_MAX: u64 = 256;
 
 /// Gives out the incarnations of one node.
 #[derive(Debug)]
@@ -38,11 +42,11 @@ impl Incarnations {
     /// Goes on after the last one noted in the file at `path`, which may be absent. That another
     /// supervisor has it is [`io::ErrorKind::WouldBlock`].
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut open = OpenOptions::new();
-        let mut file = open.read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = regular_file::update(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        // A longer note is a damaged one.
+        (&file).take(NOTE_LEN_MAX).read_to_end(&mut bytes)?;
         let text = str::from_utf8(&bytes).map(str::trim).ok();
         let last = match text {
             Some("") => Some(0),

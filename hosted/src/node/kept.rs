@@ -5,7 +5,7 @@
 //! anything else is refused, since a node that forgot a term could claim it again. So is a note
 //! that is gone: the very first life of a node leaves one that says that there is no term yet.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -17,6 +17,7 @@ use weft_core::ids::Rank;
 
 use super::NodeError;
 use super::incarnation::Lives;
+use crate::regular_file;
 
 const RECORD_LEN: usize = 12;
 
@@ -25,8 +26,7 @@ const NO_TERM: Term = Term { epoch: 0, claimant: Rank(0) };
 
 /// Opens the file at `path`, which may be absent, to be handed to another process.
 pub(super) fn open(path: &Path) -> Result<File, NodeError> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    file.map_err(|error| NodeError::Kept { path: path.to_owned(), error })
+    regular_file::update(path).map_err(|error| NodeError::Kept { path: path.to_owned(), error })
 }
 
 /// Opens the note at `path` for [`KeptTerm::adopt`] in another process, and sees that it is whole.
@@ -103,6 +103,7 @@ fn damaged() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::Explain;
     use crate::scratch::Scratch;
 
     const TERM: Term = Term { epoch: 7, claimant: Rank(300) };
@@ -150,6 +151,19 @@ mod tests {
         assert!(open_term(&path, Lives::Some).is_err());
         assert!(open_term(&path, Lives::None).is_ok());
         assert!(open_term(&path, Lives::Some).is_ok(), "it says that no term is known");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_by_name() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("term");
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        for lives in [Lives::None, Lives::Some] {
+            let refused = open_term(&path, lives).unwrap_err();
+            let (told, cure) = (refused.to_string(), refused.cure());
+            assert!(told.contains("term: it is a symbolic link"), "{told}");
+            assert!(cure.starts_with("remove "), "{cure}");
+        }
     }
 
     #[test]

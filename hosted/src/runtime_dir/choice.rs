@@ -9,9 +9,10 @@
 //! | `$XDG_STATE_HOME` | `weft/run` below it |
 //! | `$HOME` | `.local/state/weft/run` below it |
 //!
-//! Never a directory that everybody shares: nothing of Weft appears in `/tmp` or `/dev/shm`.
-//! Relative paths are skipped, as the XDG specification asks. The environment is read in one
-//! place, so the choice itself is a function of plain values.
+//! Of its own accord never below a directory that all users share: unless the user names one there,
+//! as `mktemp -d` makes it, nothing of Weft appears in `/tmp` or `/dev/shm`. Relative paths are
+//! skipped, as the XDG specification asks. The environment is read in one place, so the choice
+//! itself is a function of plain values.
 
 use std::env;
 use std::os::unix::fs::MetadataExt;
@@ -57,21 +58,23 @@ impl Environment {
     }
 }
 
+impl Environment {
+    /// The directory that the user has named; an empty variable counts as unset, as everywhere.
+    pub(super) fn given(&self) -> Option<&Path> {
+        self.weft_runtime_dir.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+}
+
 /// The directory for this environment; whether it can be used is not looked at.
 ///
 /// # Errors
-/// `$WEFT_RUNTIME_DIR` is relative or in a directory that everybody shares, or nothing is set.
+/// `$WEFT_RUNTIME_DIR` is relative, or nothing is set.
 pub fn choose(environment: &Environment) -> Result<PathBuf, RuntimeDirError> {
-    // An empty variable counts as unset, as everywhere.
-    let given = environment.weft_runtime_dir.as_ref().filter(|path| !path.as_os_str().is_empty());
-    if let Some(path) = given {
+    if let Some(path) = environment.given() {
         if !path.is_absolute() {
-            return Err(RuntimeDirError::Relative { path: path.clone() });
+            return Err(RuntimeDirError::Relative { path: path.to_owned() });
         }
-        return match shared_root(path) {
-            Some(root) => Err(RuntimeDirError::Shared { path: path.clone(), root }),
-            None => Ok(path.clone()),
-        };
+        return Ok(path.to_owned());
     }
     let root = Some(PathBuf::from("/run")).filter(|_| environment.uid == 0);
     [
@@ -145,24 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn a_given_directory_that_is_shared_or_relative_is_refused() {
-        for (given, expected) in [
-            ("/tmp", Some("/tmp")),
-            ("/tmp/weft", Some("/tmp")),
-            ("/srv/../tmp/weft", Some("/tmp")),
-            ("/var/tmp/x", Some("/var/tmp")),
-            ("/dev/shm/weft", Some("/dev/shm")),
-            ("weft", None),
-        ] {
-            let environment = Environment { weft_runtime_dir: Some(given.into()), ..NOTHING };
-            match (choose(&environment), expected) {
-                (Err(RuntimeDirError::Shared { root, .. }), Some(expected)) => {
-                    assert_eq!(root, expected);
-                }
-                (Err(RuntimeDirError::Relative { .. }), None) => {}
-                (other, _) => panic!("{given}: {other:?}"),
-            }
+    fn a_given_directory_is_taken_wherever_it_is_unless_it_is_relative() {
+        let given =
+            |path: &str| choose(&Environment { weft_runtime_dir: Some(path.into()), ..NOTHING });
+        for path in ["/srv/weft", "/tmp/tmp.Xq7", "/srv/../tmp/weft", "/var/tmp/x", "/dev/shm/w"] {
+            assert_eq!(given(path).expect(path), Path::new(path));
         }
+        assert!(matches!(given("weft"), Err(RuntimeDirError::Relative { .. })));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::fs;
 use std::io::Write;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::cluster_dir::ClusterDir;
@@ -19,6 +18,7 @@ use super::failed;
 use super::gate::Gate;
 use super::lock::Lock;
 use crate::cluster::Cluster;
+use crate::regular_file;
 
 /// The directory of a cluster, held by its lock.
 ///
@@ -49,12 +49,7 @@ impl ClaimedDir {
         let target = self.dir.cluster_file();
         // Nodes started by hand publish the same text at the same time, each by its own file.
         let draft = target.with_extension(format!("toml.{}", std::process::id()));
-        fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)
+        regular_file::replace(&draft)
             .and_then(|mut file| file.write_all(cluster.to_toml().as_bytes()))
             .map_err(failed("write", &draft))?;
         fs::rename(&draft, &target).map_err(failed("write", &target))

@@ -44,7 +44,7 @@ pub enum RuntimeDirError {
         /// Its owner's uid.
         owner: u32,
     },
-    /// Others may write into the directory.
+    /// Others may enter, read or write the directory.
     Open {
         /// The directory.
         path: PathBuf,
@@ -106,7 +106,7 @@ impl fmt::Display for RuntimeDirError {
             }
             Self::Open { path, mode } => write!(
                 f,
-                "the runtime directory {} has mode {mode:04o}, so that others may write into it",
+                "the runtime directory {} has mode {mode:04o}, so that it is open to others",
                 path.display()
             ),
             Self::NotCluster { path } => {

@@ -4,18 +4,19 @@
 //! the lock too, and the kernel drops it with the last of them. All functions here expect the
 //! caller inside the [`Gate`](super::gate::Gate).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::cluster_dir::ClusterDir;
 use super::error::RuntimeDirError;
 use super::failed;
+use crate::regular_file;
 
 /// Whom a lock excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,22 +37,14 @@ impl Lock {
     /// Takes the lock of `dir`, making its file if there is none; nothing if others hold it.
     pub(super) fn take(dir: &ClusterDir, mode: Mode) -> Result<Option<Self>, RuntimeDirError> {
         let path = dir.lock_file();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(OPEN_FLAGS)
-            .open(&path)
-            .map_err(failed("open", &path))?;
+        let file = regular_file::update(&path).map_err(failed("open", &path))?;
         Self::over(file, &path, mode)
     }
 
     /// Whether anybody holds the lock of `dir`; nothing if it has no lock file.
     pub(super) fn is_held(dir: &ClusterDir) -> Result<Option<bool>, RuntimeDirError> {
         let path = dir.lock_file();
-        let file = match OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(&path) {
+        let file = match regular_file::read(&path) {
             Ok(file) => file,
             // Not a directory, or none at all: no cluster either way.
             Err(error)
@@ -110,6 +103,3 @@ impl AsFd for Lock {
         self.file.as_fd()
     }
 }
-
-/// A link or a pipe in the place of the lock must not lead elsewhere or hang the opener.
-const OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();

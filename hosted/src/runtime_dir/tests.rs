@@ -59,6 +59,16 @@ fn what_others_could_tamper_with_is_refused() {
     let open = refused("open");
     assert!(matches!(open, RuntimeDirError::Open { mode: 0o770, .. }));
     assert!(open.cure().contains("chmod 700"), "{}", open.cure());
+    // The slash or the dot has the system follow the link.
+    symlink(path("open"), path("way")).expect("a link");
+    fs::set_permissions(path("open"), Permissions::from_mode(0o700)).expect("ours");
+    for end in ["way", "way/", "way//", "way/.", "way/./"] {
+        assert!(matches!(refused(end), RuntimeDirError::Link { .. }), "{end}");
+    }
+    for mode in [0o740, 0o710, 0o705, 0o701] {
+        fs::set_permissions(path("open"), Permissions::from_mode(mode)).expect("ours");
+        assert!(matches!(refused("open"), RuntimeDirError::Open { .. }), "{mode:o}");
+    }
 }
 
 #[test]
@@ -159,7 +169,7 @@ fn files_of_others_are_never_removed() {
     let scratch = Scratch::new();
     let dir = runtime_dir(&scratch);
     let precious = dir.path().join("t").join("node-0.sock");
-    fs::create_dir(dir.path().join("t")).expect("a directory");
+    DirBuilder::new().mode(0o700).create(dir.path().join("t")).expect("a directory");
     fs::write(&precious, "thesis").expect("a file");
     let error = dir.claim(&name("t")).expect_err("no lock file in it");
     assert!(matches!(error, ClaimError::Dir(RuntimeDirError::NotCluster { .. })), "{error}");

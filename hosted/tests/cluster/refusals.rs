@@ -1,9 +1,11 @@
 //! What commands refuse: exit status, code, cause and cure, and nothing else that happens.
 
-use std::fs::{self, File};
+use std::env;
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{Write as _, pipe};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
+use std::process::{self, Command};
 use std::thread;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -256,14 +258,68 @@ fn people_are_told_the_same_in_words() {
     }
 }
 
+/// Below /tmp, too; what is open to others is refused wherever it is.
 #[test]
-fn a_place_that_everybody_shares_is_refused() {
+fn a_private_directory_that_a_user_names_is_taken_wherever_it_is() {
     let place = Place::new();
-    let up = place.start_changed("up --name t --json", "", |command| {
-        command.env("WEFT_RUNTIME_DIR", "/tmp/weft-refused")
-    });
-    let told = up.wait().refused(40, "runtime_dir");
-    assert!(told.contains("/tmp") && told.contains("WEFT_RUNTIME_DIR"), "{told}");
+    let own = env::temp_dir().join(format!("weft-named-{}", process::id()));
+    DirBuilder::new().mode(0o700).create(&own).expect("a new directory");
+    let down = || {
+        let down = place.start_changed("down --name t --patience 0 --json", "", |command| {
+            command.env("WEFT_RUNTIME_DIR", own.join(""))
+        });
+        down.wait()
+    };
+    let private = down();
+    fs::set_permissions(&own, Permissions::from_mode(0o755)).expect("ours");
+    let open = down();
+    fs::remove_dir(&own).expect("ours, and empty");
+    private.refused(13, "cluster_not_running");
+    let told = open.refused(40, "runtime_dir");
+    assert!(told.contains("mode 0755") && told.contains("chmod 700"), "{told}");
+}
+
+/// A FIFO would be waited for, and a link may lead to what is another's.
+#[test]
+fn a_note_that_is_no_regular_file_is_refused_by_name_and_holds_up_no_command() {
+    let place = Place::new();
+    let file = place.file("t.toml", TINY);
+    let _first = place.start(&format!("node {file} --rank 0"), "");
+    let nodes = place.find();
+    let note = nodes.dir.incarnation_file(1);
+    let refused = |kind: &str| {
+        let told = place.weft(&format!("node {file} --rank 1 --json")).refused(40, "runtime_dir");
+        let name = note.display();
+        assert!(told.contains(&format!("{name}: it is {kind}")), "{told}");
+        assert!(told.ends_with(&format!("remove {name}, which is not what a node has made")));
+        fs::remove_file(&note).expect("ours");
+    };
+    make_fifo(&note);
+    refused("a FIFO");
+    symlink("/dev/zero", &note).expect("a link");
+    refused("a symbolic link");
+    let copy = nodes.dir.cluster_file();
+    fs::remove_file(&copy).expect("ours");
+    make_fifo(&copy);
+    place.weft("status --name t --json").refused(24, "input_unreadable");
+}
+
+#[test]
+fn a_cluster_file_without_an_end_is_refused_at_once() {
+    let place = Place::new();
+    let fifo = place.path_of("fifo");
+    make_fifo(Path::new(&fifo));
+    for file in ["/dev/zero", &fifo] {
+        for command in [format!("up {file}"), format!("doctor {file}")] {
+            let told = place.weft(&format!("{command} --json"));
+            let told = told.refused(24, "input_unreadable");
+            assert!(told.contains("no regular file"), "{told}");
+        }
+    }
+}
+
+fn make_fifo(path: &Path) {
+    mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).expect("a new FIFO");
 }
 
 #[test]

@@ -9,11 +9,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::explain::{Code, Explain};
+use crate::regular_file;
 
 /// The key of a cluster.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,15 +33,8 @@ impl Key {
     /// [`KeyError`].
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
-        // Without blocking: a pipe that nobody writes to would hold up the node for ever.
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
-        let file =
-            OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+        let file = regular_file::read(path).map_err(unreadable)?;
         let about = file.metadata().map_err(unreadable)?;
-        if !about.is_file() {
-            let kind = io::ErrorKind::InvalidInput;
-            return Err(unreadable(io::Error::new(kind, "it is no regular file")));
-        }
         let owner = about.uid();
         if owner != 0 && owner != geteuid().as_raw() {
             return Err(KeyError::Foreign { path: path.to_owned(), owner });
