@@ -6,8 +6,8 @@
 //!
 //! | subject | asks |
 //! |---|---|
-//! | kernel | do sealed segments, passed descriptors, process handles and futexes work? |
-//! | limits | how many files may be open, how much memory be locked? |
+//! | kernel | do /proc, sealed segments, passed descriptors, process handles and futexes work? |
+//! | limits | how many files may be open, how much memory be mapped, stacked and locked? |
 //! | processor | how many may run at once, how fast is a checksum, which wait strategy fits? |
 //! | memory | is there room for the segments? |
 //! | place | can the control sockets be made, is anything left behind? |
@@ -28,6 +28,7 @@ mod render;
 use serde::Serialize;
 
 use crate::cluster::Cluster;
+use crate::explain::Code;
 use demand::Demand;
 
 /// How a finding is to be taken.
@@ -119,13 +120,26 @@ pub fn cure_of_no_rdma() -> String {
     rdma::cure_of_no_device()
 }
 
-/// That this machine has no room for the memory of `cluster`, all of its nodes here, if it has not.
-/// Whoever started it all the same would have the kernel end processes, and not only its own.
+/// What this machine lacks to run all nodes of `cluster`, with the code of an error that says so.
+/// A cluster that is started all the same would have the kernel end processes, and not only its
+/// own, or would say of a limit only that some call has failed.
 #[must_use]
-pub fn lack_of_memory(cluster: &Cluster) -> Option<Finding> {
+pub fn lack(cluster: &Cluster) -> Option<(Finding, Code)> {
     let group = control_group::ControlGroup::probe();
-    let finding = memory::advise(&memory::Memory::probe(&group), &Demand::of(cluster));
-    Some(finding).filter(|finding| finding.verdict == Verdict::Missing)
+    let memory = memory::advise(&memory::Memory::probe(&group), &Demand::of(cluster));
+    lack_of_node(cluster).or_else(|| missing([memory], Code::Memory))
+}
+
+/// What this process lacks to run one node of `cluster`.
+#[must_use]
+pub fn lack_of_node(cluster: &Cluster) -> Option<(Finding, Code)> {
+    let limits = limits::advise(&limits::Limits::probe(), &Demand::of(cluster));
+    missing([kernel::process_files()], Code::Permission).or_else(|| missing(limits, Code::Limit))
+}
+
+fn missing<const N: usize>(findings: [Finding; N], code: Code) -> Option<(Finding, Code)> {
+    let is_missing = |finding: &Finding| finding.verdict == Verdict::Missing;
+    findings.into_iter().find(is_missing).map(|finding| (finding, code))
 }
 
 /// Looks at this machine with the needs of a cluster that nobody configured: four nodes, all
@@ -141,6 +155,7 @@ pub fn examine_for(cluster: &Cluster) -> Report {
     let demand = Demand::of(cluster);
     let group = control_group::ControlGroup::probe();
     let mut findings = kernel::advise(&kernel::Kernel::probe());
+    findings.push(kernel::process_files());
     findings.extend(limits::advise(&limits::Limits::probe(), &demand));
     findings.extend(processor::advise(&processor::Processors::probe(&group), &demand));
     findings.push(memory::advise(&memory::Memory::probe(&group), &demand));

@@ -12,19 +12,56 @@
 //! | 10–18 | the cluster: its file, its name, whether it runs, what it has |
 //! | 20–25 | what was to be sent |
 //! | 30–37 | what happened on the way |
-//! | 40–44 | the machine |
+//! | 40–45 | the machine |
 //! | 50 | `verification`: the program ran and its own check failed |
 //! | 130 | `interrupted`, as shells number an end by SIGINT |
 //!
 //! Non-goals: translation, and chains of causes; an error that wraps another names it in its
 //! own sentence and keeps it as `source`.
 
-use std::fmt;
+use std::error::Error;
+use std::{fmt, io};
 
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use serde::{Serialize, Serializer};
 
+/// Code and cure of `error`: those of the limit that was met underneath, where it was one, and its
+/// own elsewhere. An error near the surface knows what was tried, and not why it failed.
+#[must_use]
+pub fn advice(error: &(dyn Explain + 'static)) -> (Code, String) {
+    let mut limit = None;
+    let mut below: Option<&(dyn Error + 'static)> = Some(error);
+    while let (Some(error), None) = (below, limit) {
+        limit = errno_of(error).and_then(cure_of_limit);
+        below = error.source();
+    }
+    match limit {
+        Some(cure) => (Code::Limit, cure.to_owned()),
+        None => (error.code(), error.cure()),
+    }
+}
+
+fn errno_of(error: &(dyn Error + 'static)) -> Option<Errno> {
+    let io = || error.downcast_ref::<io::Error>().and_then(Errno::from_io_error);
+    error.downcast_ref::<Errno>().copied().or_else(io)
+}
+
+/// How to raise the limit that `errno` says was met, where it says that.
+fn cure_of_limit(errno: Errno) -> Option<&'static str> {
+    match errno {
+        Errno::MFILE => Some("raise the limit on open files of a process: `ulimit -n 1024`"),
+        Errno::NFILE => Some("raise the limit on open files of the system: `sysctl fs.file-max`"),
+        Errno::FBIG => Some("raise the limit on the size of files: `ulimit -f unlimited`"),
+        Errno::NOMEM if getrlimit(Resource::As).current.is_some() => {
+            Some("raise the limit on address space: `ulimit -v unlimited`")
+        }
+        _ => None,
+    }
+}
+
 /// An error that tells its reader what to do next.
-pub trait Explain: std::error::Error {
+pub trait Explain: Error {
     /// The code that scripts rely on.
     fn code(&self) -> Code;
 
@@ -98,6 +135,8 @@ pub enum Code {
     Rdma,
     /// A result cannot be written where it was to go.
     Output,
+    /// A limit of this process or of the system is too low.
+    Limit,
     /// A demo or a benchmark found its own result wrong.
     Verification,
     /// Ctrl-C or SIGTERM.
@@ -108,7 +147,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -140,6 +179,7 @@ impl Code {
         Self::Permission,
         Self::Rdma,
         Self::Output,
+        Self::Limit,
         Self::Verification,
         Self::Interrupted,
         Self::Internal,
@@ -191,6 +231,7 @@ impl Code {
             Self::Permission => ("permission", 42),
             Self::Rdma => ("rdma", 43),
             Self::Output => ("output", 44),
+            Self::Limit => ("limit", 45),
             Self::Verification => ("verification", 50),
             Self::Interrupted => ("interrupted", 130),
         }
@@ -252,6 +293,7 @@ mod tests {
 42 permission
 43 rdma
 44 output
+45 limit
 50 verification
 130 interrupted
 ";

@@ -9,9 +9,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::draft::Draft;
 use super::fabric_choice::FabricChoice;
-use super::failure::Failure;
+use super::failure::{Failure, lacking};
 use super::output::Output;
 use crate::demo::{self, Input, Shown};
+use crate::doctor;
 use crate::explain::Code;
 
 /// Arguments of `weft demo`.
@@ -39,6 +40,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let draft = arguments.svg.as_deref().map(Draft::begin).transpose()?;
     let mut cluster = demo::cluster();
     arguments.fabric.apply_to_all(&mut cluster)?;
+    doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let registered = signal_hook::flag::register(signal, Arc::clone(&interrupted));

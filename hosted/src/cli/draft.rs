@@ -9,7 +9,7 @@
 //! unless the process is killed. A target that is there already is replaced by way of that name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::failure::Failure;
+use super::failure::{Failure, cure_of_write};
 use crate::explain::Code;
 use crate::process::start_thread;
 
@@ -56,7 +56,7 @@ impl Draft {
             }
             drop(OpenOptions::new().append(true).open(&target).map_err(refused)?);
         }
-        let name = target.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?;
+        let name = target.file_name().ok_or_else(|| refused(ErrorKind::InvalidInput.into()))?;
         let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
         let path = target.with_file_name(name);
         let draft = match nameless(&target) {
@@ -156,11 +156,11 @@ impl Drop for Draft {
 
 fn unwritable(target: &Path, error: &io::Error) -> Failure {
     let cause = format!("{} cannot be written: {error}", target.display());
-    Failure::of(
-        Code::Output,
-        cause,
-        "give the path of a file that you may write, with room behind it",
-    )
+    let cure = match error.kind() {
+        ErrorKind::FileTooLarge => cure_of_write(error),
+        _ => "give the path of a file that you may write, with room behind it",
+    };
+    Failure::of(Code::Output, cause, cure)
 }
 
 #[cfg(test)]

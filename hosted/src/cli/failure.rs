@@ -7,7 +7,8 @@ use clap::error::ErrorKind;
 use serde_json::json;
 
 use super::output::Output;
-use crate::explain::{Code, Explain};
+use crate::doctor::Finding;
+use crate::explain::{Code, Explain, advice};
 
 /// An error on its way to the user.
 #[derive(Debug)]
@@ -25,23 +26,23 @@ impl Failure {
 
     /// The same, behind what was done before.
     pub(super) fn behind(self, done: &str) -> Self {
-        let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
+        let (cause, (code, cure)) = (self.0.to_string(), advice(&*self.0));
         Self::of(code, format!("{done}; but {cause}"), cure)
     }
 
     /// The same, with something to do after its cure.
     pub(super) fn with_cure(self, then: &str) -> Self {
-        let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
+        let (cause, (code, cure)) = (self.0.to_string(), advice(&*self.0));
         Self::of(code, cause, format!("{cure}, and {then}"))
     }
 
     pub(super) fn code(&self) -> Code {
-        self.0.code()
+        advice(&*self.0).0
     }
 
     /// Tells the user, and gives the exit status.
     pub(super) fn report(&self, output: Output) -> ExitCode {
-        let (code, cause, cure) = (self.0.code(), self.0.to_string(), self.0.cure());
+        let (cause, (code, cure)) = (self.0.to_string(), advice(&*self.0));
         // Nobody to tell if standard error is closed; the exit status says it as well.
         let _ = if output.is_json() {
             let error = json!({ "code": code.as_str(), "cause": cause, "cure": cure });
@@ -53,10 +54,26 @@ impl Failure {
     }
 }
 
+/// What is found missing on this machine before anything is started.
+pub(super) fn lacking((finding, code): (Finding, Code)) -> Failure {
+    let Finding { subject, found, cause, cure, .. } = finding;
+    Failure::of(code, format!("{subject}: {found}; {cause}"), cure)
+}
+
 /// Standard output did not take everything that it was to take.
 pub(super) fn unwritable(error: &io::Error) -> Failure {
     let cause = format!("the result cannot be written to standard output: {error}");
-    Failure::of(Code::Output, cause, "make room for it, or send it elsewhere")
+    Failure::of(Code::Output, cause, cure_of_write(error))
+}
+
+/// What to do about a result that cannot be written.
+pub(super) fn cure_of_write(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit on the size of files: `ulimit -f unlimited`"
+        }
+        _ => "make room for it, or send it elsewhere",
+    }
 }
 
 /// What is wrong with a command line of `program`, as clap tells it; help and version are no
@@ -91,8 +108,9 @@ fn usage(error: &clap::Error, program: &clap::Command) -> Failure {
     }
     let mut command = program;
     let mut path = program.get_name().to_owned();
-    let words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
-    for word in words {
+    // No command has a name that is not UTF-8.
+    let words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    for word in words.filter(|word| !word.starts_with('-')) {
         let Some(below) = command.find_subcommand(&word) else { break };
         path.push_str(&format!(" {}", below.get_name()));
         command = below;

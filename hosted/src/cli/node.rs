@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::fabric_choice::{FabricChoice, explained};
-use super::failure::Failure;
+use super::failure::{Failure, lacking};
 use super::output::Output;
 use crate::bootstrap::{Key, KeyError, Meeting, Timing};
 use crate::cluster::{Cluster, FabricKind, Network};
+use crate::doctor;
 use crate::explain::Code;
 use crate::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
 use crate::packet::Socket;
@@ -51,6 +52,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     arguments.fabric.apply_fabric(&mut cluster)?;
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
+        doctor::lack_of_node(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
         let meeting = arguments.meeting(&cluster)?;
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
         check_same(&cluster, claimed.dir())?;

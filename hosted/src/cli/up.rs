@@ -13,11 +13,11 @@ use signal_hook::iterator::Signals;
 
 use super::cluster_choice::name;
 use super::fabric_choice::FabricChoice;
-use super::failure::Failure;
+use super::failure::{Failure, lacking};
 use super::output::Output;
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, FabricKind, Task};
-use crate::doctor::{self, Finding};
+use crate::doctor;
 use crate::explain::Code;
 use crate::launch::{LaunchError, Launched, Notice};
 use crate::process::start_thread;
@@ -66,10 +66,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     let cluster = choose(arguments)?;
-    if let Some(Finding { found, cause, cure, .. }) = doctor::lack_of_memory(&cluster) {
-        let cause = format!("too little memory: {found}; {cause}");
-        return Err(Failure::of(Code::Memory, cause, cure));
-    }
+    doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let (sender, wakes) = sync_channel(1);
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
     listen_for_signals(sender)?;

@@ -16,6 +16,8 @@ pub(super) struct Demand {
     pub(super) wait: Wait,
     /// Files that one process has open.
     pub(super) open_files: u64,
+    /// Address space of one process.
+    pub(super) address_bytes: u64,
     /// Shared memory of all nodes together.
     pub(super) segment_bytes: u64,
     /// The keys of the cluster file that have most of it used.
@@ -46,6 +48,7 @@ impl Demand {
             nodes: cluster.nodes,
             wait: cluster.wait,
             open_files: FILES_BASE + FILES_PER_NODE * nodes,
+            address_bytes: ADDRESS_BASE + ADDRESS_PER_NODE * nodes + segment_bytes,
             segment_bytes,
             largest,
             locked_bytes: pairs * (segment_bytes / nodes + PAIR_BYTES),
@@ -63,10 +66,16 @@ const SLOT_OVERHEAD_BYTES: u64 = 128;
 const PAGE_BYTES: u64 = 4096;
 /// A pair's own: a page for each work that may be outstanding.
 const PAIR_BYTES: u64 = weft_driver::Config::DEFAULT.depth as u64 * PAGE_BYTES;
-/// Standard streams, sockets, handles on time and processes.
-const FILES_BASE: u64 = 16;
-/// Segments in both directions, sockets and handles for each peer.
-const FILES_PER_NODE: u64 = 6;
+/// Standard streams, sockets, handles on time and processes, and clients.
+const FILES_BASE: u64 = 64;
+/// A supervisor keeps its own segments for each peer, those of each peer, sockets and handles: of
+/// 4 nodes one has up to 96 files open, of 12 nodes up to 280.
+const FILES_PER_NODE: u64 = 23;
+/// The program, its threads' stacks, and what the allocator reserves for each thread: of 4 nodes a
+/// supervisor takes up to 690 MiB, of 12 nodes up to 1090 MiB.
+const ADDRESS_BASE: u64 = 512 << 20;
+/// Stack and reserve of a peer's thread.
+const ADDRESS_PER_NODE: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +87,8 @@ mod tests {
         let cluster = |nodes| Cluster::default_named(ClusterName::default(), nodes).expect("legal");
         let small = Demand::of(&cluster(4));
         let large = Demand::of(&cluster(32));
-        assert_eq!((small.open_files, large.open_files), (40, 208));
+        assert_eq!((small.open_files, large.open_files), (156, 800));
+        assert!(small.address_bytes > (690 << 20) && large.address_bytes < 4 << 30);
         assert!(small.segment_bytes > 4 * 1024 * 256);
         assert!(large.segment_bytes > 8 * small.segment_bytes);
         assert!(small.locked_bytes > small.segment_bytes, "each peer's registration counts");

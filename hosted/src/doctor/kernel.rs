@@ -84,6 +84,21 @@ pub(super) fn advise(kernel: &Kernel) -> Vec<Finding> {
     std::iter::once(Finding::good("kernel", release)).chain(features).collect()
 }
 
+/// Whether processes find themselves and their files below /proc.
+pub(super) fn process_files() -> Finding {
+    process_files_by("/proc/self/exe")
+}
+
+fn process_files_by(own: &str) -> Finding {
+    const SUBJECT: &str = "/proc";
+    match fs::metadata(own) {
+        Ok(_) => Finding::good(SUBJECT, "mounted"),
+        Err(error) => Finding::missing(SUBJECT, format!("cannot be read: {error}"))
+            .because("a node starts its component and shares its memory by way of it")
+            .cured_by("run `mount -t proc proc /proc`"),
+    }
+}
+
 fn seal_memory() -> Result<(), Errno> {
     const LEN: u64 = 4096;
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
@@ -175,6 +190,14 @@ mod tests {
             assert_eq!((finding.subject, finding.verdict), (subject, verdict));
             assert!(finding.cure.contains(cure), "{finding:?}");
         }
+    }
+
+    #[test]
+    fn a_machine_without_proc_is_told_to_mount_it() {
+        assert_eq!(process_files().verdict, Verdict::Good);
+        let finding = process_files_by("/no/such/place");
+        assert_eq!(finding.verdict, Verdict::Missing);
+        assert_eq!(finding.cure, "run `mount -t proc proc /proc`");
     }
 
     #[test]

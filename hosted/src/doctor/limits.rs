@@ -1,7 +1,7 @@
-//! The limits that a process inherits: open files and locked memory.
+//! The limits that a process inherits: open files, address space, the stack and locked memory.
 //!
-//! Shared memory locks nothing; the second limit matters to RDMA devices alone, which lock
-//! every page that peers may reach. Neither limit is raised here, although a process might
+//! Shared memory locks nothing; the last limit matters to RDMA devices alone, which lock
+//! every page that peers may reach. None limit is raised here, although a process might
 //! raise its own: the one it inherits is the one that its owner chose.
 
 use rustix::process::{Resource, getrlimit};
@@ -24,8 +24,13 @@ const UNBOUNDED: Bound = Bound { soft: None, hard: None };
 /// The limits of this process.
 pub(super) struct Limits {
     open_files: Bound,
+    address_bytes: Bound,
+    stack_bytes: Bound,
     locked_bytes: Bound,
 }
+
+/// What a component takes of the stack of its first thread to begin, in a build for debugging.
+const STACK_BYTES: u64 = 4 << 20;
 
 impl Limits {
     pub(super) fn probe() -> Self {
@@ -34,7 +39,12 @@ impl Limits {
             Bound { soft: limit.current, hard: limit.maximum }
         };
         let locked_bytes = if may_lock_more() { UNBOUNDED } else { bound(Resource::Memlock) };
-        Self { open_files: bound(Resource::Nofile), locked_bytes }
+        Self {
+            open_files: bound(Resource::Nofile),
+            address_bytes: bound(Resource::As),
+            stack_bytes: bound(Resource::Stack),
+            locked_bytes,
+        }
     }
 }
 
@@ -44,8 +54,43 @@ fn may_lock_more() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
 }
 
-pub(super) fn advise(limits: &Limits, demand: &Demand) -> [Finding; 2] {
-    [open_files(limits.open_files, demand), locked_memory(limits.locked_bytes, demand)]
+pub(super) fn advise(limits: &Limits, demand: &Demand) -> [Finding; 4] {
+    [
+        open_files(limits.open_files, demand),
+        address_space(limits.address_bytes, demand),
+        stack(limits.stack_bytes, demand),
+        locked_memory(limits.locked_bytes, demand),
+    ]
+}
+
+fn address_space(bound: Bound, demand: &Demand) -> Finding {
+    let purpose = format!("a process of a cluster of {} nodes maps so much", demand.nodes);
+    space("address space", bound, demand.address_bytes, ("ulimit -v", "as"), &purpose)
+}
+
+fn stack(bound: Bound, _: &Demand) -> Finding {
+    space("stack", bound, STACK_BYTES, ("ulimit -s", "stack"), "a component begins on so much")
+}
+
+/// A limit in bytes that `command` sets in KiB, and `item` in limits.conf.
+fn space(
+    subject: &'static str,
+    bound: Bound,
+    needed: u64,
+    (command, item): (&str, &str),
+    purpose: &str,
+) -> Finding {
+    let needed_kib = needed.div_ceil(1024);
+    if is_enough(bound.soft, needed) {
+        return Finding::good(subject, format!("{}, {needed_kib} KiB needed", kib(bound.soft)));
+    }
+    let cure = if is_enough(bound.hard, needed) {
+        format!("run `{command} {needed_kib}` before weft")
+    } else {
+        format!("raise `{item}` to {needed_kib} in /etc/security/limits.conf and log in again")
+    };
+    let found = format!("{}, {needed_kib} KiB needed", kib(bound.soft));
+    Finding::missing(subject, found).because(purpose).cured_by(cure)
 }
 
 fn open_files(bound: Bound, demand: &Demand) -> Finding {
@@ -107,6 +152,7 @@ mod tests {
             nodes: 4,
             wait: Wait::Futex,
             open_files: 40,
+            address_bytes: 1024 * 1024,
             segment_bytes: 1,
             largest: "",
             locked_bytes: 64 * 1024,
@@ -116,6 +162,12 @@ mod tests {
             (open_files, None, None, Verdict::Good, ""),
             (open_files, Some(39), Some(40), Verdict::Missing, "ulimit -n 40"),
             (open_files, Some(39), Some(39), Verdict::Missing, "limits.conf"),
+            (address_space, None, None, Verdict::Good, ""),
+            (address_space, Some(1 << 20), None, Verdict::Good, ""),
+            (address_space, Some(1000), None, Verdict::Missing, "ulimit -v 1024"),
+            (address_space, Some(1000), Some(1000), Verdict::Missing, "limits.conf"),
+            (stack, Some(STACK_BYTES), None, Verdict::Good, ""),
+            (stack, Some(1 << 20), None, Verdict::Missing, "ulimit -s 4096"),
             (locked_memory, None, None, Verdict::Good, ""),
             (locked_memory, Some(64 * 1024), None, Verdict::Good, ""),
             (locked_memory, Some(1), None, Verdict::Warning, "ulimit -l 64"),

@@ -120,6 +120,7 @@ Committed_AS:   2500 kB
             nodes: 4,
             wait: Wait::Futex,
             open_files: 0,
+            address_bytes: 0,
             segment_bytes: NEEDED,
             largest: "lane.slots",
             locked_bytes: 0,

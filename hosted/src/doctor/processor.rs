@@ -181,6 +181,7 @@ mod tests {
                 nodes,
                 wait,
                 open_files: 0,
+                address_bytes: 0,
                 segment_bytes: 0,
                 largest: "",
                 locked_bytes: 0,

@@ -42,7 +42,7 @@ use super::takes::{TakeJob, Takes};
 use super::{NodeEndpoint, NodeError};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
-use crate::explain::Explain;
+use crate::explain::advice;
 use crate::packet::{PacketError, Socket};
 use crate::process::{adopt_inherited, start_thread};
 use crate::shm::{Bell, Grant, OwnMemory, Waiter};
@@ -106,7 +106,7 @@ pub fn run() -> Result<(), NodeError> {
         component.run()
     });
     if let Err(error) = &ran {
-        let word = FromComponent::Failed { cause: error.to_string(), cure: error.cure() };
+        let word = FromComponent::Failed { cause: error.to_string(), cure: advice(error).1 };
         // A supervisor that does not listen sees the end.
         let _ = speaking.send(&word, &[], SEND_TIMEOUT);
     }

@@ -7,8 +7,10 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
+use std::path::Path;
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::explain::{Code, Explain};
 
@@ -96,7 +98,19 @@ impl Explain for ProcessError {
             Self::Spawn(error) | Self::Thread(error)
                 if error.kind() == io::ErrorKind::WouldBlock =>
             {
-                "raise the limit of this user's processes and threads (`ulimit -u`)".to_owned()
+                // What a stack cannot be mapped for is the same error to who starts a thread.
+                if getrlimit(Resource::As).current.is_some() {
+                    "raise the limits on address space (`ulimit -v`) and on processes (`ulimit -u`)"
+                        .to_owned()
+                } else {
+                    "raise the limit of this user's processes and threads (`ulimit -u`)".to_owned()
+                }
+            }
+            Self::Spawn(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && !Path::new("/proc/self/exe").exists() =>
+            {
+                "run `mount -t proc proc /proc`".to_owned()
             }
             _ => "`weft doctor` shows what the machine lacks".to_owned(),
         }

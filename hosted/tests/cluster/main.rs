@@ -44,6 +44,7 @@ mod hosts;
 mod infancy;
 mod isolation;
 mod ledger;
+mod limits;
 mod parallel;
 mod partition;
 mod peers;

@@ -44,7 +44,7 @@ fn a_cluster_that_this_machine_has_no_room_for_is_not_started() {
          lane.slots = 1024\n[neb]\nslots = 4096\nmessage_len = 4096\n",
     );
     let vast = Cluster::load(Path::new(&file)).expect("within every limit");
-    if doctor::lack_of_memory(&vast).is_none() {
+    if doctor::lack(&vast).is_none() {
         // It would be started: 40 GiB are left here.
         return;
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use crate::clock::now_ns;
-use crate::explain::Explain;
+use crate::explain::advice;
 use crate::node::backoff::Backoff;
 use crate::node::chronicle::What;
 use crate::node::control::Refused;
@@ -71,7 +71,7 @@ impl Supervisor {
     pub(super) fn try_start(&mut self) {
         self.births.forget_due();
         if let Err(error) = self.start_component() {
-            self.note_failed(error.to_string(), error.cure());
+            self.note_failed(error.to_string(), advice(&error).1);
             self.start_later();
         }
     }
