@@ -32,9 +32,13 @@ mod top;
 mod up;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use rustix::process::{Resource, getrlimit};
+use signal_hook::consts::SIGXFSZ;
 
+use crate::explain::Code;
 use failure::Failure;
 use output::Output;
 
@@ -98,7 +102,27 @@ enum Command {
 /// Runs the program with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Before the frames that take it.
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < STACK_BYTES => small_stack(bytes),
+        Some(_) | None => run(),
+    }
+}
+
+/// What the command line takes of the stack, in a build for debugging.
+const STACK_BYTES: u64 = 512 << 10;
+
+#[inline(never)]
+fn small_stack(bytes: u64) -> ExitCode {
+    let cause = format!("a stack of {} KiB is too small", bytes >> 10);
+    let failure = Failure::of(Code::Limit, cause, "run `ulimit -s 8192` before weft");
+    failure.report(Output::new(std::env::args_os().any(|argument| argument == "--json")))
+}
+
+#[inline(never)]
+fn run() -> ExitCode {
     log_to_standard_error();
+    outlive_limit_of_files();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return failure::report_usage(&error, &Arguments::command()),
@@ -132,6 +156,14 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Sim(arguments) => sim::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Component => component::run(),
+    }
+}
+
+/// A file that may not grow becomes the error EFBIG of its writer. With a handler, which programs
+/// that this one starts do not inherit, unlike a signal that is ignored.
+fn outlive_limit_of_files() {
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
+        tracing::warn!(%error, "a file beyond the limit on its size ends this process");
     }
 }
 

@@ -9,8 +9,8 @@
 //! checksum instruction in `shm`, to fork and inherited descriptors in `process`, to one socket
 //! option in `packet`, and to the program's allocator in `allocations`.
 //!
-//! Features: `rivals` (default) brings the timers that `weft bench wheel` compares with; a library
-//! user does without it by `default-features = false`.
+//! Features: `rivals` brings the timers and the failure detector that `weft bench wheel` and `weft
+//! bench detect` compare with; no default build has them.
 
 mod allocations;
 pub mod bench;

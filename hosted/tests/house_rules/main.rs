@@ -5,7 +5,7 @@
 //!   source.rs  one file as lines of code, comment and text, so that no rule reads a string as code
 //!      ▲
 //!   unsafety  layers  clocks  leftovers  layout  names  orders  top_level  documents  specs
-//!   plain_words
+//!   plain_words  supplies
 //! ```
 //!
 //! A rule is a function from a source, or from the whole tree, to findings. Each has two kinds of
@@ -26,6 +26,7 @@ mod orders;
 mod plain_words;
 mod source;
 mod specs;
+mod supplies;
 mod threads;
 mod top_level;
 mod tree;

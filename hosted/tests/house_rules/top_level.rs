@@ -13,6 +13,7 @@ const ALLOWED: &[&str] = &[
     "ci",
     "Cargo.toml",
     "Cargo.lock",
+    "deny.toml",
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
