@@ -16,15 +16,19 @@
 //! ([`Socket::authorize_same_user`]), it does not correlate requests with answers, and it does
 //! not remove a stale socket file: only the caller knows whether that name is still in use.
 
+mod callers;
 mod credentials;
 mod error;
 mod listener;
 mod socket;
 
+pub use callers::{Caller, Callers};
 pub use credentials::Credentials;
 pub use error::PacketError;
 pub use listener::Listener;
 pub use socket::Socket;
+
+use serde::Serialize;
 
 /// The limits of one packet.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +39,23 @@ impl Packet {
     pub const MAX_LEN: usize = 128 * 1024;
     /// Most descriptors in one packet (SCM_MAX_FD of the kernel).
     pub const MAX_DESCRIPTORS: usize = 253;
+
+    /// Encodes a value for [`Socket::try_send`].
+    ///
+    /// # Errors
+    /// [`PacketError::Encode`], [`PacketError::TooLong`].
+    pub fn encode<T: Serialize>(value: &T) -> Result<Encoded, PacketError> {
+        let bytes = serde_json::to_vec(value).map_err(PacketError::Encode)?;
+        if bytes.len() > Self::MAX_LEN {
+            return Err(PacketError::TooLong { len: bytes.len() });
+        }
+        Ok(Encoded(bytes))
+    }
 }
+
+/// A value that was encoded and may wait for room.
+#[derive(Debug)]
+pub struct Encoded(Vec<u8>);
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 //! callers try without blocking and come back here.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -37,6 +38,15 @@ pub(crate) fn await_events(
     }
 }
 
+/// Waits until one of `fds` shows what it is watched for, an error or a hang-up, or a signal comes,
+/// or `timeout` has passed; which of them do stands in `fds`.
+pub(crate) fn await_any(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
+    match poll(fds, Some(&timespec_until(Deadline::after(timeout)))) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// What is left of `deadline` as the kernel wants it.
 pub(crate) fn timespec_until(deadline: Deadline) -> Timespec {
     let left = deadline.remaining();
@@ -52,7 +62,6 @@ mod tests {
     use super::*;
     use rustix::pipe::pipe;
     use std::os::fd::AsFd;
-    use std::time::Duration;
 
     #[test]
     fn readable_descriptor_is_ready_even_with_no_time_left() {

@@ -1,13 +1,13 @@
 //! The peers that were met, and what they are to be told, whatever carries it.
 //!
-//! The own life and the peers that are told of it lie behind one lock, so that nobody misses a
-//! life by being met while it is announced. Words go out under the lock, each within the time
-//! that its [`Line`] grants a peer that does not read.
+//! The own incarnation and the sessions lie behind one lock, so that a peer that is met while an
+//! incarnation is announced does not miss it. The lock is never held while a peer is waited for: an
+//! alarm to one peer goes out whatever another one does.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_core::ids::{Incarnation, Peer};
 
@@ -41,8 +41,8 @@ pub(super) struct Audience<L> {
 }
 
 struct Sessions<L> {
-    life: Option<Life>,
-    peers: BTreeMap<Peer, Session<L>>,
+    life: Option<Arc<Life>>,
+    peers: BTreeMap<Peer, Arc<Session<L>>>,
     count: u64,
 }
 
@@ -86,19 +86,26 @@ impl<L: Line> Audience<L> {
     }
 
     pub(super) fn announce(&self, life: Life) {
-        let mut sessions = self.sessions();
-        for (peer, session) in &sessions.peers {
-            session.tell(*peer, &Word::alive(&life), life.process.as_ref());
+        let (word, life) = (Word::alive(&life), Arc::new(life));
+        let peers = {
+            let mut sessions = self.sessions();
+            sessions.life = Some(Arc::clone(&life));
+            sessions.peers.clone()
+        };
+        for (peer, session) in &peers {
+            session.tell(*peer, &word, life.process.as_ref());
         }
-        sessions.life = Some(life);
     }
 
     pub(super) fn retract(&self, incarnation: Incarnation) {
-        let mut sessions = self.sessions();
-        for (peer, session) in &sessions.peers {
+        let peers = {
+            let mut sessions = self.sessions();
+            sessions.life = None;
+            sessions.peers.clone()
+        };
+        for (peer, session) in &peers {
             session.tell(*peer, &Word::dead(incarnation), None);
         }
-        sessions.life = None;
     }
 
     pub(super) fn offer(&self, peer: Peer, offer: &Offer) {
@@ -127,28 +134,28 @@ impl<L: Line> Audience<L> {
 
     /// Ends the session with `peer`, if there is one; its thread leaves in a moment.
     pub(super) fn end(&self, peer: Peer) {
-        if let Some(session) = self.sessions().peers.get(&peer) {
+        if let Some(session) = self.session(peer) {
             session.line.shut_down();
         }
     }
 
     /// Hands a letter over, or drops it: that says nothing about the peer.
     pub(super) fn send(&self, peer: Peer, letter: &Letter) {
-        let Some(told) = self.sessions().peers.get(&peer).map(|session| {
-            session.line.tell_at_once(&Word::Letter(letter.clone())).map_err(|e| e.to_string())
-        }) else {
-            return;
-        };
-        if let Err(error) = told {
-            tracing::debug!(error, peer = peer.0, "a letter is dropped");
+        let Some(session) = self.session(peer) else { return };
+        if let Err(error) = session.line.tell_at_once(&Word::Letter(letter.clone())) {
+            tracing::debug!(%error, peer = peer.0, "a frame is dropped");
         }
     }
 
     fn tell_one(&self, peer: Peer, word: &Word) {
         // A peer that was lost meanwhile is told of the life that runs when it is met again.
-        if let Some(session) = self.sessions().peers.get(&peer) {
+        if let Some(session) = self.session(peer) {
             session.tell(peer, word, None);
         }
+    }
+
+    fn session(&self, peer: Peer) -> Option<Arc<Session<L>>> {
+        self.sessions().peers.get(&peer).cloned()
     }
 
     /// Passes on what a peer says that was met, `met` first, until `hear` fails or everything is
@@ -186,7 +193,8 @@ impl<L: Line> Audience<L> {
         }
         sessions.count += 1;
         let number = sessions.count;
-        let session = Session { number, line };
+        let session = Arc::new(Session { number, line });
+        // A connection that has just been made has room for this.
         if let Some(life) = &sessions.life {
             session.tell(peer, &Word::alive(life), life.process.as_ref());
         }

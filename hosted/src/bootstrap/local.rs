@@ -1,8 +1,9 @@
 //! Bootstrap on one host: nodes meet at each other's Unix sockets.
 //!
 //! The node of the higher rank calls, again every fifty milliseconds until it is answered; the
-//! node of the lower rank listens. One thread listens, one reads each peer. All of them end
-//! within a fraction of a second after the bootstrap is dropped.
+//! node of the lower rank listens. One thread listens and hears every caller's hello; one reads
+//! each peer that was met. All of them end within a fraction of a second after the bootstrap is
+//! dropped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +17,15 @@ use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
 use super::{Bootstrap, Courier, Letter, Life, News, Offer, ShutOut, Tidings};
-use crate::packet::{Listener, PacketError, Socket};
+use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
 use crate::shm::{Grant, NodeMemory};
 
 /// How long a thread waits before it looks whether it is still wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Callers at a time that have not sent their hello; one too many ends the oldest.
+const HALF_OPEN_MAX: usize = 64;
 /// How long after a failed call the next one is made.
 const CALL_EVERY: Duration = Duration::from_millis(50);
 
@@ -94,7 +97,7 @@ impl LocalBootstrap {
         let audience = Audience::new(Box::new(sink));
         let shared = Arc::new(Shared { hello, layout, memory, audience });
         let listening = Arc::clone(&shared);
-        start_thread("weft-bootstrap", move || listening.listen(&listener))
+        start_thread("weft-bootstrap", move || listening.listen(listener))
             .map_err(LocalError::Thread)?;
         for (peer, path) in others {
             let calling = Arc::clone(&shared);
@@ -163,19 +166,13 @@ impl Shared {
         self.layout.peers()
     }
 
-    fn listen(self: &Arc<Self>, listener: &Listener) {
+    fn listen(self: &Arc<Self>, listener: Listener) {
+        let mut callers = Callers::new(listener, HALF_OPEN_MAX, session::HANDSHAKE_TIMEOUT);
+        let met = Arc::new(());
         while !self.audience.is_over() {
-            match listener.accept(LOOK_EVERY) {
-                Ok(socket) => {
-                    let shared = Arc::clone(self);
-                    let heard = start_thread("weft-caller", move || shared.receive(&socket));
-                    // It hears that nobody is there, and calls again.
-                    if let Err(error) = heard {
-                        tracing::warn!(%error, "a peer is turned away");
-                        thread::park_timeout(LOOK_EVERY);
-                    }
-                }
-                Err(PacketError::TimedOut { .. }) => {}
+            match callers.next::<Hello>(LOOK_EVERY) {
+                Ok(Some(caller)) => self.receive(caller, &met),
+                Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(%error, "peers cannot be accepted");
                     thread::park_timeout(LOOK_EVERY);
@@ -184,7 +181,12 @@ impl Shared {
         }
     }
 
-    fn receive(&self, socket: &Socket) {
+    /// Answers a caller; one that is met is read by a thread of its own.
+    fn receive(self: &Arc<Self>, caller: Caller<Hello>, met: &Arc<()>) {
+        // Each peer once, and once more for one whose former thread has not ended yet.
+        if Arc::strong_count(met) > 2 * usize::from(self.nodes()) {
+            return tracing::debug!("too many peers at once: the caller calls again");
+        }
         let grant = |peer: Peer| {
             // Nodes of lower ranks are called and do not call; one that is met does not call again.
             if peer.0 < self.hello.rank || self.audience.has_met(peer) {
@@ -192,8 +194,19 @@ impl Shared {
             }
             Ok(self.grant(peer))
         };
-        let met = session::answer(socket, &self.hello, self.nodes(), grant);
-        self.attend(socket, met);
+        let peer = match session::answer(&caller, &self.hello, self.nodes(), grant) {
+            Ok(peer) => peer,
+            Err(error) => return self.note_not_met(error),
+        };
+        let (shared, met) = (Arc::clone(self), Arc::clone(met));
+        let reading = start_thread("weft-caller", move || {
+            shared.attend(&caller.socket, peer, Grant(caller.fds));
+            drop(met);
+        });
+        // It hears the end of the connection, and calls again.
+        if let Err(error) = reading {
+            tracing::warn!(%error, "a peer is turned away");
+        }
     }
 
     fn call(&self, peer: Peer, path: &Path) {
@@ -205,7 +218,10 @@ impl Shared {
                     (Peer(rank), _) if rank != peer.0 => Err(Refusal::Rank { rank }.into()),
                     met => Ok(met),
                 });
-                self.attend(&socket, met);
+                match met {
+                    Ok((peer, grant)) => self.attend(&socket, peer, grant),
+                    Err(error) => self.note_not_met(error),
+                }
             }
             thread::park_timeout(CALL_EVERY);
         }
@@ -220,18 +236,18 @@ impl Shared {
         })
     }
 
-    /// Reads a peer that was met until it cannot be heard any more.
-    fn attend(&self, socket: &Socket, met: Result<(Peer, Grant), SessionError>) {
-        let (peer, grant) = match met {
-            Ok(met) => met,
-            Err(SessionError::Refused(reason)) => {
+    fn note_not_met(&self, error: SessionError) {
+        match error {
+            SessionError::Refused(reason) => {
                 let who = "a process of this host".to_owned();
-                return self.audience.publish(Tidings::Refused { who, reason });
+                self.audience.publish(Tidings::Refused { who, reason });
             }
-            Err(SessionError::Packet(error)) => {
-                return tracing::debug!(%error, "a handshake ended early");
-            }
-        };
+            SessionError::Packet(error) => tracing::debug!(%error, "a handshake ended early"),
+        }
+    }
+
+    /// Reads a peer that was met until it cannot be heard any more.
+    fn attend(&self, socket: &Socket, peer: Peer, grant: Grant) {
         let Ok(speaking) = socket.try_clone() else { return };
         let hear = || session::hear(socket, LOOK_EVERY);
         self.audience.attend(peer, speaking, News::Met(grant), hear);

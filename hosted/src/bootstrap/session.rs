@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use rustix::event::PollFlags;
 use serde::{Deserialize, Serialize};
 use weft_core::ids::Peer;
 
@@ -10,14 +11,14 @@ use super::News;
 use super::audience::Line;
 use super::hello::{Hello, Refusal};
 use super::word::Word;
-use crate::packet::{PacketError, Socket};
+use crate::clock::Deadline;
+use crate::packet::{Caller, PacketError, Socket};
 use crate::process::Pidfd;
+use crate::readiness::{Readiness, await_events};
 use crate::shm::Grant;
 
 /// How long a node may take to say the next word of the handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a peer may leave its socket full.
-const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The answer to a hello.
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,24 +65,24 @@ pub(super) fn greet(
     }
 }
 
-/// Waits for a hello and answers it; `grant` makes what the caller may reach.
+/// Answers the hello of a caller of this user; `grant` makes what the caller may reach. Nothing is
+/// waited for: a connection that has just been made has room for an answer.
 pub(super) fn answer(
-    socket: &Socket,
+    caller: &Caller<Hello>,
     hello: &Hello,
     nodes: u16,
     grant: impl FnOnce(Peer) -> Result<Grant, Refusal>,
-) -> Result<(Peer, Grant), SessionError> {
-    let heard = socket.authorize_same_user().map_err(|_| Refusal::User);
-    let (theirs, fds) = socket.recv::<Hello>(HANDSHAKE_TIMEOUT)?;
+) -> Result<Peer, SessionError> {
+    let Caller { socket, first: theirs, .. } = caller;
     let peer = Peer(theirs.rank);
-    match heard.and_then(|()| hello.check(&theirs, nodes)).and_then(|()| grant(peer)) {
+    match hello.check(theirs, nodes).and_then(|()| grant(peer)) {
         Ok(grant) => {
             let welcome = Answer::Welcome(hello.clone());
-            socket.send(&welcome, &grant.borrow(), HANDSHAKE_TIMEOUT)?;
-            Ok((peer, Grant(fds)))
+            socket.send(&welcome, &grant.borrow(), Duration::ZERO)?;
+            Ok(peer)
         }
         Err(reason) => {
-            socket.send(&Answer::Refused(reason.clone()), &[], HANDSHAKE_TIMEOUT)?;
+            socket.send(&Answer::Refused(reason.clone()), &[], Duration::ZERO)?;
             Err(SessionError::Refused(reason))
         }
     }
@@ -90,13 +91,23 @@ pub(super) fn answer(
 impl Line for Socket {
     type Error = PacketError;
 
+    /// Waits for nothing: a peer that has left all that room unread is not waited for.
     fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), PacketError> {
         let process: Vec<_> = process.map(AsFd::as_fd).into_iter().collect();
-        self.send(word, &process, SEND_TIMEOUT)
+        self.send(word, &process, Duration::ZERO)
     }
 
+    /// A socket counts as writable while three quarters of it are free; they are kept for what may
+    /// not be lost.
     fn tell_at_once(&self, word: &Word) -> Result<(), PacketError> {
-        self.send(word, &[], Duration::ZERO)
+        let now = Deadline::after(Duration::ZERO);
+        match await_events(self.as_fd(), PollFlags::OUT, now) {
+            Ok(Readiness::Ready) => self.send(word, &[], Duration::ZERO),
+            Ok(Readiness::TimedOut) => {
+                Err(PacketError::TimedOut { call: "send", timeout: Duration::ZERO })
+            }
+            Err(errno) => Err(PacketError::Os { call: "poll", errno }),
+        }
     }
 
     fn shut_down(&self) {

@@ -2,11 +2,12 @@
 //! nodes are doing, and none of them is started again meanwhile.
 //!
 //! ```text
-//!   weft down ── connects ──▶ door ── Event::Stop ──▶ keeper ── ends every node
+//!   weft down ── Call::End ──▶ door ── Event::Stop ──▶ keeper ── ends every node
 //!             ◀── Ended { nodes } ──────────────────────┘
 //! ```
 //!
-//! One call is all that it takes, so the thread ends with it, or with the door.
+//! One such call is all that it takes, so the thread ends with it, or with the door. A connection
+//! that says nothing, or anything else, ends nothing and delays no call.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,12 +19,25 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::keeper::Event;
-use crate::packet::{Listener, PacketError, Socket};
+use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::ClusterDir;
 
 /// How long the one who called may take to hear the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Callers at a time that have said nothing, and how long each may take.
+const CALLERS_MAX: usize = 16;
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long no call is accepted after one could not be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a caller wants.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Call {
+    /// End the cluster.
+    End,
+}
 
 /// What who called is told.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -44,35 +58,42 @@ impl Door {
     pub(super) fn open(path: PathBuf, events: SyncSender<Event>) -> Result<Self, ProcessError> {
         let refused = |error| ProcessError::Spawn(io::Error::other(error));
         let listener = Listener::bind(&path).map_err(refused)?;
-        let thread = start_thread("weft-door", move || answer(&listener, &events))?;
+        let thread = start_thread("weft-door", move || answer(listener, &events))?;
         Ok(Self { path, thread: Some(thread) })
     }
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
-        match Socket::connect(&self.path, Duration::ZERO) {
-            // Its own call lets the thread go; refused, it has answered somebody else's.
-            Ok(_) | Err(PacketError::Connect { errno: Errno::CONNREFUSED, .. }) => {
-                if let Some(thread) = self.thread.take() {
-                    let _ = thread.join();
-                }
+        let called = Socket::connect(&self.path, Duration::ZERO);
+        // Its own call lets the thread go; refused, it has answered another call. Where the socket
+        // was removed nothing can call any more: the thread ends with the process.
+        if let Ok(_) | Err(PacketError::Connect { errno: Errno::CONNREFUSED, .. }) = &called {
+            if let Ok(socket) = &called {
+                // A thread that has answered another call meanwhile has closed this connection.
+                let _ = socket.send(&Call::End, &[], Duration::ZERO);
             }
-            // Somebody has removed the socket, and nobody can call any more: it waits for nobody.
-            Err(_) => {}
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
         }
     }
 }
 
-/// Waits for one who may call, and tells it how many nodes have ended.
-fn answer(listener: &Listener, events: &SyncSender<Event>) {
+/// Waits for a call, and answers how many nodes have ended.
+fn answer(listener: Listener, events: &SyncSender<Event>) {
+    let mut callers = Callers::new(listener, CALLERS_MAX, CALL_TIMEOUT);
     let socket = loop {
-        match listener.accept(Duration::MAX) {
-            Ok(socket) if socket.authorize_same_user().is_ok() => break socket,
-            Ok(_) | Err(PacketError::TimedOut { .. }) => {}
-            Err(error) => return tracing::error!(%error, "`weft down` cannot call here"),
+        match callers.next(Duration::MAX) {
+            Ok(Some(Caller { socket, first: Call::End, .. })) => break socket,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "`weft down` cannot call here");
+                std::thread::park_timeout(ACCEPT_AGAIN);
+            }
         }
     };
+    drop(callers);
     let (ended, nodes) = sync_channel(1);
     // A keeper that is gone has ended them before.
     if events.send(Event::Stop { ended: Some(ended) }).is_ok() {
@@ -94,7 +115,8 @@ pub fn call_off(dir: &ClusterDir, timeout: Duration) -> Result<Option<usize>, Pa
         Err(PacketError::Connect { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    match socket.recv(timeout) {
+    // A launcher that is about to end by itself may have closed the connection.
+    match socket.send(&Call::End, &[], timeout).and_then(|()| socket.recv(timeout)) {
         Ok((Ended { nodes }, _)) => Ok(Some(nodes)),
         // It was about to end by itself.
         Err(PacketError::Closed) => Ok(Some(0)),

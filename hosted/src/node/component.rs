@@ -1,11 +1,13 @@
 //! The component process: the endpoint, its loop, and the requests that come over the link.
 //!
 //! One thread runs the loop and does everything; a second one only reads the link, queues what
-//! comes and rings the loop's own bell. The process ends when the supervisor says so, when the
-//! link closes, or with the supervisor itself (the kernel kills it then).
+//! comes, control apart from requests, and rings the loop's own bell. The loop never waits for the
+//! link. The process ends when the supervisor says so, when the link closes, or with the supervisor
+//! itself (the kernel kills it then).
 
 mod dirnet;
 mod equivocate;
+mod inputs;
 mod inquiries;
 mod leavers;
 mod nap;
@@ -19,7 +21,7 @@ pub(super) use dirnet::{
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use weft_core::dirnet::Life;
@@ -34,7 +36,9 @@ use super::control::{
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
-use super::link::{FromComponent, LINK_FD, TaskChange, Ticket, ToComponent};
+use super::link::{
+    CONTROL_MAX, FromComponent, LINK_FD, Outgoing, REQUESTS_MAX, TaskChange, Ticket, ToComponent,
+};
 use super::membership::Membership;
 use super::places::Places;
 use super::puts::{PutJob, Puts};
@@ -43,20 +47,21 @@ use super::{NodeEndpoint, NodeError};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
 use crate::explain::advice;
-use crate::packet::{PacketError, Socket};
+use crate::packet::Socket;
 use crate::process::{adopt_inherited, start_thread};
 use crate::shm::{Bell, Grant, OwnMemory, Waiter};
 use dirnet::{DirNet, Entry, Ground};
+use inputs::{Heard, read_link};
 use inquiries::Inquiries;
 use nap::Nap;
 use signing::KeyBook;
 
 /// How long the supervisor may take to say `Start`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the supervisor may leave the link full before the component gives up.
-const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// Words from the link that wait for the loop.
-const INBOX: usize = 1024;
+/// How long a component that fails waits for room to say why.
+const FAILED_TIMEOUT: Duration = Duration::from_millis(200);
+/// How soon the loop looks again for room on the link.
+const ROOM_EVERY: Duration = Duration::from_millis(1);
 /// The loop's own deadlines in the endpoint's wheel.
 const PUTS: u32 = 0;
 const TAKES: u32 = 1;
@@ -64,8 +69,6 @@ const CASTS: u32 = 2;
 const DELIVERIES: u32 = 3;
 const DIRNET: u32 = 4;
 const INQUIRIES: u32 = 5;
-
-type Heard = (ToComponent, Vec<OwnedFd>);
 
 /// Runs the component whose link was inherited, until it is told to end.
 ///
@@ -108,7 +111,7 @@ pub fn run() -> Result<(), NodeError> {
     if let Err(error) = &ran {
         let word = FromComponent::Failed { cause: error.to_string(), cure: advice(error).1 };
         // A supervisor that does not listen sees the end.
-        let _ = speaking.send(&word, &[], SEND_TIMEOUT);
+        let _ = speaking.send(&word, &[], FAILED_TIMEOUT);
     }
     ran
 }
@@ -139,7 +142,9 @@ struct Component {
     /// The first life of the supervisor of each peer that is let in.
     boots: Vec<Incarnation>,
     socket: Socket,
-    inbox: Receiver<Heard>,
+    outgoing: Outgoing,
+    control: Receiver<Heard>,
+    requests: Receiver<Heard>,
     plan: Plan,
     endpoint: Box<NodeEndpoint>,
     waiter: Option<Waiter>,
@@ -188,16 +193,21 @@ impl Component {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
-        let (sender, inbox) = sync_channel(INBOX);
+        let (control_sender, control) = sync_channel(CONTROL_MAX);
+        let (request_sender, requests) = sync_channel(REQUESTS_MAX);
         let reading = socket.try_clone()?;
-        start_thread("weft-link", move || read_link(&reading, &sender, &reader_bell))?;
+        start_thread("weft-link", move || {
+            read_link(&reading, &control_sender, &request_sender, &reader_bell);
+        })?;
         Ok(Self {
             born,
             entry: Some(entry),
             dirnet: None,
             boots: vec![Incarnation(0); cluster.nodes],
             socket,
-            inbox,
+            outgoing: Outgoing::default(),
+            control,
+            requests,
             plan,
             endpoint,
             waiter: Some(waiter),
@@ -254,17 +264,11 @@ impl Component {
         let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
         progress |= self.drain_events(now_ns)?;
         self.note_losses()?;
-        match self.inbox.try_recv() {
-            Ok((word, fds)) => {
-                progress = true;
-                if self.handle(word, fds, now_ns)? == Flow::End {
-                    return Ok(Flow::End);
-                }
-                // A fence ends the put that was under way.
-                self.drain_events(now_ns)?;
-            }
-            Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) => return Ok(Flow::End),
+        self.outgoing.flush(&self.socket)?;
+        match self.take_inputs(now_ns)? {
+            Flow::Idle => {}
+            Flow::Progress => progress = true,
+            Flow::End => return Ok(Flow::End),
         }
         self.membership.speak(&mut self.endpoint, |owner| self.keys.held(owner));
         let heard = self.membership.listen(&mut self.endpoint);
@@ -334,6 +338,7 @@ impl Component {
         let now_ns = now_ns();
         let left = next.map(|at| Duration::from_nanos(at.0.saturating_sub(now_ns)));
         let longest = self.nap.longest(now_ns);
+        let longest = if self.outgoing.is_empty() { longest } else { longest.min(ROOM_EVERY) };
         left.unwrap_or(longest).min(longest)
     }
 
@@ -389,6 +394,7 @@ impl Component {
                 self.takes.forget(&mut self.endpoint, client);
                 self.casts.forget(client);
                 self.deliveries.forget(client);
+                self.tell(&FromComponent::Forgotten { client })?;
             }
             ToComponent::Stop => return Ok(Flow::End),
         }
@@ -420,7 +426,10 @@ impl Component {
             Ok(())
         })?;
         for word in &words {
-            self.tell(word)?;
+            // Frames may be lost; a supervisor that reads slowly loses them before anything else.
+            if !matches!(word, FromComponent::Letters { .. }) || !self.outgoing.is_crowded() {
+                self.tell(word)?;
+            }
         }
         Ok(!words.is_empty())
     }
@@ -547,37 +556,6 @@ impl Component {
             proofs: Vec::new(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),
-        }
-    }
-
-    fn answer(&mut self, ticket: Ticket, what: Outcome) -> Result<(), NodeError> {
-        if let Some(places) = self.deliveries.take_places() {
-            self.tell(&FromComponent::Receiving(places))?;
-        }
-        self.tell(&FromComponent::Reply { ticket, what })
-    }
-
-    fn tell(&self, word: &FromComponent) -> Result<(), NodeError> {
-        Ok(self.socket.send(word, &[], SEND_TIMEOUT)?)
-    }
-}
-
-/// Queues what comes over the link until it closes.
-fn read_link(socket: &Socket, inbox: &SyncSender<Heard>, bell: &Bell) {
-    loop {
-        match socket.recv::<ToComponent>(Duration::MAX) {
-            Ok(heard) => {
-                if inbox.send(heard).is_err() {
-                    return;
-                }
-                // A bell that cannot be rung is a loop that wakes within its longest sleep.
-                let _ = bell.ring_if_armed();
-            }
-            Err(PacketError::TimedOut { .. }) => {}
-            Err(error) => {
-                tracing::debug!(%error, "the link is closed");
-                return;
-            }
         }
     }
 }

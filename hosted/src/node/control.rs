@@ -185,6 +185,43 @@ pub enum Want {
     Stop,
 }
 
+impl Want {
+    /// The payload bytes that it carries.
+    pub(super) fn payload_len(&self) -> usize {
+        match self {
+            Self::Put { messages, .. } | Self::Broadcast { messages, .. } => {
+                messages.iter().map(|message| message.0.len()).sum()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether it looks after the node; the others carry messages, or wait for them.
+    pub(super) const fn is_operators(&self) -> bool {
+        match self {
+            Self::Put { .. }
+            | Self::Take { .. }
+            | Self::Release { .. }
+            | Self::Broadcast { .. }
+            | Self::Deliver { .. }
+            | Self::EndDeliver { .. }
+            | Self::Report { .. }
+            | Self::Beat { .. } => false,
+            Self::Proof { .. }
+            | Self::Status
+            | Self::Chronicle { .. }
+            | Self::Evidence { .. }
+            | Self::Await { .. }
+            | Self::Task { .. }
+            | Self::Node { .. }
+            | Self::Kill
+            | Self::KillNode
+            | Self::Inject(_)
+            | Self::Stop => true,
+        }
+    }
+}
+
 /// What a component may be made to suffer from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {

@@ -44,7 +44,7 @@ pub(super) enum Order {
     Tell(News),
 }
 
-/// Takes orders to the supervisor's main thread.
+/// Takes orders to the supervisor's main thread, and never waits for it.
 pub(super) type Sink = Box<dyn Fn(Order) + Send>;
 
 enum Input {
@@ -176,13 +176,14 @@ impl Thread {
     fn carry_out(&self, output: Output) {
         match output {
             Output::Send { to, seat: _, frame } => {
-                if let Message::Teif { alarm, .. } = frame.message {
-                    (self.sink)(Order::Alarm(alarm));
-                }
+                // The frames first: no other thread of this process delays an alarm.
                 let bytes = Payload(frame.encode().to_vec());
                 let letter = Letter { to: Desk::Component, bytes };
                 for rank in to.iter().filter(|rank| !self.cut.has(Peer(rank.0))) {
                     self.courier.send(Peer(rank.0), &letter);
+                }
+                if let Message::Teif { alarm, .. } = frame.message {
+                    (self.sink)(Order::Alarm(alarm));
                 }
             }
             Output::Spawn { generation } => (self.sink)(Order::Spawn { generation }),

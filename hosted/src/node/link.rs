@@ -4,10 +4,24 @@
 //! `Start` (the node's own memory, the flag, the note of the last term, the saved database, and
 //! the key to sign with where broadcasts are signed) and, over shared memory, `Connect` (what may
 //! be reached of a peer, and the peer's process last).
+//!
+//! ```text
+//!   control ──▶ [ CONTROL_MAX ]  ─┐                        ┌─▶ [ CONTROL_MAX ]
+//!   requests ─▶ [ REQUESTS_MAX ] ─┴─▶ socket ─▶ read link ─┴─▶ [ REQUESTS_MAX ]
+//! ```
+//!
+//! Neither process waits for the other. What does not fit into the socket waits in [`Outgoing`],
+//! control before requests and replies, so that clients delay no control message by more than what
+//! is in the socket already. Requests are bounded by the windows of the clients; a process that
+//! leaves so much control unread hangs.
+
+mod outgoing;
 
 use std::os::fd::RawFd;
 
 use serde::{Deserialize, Serialize};
+
+pub(super) use outgoing::{Outgoing, SendError};
 
 use super::chronicle::Entry;
 use super::control::{ConflictStatus, HeldProof, Outcome, Payload, Want};
@@ -18,6 +32,57 @@ use crate::signing::PublicKey;
 
 /// Where a component finds the link.
 pub(super) const LINK_FD: RawFd = 3;
+
+/// Control messages that wait at either end of the link.
+pub(super) const CONTROL_MAX: usize = 1024;
+/// Requests, and ends of clients, that are under way: more than all places of clients allow.
+pub(super) const REQUESTS_MAX: usize = 2560;
+
+/// Which queue a message waits in. Between the two there is no order, but that replies never
+/// overtake control messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// What the node itself needs.
+    Control,
+    /// Requests of clients, their replies, and what must stay in order with them.
+    Request,
+}
+
+/// A message of the link.
+pub(super) trait Classed: Serialize {
+    /// Which queue it waits in.
+    fn class(&self) -> Class;
+}
+
+/// The client number of the supervisor's own requests.
+pub(super) const SUPERVISOR: u64 = 0;
+
+impl Classed for ToComponent {
+    fn class(&self) -> Class {
+        match self {
+            Self::Request { ticket, .. } if ticket.client == SUPERVISOR => Class::Control,
+            // The end of a client, and what is broadcast in its place, come behind its requests.
+            Self::Request { .. } | Self::Execute { .. } | Self::Left { .. } => Class::Request,
+            Self::Start { .. }
+            | Self::Connect { .. }
+            | Self::Key { .. }
+            | Self::Enter
+            | Self::Letter { .. }
+            | Self::Change(_)
+            | Self::Offer { .. }
+            | Self::Fence { .. }
+            | Self::Released { .. }
+            | Self::Parted { .. }
+            | Self::Stop => Class::Control,
+        }
+    }
+}
+
+impl Classed for FromComponent {
+    fn class(&self) -> Class {
+        if matches!(self, Self::Reply { .. }) { Class::Request } else { Class::Control }
+    }
+}
 
 /// Names a request on the link: whose it is, and the client's number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -82,7 +147,8 @@ pub(super) enum ToComponent {
     /// Broadcast this, if the last message that was broadcast has its tag and is another one;
     /// answered by [`FromComponent::Executed`].
     Execute { number: u64, will: Will },
-    /// A client has left: what it holds goes back, what it waits for is dropped.
+    /// A client has left: what it holds goes back, what it waits for is dropped; answered by
+    /// [`FromComponent::Forgotten`].
     Left { client: u64 },
     /// End in order.
     Stop,
@@ -101,6 +167,8 @@ pub(super) enum FromComponent {
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The answer to a request.
     Reply { ticket: Ticket, what: Outcome },
+    /// Nothing of this client, which has left, is under way.
+    Forgotten { client: u64 },
     /// A peer is not admitted: what it granted or offered does not lead to its memory.
     Unreachable { peer: u16, error: String },
     /// Work for that life of `peer` was lost: it has ended, or the pair with it has.

@@ -11,9 +11,6 @@ use crate::cluster::TaskName;
 use crate::launch::ToLauncher;
 use crate::packet::Socket;
 
-/// How long the launcher may leave its socket full.
-const SEND_TIMEOUT: Duration = Duration::from_millis(200);
-
 /// Brings nodes back.
 pub trait ResetNode {
     /// This node has begun a life whose first incarnation is `boot`.
@@ -58,8 +55,9 @@ impl Launcher {
         Self { socket }
     }
 
+    /// Waits for nothing: a launcher that has left hundreds of messages unread does not listen.
     fn tell(&self, word: ToLauncher) -> ResetOutcome {
-        match self.socket.send(&word, &[], SEND_TIMEOUT) {
+        match self.socket.send(&word, &[], Duration::ZERO) {
             Ok(()) => ResetOutcome::Ordered,
             Err(error) => {
                 tracing::error!(%error, ?word, "the launcher does not listen");

@@ -1,8 +1,10 @@
 //! The supervisor process: it is the node.
 //!
-//! One thread owns all state and acts on one event after another; other threads only turn
-//! sockets, signals and the component's end into events. The component is started from that
-//! thread, which lives as long as the process, because the kernel ties the child to it.
+//! One thread owns all state, and waits for all of its sockets at once. What the node needs comes
+//! first in every pass: events, orders of the I'm-Alive Task, messages of the component; then a
+//! bounded number of requests of clients. It never waits for the component, nor for a client. The
+//! component is started from that thread, which ends with the process, because the kernel ties the
+//! child to it.
 
 mod births;
 mod broadcasts;
@@ -20,13 +22,12 @@ mod meet;
 mod peers;
 mod recovery;
 mod requests;
+mod turn;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, PeerSet};
@@ -35,13 +36,12 @@ use births::Births;
 use broadcasts::Broadcasts;
 use clients::Clients;
 use component::Component;
-use deadlines::{Deadlines, Timer};
-use event::Event;
+use deadlines::Deadlines;
+use event::{Event, Events};
 use lives::{Due, Lives};
 
 use super::NodeError;
 use super::chronicle::Chronicle;
-use super::control::{Outcome, Refused, Reply};
 use super::evidence::Evidence;
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
@@ -59,13 +59,6 @@ use crate::runtime_dir::ClusterDir;
 use crate::shm::{Flag, NodeMemory, Segment};
 use crate::signing::SecretKey;
 
-/// Events that wait for the main thread.
-const EVENTS: usize = 1024;
-/// Requests that wait for a component to be ready.
-const PARKED_MAX: usize = 1024;
-/// The longest sleep of the loop, deadlines or not.
-const SLEEP_MAX: Duration = Duration::from_millis(20);
-
 /// Runs node `rank` of `cluster` in `dir` until it is told to stop. It meets its peers at this
 /// host, or over the network when there is a `meeting`; `reset` brings back nodes that the cluster
 /// has given up.
@@ -82,14 +75,13 @@ pub fn run(
     if usize::from(rank) >= cluster.nodes {
         return Err(NodeError::OutOfRange { rank, nodes: cluster.nodes });
     }
-    let (sender, events) = sync_channel(EVENTS);
-    event::listen_for_signals(sender.clone())?;
-    let mut supervisor = Supervisor::new(cluster, dir, rank, meeting, reset, sender.clone())?;
+    let (events, inbox) = event::queues()?;
+    event::listen_for_signals(events.clone())?;
+    let mut supervisor = Supervisor::new(cluster, dir, rank, meeting, reset, events)?;
     supervisor.tell_forgotten();
-    event::listen_for_clients(&dir.node_socket(usize::from(rank))?, sender)?;
     supervisor.start_component()?;
     supervisor.tasks.begin(now_ns());
-    supervisor.run(&events);
+    supervisor.run(&inbox);
     supervisor.tasks.end_all();
     supervisor.stop_component();
     Ok(())
@@ -102,7 +94,7 @@ struct Supervisor {
     bootstrap: Box<dyn Bootstrap>,
     incarnations: Incarnations,
     intensity: Intensity,
-    events: SyncSender<Event>,
+    events: Events,
     component: Option<Component>,
     lives: Lives,
     clients: Clients,
@@ -177,7 +169,7 @@ impl Supervisor {
         rank: u16,
         meeting: Option<Meeting>,
         reset: Box<dyn ResetNode>,
-        events: SyncSender<Event>,
+        events: Events,
     ) -> Result<Self, NodeError> {
         let path = dir.incarnation_file(usize::from(rank));
         let incarnations = Incarnations::open(&path).map_err(|error| match error.kind() {
@@ -190,10 +182,7 @@ impl Supervisor {
         fabric::rehearse(cluster, rank, &plan, &memory)?;
         let tasks = guarded::tasks(cluster, dir, rank, &events)?;
         let sink = events.clone();
-        let sink = move |tidings| {
-            // The main thread is gone only when the process is about to end.
-            let _ = sink.send(Event::Tidings(tidings));
-        };
+        let sink = move |tidings| sink.bring(Event::Tidings(tidings));
         let me = meet::Member { cluster, dir, rank, layout: plan.layout() };
         let is_on_one_host = meeting.is_none();
         let bootstrap = me.begin(&memory, meeting, sink)?;
@@ -211,7 +200,7 @@ impl Supervisor {
             events,
             component: None,
             lives: Lives::new(cluster.nodes),
-            clients: Clients::default(),
+            clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,
             past: None,
             reset,
@@ -248,53 +237,6 @@ impl Supervisor {
         })
     }
 
-    fn run(&mut self, events: &Receiver<Event>) {
-        loop {
-            let flow = match events.recv_timeout(self.timeout()) {
-                Ok(event) => self.handle(event),
-                Err(RecvTimeoutError::Timeout) => Flow::On,
-                Err(RecvTimeoutError::Disconnected) => Flow::End,
-            };
-            let now_ns = now_ns();
-            self.deadlines.pass(now_ns);
-            if self.fence_again_at_ns.is_some_and(|at| now_ns >= at) {
-                self.fence_again();
-            }
-            while let Some((peer, word)) = self.lives.handle_time(now_ns) {
-                self.act(Some(Due::Fence(peer)));
-                self.act(Some(Due::ShutOut(peer, word)));
-            }
-            self.intensity.handle_time(now_ns);
-            self.tasks.handle_time(now_ns);
-            self.tell_isolated();
-            self.tasks.keep_note();
-            self.look_after_infant(now_ns);
-            self.enter_dirnet(now_ns);
-            self.start_due(now_ns);
-            self.learn_past(now_ns);
-            self.give_floor(now_ns);
-            let status = self.status();
-            self.clients.answer_awaits(&status, now_ns);
-            if flow == Flow::End {
-                return;
-            }
-        }
-    }
-
-    /// How long the loop may sleep: until the earliest deadline in its wheel.
-    fn timeout(&mut self) -> Duration {
-        self.deadlines.keep(Timer::Fence, self.fence_again_at_ns);
-        self.deadlines.keep(Timer::CutOff, self.lives.next_deadline_ns());
-        self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
-        self.deadlines.keep(Timer::Floor, self.broadcasts.floor.next_deadline_ns());
-        self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
-        self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
-        let infant = self.component.as_ref().and_then(|it| it.infancy.next_deadline_ns());
-        self.deadlines.keep(Timer::Infancy, infant);
-        self.deadlines.keep(Timer::Birth, self.births.next_deadline_ns());
-        self.deadlines.sleep(now_ns(), SLEEP_MAX)
-    }
-
     /// Has every peer fenced that could not be fenced before; one that lives again is then let in.
     fn fence_again(&mut self) {
         self.fence_again_at_ns = None;
@@ -303,28 +245,5 @@ impl Supervisor {
             let due = if living.contains(&peer) { Due::Connect(peer) } else { Due::Fence(peer) };
             self.act(Some(due));
         }
-    }
-
-    fn handle(&mut self, event: Event) -> Flow {
-        match event {
-            Event::Stop => return Flow::End,
-            Event::Tidings(tidings) => self.handle_tidings(tidings),
-            Event::Said { incarnation, word } => self.handle_word(incarnation, word),
-            Event::Order { boot, order } => self.handle_order(boot, order),
-            Event::Ended { incarnation } => self.handle_end(incarnation),
-            Event::TaskEnded(run) => self.tasks.handle_ended(run, now_ns()),
-            Event::Came { client, socket } => self.clients.add(client, socket),
-            Event::Left { client } => {
-                self.clients.remove(client);
-                self.parked.retain(|(ticket, _)| ticket.client != client);
-                self.end_turn(client);
-            }
-            Event::Wants { client, request } => return self.handle_request(client, request),
-            Event::Nonsense { client, error } => {
-                let what = Outcome::Refused(Refused::Malformed(error));
-                self.clients.reply(client, &Reply { id: 0, what });
-            }
-        }
-        Flow::On
     }
 }

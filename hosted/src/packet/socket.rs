@@ -22,7 +22,7 @@ use rustix::process::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Credentials, Packet, PacketError};
+use super::{Credentials, Encoded, Packet, PacketError};
 use crate::clock::Deadline;
 use crate::readiness::{Readiness, await_events};
 
@@ -109,21 +109,27 @@ impl Socket {
         fds: &[BorrowedFd<'_>],
         timeout: Duration,
     ) -> Result<(), PacketError> {
-        let bytes = serde_json::to_vec(value).map_err(PacketError::Encode)?;
-        if bytes.len() > Packet::MAX_LEN {
-            return Err(PacketError::TooLong { len: bytes.len() });
+        let packet = Packet::encode(value)?;
+        let deadline = Deadline::after(timeout);
+        while !self.try_send(&packet, fds)? {
+            self.await_or_time_out(PollFlags::OUT, "send", timeout, deadline)?;
         }
+        Ok(())
+    }
+
+    /// Sends an encoded value with duplicates of `fds` if there is room; whether there was.
+    ///
+    /// # Errors
+    /// On any error nothing was sent. [`PacketError::Closed`] means that nothing will be.
+    pub fn try_send(&self, packet: &Encoded, fds: &[BorrowedFd<'_>]) -> Result<bool, PacketError> {
         if fds.len() > Packet::MAX_DESCRIPTORS {
             return Err(PacketError::TooManyDescriptors { count: fds.len() });
         }
-        let deadline = Deadline::after(timeout);
         loop {
-            match self.send_now(&bytes, fds) {
-                Ok(()) => return Ok(()),
+            match self.send_now(&packet.0, fds) {
+                Ok(()) => return Ok(true),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.await_or_time_out(PollFlags::OUT, "send", timeout, deadline)?;
-                }
+                Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED | Errno::NOTCONN) => {
                     return Err(PacketError::Closed);
                 }

@@ -22,6 +22,8 @@ pub(crate) struct Stream {
 pub(crate) enum Kind {
     Request,
     Reply,
+    /// The client of this number, which does not wait for its replies.
+    Pipelined(u16),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,11 +150,12 @@ fn assert_order(stream: Stream, received: &[(u32, usize)]) {
 
 impl Stream {
     /// Message `number`: longer and shorter ones take turns.
-    fn message(self, number: usize) -> Vec<u8> {
+    pub(crate) fn message(self, number: usize) -> Vec<u8> {
         let padding = ".".repeat(number * 7 % 40);
         let kind = match self.kind {
-            Kind::Request => "request",
-            Kind::Reply => "reply",
+            Kind::Request => "request".to_owned(),
+            Kind::Reply => "reply".to_owned(),
+            Kind::Pipelined(client) => format!("pipelined{client}"),
         };
         format!("{} {} {kind} {number} {padding}", self.from, self.to).into_bytes()
     }
@@ -163,7 +166,7 @@ impl Stream {
         let kind = match words.next()? {
             "request" => Kind::Request,
             "reply" => Kind::Reply,
-            _ => return None,
+            kind => Kind::Pipelined(kind.strip_prefix("pipelined")?.parse().ok()?),
         };
         Some((Self { from, to, kind }, words.next()?.parse().ok()?))
     }

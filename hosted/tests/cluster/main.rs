@@ -17,6 +17,7 @@
 //!   evidence   what was concluded outlives whoever concluded it
 //!   faults     what is broken by order
 //!   isolation  nodes that are shut out by order, and let in again
+//!   load       clients that pipeline, do not read, or only take a place
 //!   peers      strangers at the socket where nodes meet
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
@@ -45,6 +46,7 @@ mod infancy;
 mod isolation;
 mod ledger;
 mod limits;
+mod load;
 mod parallel;
 mod partition;
 mod peers;

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   putter (from, to) ──▶ node `from` ══▶ mailbox of `to` ──▶ collector ──reply──▶ node `to` ══▶ …
-//!                            ▲ kill -9, hang or silence, again and again, of any component
+//!   pipeliner ────────────────▲ ▲ kill -9, hang or silence, again and again, of any component
 //! ```
+//!
+//! A putter waits for each answer; a pipeliner keeps several requests under way.
 //!
 //! What is struck is found by the DIR net and cloned; at the end there is one manager, and no
 //! process or file is left. `WEFT_STORM_STRIKES` sets how many strikes, `WEFT_STORM_SEED` which;
@@ -16,7 +18,8 @@ use std::thread;
 use std::time::Duration;
 
 use weft::client::{Client, ClientError, Inbox};
-use weft::node::control::{Fault, Refused};
+use weft::node::control::{Fault, Outcome, Payload, PutOutcome, Refused, Reply, Request, Want};
+use weft::packet::Socket;
 use weft::process::Signal;
 
 use crate::PATIENCE;
@@ -25,6 +28,9 @@ use crate::place::{Nodes, Place, eventually};
 
 const NODES: u16 = 4;
 const BATCH: usize = 8;
+/// Clients that pipeline, and how many requests each keeps under way: more than a node reads.
+const PIPELINERS: u16 = 16;
+const PIPELINED: usize = 24;
 /// How long a full mailbox may hold up a put. Short, so that some are refused.
 const PUT_TIMEOUT: Duration = Duration::from_millis(50);
 const TAKE_TIMEOUT: Duration = Duration::from_millis(50);
@@ -93,6 +99,44 @@ impl Storm<'_> {
         let mut sent = Sent::new(Stream { from, to, kind: Kind::Request });
         while !self.is_calm() {
             self.put(&mut client, &mut sent, to, BATCH);
+        }
+        sent
+    }
+
+    /// Puts numbered messages as [`Self::send`] does, without waiting for the answers.
+    fn pipeline(&self, client: u16) -> Sent {
+        let from = client % NODES;
+        let to = (from + 1 + client / NODES % (NODES - 1)) % NODES;
+        let stream = Stream { from, to, kind: Kind::Pipelined(client) };
+        let path = self.nodes.dir.node_socket(usize::from(from)).expect("a short path");
+        let socket = self.expect(Socket::connect(&path, PATIENCE));
+        let mut outcomes = Vec::new();
+        let mut open = 0;
+        while open > 0 || !self.is_calm() {
+            if open < PIPELINED && !self.is_calm() {
+                let messages = vec![Payload(stream.message(outcomes.len()))];
+                let timeout_ms = PUT_TIMEOUT.as_millis().try_into().expect("a short time");
+                let what = Want::Put { to, messages, timeout_ms };
+                let request = Request { id: outcomes.len() as u64, what };
+                self.expect(socket.send(&request, &[], PATIENCE));
+                outcomes.push(None);
+                open += 1;
+                continue;
+            }
+            let (Reply { id, what }, _) = self.expect(socket.recv(PATIENCE));
+            let outcome = &mut outcomes[usize::try_from(id).expect("one of ours")];
+            assert_eq!(outcome.replace(what), None, "answered twice");
+            open -= 1;
+        }
+        let mut sent = Sent::new(stream);
+        for outcome in outcomes {
+            let outcome = match outcome.expect("answered") {
+                Outcome::Put(outcome) => Ok(outcome),
+                Outcome::Refused(Refused::Busy) => Ok(PutOutcome::default()),
+                Outcome::Refused(reason) => Err(ClientError::Refused { rank: from, reason }),
+                other => panic!("{other:?} answers no put"),
+            };
+            self.expect(sent.note(1, outcome));
         }
         sent
     }
@@ -196,7 +240,7 @@ fn await_one_manager(nodes: &Nodes) {
 }
 
 /// A number from the environment.
-fn setting(name: &str, default: u64) -> u64 {
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|error| panic!("{name} is {text:?}: {error}")),
         Err(_) => default,
@@ -222,6 +266,8 @@ fn rage_over(nodes: &Nodes, dice: Dice, strikes: u64) -> Tally {
             .filter(|(from, to)| from != to)
             .map(|(from, to)| scope.spawn(move || storm.send(from, to)))
             .collect();
+        let pipeliners = (0..PIPELINERS).map(|client| scope.spawn(move || storm.pipeline(client)));
+        let senders: Vec<_> = senders.into_iter().chain(pipeliners).collect();
         let collectors: Vec<_> =
             (0..NODES).map(|to| scope.spawn(move || storm.collect(to))).collect();
         let calming = Calming(&storm.calm);

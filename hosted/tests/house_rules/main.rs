@@ -5,7 +5,7 @@
 //!   source.rs  one file as lines of code, comment and text, so that no rule reads a string as code
 //!      ▲
 //!   unsafety  layers  clocks  leftovers  layout  names  orders  top_level  documents  specs
-//!   plain_words  supplies
+//!   plain_words  queues  supplies
 //! ```
 //!
 //! A rule is a function from a source, or from the whole tree, to findings. Each has two kinds of
@@ -24,6 +24,7 @@ mod leftovers;
 mod names;
 mod orders;
 mod plain_words;
+mod queues;
 mod source;
 mod specs;
 mod supplies;

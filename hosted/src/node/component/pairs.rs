@@ -103,12 +103,12 @@ impl Component {
             // Without it the own mailbox stands still, and nobody can make it anew.
             return Err(NodeError::OwnPair);
         }
-        for peer in lost.iter().filter(|peer| !self.told_lost.contains(*peer)) {
+        let told = std::mem::replace(&mut self.told_lost, lost);
+        for peer in lost.iter().filter(|peer| !told.contains(*peer)) {
             if let Some(life) = self.membership.life_of(peer) {
                 self.tell(&FromComponent::Lost { peer: peer.0, incarnation: life.0 })?;
             }
         }
-        self.told_lost = lost;
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Component {
         Ok(Fenced::No)
     }
 
-    fn report(&self, peer: Peer, done: Result<(), PairError>) -> Result<(), NodeError> {
+    fn report(&mut self, peer: Peer, done: Result<(), PairError>) -> Result<(), NodeError> {
         let Err(error) = done else { return Ok(()) };
         let error = error.to_string();
         self.tell(&FromComponent::Unreachable { peer: peer.0, error })

@@ -14,7 +14,7 @@ use super::floor::{Asked, Cast, Floor};
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
 use crate::node::control::{
-    ConflictStatus, HeldProof, OriginStatus, Outcome, ProofStatus, Refused, Reply,
+    ConflictStatus, HeldProof, OriginStatus, Outcome, ProofStatus, Refused,
 };
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::places::Places;
@@ -149,19 +149,28 @@ impl Supervisor {
                 let what = cast.want(now_ns());
                 self.forward(ticket, ToComponent::Request { ticket, what });
             }
-            Asked::Later => self.clients.park(ticket),
-            Asked::Full => {
-                let what = Outcome::Refused(Refused::Busy);
-                self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
-            }
+            Asked::Later => {}
+            Asked::Full => self.clients.finish(ticket, Outcome::Refused(Refused::Busy)),
+        }
+    }
+
+    /// Takes leave of the clients that have left.
+    pub(super) fn take_leave(&mut self) {
+        while let Some((client, is_known_below)) = self.clients.poll_left() {
+            self.parked.retain(|(ticket, _)| ticket.client != client);
+            self.end_turn(client, is_known_below);
         }
     }
 
     /// A client has left: what it has not broadcast yet is dropped, and if that is in the midst of
     /// something, its will is told before anybody else is heard.
-    pub(super) fn end_turn(&mut self, client: u64) {
+    fn end_turn(&mut self, client: u64, is_known_below: bool) {
         let will = self.broadcasts.floor.forget(client);
-        self.tell(&ToComponent::Left { client }, &[]);
+        if is_known_below && self.component.is_some() {
+            self.tell(&ToComponent::Left { client }, &[]);
+        } else {
+            self.clients.handle_forgotten(client);
+        }
         let Some(will) = will else { return };
         if let Some(number) = self.broadcasts.wills.keep(will.clone()) {
             self.tell(&ToComponent::Execute { number, will }, &[]);
@@ -171,9 +180,11 @@ impl Supervisor {
     }
 
     /// Tells a component that is ready of the wills that none has executed.
-    pub(super) fn tell_wills(&self) {
-        for (number, will) in self.broadcasts.wills.kept() {
-            self.tell(&ToComponent::Execute { number, will: will.clone() }, &[]);
+    pub(super) fn tell_wills(&mut self) {
+        let kept = self.broadcasts.wills.kept();
+        let kept: Vec<_> = kept.map(|(number, will)| (number, will.clone())).collect();
+        for (number, will) in kept {
+            self.tell(&ToComponent::Execute { number, will }, &[]);
         }
     }
 

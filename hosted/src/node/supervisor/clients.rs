@@ -1,197 +1,359 @@
-//! The clients of a node: who is connected, and which of their requests are open.
+//! The clients of a node: their places, their windows, and which of their requests are open.
+//!
+//! ```text
+//!   client's socket ── while its window is open ──▶ open: WINDOW requests, PAYLOAD_MAX bytes
+//!          ◀── replies, kept while there is no room ──┘
+//! ```
+//!
+//! The socket is the queue: a client whose window is closed, or that leaves replies unread, is not
+//! read, which delays that client alone. All windows together are what the link and the component
+//! have room for ([`REQUESTS_MAX`]). Nothing here waits for a client.
+//!
+//! A place is taken from the connection until the component has forgotten the client. When all are
+//! taken, the client that has been idle for longest, and long enough, gives up its place; failing
+//! that, the connection is one of a few for the operator, which carry no messages.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+mod awaited;
+mod open;
 
-use weft_core::ids::Incarnation;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
-use crate::node::control::{HolderStatus, NodeState, NodeStatus, Outcome, Refused, Reply};
-use crate::node::link::Ticket;
-use crate::packet::{Credentials, Socket};
+use rustix::event::PollFlags;
 
-/// How long a client may leave its socket full before it is dropped.
-const SEND_TIMEOUT: Duration = Duration::from_millis(200);
+use crate::node::NodeError;
+use crate::node::control::{HolderStatus, Outcome, Refused, Reply, Request, Want};
+use crate::node::link::{REQUESTS_MAX, Ticket};
+use crate::packet::{Credentials, Encoded, Listener, Packet, PacketError, Socket};
 
-/// How long a component may take to count; one that hangs must not hide its node's status.
-const COUNT_NS_MAX: u64 = 500_000_000;
+pub(super) use awaited::Awaited;
+use open::Open;
 
-/// Open requests at a time, of all clients.
-const OPEN_MAX: usize = 4096;
+/// Clients at a time.
+const PLACES: usize = 128;
+/// Connections beyond those, for the operator; one too many ends the oldest.
+const OPERATORS: usize = 8;
+/// Requests of one client that are under way.
+const WINDOW: usize = 8;
+/// Payload bytes under way at which a client is no longer read.
+const PAYLOAD_MAX: usize = 128 * 1024;
+/// Connections that are accepted in one pass.
+const ACCEPTS_A_PASS: usize = 64;
+/// How long a client has been idle before another may have its place.
+const IDLE_NS_MIN: u64 = 10_000_000_000;
+/// How long a client may leave its socket full before it is disconnected.
+const UNREAD_NS_MAX: u64 = 5_000_000_000;
+/// How long no connection is accepted after one could not be.
+const ACCEPT_AGAIN_NS: u64 = 100_000_000;
 
-/// An open request.
-enum Open {
-    /// It waits for a component to be ready, or for its turn.
-    Parked,
-    /// It is with the component.
-    Sent,
-    /// The component was asked for its counters; the supervisor knows the rest.
-    Counting { known: Box<NodeStatus>, deadline_ns: u64 },
-    /// It waits for the node to run.
-    Await(Awaited),
+/// The requests, and the end, of every client that has or had a place, and the abort markers.
+const _: () = assert!((2 * PLACES + 2 * OPERATORS) * (WINDOW + 1) + 64 <= REQUESTS_MAX);
+
+/// What a client is here for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seat {
+    Place,
+    Operator,
 }
 
-/// What a client waits for.
-#[derive(Clone, Copy)]
-pub(super) struct Awaited {
-    pub(super) incarnation: Incarnation,
-    pub(super) peers: usize,
-    pub(super) deadline_ns: u64,
-}
-
-impl Awaited {
-    fn is_met(&self, status: &NodeStatus) -> bool {
-        let joined = status.peers.iter().filter(|peer| peer.joined).count();
-        let is_greeted = status.peers.iter().all(|peer| peer.joined || peer.incarnation.is_none());
-        status.state == NodeState::Running
-            && is_greeted
-            && status.incarnation >= self.incarnation.0
-            && joined >= self.peers
-    }
+/// A connected client.
+struct Client {
+    socket: Socket,
+    seat: Seat,
+    replies: VecDeque<Encoded>,
+    /// Since when its socket has had no room.
+    unread_since_ns: u64,
+    /// Since when nothing of it was under way.
+    idle_since_ns: u64,
+    /// The component has seen a request of it.
+    is_known_below: bool,
 }
 
 /// The clients and their open requests.
-#[derive(Default)]
 pub(super) struct Clients {
-    sockets: BTreeMap<u64, Socket>,
+    listener: Listener,
+    accept_again_at_ns: u64,
+    connected: BTreeMap<u64, Client>,
     open: BTreeMap<Ticket, Open>,
+    /// Those that have left, until the supervisor looks.
+    left: VecDeque<u64>,
+    /// Those that the component has not forgotten yet.
+    leaving: BTreeSet<u64>,
+    count: u64,
 }
 
 impl Clients {
-    pub(super) fn add(&mut self, client: u64, socket: Socket) {
-        self.sockets.insert(client, socket);
+    /// Listens at `path`.
+    pub(super) fn listen(path: &Path) -> Result<Self, NodeError> {
+        // A node that returns finds the socket of its former self; no process listens there.
+        let _ = std::fs::remove_file(path);
+        Ok(Self {
+            listener: Listener::bind(path)?,
+            accept_again_at_ns: 0,
+            connected: BTreeMap::new(),
+            open: BTreeMap::new(),
+            left: VecDeque::new(),
+            leaving: BTreeSet::new(),
+            count: 0,
+        })
     }
 
-    pub(super) fn remove(&mut self, client: u64) {
-        self.sockets.remove(&client);
-        self.open.retain(|ticket, _| ticket.client != client);
+    /// What to wait for: each connection, and the listener under the number 0.
+    pub(super) fn watched(
+        &self,
+        now_ns: u64,
+    ) -> impl Iterator<Item = (u64, BorrowedFd<'_>, PollFlags)> {
+        let accepts = now_ns >= self.accept_again_at_ns;
+        let listener = accepts.then(|| (0, self.listener.as_fd(), PollFlags::IN));
+        let clients = self.connected.iter().map(|(number, client)| {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, self.has_window(*number));
+            flags.set(PollFlags::OUT, !client.replies.is_empty());
+            (*number, client.socket.as_fd(), flags)
+        });
+        listener.into_iter().chain(clients)
     }
 
-    /// Whether this client is connected.
-    pub(super) fn is_connected(&self, client: u64) -> bool {
-        self.sockets.contains_key(&client)
+    /// Whether this client may have another request under way.
+    fn has_window(&self, client: u64) -> bool {
+        let reads = self.connected.get(&client).is_some_and(|client| client.replies.is_empty());
+        let (mut count, mut payload) = (0, 0);
+        for open in self.of(client) {
+            count += 1;
+            payload += open.payload_len;
+        }
+        reads && count < WINDOW && payload < PAYLOAD_MAX
     }
 
-    /// Whether no more requests are taken on.
-    pub(super) fn are_busy(&self) -> bool {
-        self.open.len() >= OPEN_MAX
+    /// So many have left that the component has not forgotten: no request is sent to it.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.leaving.len() >= PLACES
     }
 
-    /// Whether this request was not answered yet.
-    pub(super) fn has_open(&self, ticket: Ticket) -> bool {
-        self.open.contains_key(&ticket)
-    }
-
-    /// Notes that a request waits for a component, or for its turn.
-    pub(super) fn park(&mut self, ticket: Ticket) {
-        self.open.insert(ticket, Open::Parked);
-    }
-
-    /// Notes that a request is with the component.
-    pub(super) fn begin(&mut self, ticket: Ticket) {
-        self.open.insert(ticket, Open::Sent);
-    }
-
-    /// Notes that the component was asked for what it adds to the status `known`.
-    pub(super) fn begin_status(&mut self, ticket: Ticket, known: NodeStatus, now_ns: u64) {
-        let (known, deadline_ns) = (Box::new(known), now_ns + COUNT_NS_MAX);
-        self.open.insert(ticket, Open::Counting { known, deadline_ns });
-    }
-
-    /// Notes that a client waits for the node to run.
-    pub(super) fn begin_await(&mut self, ticket: Ticket, wanted: Awaited) {
-        self.open.insert(ticket, Open::Await(wanted));
-    }
-
-    /// The component's answer to a request; one that nobody waits for is dropped.
-    pub(super) fn finish(&mut self, ticket: Ticket, what: Outcome) {
-        let Some(open) = self.open.remove(&ticket) else { return };
-        let what = match (open, what) {
-            (Open::Counting { known, .. }, Outcome::Status(told)) => {
-                let NodeStatus { counters, mut holders, broadcasts, dirnet, .. } = *told;
-                holders.iter_mut().for_each(|holder| self.name(holder));
-                let told = NodeStatus { counters, holders, broadcasts, dirnet, ..*known };
-                Outcome::Status(Box::new(told))
+    /// Accepts those that wait to be connected.
+    pub(super) fn accept(&mut self, now_ns: u64) {
+        for _ in 0..ACCEPTS_A_PASS {
+            match self.listener.try_accept() {
+                Ok(Some(socket)) if socket.authorize_same_user().is_ok() => {
+                    self.add(socket, now_ns);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "clients cannot be accepted");
+                    self.accept_again_at_ns = now_ns + ACCEPT_AGAIN_NS;
+                    return;
+                }
             }
-            (_, what) => what,
+        }
+    }
+
+    fn add(&mut self, socket: Socket, now_ns: u64) {
+        let seat = match self.seats(Seat::Place) + self.leaving.len() < PLACES {
+            true => Seat::Place,
+            false if self.end_idle(now_ns) => Seat::Place,
+            false => {
+                if self.seats(Seat::Operator) >= OPERATORS {
+                    self.end_oldest_operator();
+                }
+                Seat::Operator
+            }
         };
-        self.reply(ticket.client, &Reply { id: ticket.id, what });
+        self.count += 1;
+        let client = Client {
+            socket,
+            seat,
+            replies: VecDeque::new(),
+            unread_since_ns: 0,
+            idle_since_ns: now_ns,
+            is_known_below: false,
+        };
+        self.connected.insert(self.count, client);
+    }
+
+    fn seats(&self, seat: Seat) -> usize {
+        self.connected.values().filter(|client| client.seat == seat).count()
+    }
+
+    /// Ends the client that has been idle for longest; whether one has been for long enough.
+    fn end_idle(&mut self, now_ns: u64) -> bool {
+        let clients = self.connected.iter();
+        let idle = clients.filter(|(number, client)| {
+            client.seat == Seat::Place
+                && now_ns >= client.idle_since_ns + IDLE_NS_MIN
+                && self.of(**number).next().is_none()
+        });
+        let oldest = idle.min_by_key(|(_, client)| client.idle_since_ns);
+        let Some(oldest) = oldest.map(|(number, _)| *number) else { return false };
+        tracing::info!(pid = self.pid(oldest), "an idle client gives up its place");
+        self.end(oldest);
+        true
+    }
+
+    fn end_oldest_operator(&mut self) {
+        let mut clients = self.connected.iter();
+        let oldest = clients.find(|(_, client)| client.seat == Seat::Operator);
+        if let Some(oldest) = oldest.map(|(number, _)| *number) {
+            tracing::info!(pid = self.pid(oldest), "too many clients: the oldest is disconnected");
+            self.end(oldest);
+        }
+    }
+
+    /// The process at the other end.
+    fn pid(&self, client: u64) -> Option<i32> {
+        Some(self.credentials(client)?.pid?.as_raw_nonzero().get())
+    }
+
+    fn credentials(&self, client: u64) -> Option<Credentials> {
+        self.connected.get(&client)?.socket.peer_credentials().ok()
     }
 
     /// Names the process of `holder`, as the kernel attests it.
     fn name(&self, holder: &mut HolderStatus) {
-        let socket = self.sockets.get(&holder.client);
-        let peer = socket.and_then(|socket| socket.peer_credentials().ok());
-        holder.process = peer.and_then(|peer| peer.pid).map(|pid| pid.as_raw_nonzero().get());
-        holder.program = peer.and_then(Credentials::program);
+        holder.process = self.pid(holder.client);
+        holder.program = self.credentials(holder.client).and_then(Credentials::program);
     }
 
-    /// Refuses everything that waits for, or is with, the component.
-    pub(super) fn refuse_pending(&mut self, reason: &Refused) {
-        let lost = *reason == Refused::ComponentLost;
-        let is_refused = |open: &Open| match open {
-            Open::Sent => true,
-            // What the supervisor knows is answer enough.
-            Open::Counting { .. } => false,
-            // Nothing was begun of it: the next component will do it.
-            Open::Parked => !lost,
-            Open::Await(_) => false,
-        };
-        let refused = self.open.iter().filter(|(_, open)| is_refused(open));
-        for ticket in refused.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
-            self.finish(ticket, Outcome::Refused(reason.clone()));
+    /// Disconnects a client; what it has open ends.
+    pub(super) fn end(&mut self, client: u64) {
+        let Some(ended) = self.connected.remove(&client) else { return };
+        self.open.retain(|ticket, _| ticket.client != client);
+        self.left.push_back(client);
+        if ended.is_known_below {
+            self.leaving.insert(client);
         }
-        for open in self.open.values_mut() {
-            if let Open::Counting { deadline_ns, .. } = open {
-                // Nobody counts any more.
-                *deadline_ns = 0;
+    }
+
+    /// The next client that has left, and whether the component knows it.
+    pub(super) fn poll_left(&mut self) -> Option<(u64, bool)> {
+        let client = self.left.pop_front()?;
+        Some((client, self.leaving.contains(&client)))
+    }
+
+    /// The component has forgotten a client that has left.
+    pub(super) fn handle_forgotten(&mut self, client: u64) {
+        self.leaving.remove(&client);
+    }
+
+    /// There is no component any more: it knows no client.
+    pub(super) fn handle_component_gone(&mut self) {
+        self.leaving.clear();
+        self.connected.values_mut().for_each(|client| client.is_known_below = false);
+    }
+
+    /// A component starts, and is sent what is known of the connected clients.
+    pub(super) fn handle_component_begins(&mut self) {
+        self.connected.values_mut().for_each(|client| client.is_known_below = true);
+    }
+
+    /// The component knows this client.
+    fn note_known_below(&mut self, client: u64) {
+        if let Some(client) = self.connected.get_mut(&client) {
+            client.is_known_below = true;
+        }
+    }
+
+    /// Whether this client is connected.
+    pub(super) fn is_connected(&self, client: u64) -> bool {
+        self.connected.contains_key(&client)
+    }
+
+    /// Reads the next request of a client, while its window is open; it is open then. A request
+    /// that is none is answered here, and so is one that an operator's connection does not carry.
+    pub(super) fn hear(
+        &mut self,
+        client: u64,
+        flags: PollFlags,
+        now_ns: u64,
+    ) -> Option<(Ticket, Want)> {
+        if !self.has_window(client) {
+            // What it has not said in time is lost with it.
+            if flags.intersects(PollFlags::HUP | PollFlags::ERR) {
+                self.end(client);
+            }
+            return None;
+        }
+        let known = self.connected.get(&client)?;
+        let seat = known.seat;
+        let request = match known.socket.try_recv::<Request>() {
+            Ok(Some((request, _))) => request,
+            Ok(None) => return None,
+            Err(error @ (PacketError::Decode(_) | PacketError::TruncatedData)) => {
+                self.refuse(client, 0, Refused::Malformed(error.to_string()), now_ns);
+                return None;
+            }
+            Err(_) => {
+                self.end(client);
+                return None;
+            }
+        };
+        let Request { id, what } = request;
+        let ticket = Ticket { client, id };
+        if self.open.contains_key(&ticket) {
+            let why = format!("request {id} is under way: number each request");
+            self.refuse(client, id, Refused::Malformed(why), now_ns);
+            return None;
+        }
+        if seat == Seat::Operator && !what.is_operators() {
+            self.refuse(client, id, Refused::Busy, now_ns);
+            return None;
+        }
+        self.open.insert(ticket, Open::heard(&what));
+        Some((ticket, what))
+    }
+
+    fn refuse(&mut self, client: u64, id: u64, reason: Refused, now_ns: u64) {
+        self.reply(client, &Reply { id, what: Outcome::Refused(reason) }, now_ns);
+    }
+
+    /// Replies to a client: at once where there is room.
+    fn reply(&mut self, client: u64, reply: &Reply, now_ns: u64) {
+        let is_idle = self.of(client).next().is_none();
+        let Some(known) = self.connected.get_mut(&client) else { return };
+        if is_idle {
+            known.idle_since_ns = now_ns;
+        }
+        let packet = match Packet::encode(reply) {
+            Ok(packet) => packet,
+            Err(error) => {
+                tracing::error!(%error, client, "a reply is no packet");
+                return self.end(client);
+            }
+        };
+        if known.replies.is_empty() {
+            known.unread_since_ns = now_ns;
+        }
+        known.replies.push_back(packet);
+        self.flush(client, now_ns);
+    }
+
+    /// Sends the replies that there is room for.
+    pub(super) fn flush(&mut self, client: u64, now_ns: u64) {
+        let Some(known) = self.connected.get_mut(&client) else { return };
+        while let Some(first) = known.replies.front() {
+            match known.socket.try_send(first, &[]) {
+                Ok(true) => {
+                    known.replies.pop_front();
+                    known.unread_since_ns = now_ns;
+                }
+                Ok(false) => return,
+                Err(_) => return self.end(client),
             }
         }
     }
 
-    /// When the first of them has waited long enough.
-    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        let deadline = |open: &Open| match open {
-            Open::Await(wanted) => Some(wanted.deadline_ns),
-            Open::Counting { deadline_ns, .. } => Some(*deadline_ns),
-            Open::Parked | Open::Sent => None,
+    /// Disconnects the clients that do not read.
+    pub(super) fn end_unread(&mut self, now_ns: u64) {
+        let is_deaf = |client: &Client| {
+            !client.replies.is_empty() && now_ns >= client.unread_since_ns + UNREAD_NS_MAX
         };
-        self.open.values().filter_map(deadline).min()
-    }
-
-    /// Answers those whose wait is over: for the node to run, or for a component to count.
-    pub(super) fn answer_awaits(&mut self, status: &NodeStatus, now_ns: u64) {
-        let mut over = Vec::new();
-        for (ticket, open) in &self.open {
-            let wanted = match open {
-                Open::Await(wanted) => wanted,
-                Open::Counting { known, deadline_ns } if now_ns >= *deadline_ns => {
-                    over.push((*ticket, Outcome::Status(known.clone())));
-                    continue;
-                }
-                Open::Parked | Open::Sent | Open::Counting { .. } => continue,
-            };
-            let what = match status.state {
-                _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),
-                NodeState::GivenUp => Outcome::Refused(Refused::GivenUp),
-                NodeState::Isolated => Outcome::Refused(Refused::Isolated),
-                _ if now_ns >= wanted.deadline_ns => Outcome::Refused(Refused::TimedOut),
-                NodeState::Starting | NodeState::Joining | NodeState::Running => continue,
-            };
-            over.push((*ticket, what));
-        }
-        for (ticket, what) in over {
-            self.finish(ticket, what);
-        }
-    }
-
-    /// Replies to a client; one that does not read is cut off. The thread that hears it then
-    /// says that it has left, so that what it holds goes back.
-    pub(super) fn reply(&mut self, client: u64, reply: &Reply) {
-        let Some(socket) = self.sockets.get(&client) else { return };
-        if let Err(error) = socket.send(reply, &[], SEND_TIMEOUT) {
-            tracing::debug!(%error, client, "a client does not read");
-            socket.shut_down();
-            self.remove(client);
+        let deaf = self.connected.iter().filter(|(_, client)| is_deaf(client));
+        for client in deaf.map(|(number, _)| *number).collect::<Vec<_>>() {
+            let (pid, program) =
+                (self.pid(client), self.credentials(client).and_then(Credentials::program));
+            tracing::warn!(pid, program, "a client reads no replies: disconnected");
+            self.end(client);
         }
     }
 }

@@ -8,7 +8,6 @@ use weft_core::dirnet::Term;
 use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Supervisor;
-use super::event;
 use super::infancy::Infancy;
 use super::recovery::Buried;
 use crate::bootstrap::{Life, Offer};
@@ -17,13 +16,13 @@ use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::component::dirnet_profile;
 use crate::node::kept;
-use crate::node::link::{FromComponent, LINK_FD, ToComponent};
+use crate::node::link::{FromComponent, LINK_FD, Outgoing, SendError, ToComponent};
 use crate::packet::{PacketError, Socket};
 use crate::process::{ProcessError, Spawn, Spawned};
 use crate::signing::SecretKey;
 
-/// How long a component may leave the link full.
-const LINK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Messages of the component that are handled in one pass.
+const MESSAGES_A_PASS: usize = 256;
 /// How often a peer that could not be fenced is fenced again.
 const FENCE_EVERY_NS: u64 = 1_000_000_000;
 /// How long a life that work was lost for may take to turn out dead, before it is given up.
@@ -36,6 +35,10 @@ pub(super) struct Component {
     pub(super) incarnation: Incarnation,
     pub(super) spawned: Spawned,
     pub(super) link: Socket,
+    /// It has not closed the link, nor broken it.
+    pub(super) speaks: bool,
+    /// What waits for room on the link.
+    pub(super) outgoing: Outgoing,
     pub(super) ready: bool,
     /// The time before its I'm-Alive Task watches it.
     pub(super) infancy: Infancy,
@@ -45,6 +48,28 @@ pub(super) struct Component {
     pub(super) roused: bool,
     /// Why it ends, and what mends that, if it has said so.
     pub(super) failure: Option<(String, String)>,
+}
+
+impl Component {
+    /// As [`Self::send`], where a component that ends misses nothing.
+    pub(super) fn tell(&mut self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
+        if let Err(error) = self.send(word, fds) {
+            tracing::debug!(%error, "the component does not listen");
+        }
+    }
+
+    /// Sends `word`, now or later. A component that leaves so much unread that no more is kept for
+    /// it hangs, and is killed.
+    fn send(&mut self, word: &ToComponent, fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+        let sent = self.outgoing.send(&self.link, word, fds);
+        if matches!(sent, Err(SendError::Full)) {
+            let pid = self.spawned.child.id();
+            tracing::error!(pid, "the component does not read its link, and is killed");
+            // One that is dead by now is what was wanted.
+            let _ = self.spawned.pidfd.kill();
+        }
+        sent
+    }
 }
 
 impl Supervisor {
@@ -83,7 +108,6 @@ impl Supervisor {
         grant.0.extend([flag, term.into(), database.into()]);
         let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
         grant.0.extend(signing.map_err(NodeError::Signing)?);
-        event::listen_to_component(incarnation, &link, &spawned.pidfd, &self.events)?;
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
         let profile = dirnet_profile(&self.cluster)?;
@@ -92,12 +116,15 @@ impl Supervisor {
             incarnation,
             spawned,
             link,
+            speaks: true,
+            outgoing: Outgoing::default(),
             ready: false,
             infancy,
             entered: false,
             roused: false,
             failure: None,
         });
+        self.clients.handle_component_begins();
         // One that was killed before it could listen is started again, like any other.
         self.tell(&start, &grant.borrow());
         Ok(())
@@ -126,10 +153,43 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
-        if self.component.as_ref().is_none_or(|component| component.incarnation != incarnation) {
-            return;
+    /// Hears what the component has sent, and sends it what waits. One that sends nonsense is
+    /// killed: it is not the program that was started.
+    pub(super) fn hear_component(&mut self) {
+        for _ in 0..MESSAGES_A_PASS {
+            let Some(component) = self.component.as_mut().filter(|it| it.speaks) else { return };
+            match component.link.try_recv::<FromComponent>() {
+                Ok(Some((word, _))) => {
+                    let incarnation = component.incarnation;
+                    self.handle_word(incarnation, word);
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    component.speaks = false;
+                    if !matches!(error, PacketError::Closed) {
+                        tracing::error!(%error, "the component sends nonsense, and is killed");
+                        // One that is dead by now is what was wanted.
+                        let _ = component.spawned.pidfd.kill();
+                    }
+                }
+            }
         }
+    }
+
+    /// The process of the component has ended: what it has said is heard first.
+    pub(super) fn reap_component(&mut self) {
+        let Some(incarnation) = self.component.as_ref().map(|it| it.incarnation) else { return };
+        let is_it = |it: &Component| it.incarnation == incarnation && it.speaks;
+        // A socket holds no more than a few hundred packets.
+        for _ in 0..4 {
+            if self.component.as_ref().is_some_and(is_it) {
+                self.hear_component();
+            }
+        }
+        self.handle_end(incarnation);
+    }
+
+    fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
         match word {
             FromComponent::Ready => self.handle_ready(incarnation),
             FromComponent::Failed { cause, cure } => {
@@ -145,6 +205,7 @@ impl Supervisor {
                 self.broadcasts.complete(&mut what);
                 self.clients.finish(ticket, what);
             }
+            FromComponent::Forgotten { client } => self.clients.handle_forgotten(client),
             FromComponent::Offer { peer, incarnation: theirs, end } => {
                 let offer = Offer { from: incarnation, to: Incarnation(theirs), end };
                 self.bootstrap.offer(Peer(peer), &offer);
@@ -228,25 +289,22 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn tell(&self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
-        if let Err(error) = self.send(word, fds) {
-            tracing::debug!(%error, "the component does not listen");
+    pub(super) fn tell(&mut self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
+        if let Some(component) = &mut self.component {
+            component.tell(word, fds);
         }
     }
 
-    /// Sends `word` to the component. One that leaves its link full hangs, and is killed.
-    pub(super) fn send(
-        &self,
-        word: &ToComponent,
-        fds: &[BorrowedFd<'_>],
-    ) -> Result<(), PacketError> {
-        let component = self.component.as_ref().ok_or(PacketError::Closed)?;
-        let sent = component.link.send(word, fds, LINK_TIMEOUT);
-        if matches!(sent, Err(PacketError::TimedOut { .. })) {
-            tracing::error!(rank = self.rank, "the component hangs, and is killed");
-            // One that is dead by now is what was wanted.
-            let _ = component.spawned.pidfd.kill();
+    pub(super) fn send(&mut self, word: &ToComponent) -> Result<(), SendError> {
+        let closed = || SendError::Packet(PacketError::Closed);
+        self.component.as_mut().ok_or_else(closed)?.send(word, &[])
+    }
+
+    /// Sends what there is room for on the link.
+    pub(super) fn flush_link(&mut self) {
+        if let Some(component) = &mut self.component {
+            // A link that is closed is one whose component ends.
+            let _ = component.outgoing.flush(&component.link);
         }
-        sent
     }
 }

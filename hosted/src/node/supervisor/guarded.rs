@@ -1,10 +1,9 @@
 //! The supervisor's side of its tasks: how their ends reach it, and what clients ask of them.
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use super::Supervisor;
-use super::event::Event;
+use super::event::{Event, Events};
 use crate::clock::now_ns;
 use crate::cluster::{Cluster, Task};
 use crate::node::NodeError;
@@ -18,15 +17,12 @@ pub(super) fn tasks(
     cluster: &Cluster,
     dir: &ClusterDir,
     rank: u16,
-    events: &SyncSender<Event>,
+    events: &Events,
 ) -> Result<Tasks, NodeError> {
     let control = dir.node_socket(usize::from(rank))?;
     let surroundings = Surroundings { cluster: cluster.name.to_string(), rank, control };
     let events = events.clone();
-    let sink = Arc::new(move |run| {
-        // The main thread is gone only when the process is about to end.
-        let _ = events.send(Event::TaskEnded(run));
-    });
+    let sink = Arc::new(move |run| events.bring(Event::TaskEnded(run)));
     let (tasks, remains) = (dir.tasks_file(usize::from(rank)), dir.remains_file(usize::from(rank)));
     Ok(Tasks::new(cluster, surroundings, Notes { tasks, remains }, sink)?)
 }

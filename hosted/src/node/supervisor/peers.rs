@@ -84,20 +84,22 @@ impl Supervisor {
     }
 
     pub(super) fn connect(&mut self, peer: Peer) {
+        self.tell_keys();
         let Some((life, grant)) = self.lives.reach(peer) else { return };
         let (incarnation, boot) = (life.incarnation.0, life.boot.0);
-        self.tell_keys();
         if self.lives.has_forgotten(peer) {
             self.bootstrap.note_other_memory(peer);
         }
         let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
         let mut fds = grant.borrow();
         fds.extend(life.process.as_ref().map(AsFd::as_fd));
-        self.tell(&word, &fds);
+        if let Some(component) = &mut self.component {
+            component.tell(&word, &fds);
+        }
     }
 
     /// Tells the component what the peers sign with; what it knows already changes nothing.
-    pub(super) fn tell_keys(&self) {
+    pub(super) fn tell_keys(&mut self) {
         for (peer, key) in self.lives.keys() {
             self.tell(&ToComponent::Key { peer: peer.0, key }, &[]);
         }

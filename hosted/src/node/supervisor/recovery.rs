@@ -11,7 +11,6 @@ use rustix::process::Signal;
 use weft_core::dirnet::{Post, Spawned};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
-use super::event::Event;
 use super::infancy::Greeted;
 use super::{Component, Supervisor};
 use crate::bootstrap::{Desk, Letter};
@@ -21,7 +20,7 @@ use crate::node::chronicle::{What, alarm_words};
 use crate::node::component::{NOT_ENTERED, dirnet_config, dirnet_profile};
 use crate::node::control::{Fault, Payload, Refused, Want};
 use crate::node::im_alive::{ImAlive, Order};
-use crate::node::link::{Ticket, ToComponent};
+use crate::node::link::{SUPERVISOR, Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
 use crate::shm::Flag;
 
@@ -30,6 +29,9 @@ const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Why a letter was dropped: one life of the node is over, and the next has not begun.
 const BETWEEN_LIVES: &str = "between-lives";
+
+/// Why a frame was dropped: the component does not read the link.
+const LINK_FULL: &str = "link-full";
 
 /// The number of SIGKILL.
 const KILLED: i32 = Signal::KILL.as_raw();
@@ -57,10 +59,7 @@ impl Supervisor {
         };
         let flag = Flag::open(self.flag.writable_fd())?;
         let events = self.events.clone();
-        let sink = Box::new(move |order| {
-            // The main thread is gone only when the process is about to end.
-            let _ = events.send(Event::Order { boot, order });
-        });
+        let sink = Box::new(move |order| events.order(boot, order));
         let courier = self.bootstrap.courier();
         self.im_alive = Some(ImAlive::start(post, flag, courier, self.cut.clone(), sink)?);
         Ok(())
@@ -133,6 +132,7 @@ impl Supervisor {
         self.bootstrap.retract(incarnation);
         self.lives.handle_own_end();
         self.clients.refuse_pending(&Refused::ComponentLost);
+        self.clients.handle_component_gone();
         let now_ns = now_ns();
         self.lost_at_ns.get_or_insert(now_ns);
         if let Some((cause, cure)) = component.failure {
@@ -220,7 +220,10 @@ impl Supervisor {
             },
             Desk::Chronicle => self.handle_evidence(peer, &letter.bytes.0),
             Desk::Component => {
-                if self.component.as_ref().is_some_and(|component| component.entered) {
+                if self.component.as_ref().is_some_and(|it| it.entered && it.outgoing.is_crowded())
+                {
+                    self.refusals.count(LINK_FULL);
+                } else if self.component.as_ref().is_some_and(|component| component.entered) {
                     self.tell(&ToComponent::Letter { from: peer.0, bytes: letter.bytes }, &[]);
                 } else {
                     self.refusals.count(NOT_ENTERED);
@@ -279,14 +282,14 @@ impl Supervisor {
     }
 
     /// A component that was just started is cut off from whom its predecessor was.
-    pub(super) fn tell_cut(&self) {
+    pub(super) fn tell_cut(&mut self) {
         if self.cut_off.is_empty() {
             return;
         }
         let from = self.cut_off.iter().map(|peer| peer.0).collect();
         let what = Want::Inject(Fault::Partition { from });
-        // No client has this number, so nobody waits for the answer.
-        let ticket = Ticket { client: 0, id: 0 };
+        // No client waits for the answer.
+        let ticket = Ticket { client: SUPERVISOR, id: 0 };
         self.tell(&ToComponent::Request { ticket, what }, &[]);
     }
 }

@@ -8,43 +8,35 @@ use weft_core::ids::{Incarnation, Peer};
 
 use super::clients::Awaited;
 use super::floor::Cast;
-use super::{Flow, PARKED_MAX, Supervisor};
+use super::{Flow, Supervisor};
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
-use crate::node::control::{
-    CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Reply, Request, Want,
-};
+use crate::node::control::{CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Want};
 use crate::node::im_alive::ImAlive;
-use crate::node::link::{Ticket, ToComponent};
+use crate::node::link::{SendError, Ticket, ToComponent};
 use crate::packet::PacketError;
 
 impl Supervisor {
-    pub(super) fn handle_request(&mut self, client: u64, request: Request) -> Flow {
-        let Request { id, what } = request;
-        let ticket = Ticket { client, id };
+    pub(super) fn handle_request(&mut self, ticket: Ticket, what: Want) -> Flow {
         match what {
             Want::Stop => {
-                self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                self.clients.finish(ticket, Outcome::Done);
                 return Flow::End;
-            }
-            _ if self.clients.are_busy() => {
-                let what = Outcome::Refused(Refused::Busy);
-                self.clients.reply(client, &Reply { id, what });
             }
             Want::Chronicle { about, after_ns } => {
                 let entries = self.chronicle.about(about, after_ns, CHRONICLE_MAX);
-                self.clients.reply(client, &Reply { id, what: Outcome::Chronicle(entries) });
+                self.clients.finish(ticket, Outcome::Chronicle(entries));
             }
             Want::Evidence { about, after_ns } => {
                 let what = self.evidence(about, after_ns);
-                self.clients.reply(client, &Reply { id, what });
+                self.clients.finish(ticket, what);
             }
             Want::Proof { origin } => {
                 let what = Outcome::Proof(self.broadcasts.proof(origin));
-                self.clients.reply(client, &Reply { id, what });
+                self.clients.finish(ticket, what);
             }
             Want::KillNode => {
-                self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                self.clients.finish(ticket, Outcome::Done);
                 tracing::warn!(rank = self.rank, "killed by order, with all below");
                 // A process may always signal itself.
                 let _ = kill_process(getpid(), Signal::KILL);
@@ -62,11 +54,11 @@ impl Supervisor {
                     None => Outcome::Refused(Refused::NoComponent),
                     Some(Err(_)) => Outcome::Refused(Refused::ComponentLost),
                 };
-                self.clients.reply(client, &Reply { id, what });
+                self.clients.finish(ticket, what);
             }
             Want::Report { .. } | Want::Beat { .. } | Want::Task { .. } => {
                 let what = self.handle_task_request(&what);
-                self.clients.reply(client, &Reply { id, what });
+                self.clients.finish(ticket, what);
             }
             Want::Await { incarnation, peers, timeout_ms } => {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
@@ -75,7 +67,7 @@ impl Supervisor {
             }
             Want::Status if !self.is_ready() => {
                 let what = Outcome::Status(Box::new(self.status()));
-                self.clients.reply(client, &Reply { id, what });
+                self.clients.finish(ticket, what);
             }
             Want::Broadcast { tag, messages, timeout_ms, then } => {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
@@ -94,7 +86,7 @@ impl Supervisor {
                     self.note_fault(fault);
                     // The next component is told of a cut, and has no fault but that.
                     if fault.outlives_component() && !self.is_ready() {
-                        self.clients.reply(client, &Reply { id, what: Outcome::Done });
+                        self.clients.finish(ticket, Outcome::Done);
                         return Flow::On;
                     }
                 }
@@ -106,34 +98,28 @@ impl Supervisor {
 
     /// Hands a request to the component, or parks it until there is one.
     pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent) {
-        let refused = match self.is_ready().then(|| self.send(&word, &[])) {
+        let is_status = matches!(word, ToComponent::Request { what: Want::Status, .. });
+        let is_crowded = self.clients.is_crowded();
+        let refused = match (self.is_ready() && !is_crowded).then(|| self.send(&word)) {
             _ if self.isolated.is_some() => Refused::Isolated,
             _ if self.given_up => Refused::GivenUp,
-            Some(Ok(())) => {
-                if matches!(word, ToComponent::Request { what: Want::Status, .. }) {
-                    self.clients.begin_status(ticket, self.status(), now_ns());
-                } else {
-                    self.clients.begin(ticket);
-                }
-                return;
+            Some(Ok(())) if is_status => {
+                return self.clients.begin_status(ticket, self.status());
             }
-            // It has died a moment ago; what the supervisor knows is answer enough.
-            Some(Err(_)) if matches!(word, ToComponent::Request { what: Want::Status, .. }) => {
+            Some(Ok(())) => return self.clients.begin(ticket),
+            // What the supervisor knows is answer enough.
+            Some(Err(_)) | None if is_status => {
                 let what = Outcome::Status(Box::new(self.status()));
-                self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
-                return;
+                return self.clients.finish(ticket, what);
             }
-            Some(Err(error @ PacketError::TooLong { .. })) => Refused::Malformed(error.to_string()),
-            // Not sent, so nothing of it was begun.
-            Some(Err(_)) | None if self.parked.len() < PARKED_MAX => {
-                self.clients.park(ticket);
-                self.parked.push_back((ticket, word));
-                return;
+            Some(Err(SendError::Packet(error @ PacketError::TooLong { .. }))) => {
+                Refused::Malformed(error.to_string())
             }
-            Some(Err(_)) | None => Refused::Busy,
+            None if is_crowded => Refused::Busy,
+            // Not sent, so nothing of it was begun: the next component does it.
+            Some(Err(_)) | None => return self.parked.push_back((ticket, word)),
         };
-        let what = Outcome::Refused(refused);
-        self.clients.reply(ticket.client, &Reply { id: ticket.id, what });
+        self.clients.finish(ticket, Outcome::Refused(refused));
     }
 
     /// Whether there is a component that answers.

@@ -1,0 +1,64 @@
+//! Clients that wait: for the node to run, or for a component to count.
+
+use weft_core::ids::Incarnation;
+
+use super::Clients;
+use super::open::Stage;
+use crate::node::control::{NodeState, NodeStatus, Outcome, Refused};
+
+/// What a client waits for.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Awaited {
+    pub(in super::super) incarnation: Incarnation,
+    pub(in super::super) peers: usize,
+    pub(in super::super) deadline_ns: u64,
+}
+
+impl Awaited {
+    fn is_met(&self, status: &NodeStatus) -> bool {
+        let joined = status.peers.iter().filter(|peer| peer.joined).count();
+        let is_greeted = status.peers.iter().all(|peer| peer.joined || peer.incarnation.is_none());
+        status.state == NodeState::Running
+            && is_greeted
+            && status.incarnation >= self.incarnation.0
+            && joined >= self.peers
+    }
+}
+
+impl Clients {
+    /// When the first of them has waited long enough.
+    pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
+        let deadline = |stage: &Stage| match stage {
+            Stage::Await(wanted) => Some(wanted.deadline_ns),
+            Stage::Counting { deadline_ns, .. } => Some(*deadline_ns),
+            Stage::Parked | Stage::Sent => None,
+        };
+        self.open.values().filter_map(|open| deadline(&open.stage)).min()
+    }
+
+    /// Answers those whose wait is over: for the node to run, or for a component to count.
+    pub(in super::super) fn answer_awaits(&mut self, status: &NodeStatus, now_ns: u64) {
+        let mut over = Vec::new();
+        for (ticket, open) in &self.open {
+            let wanted = match &open.stage {
+                Stage::Await(wanted) => wanted,
+                Stage::Counting { known, deadline_ns } if now_ns >= *deadline_ns => {
+                    over.push((*ticket, Outcome::Status(known.clone())));
+                    continue;
+                }
+                Stage::Parked | Stage::Sent | Stage::Counting { .. } => continue,
+            };
+            let what = match status.state {
+                _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),
+                NodeState::GivenUp => Outcome::Refused(Refused::GivenUp),
+                NodeState::Isolated => Outcome::Refused(Refused::Isolated),
+                _ if now_ns >= wanted.deadline_ns => Outcome::Refused(Refused::TimedOut),
+                NodeState::Starting | NodeState::Joining | NodeState::Running => continue,
+            };
+            over.push((*ticket, what));
+        }
+        for (ticket, what) in over {
+            self.finish(ticket, what);
+        }
+    }
+}

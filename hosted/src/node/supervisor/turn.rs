@@ -1,0 +1,179 @@
+//! One turn of the supervisor's loop: wait for anything, then control, then clients, then time.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::deadlines::Timer;
+use super::event::{Event, Inbox};
+use super::lives::Due;
+use super::{Flow, Supervisor};
+use crate::clock::now_ns;
+use crate::readiness::await_any;
+
+/// The longest sleep of the loop, deadlines or not.
+const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// Events that are handled in one turn.
+const EVENTS_A_TURN: usize = 1024;
+/// Requests of clients that are read in one turn, and their payload bytes.
+const REQUESTS_A_TURN: usize = 64;
+const PAYLOAD_A_TURN: usize = 512 * 1024;
+
+/// What a wait has ended with.
+#[derive(Default)]
+struct Ready {
+    /// The component has sent something, or can be sent what waits.
+    link: bool,
+    /// The process of the component has ended.
+    ended: bool,
+    /// The clients that have sent something, have left or take replies; 0 is one that connects.
+    clients: Vec<(u64, PollFlags)>,
+}
+
+impl Supervisor {
+    pub(super) fn run(&mut self, inbox: &Inbox) {
+        let mut first = 0;
+        loop {
+            let ready = self.wait(inbox);
+            let mut flow = self.take_control(inbox, &ready);
+            if flow == Flow::On {
+                flow = self.serve_clients(&ready, &mut first);
+            }
+            self.take_time();
+            self.flush_link();
+            if flow == Flow::End {
+                return;
+            }
+        }
+    }
+
+    /// Waits for anything to happen, or for the next deadline.
+    fn wait(&mut self, inbox: &Inbox) -> Ready {
+        let timeout = self.timeout();
+        let none = PollFlags::empty();
+        let mut fds = vec![PollFd::new(inbox, PollFlags::IN)];
+        if let Some(component) = &self.component {
+            let mut flags = none;
+            flags.set(PollFlags::IN, component.speaks);
+            flags.set(PollFlags::OUT, component.speaks && !component.outgoing.is_empty());
+            fds.push(PollFd::new(&component.spawned.pidfd, PollFlags::IN));
+            if component.speaks {
+                fds.push(PollFd::new(&component.link, flags));
+            }
+        }
+        let own = fds.len();
+        let watched: Vec<_> = self.clients.watched(now_ns()).collect();
+        fds.extend(watched.iter().map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)));
+        if let Err(errno) = await_any(&mut fds, timeout) {
+            // Not without a sleep, whatever the kernel lacks; the next turn tries again.
+            tracing::error!(%errno, "the supervisor cannot wait for its sockets");
+            std::thread::park_timeout(SLEEP_MAX);
+        }
+        let shows = |at: usize| fds.get(at).is_some_and(|fd| fd.revents() != none);
+        let (ended, link) = (own > 1 && shows(1), own > 2 && shows(2));
+        let clients = std::iter::zip(&watched, &fds[own..]);
+        let clients = clients.map(|((client, ..), fd)| (*client, fd.revents()));
+        Ready { link, ended, clients: clients.filter(|(_, flags)| *flags != none).collect() }
+    }
+
+    /// Handles all that the node itself needs.
+    fn take_control(&mut self, inbox: &Inbox, ready: &Ready) -> Flow {
+        if let Err(errno) = inbox.hush() {
+            tracing::error!(%errno, "the bell cannot be silenced");
+        }
+        while let Ok((boot, order)) = inbox.orders.try_recv() {
+            self.handle_order(boot, order);
+        }
+        for _ in 0..EVENTS_A_TURN {
+            match inbox.events.try_recv() {
+                Ok(Event::Stop) => return Flow::End,
+                Ok(Event::Tidings(tidings)) => self.handle_tidings(tidings),
+                Ok(Event::TaskEnded(run)) => self.tasks.handle_ended(run, now_ns()),
+                Err(_) => break,
+            }
+        }
+        if ready.link {
+            self.hear_component();
+            self.flush_link();
+        }
+        // One that was started meanwhile has not ended.
+        if ready.ended && self.has_component_ended() {
+            self.reap_component();
+        }
+        Flow::On
+    }
+
+    fn has_component_ended(&self) -> bool {
+        let is_dead = |component: &super::Component| component.spawned.pidfd.is_dead();
+        self.component.as_ref().is_some_and(|it| matches!(is_dead(it), Ok(true)))
+    }
+
+    /// Sends replies to the clients and reads their requests, a bounded number in each turn: those
+    /// first that come behind the last one that was served.
+    fn serve_clients(&mut self, ready: &Ready, first: &mut u64) -> Flow {
+        let now_ns = now_ns();
+        let (mut requests, mut payload) = (0, 0);
+        let (before, behind): (Vec<_>, Vec<_>) =
+            ready.clients.iter().copied().partition(|(client, _)| *client < *first);
+        for (client, flags) in behind.into_iter().chain(before) {
+            if client == 0 {
+                self.clients.accept(now_ns);
+                continue;
+            }
+            if flags.contains(PollFlags::OUT) {
+                self.clients.flush(client, now_ns);
+            }
+            while requests < REQUESTS_A_TURN && payload < PAYLOAD_A_TURN {
+                let Some((ticket, want)) = self.clients.hear(client, flags, now_ns) else { break };
+                (requests, payload) = (requests + 1, payload + want.payload_len());
+                *first = client + 1;
+                if self.handle_request(ticket, want) == Flow::End {
+                    return Flow::End;
+                }
+            }
+        }
+        self.clients.end_unread(now_ns);
+        self.take_leave();
+        Flow::On
+    }
+
+    /// Does what is due.
+    fn take_time(&mut self) {
+        let now_ns = now_ns();
+        self.deadlines.pass(now_ns);
+        if self.fence_again_at_ns.is_some_and(|at| now_ns >= at) {
+            self.fence_again();
+        }
+        while let Some((peer, word)) = self.lives.handle_time(now_ns) {
+            self.act(Some(Due::Fence(peer)));
+            self.act(Some(Due::ShutOut(peer, word)));
+        }
+        self.intensity.handle_time(now_ns);
+        self.tasks.handle_time(now_ns);
+        self.tell_isolated();
+        self.tasks.keep_note();
+        self.look_after_infant(now_ns);
+        self.enter_dirnet(now_ns);
+        self.start_due(now_ns);
+        self.learn_past(now_ns);
+        self.give_floor(now_ns);
+        if self.clients.next_deadline_ns().is_some() {
+            let status = self.status();
+            self.clients.answer_awaits(&status, now_ns);
+        }
+    }
+
+    /// How long the loop may sleep: until the earliest deadline in its wheel.
+    fn timeout(&mut self) -> Duration {
+        self.deadlines.keep(Timer::Fence, self.fence_again_at_ns);
+        self.deadlines.keep(Timer::CutOff, self.lives.next_deadline_ns());
+        self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
+        self.deadlines.keep(Timer::Floor, self.broadcasts.floor.next_deadline_ns());
+        self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
+        self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
+        let infant = self.component.as_ref().and_then(|it| it.infancy.next_deadline_ns());
+        self.deadlines.keep(Timer::Infancy, infant);
+        self.deadlines.keep(Timer::Birth, self.births.next_deadline_ns());
+        self.deadlines.sleep(now_ns(), SLEEP_MAX)
+    }
+}
