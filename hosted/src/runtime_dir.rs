@@ -87,9 +87,9 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// It cannot be made, or is a link, another user's, or open to others.
-    pub fn at(path: PathBuf) -> Result<Self, RuntimeDirError> {
+    pub fn at(mut path: PathBuf) -> Result<Self, RuntimeDirError> {
         // Without a slash or a dot at its end, by which the system would follow a link.
-        let path: PathBuf = path.components().collect();
+        path = path.components().collect();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         match made {
             // What is there instead of a directory is told by the check below.
