@@ -12,10 +12,10 @@
 //! never given out. Which half is open follows from the records, so that a damaged word misleads
 //! no successor. Zeroed memory is the journal of a mailbox that was never used.
 
-use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, TAKE_JOURNALLED};
+use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, STAMPS_NOT_CLEARED, TAKE_JOURNALLED};
 use super::{Config, Regions};
 use crate::fabric::{Fabric, Memory};
-use crate::wire::slot::Stamp;
+use crate::wire::slot::{STAMP_OFFSET, Stamp};
 
 /// What became of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,9 @@ pub(super) enum Ticket {
 /// No half is ever closed with nothing owed.
 const OWED_OPEN: u32 = 0;
 
+/// The ticket in a stamp that was cleared: past every slot.
+const NO_TICKET: u32 = u32::MAX;
+
 /// The tickets of one epoch.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Half<const SLOTS: usize> {
@@ -39,19 +42,24 @@ pub(super) struct Half<const SLOTS: usize> {
     /// All tickets below are taken or done.
     next: u32,
     done: u32,
+    /// Slots of tickets from here on carry no stamp of theirs.
+    stamped: u32,
     tickets: [Ticket; SLOTS],
 }
 
 impl<const SLOTS: usize> Half<SLOTS> {
-    /// A half of no epoch's, with nothing owed.
+    /// A half with nothing owed, of whose slots nothing is known.
     pub(super) const fn drained(epoch: u32) -> Self {
-        Self { epoch, owed: 0, next: 0, done: 0, tickets: [Ticket::Open; SLOTS] }
+        let stamped = SLOTS as u32;
+        Self { epoch, owed: 0, next: 0, done: 0, stamped, tickets: [Ticket::Open; SLOTS] }
     }
 
     /// Begins `epoch` in memory and in the journal. Nothing of the epoch before may be owed.
     pub(super) fn begin(&mut self, fabric: &impl Fabric, place: Place<'_>, epoch: u32) {
-        debug_assert!(self.is_drained(), "a half with owed tickets was begun anew");
-        *self = Self::drained(epoch);
+        debug_assert!(self.is_drained(), "a half with owed tickets was begun again");
+        // Before the journal forgets the epoch before: a successor then clears them itself.
+        self.clear_stamps(fabric, place);
+        *self = Self { stamped: self.owed, ..Self::drained(epoch) };
         place.record(fabric, epoch, OWED_OPEN);
         if BITMAP_NOT_CLEARED.is_planted() {
             return;
@@ -59,6 +67,18 @@ impl<const SLOTS: usize> Half<SLOTS> {
         for index in 0..place.config.bitmap_words() {
             let at = place.regions.bitmap(place.config, epoch, index);
             fabric.memory().store(at.region, at.offset, 0);
+        }
+    }
+
+    /// Clears the stamps of the tickets that the epoch before did not give out. A slot that only
+    /// bursts reach would else hold a message of 2^32 epochs ago when its stamp comes round. The
+    /// half is drained and not open, so no peer writes it.
+    fn clear_stamps(&self, fabric: &impl Fabric, place: Place<'_>) {
+        if STAMPS_NOT_CLEARED.is_planted() {
+            return;
+        }
+        for ticket in self.owed..self.stamped.min(place.config.slots()) {
+            place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
         }
     }
 
@@ -146,6 +166,13 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.journal(fabric, place, ticket);
     }
 
+    /// `ticket` never landed and never will.
+    pub(super) fn skip(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
+        // No peer may write the slot any more, and what it holds is of an earlier epoch.
+        place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
+        self.finish(fabric, place, ticket);
+    }
+
     /// Sets the bit of `ticket` in the journal.
     fn journal(&self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         let at = place.regions.bitmap(place.config, self.epoch, ticket / 64);
@@ -186,6 +213,17 @@ impl Place<'_> {
             if odd.epoch == even.epoch.wrapping_add(1) { (odd, even) } else { (even, odd) };
         let undecided = before.epoch.wrapping_add(1) == newest.epoch && before.ticket == OWED_OPEN;
         if undecided && shown == before.epoch { shown } else { newest.epoch }
+    }
+
+    /// The slot of `stamp` holds no message for its ticket in any epoch.
+    fn clear_stamp(self, fabric: &impl Fabric, stamp: Stamp) {
+        let at = self.regions.slot(self.config, stamp);
+        let offset = at.offset + STAMP_OFFSET;
+        let found = Stamp::from_word(fabric.memory().load(at.region, offset));
+        if found.ticket == stamp.ticket {
+            let cleared = Stamp { ticket: NO_TICKET, ..found };
+            fabric.memory().store(at.region, offset, cleared.to_word());
+        }
     }
 
     fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {

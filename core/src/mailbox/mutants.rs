@@ -32,6 +32,8 @@ pub(super) const BITMAP_NOT_CLEARED: Mutant =
     mutant("journal-of-a-new-epoch-not-cleared", "what was put is delivered");
 pub(super) const JOURNAL_IGNORED: Mutant =
     mutant("journal-ignored-by-the-successor", "what was released is not delivered again");
+pub(super) const STAMPS_NOT_CLEARED: Mutant =
+    mutant("stamps-of-unused-tickets-not-cleared", "nothing is delivered twice");
 pub(super) const TICKETS_SKIPPED_UNSEEN: Mutant =
     mutant("skipped-without-a-last-look", "what was put is delivered");
 pub(super) const NEVER_QUESTIONED: Mutant =
@@ -52,6 +54,7 @@ pub const MUTANTS: &[Mutant] = &[
     TAKE_JOURNALLED,
     BITMAP_NOT_CLEARED,
     JOURNAL_IGNORED,
+    STAMPS_NOT_CLEARED,
     TICKETS_SKIPPED_UNSEEN,
     NEVER_QUESTIONED,
 ];

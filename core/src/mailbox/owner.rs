@@ -24,12 +24,15 @@ use crate::ids::{Peer, PeerSet};
 use crate::time::{Duration, Instant};
 use crate::wire::slot::{self, HEADER_LEN, Header, SlotError, Stamp};
 
-/// Names a message of this mailbox for ever; ascending in each sender's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Names a message of this mailbox. The same receipt names another message 2^32 epochs later, and
+/// an epoch has at least half as many messages as a half has slots: with 1024 slots that is after
+/// 2^41 messages. A message that was taken and not released holds its half, so no receipt comes
+/// round while its message is out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt(Stamp);
 
 impl Receipt {
-    /// The receipt as a number that is unique in the life of the mailbox.
+    /// The receipt as a number: the epoch in the high half, the ticket in the low half.
     #[must_use]
     pub const fn to_bits(self) -> u64 {
         self.0.to_count()
@@ -534,7 +537,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                     debug!("ticket {} of epoch {} skipped", ticket, epoch);
                     self.counters.skipped += 1;
                     let place = Place { config: &self.config, regions: self.regions };
-                    self.halves[(epoch & 1) as usize].finish(fabric, place, ticket);
+                    self.halves[(epoch & 1) as usize].skip(fabric, place, ticket);
                 }
             }
         }

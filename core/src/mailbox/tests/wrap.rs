@@ -5,7 +5,8 @@ use super::model::model;
 use super::owner::Owner;
 use super::{A, OWNER, SLOTS};
 use crate::fabric::Memory;
-use crate::wire::slot::Stamp;
+use crate::wire::crc32c;
+use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 /// The memory of a mailbox that has been through nearly all epochs.
 fn old_world(slots: u32, epoch: u32) -> World {
@@ -76,6 +77,55 @@ fn an_unknown_ticket_in_the_last_epoch_does_not_stop_its_writer() {
     writer.flush().unwrap();
     writer.finish();
     assert_eq!(cluster.owner.drain_payloads(), [b"again"]);
+}
+
+/// Leaves in `world` what a batch of 2^32 epochs ago left in every slot of the half of `epoch`.
+fn leave_burst(world: &World, epoch: u32) {
+    for ticket in 0..world.config.slots() {
+        let stamp = Stamp { epoch, ticket };
+        let mut slot = [0; HEADER_LEN];
+        Header { sender: A.0, kind: 7, flags: 9, ..Header::default() }.write(&mut slot);
+        seal(&mut slot, stamp, ticket, crc32c);
+        let at = world.regions.slot(&world.config, stamp);
+        world.net.memory(OWNER).copy_in(at.region, at.offset, &slot);
+    }
+}
+
+/// Takes messages one at a time, so that every half is closed half full.
+fn assert_each_comes_once(cluster: &mut Cluster<'_>, rounds: u8) {
+    for round in 0..rounds {
+        cluster.writer(A).put(&[round]);
+        assert_eq!(cluster.owner.drain_payloads(), [[round]]);
+    }
+}
+
+#[test]
+fn what_a_burst_left_is_not_delivered_when_its_epoch_comes_round() {
+    for slots in [2, 4, 8] {
+        for epoch in [0, 1] {
+            let world = old_world(slots, u32::MAX - 1);
+            leave_burst(&world, epoch);
+            let mut cluster = Cluster::new(&world);
+            assert_each_comes_once(&mut cluster, 4 * slots as u8);
+        }
+    }
+}
+
+/// The slot of a ticket that was given out and never written holds what it held.
+#[test]
+fn what_an_old_burst_left_does_not_land_for_a_ticket_that_was_skipped() {
+    let world = old_world(2, u32::MAX - 1);
+    leave_burst(&world, 0);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(A).hold_ticket(b"never written");
+    cluster.revive(A);
+    cluster.owner.drain();
+    cluster.writer(A).put(b"last epoch");
+    assert_eq!(cluster.owner.drain_payloads(), [b"last epoch"]);
+    cluster.writer(A).hold_ticket(b"late");
+    assert_eq!(cluster.owner.take(), None);
+    cluster.writer(A).finish();
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
 }
 
 #[test]
