@@ -64,7 +64,7 @@ use crate::fabric::{Completion, Fabric, FenceError, PostError};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError, is_pulse};
 use crate::mailbox::{
-    Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
+    self, Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
 use crate::neb::{self, NEB_WORK, Neb};
 use crate::time::{Duration, Instant};
@@ -220,6 +220,19 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         }
     }
 
+    /// What the owner's side of the mailbox has seen so far.
+    #[inline]
+    pub const fn mailbox_counters(&self) -> mailbox::Counters {
+        self.mailbox.counters()
+    }
+
+    /// Every sender that may still write into the own mailbox is admitted or fenced; before, no
+    /// ticket is questioned in memory that an earlier incarnation used (see
+    /// [`Mailbox::handle_all_named`]).
+    pub const fn handle_all_named(&mut self) {
+        self.mailbox.handle_all_named();
+    }
+
     /// Messages in the own mailbox that were not released.
     pub fn owed(&self) -> u32 {
         self.mailbox.owed()
@@ -304,7 +317,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// [`PutError::Stage`], [`PutError::UnknownPeer`].
     #[inline]
     pub fn stage(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), PutError> {
-        self.outbox(to)?.stage(kind, 0, payload).map_err(PutError::Stage)
+        self.outbox(to)?.stage(kind, payload).map_err(PutError::Stage)
     }
 
     /// Starts to put the batch for `to`; exactly one event tells how it ended.

@@ -22,6 +22,8 @@ use crate::wire::slot::{STAMP_OFFSET, Stamp};
 pub(super) enum Ticket {
     /// Given out or not yet given out; its message was not delivered.
     Open,
+    /// As [`Self::Open`], and its message was delivered once and came back.
+    Returned,
     /// Its message was handed out and not released.
     Taken,
     /// Its message was released, or it was skipped.
@@ -44,6 +46,11 @@ pub(super) struct Half<const SLOTS: usize> {
     done: u32,
     /// Slots of tickets from here on carry no stamp of theirs.
     stamped: u32,
+    /// This owner began the epoch, so no earlier one took of it.
+    pub(super) is_own: bool,
+    /// What is owed was told by the word and not assumed, and no sender was fenced since: every
+    /// ticket has a sender that asked for it.
+    pub(super) is_certain: bool,
     tickets: [Ticket; SLOTS],
 }
 
@@ -51,15 +58,24 @@ impl<const SLOTS: usize> Half<SLOTS> {
     /// A half with nothing owed, of whose slots nothing is known.
     pub(super) const fn drained(epoch: u32) -> Self {
         let stamped = SLOTS as u32;
-        Self { epoch, owed: 0, next: 0, done: 0, stamped, tickets: [Ticket::Open; SLOTS] }
+        let (is_own, is_certain) = (true, true);
+        let tickets = [Ticket::Open; SLOTS];
+        Self { epoch, owed: 0, next: 0, done: 0, stamped, is_own, is_certain, tickets }
     }
 
     /// Begins `epoch` in memory and in the journal. Nothing of the epoch before may be owed.
     pub(super) fn begin(&mut self, fabric: &impl Fabric, place: Place<'_>, epoch: u32) {
         debug_assert!(self.is_drained(), "a half with owed tickets was begun again");
-        // Before the journal forgets the epoch before: a successor then clears them itself.
-        self.clear_stamps(fabric, place);
-        *self = Self { stamped: self.owed, ..Self::drained(epoch) };
+        let at = place.regions.record(place.config, epoch);
+        if Stamp::from_word(fabric.memory().load(at.region, at.offset)).epoch == epoch {
+            // An owner before this one began it, and its swap of the word may have taken effect
+            // or do so later: members may write.
+            *self = Self { is_own: false, is_certain: false, ..Self::drained(epoch) };
+        } else {
+            // Before the journal names the epoch: who finds it there finds the stamps cleared.
+            self.clear_stamps(fabric, place);
+            *self = Self { stamped: self.owed, ..Self::drained(epoch) };
+        }
         place.record(fabric, epoch, OWED_OPEN);
         if BITMAP_NOT_CLEARED.is_planted() {
             return;
@@ -93,6 +109,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         }
         half.owed = if record.ticket == OWED_OPEN { owed } else { record.ticket };
         half.owed = half.owed.min(place.config.slots());
+        (half.is_own, half.is_certain) = (false, false);
         for ticket in 0..half.owed {
             let at = place.regions.bitmap(place.config, epoch, ticket / 64);
             let journalled = fabric.memory().load(at.region, at.offset) >> (ticket % 64) & 1 == 1;
@@ -130,7 +147,12 @@ impl<const SLOTS: usize> Half<SLOTS> {
     }
 
     pub(super) fn is_open(&self, ticket: u32) -> bool {
-        self.tickets[ticket as usize] == Ticket::Open
+        matches!(self.tickets[ticket as usize], Ticket::Open | Ticket::Returned)
+    }
+
+    /// Whether the message of `ticket` was delivered before and came back.
+    pub(super) fn is_returned(&self, ticket: u32) -> bool {
+        self.tickets[ticket as usize] == Ticket::Returned
     }
 
     /// More tickets were given out while the half is open.
@@ -154,7 +176,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
 
     /// The taken `ticket` is open again.
     pub(super) fn restore(&mut self, ticket: u32) {
-        self.tickets[ticket as usize] = Ticket::Open;
+        self.tickets[ticket as usize] = Ticket::Returned;
         self.next = self.next.min(ticket);
     }
 
@@ -187,7 +209,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
     }
 
     fn advance(&mut self) {
-        while self.next < self.owed && self.tickets[self.next as usize] != Ticket::Open {
+        while self.next < self.owed && !self.is_open(self.next) {
             self.next += 1;
         }
     }
@@ -224,6 +246,13 @@ impl Place<'_> {
             let cleared = Stamp { ticket: NO_TICKET, ..found };
             fabric.memory().store(at.region, offset, cleared.to_word());
         }
+    }
+
+    /// Whether no owner ever closed a half and the word never gave out a ticket.
+    pub(super) fn is_fresh(self, fabric: &impl Fabric) -> bool {
+        let [even, odd] = [0, 1].map(|half| self.regions.record(self.config, half));
+        let words = [self.regions.word(), even, odd];
+        words.iter().all(|at| fabric.memory().load(at.region, at.offset) == 0)
     }
 
     fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {

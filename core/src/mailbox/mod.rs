@@ -23,8 +23,9 @@
 //! again, what was not is.
 //!
 //! Order: messages of one sender arrive in its order; a missing ticket holds up only its own
-//! sender. A mailbox trusts its admitted members not to forge each other's names; a
-//! [`lane`](crate::lane) does not need to.
+//! sender. A mailbox trusts its admitted members: each can write every slot and the reservation
+//! word. One that writes what the protocol does not is noticed ([`Forgery`]) and not prevented; a
+//! [`lane`](crate::lane) needs no such trust.
 //!
 //! Source: MPI-3 RMA buffer (`seeds/001`), behaviours MB-1 to MB-10 of `spec/mailbox.md`.
 
@@ -34,11 +35,13 @@ mod inquiry;
 mod mutants;
 mod outbox;
 mod owner;
+mod watch;
 
 pub use config::{Config, ConfigError, MESSAGE_LEN_MAX, Regions, SLOTS_MAX};
 pub use mutants::MUTANTS;
 pub use outbox::{Outbox, PutEvent, StageError};
 pub use owner::{Counters, Mailbox, Message, Receipt, UnknownReceipt};
+pub use watch::Forgery;
 
 /// The machine number in the names of an [`Outbox`]'s works.
 pub const OUTBOX_WORK: u8 = 1;

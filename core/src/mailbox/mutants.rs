@@ -34,6 +34,10 @@ pub(super) const JOURNAL_IGNORED: Mutant =
     mutant("journal-ignored-by-the-successor", "what was released is not delivered again");
 pub(super) const STAMPS_NOT_CLEARED: Mutant =
     mutant("stamps-of-unused-tickets-not-cleared", "nothing is delivered twice");
+pub(super) const FORGERY_UNNOTICED: Mutant =
+    mutant("forged-count-unnoticed", "a liar's harm is counted");
+pub(super) const INCARNATION_IGNORED: Mutant =
+    mutant("incarnation-not-compared", "a new incarnation's messages are not the last one's");
 pub(super) const TICKETS_SKIPPED_UNSEEN: Mutant =
     mutant("skipped-without-a-last-look", "what was put is delivered");
 pub(super) const NEVER_QUESTIONED: Mutant =
@@ -55,6 +59,8 @@ pub const MUTANTS: &[Mutant] = &[
     BITMAP_NOT_CLEARED,
     JOURNAL_IGNORED,
     STAMPS_NOT_CLEARED,
+    FORGERY_UNNOTICED,
+    INCARNATION_IGNORED,
     TICKETS_SKIPPED_UNSEEN,
     NEVER_QUESTIONED,
 ];

@@ -104,6 +104,8 @@ pub struct Outbox {
     regions: Regions,
     me: Peer,
     owner: Peer,
+    /// The low half of the own incarnation, as the slots carry it.
+    incarnation: u16,
     state: State,
     /// Sequence number of the first staged message.
     sequence: u32,
@@ -120,9 +122,10 @@ pub struct Outbox {
 impl core::hash::Hash for Outbox {
     /// Of the stage, what is staged: what lies behind decides nothing but padding.
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        let Self { config, regions, me, owner, state: stage_of_put, sequence, .. } = self;
+        let Self { config, regions, me, owner, incarnation, .. } = self;
+        let Self { state: stage_of_put, sequence, .. } = self;
         let Self { unknown, attempt, full, staged, stage, .. } = self;
-        (config, regions, me, owner, stage_of_put, sequence).hash(state);
+        (config, regions, me, owner, incarnation, stage_of_put, sequence).hash(state);
         (unknown, attempt, full).hash(state);
         stage[..(staged * self.config.stride()) as usize].hash(state);
     }
@@ -144,10 +147,10 @@ impl Outbox {
             regions,
             me: fabric.me(),
             owner,
+            #[expect(clippy::cast_possible_truncation, reason = "the low half")]
+            incarnation: incarnation.0 as u16,
             state: State::Idle,
-            // Far from where the life before this one stopped, so that a message of it that is
-            // still in the mailbox is not taken for a neighbour.
-            sequence: incarnation.0 << 20,
+            sequence: 0,
             unknown: 0,
             attempt: 0,
             full: false,
@@ -190,7 +193,7 @@ impl Outbox {
     /// # Errors
     /// [`StageError`].
     #[inline]
-    pub fn stage(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), StageError> {
+    pub fn stage(&mut self, kind: u16, payload: &[u8]) -> Result<(), StageError> {
         if !matches!(self.state, State::Idle | State::Lost) {
             return Err(StageError::Busy);
         }
@@ -203,7 +206,8 @@ impl Outbox {
         }
         let start = (self.staged * self.config.stride()) as usize;
         let slot = &mut self.stage[start..start + HEADER_LEN + payload.len()];
-        let header = Header { len, sender: self.me.0, kind, flags, ..Header::default() };
+        let (sender, incarnation) = (self.me.0, self.incarnation);
+        let header = Header { len, sender, kind, incarnation, ..Header::default() };
         header.write(slot);
         slot[HEADER_LEN..].copy_from_slice(payload);
         self.staged += 1;
@@ -221,6 +225,12 @@ impl Outbox {
             self.unknown = 0;
             self.staged = 0;
         }
+    }
+
+    /// The number of the next message, as if so many had been put.
+    #[cfg(test)]
+    pub(super) const fn count_from(&mut self, sequence: u32) {
+        self.sequence = sequence;
     }
 
     /// Starts to put what is staged. Nothing staged, or a flush under way: does nothing.
@@ -261,11 +271,9 @@ impl Outbox {
             (State::Reserving, Ok(word)) => self.handle_ticket(fabric, Stamp::from_count(word)),
             (State::Probing, Ok(word)) => self.handle_probe(fabric, Stamp::from_count(word)),
             (State::Holding { count, .. }, Ok(_)) => Some(self.handle_written(fabric, count)),
-            // No write was posted for the reservation, so its tickets will never land.
-            (State::Reserving | State::Probing, Err(failure)) => {
-                self.claim(fabric, Claim::Idle);
-                Some(self.lost(0, failure))
-            }
+            // No write was posted for the reservation, so its tickets will never land. The claim
+            // stays: to an owner that goes on, they are those of a sender that it fences.
+            (State::Reserving | State::Probing, Err(failure)) => Some(self.lost(0, failure)),
             // The claim stays `Holding`: bytes may still arrive until the owner fences this life.
             (State::Holding { count, .. }, Err(failure)) => Some(self.lost(count, failure)),
             (State::Idle | State::Lost, _) => None,
@@ -392,10 +400,8 @@ impl Outbox {
                 self.state = State::Holding { first, count, posted };
                 None
             }
-            Err(PostError::Gone | PostError::Rejected(_)) => {
-                self.claim(fabric, Claim::Idle);
-                Some(self.lost(0, Failure::Gone))
-            }
+            // The claim stays, as where the reservation fails.
+            Err(PostError::Gone | PostError::Rejected(_)) => Some(self.lost(0, Failure::Gone)),
         }
     }
 

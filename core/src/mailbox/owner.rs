@@ -16,6 +16,7 @@ use core::fmt;
 use super::half::{Half, Place};
 use super::inquiry::{CLAIM_READ, Inquiry};
 use super::mutants::{GAP_OVERTAKEN, HALF_REUSED_EARLY, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN};
+use super::watch::{Expected, Forgery, Watch};
 use super::{Config, OWNER_WORK, Regions};
 use crate::fabric::{
     At, Completion, CompletionFlags, Fabric, INLINE_LEN, Memory, Op, Work, WorkId,
@@ -50,12 +51,13 @@ impl Receipt {
 pub struct Message<'a> {
     /// Who put it.
     pub sender: Peer,
-    /// The sender's own count, rising by one for each message of one life of the sender.
+    /// The low 16 bits of the sender's incarnation.
+    pub incarnation: u16,
+    /// The sender's own count, rising by one for each message of one incarnation. A message that
+    /// is put again after a loss carries the same count and incarnation.
     pub sequence: u32,
     /// As the sender gave it.
     pub kind: u16,
-    /// As the sender gave it.
-    pub flags: u16,
     /// As the sender gave it.
     pub payload: &'a [u8],
     /// To be handed to [`Mailbox::release`].
@@ -91,6 +93,11 @@ pub struct Counters {
     /// Times the reservation word showed an epoch that this owner had not seen opened, by damage
     /// or because the fabric failed a swap that took effect, and the half was closed over it.
     pub word_repairs: u64,
+    /// Tickets that a member forged: it wrote over the reservation word, or its fabric answered
+    /// wrong (MB-14).
+    pub forged_tickets: u64,
+    /// The last evidence of that.
+    pub forgery: Option<Forgery>,
     /// The longest that a ticket was missing before it landed or was skipped.
     pub longest_stall: Duration,
 }
@@ -134,7 +141,10 @@ pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
     /// A compare-swap is under way, with this expectation.
     closing: Option<u64>,
     admitted: PeerSet,
-    expected: [Option<u32>; PEERS],
+    expected: [Option<Expected>; PEERS],
+    watch: Watch,
+    /// All senders that may still write here were named. Before, no ticket is questioned.
+    named: bool,
     missing: Option<Missing>,
     /// When a message last came in its turn.
     in_order_at: Instant,
@@ -147,7 +157,8 @@ pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// The owner of the mailbox in `fabric`'s memory, be it fresh and zeroed or left behind by
-    /// an owner that died. Nobody is admitted yet.
+    /// an owner that died. No sender is admitted yet, and where the memory was used before no
+    /// ticket is questioned before [`Self::handle_all_named`].
     ///
     /// # Panics
     /// When `config` is larger than `SLOTS` or `PEERS`.
@@ -162,9 +173,15 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         // The count of a word that was damaged says nothing: every slot may be given out.
         let given = if word.epoch == open { word.ticket } else { config.slots() };
         let before = open.wrapping_sub(1);
-        let mut halves = [Half::drained(0), Half::drained(1)];
-        halves[(before & 1) as usize] = Half::recover(fabric, place, before, config.slots());
-        halves[(open & 1) as usize] = Half::recover(fabric, place, open, given);
+        let is_fresh = place.is_fresh(fabric);
+        let half = |epoch, owed| match is_fresh {
+            true => Half::drained(epoch),
+            false => Half::recover(fabric, place, epoch, owed),
+        };
+        let mut halves = [half(before, config.slots()), half(open, given)];
+        if open & 1 == 0 {
+            halves.reverse();
+        }
         Self {
             config,
             regions,
@@ -173,6 +190,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             closing: None,
             admitted: PeerSet::EMPTY,
             expected: [None; PEERS],
+            watch: Watch::new(given),
+            named: is_fresh,
             missing: None,
             in_order_at: Instant(0),
             inquiry: Inquiry::new(),
@@ -198,6 +217,17 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// `sender` may put from now on.
     pub fn handle_admitted(&mut self, sender: Peer) {
         self.admitted.insert(sender);
+        if !self.named {
+            // What it posted to the owner before this one may add to the count until now.
+            self.doubt();
+        }
+    }
+
+    /// Every sender that may still write here was named: it is admitted, or `handle_fenced` ends
+    /// the wait for it. One that stalls in the middle of its write to the owner before this one is
+    /// asked, too, from now on (MB-13).
+    pub const fn handle_all_named(&mut self) {
+        self.named = true;
     }
 
     /// `sender` is fenced: nothing it posted or posts changes a byte here (F-9). What it had put
@@ -206,6 +236,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.admitted.remove(sender);
         self.inquiry.forget(sender);
         self.question_now = true;
+        self.doubt();
+    }
+
+    /// Tickets given out so far may have been asked for by one that is gone.
+    const fn doubt(&mut self) {
+        self.halves[0].is_certain = false;
+        self.halves[1].is_certain = false;
     }
 
     /// The next message, or nothing when none has landed (MB-5, MB-6): never waits.
@@ -220,14 +257,18 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         };
         let stamp = header.stamp;
         let place = Place { config: &self.config, regions: self.regions };
-        self.halves[(stamp.epoch & 1) as usize].take(fabric, place, stamp.ticket);
-        self.expected[usize::from(header.sender)] = Some(header.sequence.wrapping_add(1));
+        let half = &mut self.halves[(stamp.epoch & 1) as usize];
+        let (is_returned, is_own) = (half.is_returned(stamp.ticket), half.is_own);
+        half.take(fabric, place, stamp.ticket);
+        if !is_returned {
+            self.follow(&header, is_own);
+        }
         self.counters.taken += 1;
         Some(Message {
             sender: Peer(header.sender),
+            incarnation: header.incarnation,
             sequence: header.sequence,
             kind: header.kind,
-            flags: header.flags,
             payload: &self.scratch.0[HEADER_LEN..HEADER_LEN + usize::from(header.len)],
             receipt: Receipt(stamp),
         })
@@ -283,7 +324,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// When [`Self::poll`] wants to be called without a message having come.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.missing.map(|missing| missing.question_at)
+        let missing = self.missing.filter(|_| self.named);
+        missing.map(|missing| missing.question_at)
     }
 
     /// Goes on with what `completion` belongs to; others are ignored.
@@ -297,6 +339,23 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 self.move_word(fabric, old);
             }
         }
+    }
+
+    /// `header` has come: in its sender's sequence, or there is something to note.
+    #[inline]
+    fn follow(&mut self, header: &Header, is_own: bool) {
+        let expected = &mut self.expected[usize::from(header.sender)];
+        let forgery = expected.and_then(|expected| expected.judge(header, is_own));
+        *expected = Some(Expected::after(header, is_own));
+        if let Some(forgery) = forgery {
+            self.note_forgery(forgery, 1);
+        }
+    }
+
+    fn note_forgery(&mut self, forgery: Forgery, tickets: u32) {
+        debug!("forged tickets in epoch {}", self.open);
+        self.counters.forged_tickets += u64::from(tickets);
+        self.counters.forgery = Some(forgery);
     }
 
     fn half(&mut self, epoch: u32) -> &mut Half<SLOTS> {
@@ -315,11 +374,27 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let slots = self.config.slots();
         let open = self.open;
         if word.epoch == open {
+            let owed = self.half(open).owed();
             self.half(open).owe(word.ticket.min(slots));
+            if let Some((forgery, tickets)) = self.watch.see(word, owed, slots) {
+                self.note_forgery(forgery, tickets);
+            }
         } else if self.closing.is_none() {
-            // Somebody added to the word what no writer adds. Every slot may have been given
-            // out, and closing the half puts the word right.
-            self.half(open).owe(slots);
+            self.look_foreign(word.epoch);
+        }
+    }
+
+    /// The word shows an epoch that no swap of this owner led to. Every slot may have been given
+    /// out, and closing the half puts the word right.
+    fn look_foreign(&mut self, shown: u32) {
+        let (open, slots) = (self.open, self.config.slots());
+        self.half(open).owe(slots);
+        self.half(open).is_certain = false;
+        // The next epoch is that of a swap that took effect although the fabric failed it.
+        if shown != open.wrapping_add(1)
+            && let Some(forgery) = self.watch.see_foreign(open, shown)
+        {
+            self.note_forgery(forgery, 1);
         }
     }
 
@@ -367,6 +442,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                     Some(header)
                         if !held_up.contains(Peer(header.sender))
                             || self.is_next(&header)
+                            || self.half(epoch).is_returned(ticket)
                             || GAP_OVERTAKEN.is_planted() =>
                     {
                         self.note_gap(gap, Some(stamp), now);
@@ -392,7 +468,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     fn is_next(&self, header: &Header) -> bool {
-        self.expected[usize::from(header.sender)] == Some(header.sequence)
+        self.expected[usize::from(header.sender)].is_some_and(|expected| expected.is(header))
     }
 
     /// Keeps since when the first missing ticket is missing.
@@ -480,14 +556,20 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
 
     fn handle_closed(&mut self, fabric: &impl Fabric, word: Stamp) {
         let slots = self.config.slots();
-        let owed = if word.epoch == self.open {
+        let open = self.open;
+        let owed = if word.epoch == open {
+            let owed = self.half(open).owed();
+            if let Some((forgery, tickets)) = self.watch.see(word, owed, slots) {
+                self.note_forgery(forgery, tickets);
+            }
             word.ticket.min(slots)
         } else {
-            debug!("reservation word of epoch {} found in epoch {}", word.epoch, self.open);
+            debug!("reservation word of epoch {} found in epoch {}", word.epoch, open);
             self.counters.word_repairs += 1;
+            self.look_foreign(word.epoch);
             slots
         };
-        let open = self.open;
+        self.watch = Watch::default();
         let place = Place { config: &self.config, regions: self.regions };
         self.halves[(open & 1) as usize].close(fabric, place, owed);
         self.open = open.wrapping_add(1);
@@ -495,7 +577,11 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
 
     /// Begins an inquiry when it is time, and asks again, once a span, who has not answered.
     fn question(&mut self, fabric: &mut impl Fabric, now: Instant) {
-        if self.question_now || self.poll_timeout().is_some_and(|due| due <= now) {
+        if !self.named {
+            return;
+        }
+        let is_due = self.missing.is_some_and(|missing| missing.question_at <= now);
+        if self.question_now || is_due {
             self.question_now = false;
             if !self.inquiry.is_active() {
                 self.counters.questioned += 1;
@@ -536,6 +622,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 {
                     debug!("ticket {} of epoch {} skipped", ticket, epoch);
                     self.counters.skipped += 1;
+                    if self.halves[(epoch & 1) as usize].is_certain {
+                        self.note_forgery(Forgery::NotAskedFor { ticket: stamp }, 1);
+                    }
                     let place = Place { config: &self.config, regions: self.regions };
                     self.halves[(epoch & 1) as usize].skip(fabric, place, ticket);
                 }

@@ -1,12 +1,12 @@
 //! The slot of a mailbox or a lane: a header of 24 bytes and the payload (MB-4).
 //!
 //! ```text
-//! byte  0      2        4          8       12       16       20     22      24
-//!       │ len  │ sender │ sequence │ epoch │ ticket │ crc32c │ kind │ flags │ payload …
+//! byte  0      2        4          8       12       16       20     22            24
+//!       │ len  │ sender │ sequence │ epoch │ ticket │ crc32c │ kind │ incarnation │ payload …
 //! ```
 //!
 //! `len` counts payload bytes. The checksum runs over header and payload with the checksum field
-//! itself as zero. `epoch` and `ticket` stamp the slot, so bytes of an earlier use never pass.
+//! itself as zero. `incarnation` is the low half of the sender's. `epoch` and `ticket` stamp the slot, so bytes of an earlier use never pass.
 
 use core::fmt;
 
@@ -28,7 +28,7 @@ mod field {
     pub(super) const TICKET: usize = 12;
     pub(super) const CRC: usize = 16;
     pub(super) const KIND: usize = 20;
-    pub(super) const FLAGS: usize = 22;
+    pub(super) const INCARNATION: usize = 22;
 }
 
 /// Which use of which slot: the identity that a reader expects.
@@ -68,8 +68,8 @@ pub struct Header {
     pub stamp: Stamp,
     /// What the payload means; the application's.
     pub kind: u16,
-    /// The application's.
-    pub flags: u16,
+    /// The low 16 bits of the sender's incarnation: each counts its messages from 0.
+    pub incarnation: u16,
 }
 
 /// Why a copy of a slot holds no message. Nothing was read past `len`.
@@ -155,7 +155,8 @@ impl Header {
         slot[field::EPOCH..field::EPOCH + 8].copy_from_slice(&self.stamp.to_word().to_le_bytes());
         slot[field::CRC..field::CRC + 4].copy_from_slice(&[0; 4]);
         slot[field::KIND..field::KIND + 2].copy_from_slice(&self.kind.to_le_bytes());
-        slot[field::FLAGS..field::FLAGS + 2].copy_from_slice(&self.flags.to_le_bytes());
+        let incarnation = self.incarnation.to_le_bytes();
+        slot[field::INCARNATION..field::INCARNATION + 2].copy_from_slice(&incarnation);
     }
 
     /// The payload length that the head of a private copy claims, when it can fit.
@@ -204,7 +205,7 @@ impl Header {
             sequence: u32_at(used, field::SEQUENCE),
             stamp: expected,
             kind: u16_at(used, field::KIND),
-            flags: u16_at(used, field::FLAGS),
+            incarnation: u16_at(used, field::INCARNATION),
         })
     }
 }
@@ -224,7 +225,7 @@ mod tests {
             sequence: long[0],
             stamp: Stamp { epoch: long[1], ticket: long[2] },
             kind: short[1],
-            flags: short[2],
+            incarnation: short[2],
         })
     }
 

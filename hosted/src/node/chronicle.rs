@@ -107,6 +107,13 @@ pub enum What {
         /// Under which number of its broadcasts.
         seq: u64,
     },
+    /// A member wrote over the reservation word of its mailbox, or answered wrongly.
+    Forged {
+        /// How many tickets, since the last note.
+        tickets: u64,
+        /// What showed the last of them.
+        evidence: String,
+    },
     /// It was removed, and begins anew.
     Reborn,
     /// A fault of it began or ended by order.
@@ -171,6 +178,11 @@ impl std::fmt::Display for What {
             Self::Proven { seq } => {
                 write!(f, "told different nodes different things as number {seq}: proven")
             }
+            Self::Forged { tickets, evidence } => write!(
+                f,
+                "{tickets} forged tickets in its mailbox: {evidence}; a member wrote over the \
+                 reservation word, or its fabric answered wrongly"
+            ),
             Self::Reborn => f.write_str("was removed, and begins anew"),
             Self::Injected { fault } => write!(f, "by order: {fault}"),
         }

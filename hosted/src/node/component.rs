@@ -7,9 +7,11 @@
 
 mod dirnet;
 mod equivocate;
+mod forgeries;
 mod inputs;
 mod inquiries;
 mod leavers;
+mod naming;
 mod nap;
 mod pairs;
 mod signing;
@@ -51,8 +53,10 @@ use crate::packet::Socket;
 use crate::process::{adopt_inherited, start_thread};
 use crate::shm::{Bell, Grant, OwnMemory, Waiter};
 use dirnet::{DirNet, Entry, Ground};
+use forgeries::Forgeries;
 use inputs::{Heard, read_link};
 use inquiries::Inquiries;
+use naming::Naming;
 use nap::Nap;
 use signing::KeyBook;
 
@@ -161,6 +165,8 @@ struct Component {
     inquiries: Inquiries,
     faults: FaultPlan,
     nap: Nap,
+    forgeries: Forgeries,
+    naming: Naming,
 }
 
 /// Whether the loop goes on.
@@ -222,6 +228,8 @@ impl Component {
             inquiries: Inquiries::default(),
             faults: FaultPlan::default(),
             nap: Nap::new(cluster.fabric, now_ns()),
+            forgeries: Forgeries::default(),
+            naming: Naming::default(),
             cluster,
         })
     }
@@ -264,6 +272,9 @@ impl Component {
         let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
         progress |= self.drain_events(now_ns)?;
         self.note_losses()?;
+        if let Some(note) = self.forgeries.look(&self.endpoint, now_ns) {
+            self.tell(&note)?;
+        }
         self.outgoing.flush(&self.socket)?;
         match self.take_inputs(now_ns)? {
             Flow::Idle => {}
@@ -374,6 +385,7 @@ impl Component {
                 self.with_dirnet(|dirnet, ground| dirnet.handle_parted(now_ns, peer, ground))?;
             }
             ToComponent::Key { peer, key } => self.hold_key(Peer(peer), key),
+            ToComponent::AllNamed => self.handle_all_named(),
             ToComponent::Enter => self.enter(now_ns)?,
             ToComponent::Letter { from, bytes } => {
                 let from = Rank(from);
@@ -547,6 +559,7 @@ impl Component {
                 questioned: counters.mailbox.questioned,
                 checksum_failures: counters.mailbox.checksum_failures,
                 forged: counters.mailbox.forged,
+                forged_tickets: counters.mailbox.forged_tickets,
                 longest_stall_us: counters.mailbox.longest_stall.as_micros(),
                 lane_failures: counters.lane_failures,
             }),

@@ -332,7 +332,9 @@ pub enum Stopped {
 pub struct TakenMessage {
     /// The sender's rank.
     pub from: u16,
-    /// The sender's own count.
+    /// The low 16 bits of the sender's incarnation.
+    pub incarnation: u16,
+    /// The sender's own count, from 0 in each incarnation.
     pub sequence: u32,
     /// To be released; the same for a message that is delivered again.
     pub receipt: u64,
@@ -348,7 +350,7 @@ impl TakenMessage {
     /// The most that a message of `len` bytes takes of a packet.
     pub(super) const fn encoded_len_max(len: usize) -> usize {
         /// The names of the fields and the largest numbers.
-        const NAMES_LEN: usize = 96;
+        const NAMES_LEN: usize = 128;
         NAMES_LEN + 4 * len.div_ceil(3)
     }
 }
@@ -545,6 +547,9 @@ pub struct CounterStatus {
     pub checksum_failures: u64,
     /// Messages under a name that may not write: never delivered.
     pub forged: u64,
+    /// Tickets that a member forged by writing over the reservation word, or that a fabric
+    /// answered wrongly.
+    pub forged_tickets: u64,
     /// The longest that a ticket was missing, in microseconds.
     pub longest_stall_us: u64,
     /// Damaged lane messages.
@@ -579,8 +584,8 @@ mod tests {
     fn a_taken_message_is_no_longer_than_is_reckoned() {
         for len in [0, 1, 2, 3, 64, 4000] {
             let payload = Payload(vec![255; len]);
-            let (from, sequence, receipt) = (u16::MAX, u32::MAX, u64::MAX);
-            let message = TakenMessage { from, sequence, receipt, payload };
+            let (from, incarnation, sequence) = (u16::MAX, u16::MAX, u32::MAX);
+            let message = TakenMessage { from, incarnation, sequence, receipt: u64::MAX, payload };
             let json = serde_json::to_vec(&message).unwrap();
             // And the comma behind it.
             assert!(json.len() < TakenMessage::encoded_len_max(len), "{len}: {}", json.len());

@@ -46,6 +46,7 @@ impl What {
             | Self::Late { .. }
             | Self::Told { .. }
             | Self::Fenced { .. }
+            | Self::Forged { .. }
             | Self::Reborn
             | Self::Injected { .. } => false,
         }

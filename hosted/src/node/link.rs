@@ -67,6 +67,7 @@ impl Classed for ToComponent {
             | Self::Connect { .. }
             | Self::Key { .. }
             | Self::Enter
+            | Self::AllNamed
             | Self::Letter { .. }
             | Self::Change(_)
             | Self::Offer { .. }
@@ -128,6 +129,9 @@ pub(super) enum ToComponent {
     Connect { peer: u16, incarnation: u32, boot: u32 },
     /// That node signs what it broadcasts with this key; said before its life is to be let in.
     Key { peer: u16, key: PublicKey },
+    /// Every component that may write into this memory was named by `Connect`; each other that
+    /// ever could is dead. Tickets may be questioned.
+    AllNamed,
     /// Take part in the DIR net: every peer that lives can be reached.
     Enter,
     /// A frame of the DIR net, from the I'm-Alive Task of node `from`.

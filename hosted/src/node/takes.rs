@@ -124,6 +124,7 @@ fn take(endpoint: &mut NodeEndpoint, max: usize, now_ns: u64) -> Vec<TakenMessag
         len += TakenMessage::encoded_len_max(message.payload.len());
         taken.push(TakenMessage {
             from: message.sender.0,
+            incarnation: message.incarnation,
             sequence: message.sequence,
             receipt: message.receipt.to_bits(),
             payload: Payload(message.payload.to_vec()),

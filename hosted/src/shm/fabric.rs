@@ -62,6 +62,20 @@ pub struct ShmFabric {
     /// Whether peers may sleep, so that work which says so rings their bell.
     peers_sleep: bool,
     watch_at: Instant,
+    /// Where a test stops a writer: behind its look at the gate, before its copy.
+    #[cfg(test)]
+    pub(super) stall: Stall,
+}
+
+/// What a test does there with each write.
+#[cfg(test)]
+pub(super) struct Stall(pub(super) Box<dyn Fn(&Op<'_>) + Send>);
+
+#[cfg(test)]
+impl std::fmt::Debug for Stall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stall")
+    }
 }
 
 impl ShmFabric {
@@ -82,7 +96,19 @@ impl ShmFabric {
         let done = VecDeque::with_capacity(DEPTH);
         let peers_sleep = wait.needs_bell();
         let watch_at = Instant(0);
-        Self { me, incarnation, layout, own, links, records, done, peers_sleep, watch_at }
+        Self {
+            me,
+            incarnation,
+            layout,
+            own,
+            links,
+            records,
+            done,
+            peers_sleep,
+            watch_at,
+            #[cfg(test)]
+            stall: Stall(Box::new(|_| ())),
+        }
     }
 
     /// Where `peer` lies and which process posts for it, to be let in by the next `admit`. What
@@ -215,6 +241,8 @@ impl Fabric for ShmFabric {
         if self.done.len() == DEPTH {
             return Err(PostError::Full);
         }
+        #[cfg(test)]
+        (self.stall.0)(&work.op);
         let outcome = if self.layout.allows(work.op.target().0.region, self.me, work.op.needs()) {
             self.carry_out(peer, &work.op)
         } else {

@@ -1,5 +1,7 @@
 //! Two processes on one segment: what no test between threads can show.
 
+mod stall;
+
 use std::os::fd::{AsFd, RawFd};
 use std::process::Stdio;
 use std::sync::atomic::Ordering;

@@ -95,7 +95,7 @@ impl Received {
             Stream::parse(payload).unwrap_or_else(|| panic!("altered: {message:?}"));
         assert_eq!((stream.from, stream.to), (message.from, to), "misled: {message:?}");
         assert_eq!(*payload, stream.message(number), "altered");
-        let incarnation = message.sequence >> 20;
+        let incarnation = u32::from(message.incarnation);
         self.streams.entry(stream).or_default().push((incarnation, number));
         stream
     }

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::harness::{Cluster, World, world};
 use super::{A, B, OWNER};
 use crate::fabric::{CompletionFlags, Fabric, Memory, Op, Work, WorkId};
-use crate::mailbox::{PutEvent, Receipt, UnknownReceipt};
+use crate::mailbox::{Forgery, PutEvent, Receipt, UnknownReceipt};
 use crate::wire::crc32c;
 use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
@@ -27,7 +27,7 @@ fn header(payload: &[u8]) -> Header {
         sequence: 1,
         stamp: FIRST_TICKET,
         kind: 7,
-        flags: 9,
+        incarnation: 1,
     }
 }
 
@@ -259,4 +259,80 @@ fn a_receipt_that_names_nothing_in_hand_is_refused() {
     }
     assert_eq!(cluster.owner.mailbox.owed(), 0);
     assert_works(&mut cluster);
+}
+
+/// The last evidence, and how many tickets were forged.
+fn forged(cluster: &Cluster<'_>) -> (Option<Forgery>, u64) {
+    let counters = cluster.owner.mailbox.counters();
+    (counters.forgery, counters.forged_tickets)
+}
+
+#[test]
+fn a_count_that_goes_back_is_noticed() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    for round in 0..3u8 {
+        cluster.writer(B).put(&[round]);
+    }
+    assert_eq!(cluster.owner.drain_payloads().len(), 3);
+    assert_eq!(forged(&cluster), (None, 0));
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 2u64.wrapping_neg() });
+    cluster.owner.poll();
+    let went_back = Forgery::WentBack { epoch: 0, from: 3, to: 1 };
+    assert_eq!(forged(&cluster), (Some(went_back), 2));
+}
+
+#[test]
+fn tickets_that_nobody_asked_for_are_noticed() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(B).put(b"before");
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 2 });
+    assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
+    let last = Forgery::NotAskedFor { ticket: Stamp { epoch: 0, ticket: 2 } };
+    assert_eq!(forged(&cluster), (Some(last), 2));
+    assert_works(&mut cluster);
+    assert_eq!(forged(&cluster).1, 2);
+}
+
+#[test]
+fn a_message_in_a_slot_that_was_not_given_out_is_noticed() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let to = world.regions.slot(&world.config, FIRST_TICKET);
+    post(&mut cluster, Op::Write { to, bytes: &sealed(header(b"early"), b"early") });
+    assert_eq!(cluster.owner.take().unwrap().payload, b"early");
+    cluster.owner.poll();
+    let not_given = Forgery::NotGivenOut { ticket: FIRST_TICKET };
+    assert_eq!(forged(&cluster), (Some(not_given), 1));
+    cluster.owner.poll();
+    assert_eq!(forged(&cluster).1, 1, "it is noted once");
+}
+
+#[test]
+fn a_message_that_vanished_is_noticed_with_its_senders_next_one() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(B).put(b"first");
+    assert_eq!(cluster.owner.drain_payloads(), [b"first"]);
+    cluster.writer(B).put(b"vanishes");
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
+    cluster.writer(A).put(b"in its slot");
+    cluster.writer(B).put(b"next");
+    let payloads: [&[u8]; 2] = [b"in its slot", b"next"];
+    assert_eq!(cluster.owner.drain_payloads(), payloads);
+    assert_eq!(forged(&cluster), (Some(Forgery::Sequence { sender: B, due: 1, came: 2 }), 1));
+}
+
+#[test]
+fn a_foreign_epoch_is_noticed_once() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 1 << 40 });
+    cluster.owner.drain();
+    assert_eq!(forged(&cluster), (Some(Forgery::Epoch { open: 0, shown: 256 }), 1));
 }

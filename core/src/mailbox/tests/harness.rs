@@ -51,6 +51,7 @@ impl<'net> Cluster<'net> {
             writer.admit_owner(FIRST);
             cluster.writers.push(writer);
         }
+        cluster.owner.mailbox.handle_all_named();
         cluster
     }
 
@@ -91,6 +92,7 @@ impl<'net> Cluster<'net> {
             writer.admit_owner(life);
             self.owner.admit(*peer, writer.incarnation);
         }
+        self.owner.mailbox.handle_all_named();
         events
     }
 }

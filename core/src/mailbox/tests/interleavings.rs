@@ -82,7 +82,7 @@ impl Model<'_> {
             Step::Land(peer) => drop(self.writer(peer).land()),
             Step::Tear(peer, bits) => self.writer(peer).fabric.tear(OWNER, bit(bits)),
             Step::AnswerImplausibly(peer) => {
-                self.writer(peer).fabric.answer_implausibly(OWNER);
+                self.misled |= self.writer(peer).fabric.answer_implausibly(OWNER);
             }
             Step::Refuse(peer, count) => self.writer(peer).fabric.refusals = u32::from(count),
             Step::FailPair(peer) => self.writer(peer).fabric.fail(OWNER),

@@ -20,6 +20,8 @@ pub(super) struct Model<'net> {
     admitted: [bool; PEERS],
     /// Taken and not released.
     pub(super) hands: Vec<(Name, Taken)>,
+    /// The fabric answered an atomic wrongly.
+    pub(super) misled: bool,
 }
 
 pub(super) fn model(world: &World) -> Model<'_> {
@@ -30,6 +32,7 @@ pub(super) fn model(world: &World) -> Model<'_> {
         alive: [true; PEERS],
         admitted: [true; PEERS],
         hands: Vec::new(),
+        misled: false,
     }
 }
 
@@ -142,6 +145,8 @@ impl<'net> Model<'net> {
         assert_eq!(self.cluster.owner.mailbox.owed(), 0, "the owner is stuck");
         assert!(self.staged.iter().all(Vec::is_empty), "a writer is stuck");
         self.ledger.check_nothing_lost();
+        let forgery = self.cluster.owner.mailbox.counters().forgery;
+        assert!(self.misled || forgery.is_none(), "nobody lied: {forgery:?}");
     }
 
     pub(super) fn is_settled(&self) -> bool {

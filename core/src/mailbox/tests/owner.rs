@@ -14,6 +14,7 @@ use crate::time::Instant;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) sender: Peer,
+    pub(super) incarnation: u16,
     pub(super) sequence: u32,
     pub(super) payload: Vec<u8>,
     pub(super) receipt: Receipt,
@@ -46,9 +47,10 @@ impl<'net> Owner<'net> {
 
     pub(super) fn take(&mut self) -> Option<Taken> {
         let message = self.mailbox.take(&self.fabric, self.now)?;
-        assert_eq!((message.kind, message.flags), (7, 9));
+        assert_eq!(message.kind, 7);
         Some(Taken {
             sender: message.sender,
+            incarnation: message.incarnation,
             sequence: message.sequence,
             payload: message.payload.to_vec(),
             receipt: message.receipt,

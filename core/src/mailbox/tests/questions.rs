@@ -215,3 +215,38 @@ fn a_busy_sender_does_not_keep_a_question_open() {
     }
     assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
 }
+
+/// Over shared memory a writer may stall between its look at the gate and its copy, and copy when
+/// the owner's next incarnation has begun.
+#[test]
+fn an_owner_that_begins_questions_nothing_before_all_are_named() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    let (life, now) = (cluster.owner.life.next(), cluster.owner.now);
+    cluster.owner = super::owner::Owner::attach(&world, life);
+    cluster.owner.now = now;
+    for _ in 0..4 {
+        assert_eq!(cluster.owner.take(), None);
+        assert_eq!(cluster.owner.mailbox.poll_timeout(), None);
+        cluster.owner.wait();
+        assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+    }
+    cluster.owner.admit(A, crate::mailbox::tests::harness::FIRST);
+    cluster.owner.mailbox.handle_all_named();
+    cluster.owner.wait();
+    cluster.owner.wait();
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0, "A says that it holds it");
+    cluster.writer(A).fabric.admit(OWNER, life).unwrap();
+    cluster.writer(A).land();
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+}
+
+#[test]
+fn once_all_are_named_a_ticket_of_one_that_is_gone_is_skipped() {
+    let world = world(8);
+    let mut cluster = held_ticket(&world);
+    cluster.succeed_owner(&[B]);
+    cluster.owner.drain();
+    let counters = cluster.owner.mailbox.counters();
+    assert_eq!((counters.skipped, counters.forged_tickets), (1, 0));
+}

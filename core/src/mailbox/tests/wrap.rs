@@ -84,7 +84,7 @@ fn leave_burst(world: &World, epoch: u32) {
     for ticket in 0..world.config.slots() {
         let stamp = Stamp { epoch, ticket };
         let mut slot = [0; HEADER_LEN];
-        Header { sender: A.0, kind: 7, flags: 9, ..Header::default() }.write(&mut slot);
+        Header { sender: A.0, kind: 7, ..Header::default() }.write(&mut slot);
         seal(&mut slot, stamp, ticket, crc32c);
         let at = world.regions.slot(&world.config, stamp);
         world.net.memory(OWNER).copy_in(at.region, at.offset, &slot);

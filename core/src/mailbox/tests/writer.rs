@@ -34,7 +34,7 @@ impl<'net> Writer<'net> {
     }
 
     pub(super) fn stage(&mut self, payload: &[u8]) {
-        self.outbox.stage(7, 9, payload).unwrap();
+        self.outbox.stage(7, payload).unwrap();
     }
 
     pub(super) fn flush(&mut self) -> Result<(), PostError> {

@@ -59,7 +59,10 @@ impl Component {
             return self.report(peer, Err(PairError::Remove(error)));
         }
         let begun = match self.endpoint.fabric().whole() {
-            NodeFabric::Shm(_) => self.map(peer, life, fds)?,
+            NodeFabric::Shm(_) => {
+                self.note_named(peer);
+                self.map(peer, life, fds)?
+            }
             NodeFabric::Verbs(_) => {
                 self.expected[peer.index()] = Some(life);
                 if self.endpoint.me() > peer { self.offer(peer, life)? } else { Ok(()) }
@@ -118,8 +121,10 @@ impl Component {
             *expected = None;
         }
         if self.endpoint.fence(peer).is_ok() {
+            self.note_settled(peer);
             return Ok(Fenced::Yes);
         }
+        self.note_named(peer);
         self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
         Ok(Fenced::No)
     }
@@ -200,6 +205,7 @@ impl Component {
     fn admit(&mut self, peer: Peer, life: Incarnation) -> Result<(), PairError> {
         self.endpoint.admit(peer, life).map_err(PairError::Admit)?;
         self.membership.handle_admitted(peer, life);
+        self.note_settled(peer);
         Ok(())
     }
 }

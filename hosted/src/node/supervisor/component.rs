@@ -12,6 +12,7 @@ use super::infancy::Infancy;
 use super::recovery::Buried;
 use crate::bootstrap::{Life, Offer};
 use crate::clock::now_ns;
+use crate::cluster::FabricKind;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::component::dirnet_profile;
@@ -42,6 +43,8 @@ pub(super) struct Component {
     pub(super) ready: bool,
     /// The time before its I'm-Alive Task watches it.
     pub(super) infancy: Infancy,
+    /// It was told that all who may reach its memory were named.
+    pub(super) named: bool,
     /// It was told to take part in the DIR net.
     pub(super) entered: bool,
     /// Its I'm-Alive Task was told to watch it.
@@ -120,6 +123,7 @@ impl Supervisor {
             outgoing: Outgoing::default(),
             ready: false,
             infancy,
+            named: false,
             entered: false,
             roused: false,
             failure: None,
@@ -276,6 +280,23 @@ impl Supervisor {
             self.forward(ticket, word);
         }
         self.note_recovery();
+    }
+
+    /// Tells the component, once, that every process which may write into its memory was named:
+    /// those of living peers, while all others that ever could are dead.
+    pub(super) fn tell_all_named(&mut self) {
+        let waits = |component: &Component| component.ready && !component.named;
+        if !self.component.as_ref().is_some_and(waits) {
+            return;
+        }
+        // Over verbs the queue pairs to the component before this one ended with it.
+        if self.cluster.fabric == FabricKind::Shm && !self.lives.end_stragglers() {
+            return;
+        }
+        self.tell(&ToComponent::AllNamed, &[]);
+        if let Some(component) = &mut self.component {
+            component.named = true;
+        }
     }
 
     /// Notes how long the node was away, once it is back.

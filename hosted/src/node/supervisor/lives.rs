@@ -7,6 +7,7 @@ use weft_core::ids::{Incarnation, Peer};
 
 use crate::bootstrap::{Life, ShutOut};
 use crate::node::control::PeerStatus;
+use crate::process::Pidfd;
 use crate::shm::Grant;
 use crate::signing::PublicKey;
 
@@ -49,6 +50,9 @@ struct Known {
     released: Incarnation,
     /// The life that it goes on in all the same, as others may let it: for when it is released.
     held: Option<Life>,
+    /// Processes of incarnations that are over for this node and were not seen dead: they have
+    /// its memory mapped.
+    ended: Vec<Pidfd>,
 }
 
 impl Known {
@@ -58,6 +62,8 @@ impl Known {
         self.cut_off_at_ns = None;
         let Some(life) = self.life.take() else { return false };
         self.fenced = self.fenced.max(life.incarnation);
+        self.ended.retain(|process| !matches!(process.is_dead(), Ok(true)));
+        self.ended.extend(life.process);
         true
     }
 
@@ -238,6 +244,19 @@ impl Lives {
         }
     }
 
+    /// Ends every process that may reach the own memory and does not belong to a known
+    /// incarnation; whether all of them are dead. Call it again until they are.
+    pub(super) fn end_stragglers(&mut self) -> bool {
+        for known in &mut self.peers {
+            known.ended.retain(|process| {
+                // One that refuses the signal is found alive by the look.
+                let _ = process.kill();
+                !matches!(process.is_dead(), Ok(true))
+            });
+        }
+        self.peers.iter().all(|known| known.ended.is_empty())
+    }
+
     /// The own component has ended: nobody has joined the next one yet, and it has fenced nobody.
     pub(super) fn handle_own_end(&mut self) {
         for known in &mut self.peers {
@@ -304,7 +323,6 @@ mod tests {
     use weft_core::ids::Rank;
 
     use super::*;
-    use crate::process::Pidfd;
 
     const PEER: Peer = Peer(1);
 
@@ -548,6 +566,27 @@ mod tests {
             assert!(lives.handle_released(PEER, Incarnation(7)));
             assert_eq!(lives.handle_let_in(PEER, Incarnation(7)), None);
         }
+    }
+
+    /// It has the memory mapped, and may stand right before a write into it.
+    #[test]
+    fn a_process_of_an_incarnation_that_is_over_is_ended_before_all_count_as_named() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let process = Pidfd::from_child(&child).unwrap();
+        process.signal(rustix::process::Signal::STOP).unwrap();
+        let mut lives = Lives::new(2);
+        assert!(lives.end_stragglers());
+        lives.handle_met(PEER, 1, Grant(Vec::new()));
+        let watched = process.try_clone().ok();
+        lives.handle_alive(PEER, 1, Life { process: watched, ..life(1) });
+        assert!(lives.end_stragglers(), "it is known, and will be asked");
+        lives.handle_parted(PEER, 1);
+        lives.handle_own_end();
+        while !lives.end_stragglers() {
+            process.wait_dead(std::time::Duration::from_secs(60)).unwrap();
+        }
+        assert!(process.is_dead().unwrap());
+        child.wait().unwrap();
     }
 
     #[test]

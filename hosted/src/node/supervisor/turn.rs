@@ -153,6 +153,7 @@ impl Supervisor {
         self.tell_isolated();
         self.tasks.keep_note();
         self.look_after_infant(now_ns);
+        self.tell_all_named();
         self.enter_dirnet(now_ns);
         self.start_due(now_ns);
         self.learn_past(now_ns);

@@ -282,7 +282,7 @@ impl Node {
             let number = self.made[owner.index()] + 1;
             let (from, to) = ((self.me, self.life), (owner, Incarnation(0)));
             let name = Name { from, to, number };
-            if staged.len() < STAGED_MAX && outbox.stage(7, 9, &name.payload()).is_ok() {
+            if staged.len() < STAGED_MAX && outbox.stage(7, &name.payload()).is_ok() {
                 self.made[owner.index()] = number;
                 staged.push_back(name);
                 seat.record(Event::Staged(name));
