@@ -15,7 +15,9 @@ use core::fmt;
 
 use super::half::{Half, Place};
 use super::inquiry::{CLAIM_READ, Inquiry};
-use super::mutants::{GAP_OVERTAKEN, HALF_REUSED_EARLY, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN};
+use super::mutants::{
+    FORGERY_UNNOTICED, GAP_OVERTAKEN, HALF_REUSED_EARLY, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN,
+};
 use super::watch::{Expected, Forgery, Watch};
 use super::{Config, OWNER_WORK, Regions};
 use crate::fabric::{
@@ -353,6 +355,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     fn note_forgery(&mut self, forgery: Forgery, tickets: u32) {
+        if FORGERY_UNNOTICED.is_planted() {
+            return;
+        }
         debug!("forged tickets in epoch {}", self.open);
         self.counters.forged_tickets += u64::from(tickets);
         self.counters.forgery = Some(forgery);

@@ -11,15 +11,15 @@
 //! | a ticket that no admitted sender asked for | it added to the count: slots are lost until questioned |
 //! | a gap in a sender's sequence | the message between was overwritten before it was taken |
 //!
-//! A fabric that answers an atomic wrongly leaves a ticket unasked for as well; its sender counts
-//! that (`tickets_unknown`).
+//! A fabric leaves a ticket unasked for as well when it answers an atomic wrongly, which the sender
+//! counts (`tickets_unknown`), or carries one out that it had given up for lost.
 //!
 //! What is never seen: a message overwritten before it was taken, when its sender puts none after
 //! it and the count was put right before the owner looked.
 
 use core::fmt;
 
-use super::mutants::{FORGERY_UNNOTICED, INCARNATION_IGNORED};
+use super::mutants::INCARNATION_IGNORED;
 use crate::ids::Peer;
 use crate::wire::slot::{Header, Stamp};
 
@@ -144,9 +144,6 @@ impl Watch {
         let Stamp { epoch, ticket: to } = word;
         let from = core::mem::replace(&mut self.count, to);
         self.foreign = None;
-        if FORGERY_UNNOTICED.is_planted() {
-            return None;
-        }
         if to < from {
             let again = from.min(slots).saturating_sub(to.min(slots)).max(1);
             return Some((Forgery::WentBack { epoch, from, to }, again));
@@ -161,6 +158,6 @@ impl Watch {
     /// The word shows epoch `shown`, which is neither `open` nor the next. What that shows, once.
     pub(super) fn see_foreign(&mut self, open: u32, shown: u32) -> Option<Forgery> {
         let is_new = self.foreign.replace(shown) != Some(shown);
-        (is_new && !FORGERY_UNNOTICED.is_planted()).then_some(Forgery::Epoch { open, shown })
+        is_new.then_some(Forgery::Epoch { open, shown })
     }
 }

@@ -96,7 +96,8 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
-    let notes = [holders, undecided, left_broadcasts, isolated, isolated_tasks, cuts];
+    let notes =
+        [holders, undecided, left_broadcasts, isolated, isolated_tasks, cuts, forged_tickets];
     let standings: String = notes.iter().map(|note| note(status)).collect();
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
@@ -194,6 +195,19 @@ fn cuts(status: &Survey) -> String {
         )
     };
     status.answered().filter(is_cut).map(line).collect()
+}
+
+/// That a member may lie, where the tickets of a mailbox show it.
+fn forged_tickets(status: &Survey) -> String {
+    let line = |node: &NodeStatus| {
+        let count = node.counters.filter(|counters| counters.forged_tickets > 0)?.forged_tickets;
+        let rank = node.rank;
+        Some(format!(
+            "{count} tickets of the mailbox of node {rank} were forged; see the evidence with \
+             `weft status --why {rank}`\n"
+        ))
+    };
+    status.answered().filter_map(line).collect()
 }
 
 /// The words of others that the DIR net has refused, by reason: a node's component, its

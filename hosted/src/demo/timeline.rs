@@ -79,7 +79,8 @@ impl Moment {
             | What::Ended { .. }
             | What::Failed { .. }
             | What::Disputed { .. }
-            | What::Proven { .. } => Kind::Sign,
+            | What::Proven { .. }
+            | What::Forged { .. } => Kind::Sign,
             what @ What::Verdict(_) if what.is_verdict(Verdict::Admitted) => Kind::Return,
             What::Verdict(_) => Kind::Verdict,
             What::Running { .. } | What::Restored => Kind::Return,

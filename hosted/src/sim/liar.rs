@@ -37,7 +37,8 @@ impl<P: Protocol> Run<P> {
             let life = self.world.life(to);
             let _ = self.world.admit(liar, to, life);
         }
-        if self.lies.chance(1, 2)
+        let is_forgery = self.protocol.lies_by_forgery_alone() || self.lies.chance(1, 2);
+        if is_forgery
             && let Some(forgery) = self.protocol.forge(&mut self.lies, liar, to, &self.world)
         {
             self.write(liar, to, forgery.at, &forgery.bytes);
@@ -81,6 +82,12 @@ impl<P: Protocol> Run<P> {
     }
 
     fn write(&mut self, liar: Peer, to: Peer, at: At, bytes: &[u8]) {
+        let region = self.world.layout().spec(at.region);
+        if let Ok(word) = bytes.try_into()
+            && region.is_some_and(|spec| spec.access.contains(Access::REMOTE_ATOMIC))
+        {
+            return self.submit(liar, to, Op::FetchAdd { at, add: u64::from_le_bytes(word) });
+        }
         self.submit(liar, to, Op::Write { to: at, bytes });
     }
 

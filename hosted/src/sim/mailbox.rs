@@ -8,11 +8,15 @@
 //! | `order` | in the order of its sender's life |
 //! | `withdrawn` | what the writer was told is not there, is not delivered |
 //! | `loss` | what was put is delivered; what was sent in a lane that still stands, too |
+//! | `names` | incarnation and sequence name one message of a sender |
+//! | `false alarm` | no ticket counts as forged before a member has lied or a fabric answered wrong |
+//! | `unseen` | a message that a liar made vanish with the reservation word is noticed |
 //! | `progress` | no owner owes, no writer keeps, nobody waits, once faults are over |
 //!
 //! A mailbox trusts its admitted members: a liar among them can spoil slots, forge names and use
-//! up tickets. A mailbox that a liar has written to is held to `progress` alone; all others, and
-//! all lanes, which no other peer can write, are held to everything. Nothing may ever panic.
+//! up tickets. A mailbox that a liar has worked on is held to `progress` and `unseen` from then
+//! on, the others to everything; so are all lanes, since no other peer can write them. Nothing may
+//! ever panic.
 
 mod expected;
 mod ledger;
@@ -47,6 +51,7 @@ const PEERS: usize = 5;
 const WORD: Region = Region(0);
 const SLOT_HALVES: Region = Region(1);
 const CLAIMS: Region = Region(2);
+const LOCAL: Region = Region(3);
 
 /// Which channels a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +69,11 @@ pub struct Mailboxes {
     /// Whose mailboxes are put into.
     owners: PeerSet,
     liars: PeerSet,
+    /// The liars add to the reservation words, and do nothing else.
+    words_alone: bool,
+    /// The epoch in which every mailbox begins, with what bursts of 2^32 epochs ago left in it; 0
+    /// for fresh memory.
+    first_epoch: u32,
     ledger: Ledger,
 }
 
@@ -77,6 +87,8 @@ impl Mailboxes {
             traffic: Traffic::Both,
             owners: PeerSet::first(usize::from(peers)),
             liars: PeerSet::EMPTY,
+            words_alone: false,
+            first_epoch: 0,
             ledger: Ledger::default(),
         }
     }
@@ -100,19 +112,33 @@ impl Protocol for Mailboxes {
         if draws.chance(1, 5) {
             run.liars = PeerSet::only(Peer(draws.below(u64::from(peers)) as u16));
         }
-        run.ledger.set_liars(run.liars);
+        run.words_alone = draws.chance(1, 2);
+        if draws.chance(1, 3) {
+            run.first_epoch = u32::MAX - draws.below(3) as u32;
+        }
+        run.ledger.set_liars(run.liars, run.words_alone && run.first_epoch == 0);
         run
     }
 
-    /// Two writers, one owner, halves of two slots; nothing waits for a clock.
+    /// One owner, halves of two slots; nothing waits for a clock.
     fn small() -> Vec<Small<Self>> {
-        let mut protocol = Self::new(3, 2, Duration(0), 2);
-        protocol.traffic = Traffic::Mailbox;
-        protocol.owners = PeerSet::only(Peer(0));
+        let sizes = |peers, first_epoch| {
+            let mut protocol = Self::new(peers, 2, Duration(0), 2);
+            protocol.traffic = Traffic::Mailbox;
+            protocol.owners = PeerSet::only(Peer(0));
+            protocol.first_epoch = first_epoch;
+            protocol
+        };
         // A put takes three rounds: reserve, write, forget the claim.
-        let steps = Some(vec![2, 3, 3]);
-        let small = Small::of("n = 3, two writers, two slots", protocol, vec![0, 1, 1]);
-        vec![Small { steps, ..small }]
+        let two = Small::of("n = 3, two writers, two slots", sizes(3, 0), vec![0, 1, 1]);
+        let one = Small::of("n = 2, one writer, two slots", sizes(2, 0), vec![0, 3]);
+        let last = Small::of("n = 2, in the last epoch", sizes(2, u32::MAX), vec![0, 3]);
+        vec![
+            Small { steps: Some(vec![2, 3, 3]), ..two.clone() },
+            Small { steps: Some(vec![4, 4, 4]), births: 1, ..two },
+            Small { births: 1, faults: 1, ..one },
+            Small { births: 1, ..last },
+        ]
     }
 
     /// Writers with an owner; lanes connect everybody.
@@ -134,8 +160,19 @@ impl Protocol for Mailboxes {
         self.liars
     }
 
-    /// A well-formed slot under somebody's name, for a ticket that may be given out soon.
+    fn lies_by_forgery_alone(&self) -> bool {
+        self.words_alone
+    }
+
+    /// A count or an epoch that was never reached; or a well-formed slot under any peer's name, for
+    /// a ticket that may be given out soon.
     fn forge(&self, draws: &mut Draws, _liar: Peer, to: Peer, world: &World) -> Option<Forgery> {
+        if self.words_alone || draws.chance(1, 4) {
+            let epoch = 1 << 32;
+            let add: i64 = draws.pick(&[-1, -1, -2, 1, 2, epoch, -epoch]);
+            let at = At { region: WORD, offset: 0 };
+            return Some(Forgery { at, bytes: add.to_le_bytes().to_vec(), then: None });
+        }
         let word = world.memory(to).word(At { region: WORD, offset: 0 });
         let config = self.plan.mailbox();
         let slots = config.slots();
@@ -156,7 +193,7 @@ impl Protocol for Mailboxes {
     }
 
     fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
-        Node::new(&self.plan, seat)
+        Node::new(self, seat)
     }
 
     fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {

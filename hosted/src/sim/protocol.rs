@@ -194,6 +194,11 @@ pub trait Protocol: Clone + Hash {
         None
     }
 
+    /// Whether a liar does nothing but what [`Self::forge`] says.
+    fn lies_by_forgery_alone(&self) -> bool {
+        false
+    }
+
     /// Peers that die together with `peer`, when a whole node fails.
     fn node_of(&self, peer: Peer) -> PeerSet {
         PeerSet::only(peer)
@@ -315,7 +320,7 @@ pub enum Supervision {
 pub struct Forgery {
     /// Where in the target.
     pub at: At,
-    /// What.
+    /// What; where only atomics reach, the number that is added to the word.
     pub bytes: Vec<u8>,
     /// What they turn into right behind it, while somebody may be looking.
     pub then: Option<Vec<u8>>,

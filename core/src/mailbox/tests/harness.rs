@@ -7,7 +7,7 @@ use super::owner::Owner;
 use super::stepped::Stepped;
 use super::writer::Writer;
 use super::{OWNER, PEERS, STALL, TestNet};
-use crate::fabric::Layout;
+use crate::fabric::{Layout, Memory};
 use crate::ids::{Incarnation, Peer};
 use crate::mailbox::{Config, PutEvent, Regions};
 
@@ -57,6 +57,12 @@ impl<'net> Cluster<'net> {
 
     pub(super) fn writer(&mut self, peer: Peer) -> &mut Writer<'net> {
         &mut self.writers[peer.index() - 1]
+    }
+
+    /// What the reservation word holds.
+    pub(super) fn count(&self) -> u64 {
+        let at = self.world.regions.word();
+        self.owner.fabric.load(at.region, at.offset)
     }
 
     /// The process of `peer` ends; nobody has decided anything yet.

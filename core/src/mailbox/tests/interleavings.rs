@@ -122,10 +122,13 @@ impl Model<'_> {
     }
 
     fn straggle(&mut self, peer: Peer, bits: u64) {
+        let count = self.cluster.count();
         self.writer(peer).fabric.straggle(bit(bits));
         for ghost in &mut self.cluster.ghosts {
             ghost.straggle(bit(bits));
         }
+        // A reservation that was given up for lost took effect after all.
+        self.misled |= self.cluster.count() != count;
     }
 }
 

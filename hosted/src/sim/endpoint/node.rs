@@ -74,6 +74,8 @@ impl Node {
         let mut fabric = Reluctant::new(SimFabric::new(blank(), me));
         swap(seat.fabric.world(), fabric.world());
         let mut endpoint = Endpoint::new(fabric, plan, life);
+        // Nothing lands here that was posted to an earlier incarnation: the world bars it.
+        endpoint.handle_all_named();
         swap(seat.fabric.world(), endpoint.fabric().world());
         Self {
             me,
@@ -235,8 +237,10 @@ impl Turn<'_, '_> {
             }
             let Some(message) = self.node.endpoint.take(self.seat.now) else { break };
             let (sender, payload) = (message.sender, message.payload.to_vec());
+            let (incarnation, sequence) = (message.incarnation, message.sequence);
             self.node.hands.push_back((message.receipt, Name::of(&payload)));
-            self.mailed(Mailed::Taken { sender, payload });
+            let id = (incarnation, sequence);
+            self.mailed(Mailed::Taken { sender, id, payload });
         }
     }
 

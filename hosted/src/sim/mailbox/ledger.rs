@@ -16,6 +16,12 @@ struct Fate {
     delivered: bool,
     ever_delivered: bool,
     released: bool,
+    /// How often it may come although it came or was released: it was put again in doubt.
+    repeats: u32,
+    /// It came and was given back.
+    restored: bool,
+    /// The memory that it may have lain in was lost.
+    excused: bool,
 }
 
 /// How much went through one lane, between two lives.
@@ -31,8 +37,16 @@ type Life = (Peer, Incarnation);
 #[derive(Clone, Debug, Default, Hash)]
 pub(in crate::sim) struct Ledger {
     liars: PeerSet,
-    /// Whose memory a liar has written to: their mailboxes promise nothing any more.
+    /// Liars write over reservation words and nothing else, of mailboxes that were fresh.
+    words_alone: bool,
+    /// Whose memory a liar has written to.
     spoiled: PeerSet,
+    /// Whose mailbox holds tickets for which the fabric answered wrong.
+    misled: PeerSet,
+    /// Whose owner has noticed forged tickets, or lost track of them with its first incarnation.
+    noticed: PeerSet,
+    /// By owner and sender: which message came under an incarnation and sequence.
+    ids: BTreeMap<(Peer, Peer, (u16, u32)), Name>,
     fates: BTreeMap<Name, Fate>,
     /// The last message delivered to each owner from each life, in its present life.
     last: BTreeMap<(Peer, Life), u32>,
@@ -45,8 +59,9 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
 }
 
 impl Ledger {
-    pub(super) const fn set_liars(&mut self, liars: PeerSet) {
+    pub(super) const fn set_liars(&mut self, liars: PeerSet, words_alone: bool) {
         self.liars = liars;
+        self.words_alone = words_alone;
     }
 
     pub(in crate::sim) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
@@ -66,6 +81,9 @@ impl Ledger {
     /// What the life before had taken and not released is delivered again.
     fn begin_life(&mut self, owner: Peer, life: Incarnation) {
         self.lives.insert(owner, life);
+        if life > Incarnation(1) {
+            self.noticed.insert(owner);
+        }
         for (name, fate) in &mut self.fates {
             if name.to.0 == owner {
                 fate.delivered = false;
@@ -81,8 +99,18 @@ impl Ledger {
             }
             Event::Put(name) => self.fates.entry(*name).or_default().put = true,
             Event::Unknown(_) | Event::Fenced(_) | Event::Admitted(..) => {}
+            Event::Repeated(name) => self.fates.entry(*name).or_default().repeats += 1,
+            Event::Restored(name) => {
+                let fate = self.fates.entry(*name).or_default();
+                (fate.delivered, fate.restored) = (false, true);
+            }
+            Event::Forgot => self.forget(by.0),
+            Event::Misled(owner) => self.misled.insert(*owner),
+            Event::Noticed => return self.judge_noticed(by.0),
             Event::Withdrawn(name) => self.fates.entry(*name).or_default().withdrawn = true,
-            Event::Taken { sender, payload } => return self.judge_taken(by, *sender, payload),
+            Event::Taken { sender, id, payload } => {
+                return self.judge_taken(by, (*sender, *id), payload);
+            }
             Event::Released(name) => self.fates.entry(*name).or_default().released = true,
             Event::Sent(name) => self.lanes.entry((name.from, name.to)).or_default().sent += 1,
             Event::Heard { sender, payload } => return self.judge_heard(by, *sender, payload),
@@ -90,14 +118,55 @@ impl Ledger {
         Ok(())
     }
 
-    fn judge_taken(&mut self, by: Life, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
-        let result = self.hold_taken(by, sender, payload);
-        // A member that lies may spoil, forge and repeat what others put into the mailbox that it
-        // writes to, and nothing else.
-        if self.spoiled.contains(by.0) { Ok(()) } else { result }
+    /// What lay in the memory of `owner` is gone, and what is under way may have lain there.
+    fn forget(&mut self, owner: Peer) {
+        for (_, fate) in self.fates.iter_mut().filter(|(name, _)| name.to.0 == owner) {
+            fate.excused = true;
+        }
     }
 
-    fn hold_taken(&mut self, by: Life, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
+    fn judge_noticed(&mut self, owner: Peer) -> Result<(), Violation> {
+        self.noticed.insert(owner);
+        if self.spoiled.contains(owner) || self.misled.contains(owner) {
+            return Ok(());
+        }
+        broken("false alarm", format!("{owner} noticed forged tickets, and nothing was wrong"))
+    }
+
+    fn judge_taken(
+        &mut self,
+        by: Life,
+        (sender, id): (Peer, (u16, u32)),
+        payload: &[u8],
+    ) -> Result<(), Violation> {
+        let vanished = self.judge_vanished(by.0, payload);
+        let result = self.hold_taken(by, (sender, id), payload);
+        // A member that lies may spoil, forge and repeat what others put.
+        if self.spoiled.contains(by.0) { vanished } else { result }
+    }
+
+    /// Whether a message that was put before this one is gone, and nothing was noticed.
+    fn judge_vanished(&self, owner: Peer, payload: &[u8]) -> Result<(), Violation> {
+        let Some(name) = Name::of(payload) else { return Ok(()) };
+        let Some(last) = self.last.get(&(owner, name.from)) else { return Ok(()) };
+        if !self.words_alone || self.noticed.contains(owner) {
+            return Ok(());
+        }
+        let between = (last + 1..name.number).map(|number| Name { number, ..name });
+        let is_gone = |fate: &&Fate| fate.put && !fate.ever_delivered && !fate.excused;
+        let gone = between.filter_map(|name| self.fates.get(&name)).filter(is_gone).count();
+        if gone == 0 {
+            return Ok(());
+        }
+        broken("unseen", format!("{gone} messages before {name:?} are gone, and not noticed"))
+    }
+
+    fn hold_taken(
+        &mut self,
+        by: Life,
+        (sender, id): (Peer, (u16, u32)),
+        payload: &[u8],
+    ) -> Result<(), Violation> {
         let Some(name) = Name::of(payload) else {
             return broken("integrity", format!("{sender} to {}: {payload:?}", by.0));
         };
@@ -110,6 +179,17 @@ impl Ledger {
         let before = *fate;
         fate.delivered = true;
         fate.ever_delivered = true;
+        fate.restored = false;
+        let is_again = before.delivered || before.released;
+        if self.ids.insert((by.0, sender, id), name).is_some_and(|other| other != name) {
+            return broken("names", format!("{name:?} came under the name {id:?} of another"));
+        }
+        if before.repeats > 0 {
+            // What was put behind it may have come before it, and comes again.
+            fate.repeats -= 1;
+            fate.released &= !is_again;
+            return Ok(());
+        }
         if before.withdrawn {
             return broken("withdrawn", format!("{name:?} was delivered"));
         }
@@ -118,6 +198,9 @@ impl Ledger {
         }
         if before.released {
             return broken("once", format!("{name:?} came again after its release"));
+        }
+        if before.restored {
+            return Ok(());
         }
         let last = self.last.insert((by.0, name.from), name.number);
         if last.is_some_and(|last| last >= name.number) {
@@ -155,8 +238,8 @@ impl Ledger {
     /// What was put and not delivered, or sent in a lane that still stands and not heard.
     pub(in crate::sim) fn check_nothing_lost(&self) -> Result<(), Violation> {
         for (name, fate) in &self.fates {
-            let is_promised = !self.liars.contains(name.to.0) && !self.spoiled.contains(name.to.0);
-            if is_promised && fate.put && !fate.released {
+            let is_held = !self.spoiled.contains(name.to.0) && !fate.excused;
+            if is_held && fate.put && !fate.released {
                 let how_far = if fate.ever_delivered { "released" } else { "delivered" };
                 return broken("loss", format!("{name:?} was put and never {how_far}"));
             }

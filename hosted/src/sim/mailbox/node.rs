@@ -6,13 +6,15 @@
 use std::collections::VecDeque;
 
 use weft_core::endpoint::Plan;
-use weft_core::fabric::{Completion, Fabric};
+use weft_core::fabric::{At, Completion, Fabric, Memory, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::lane::{LANE_WORK, LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt};
+use weft_core::wire::crc32c;
+use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 use super::name::Name;
-use super::{Mailboxes, PEERS, SLOTS, Traffic};
+use super::{LOCAL, Mailboxes, PEERS, SLOT_HALVES, SLOTS, Traffic, WORD};
 use crate::sim::protocol::Seat;
 
 /// Completions that one round handles.
@@ -33,10 +35,22 @@ pub enum Event {
     Unknown(Name),
     /// The message is not in its owner's memory and will not be.
     Withdrawn(Name),
+    /// The message that was in doubt may be put a second time.
+    Repeated(Name),
+    /// The peer's memory was lost with its last incarnation.
+    Forgot,
+    /// The owner noticed forged tickets.
+    Noticed,
+    /// The fabric answered a reservation wrongly.
+    Misled(Peer),
+    /// The message that was delivered is to be delivered again.
+    Restored(Name),
     /// A message was delivered.
     Taken {
         /// From whom, as the mailbox says.
         sender: Peer,
+        /// The sender's incarnation and sequence, as the mailbox says.
+        id: (u16, u32),
         /// What.
         payload: Vec<u8>,
     },
@@ -81,14 +95,25 @@ pub struct Node {
     made: Vec<u32>,
     /// Taken and not released.
     hands: VecDeque<(Receipt, Option<Name>)>,
+    /// Forged tickets that were recorded.
+    noticed: u64,
 }
 
 impl Node {
-    pub(super) fn new(plan: &Plan, seat: &mut Seat<'_, Event>) -> Self {
+    pub(super) fn new(run: &Mailboxes, seat: &mut Seat<'_, Event>) -> Self {
+        let plan = &run.plan;
         let (me, life) = (seat.me(), seat.life);
+        if life == Incarnation(1) {
+            age(run, seat);
+        } else if seat.draw(8) == 7 {
+            forget(plan, seat);
+            seat.record(Event::Forgot);
+        }
         let (sizes, regions) = (plan.mailbox(), plan.mailbox_regions());
         let mut mailbox = Mailbox::attach(&seat.fabric, sizes, regions);
         mailbox.handle_admitted(me);
+        // Nothing lands here that was posted to an earlier incarnation: the world bars it.
+        mailbox.handle_all_named();
         let peers = plan.layout().peers();
         let outboxes = (0..peers).map(Peer).map(|owner| {
             let mut outbox = Outbox::new(&seat.fabric, sizes, regions, owner, life);
@@ -108,6 +133,7 @@ impl Node {
             staged: vec![VecDeque::new(); usize::from(peers)],
             made: vec![0; usize::from(peers)],
             hands: VecDeque::new(),
+            noticed: 0,
         }
     }
 
@@ -206,9 +232,16 @@ impl Node {
                 staged.drain(..count as usize).for_each(|name| seat.record(Event::Put(name)));
                 assert_eq!(staged.len(), left as usize, "messages staged");
             }
-            PutEvent::Full | PutEvent::TicketUnknown => {}
+            PutEvent::Full => {}
+            PutEvent::TicketUnknown => seat.record(Event::Misled(owner)),
             PutEvent::Lost { unknown, .. } => {
                 assert!(unknown as usize <= staged.len(), "more in doubt than staged");
+                if seat.draw(2) == 1 {
+                    // All of it is put again, under the same numbers.
+                    let doubtful = staged.iter().take(unknown as usize);
+                    doubtful.for_each(|name| seat.record(Event::Repeated(*name)));
+                    return;
+                }
                 for (place, name) in (0..).zip(staged.drain(..)) {
                     let in_doubt = place < unknown;
                     let event = if in_doubt { Event::Unknown } else { Event::Withdrawn };
@@ -228,8 +261,18 @@ impl Node {
                 break;
             };
             let (sender, payload) = (message.sender, message.payload.to_vec());
+            let id = (message.incarnation, message.sequence);
             self.hands.push_back((message.receipt, Name::of(&payload)));
-            seat.record(Event::Taken { sender, payload });
+            self.notice(seat);
+            seat.record(Event::Taken { sender, id, payload });
+        }
+        self.notice(seat);
+    }
+
+    fn notice(&mut self, seat: &mut Seat<'_, Event>) {
+        let forged = self.mailbox.counters().forged_tickets;
+        if std::mem::replace(&mut self.noticed, forged) < forged {
+            seat.record(Event::Noticed);
         }
     }
 
@@ -240,6 +283,11 @@ impl Node {
             let Some((receipt, name)) = self.hands.remove(which) else {
                 break;
             };
+            if seat.draw(8) == 7 {
+                self.mailbox.restore(receipt).expect("a message that was taken can be restored");
+                name.into_iter().for_each(|name| seat.record(Event::Restored(name)));
+                continue;
+            }
             let released = self.mailbox.release(&seat.fabric, receipt);
             released.expect("a message that was taken can be released");
             if let Some(name) = name {
@@ -313,5 +361,45 @@ impl Node {
                 let _ = outbox.flush(&mut seat.fabric);
             }
         }
+    }
+}
+
+/// The regions of a mailbox, which outlive its owner.
+const KEPT: [Region; 3] = [WORD, SLOT_HALVES, LOCAL];
+
+/// The own mailbox is as fresh as if it had never been.
+fn forget(plan: &Plan, seat: &mut Seat<'_, Event>) {
+    for region in KEPT {
+        let len = plan.layout().spec(region).map_or(0, |spec| spec.len);
+        for offset in (0..len).step_by(8) {
+            seat.fabric.memory().store(region, offset, 0);
+        }
+    }
+}
+
+/// The own mailbox is as old as `run` says: its last epoch is drained, and each slot holds what a
+/// burst of nearly 2^32 epochs ago left there.
+fn age(run: &Mailboxes, seat: &mut Seat<'_, Event>) {
+    let open = run.first_epoch;
+    if open == 0 {
+        return;
+    }
+    let config = run.plan.mailbox();
+    let (slots, before) = (config.slots(), open.wrapping_sub(1));
+    let memory = seat.fabric.memory();
+    let halves = [(before, slots, (1 << slots) - 1), (open, 0, 0)];
+    for (epoch, owed, released) in halves {
+        let record = (epoch & 1) * 16;
+        memory.store(LOCAL, record, Stamp { epoch, ticket: owed }.to_word());
+        memory.store(LOCAL, record + 8, released);
+    }
+    memory.store(WORD, 0, u64::from(open) << 32);
+    for (epoch, ticket) in (0..2).flat_map(|epoch| (0..slots).map(move |slot| (epoch, slot))) {
+        let stamp = Stamp { epoch, ticket };
+        let mut slot = [0; HEADER_LEN];
+        Header::default().write(&mut slot);
+        seal(&mut slot, stamp, ticket, crc32c);
+        let at = At { region: SLOT_HALVES, offset: (epoch * slots + ticket) * config.stride() };
+        memory.copy_in(at.region, at.offset, &slot);
     }
 }
