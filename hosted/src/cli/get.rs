@@ -24,6 +24,7 @@ use crate::node::control::{MESSAGES_MAX, TakenMessage};
 #[derive(Serialize)]
 struct Line<'a> {
     from: u16,
+    incarnation: u16,
     sequence: u32,
     #[serde(flatten)]
     content: Content<'a>,
@@ -104,9 +105,9 @@ fn show(
 ) -> (usize, io::Result<()>) {
     for (shown, message) in messages.iter().enumerate() {
         let written = if output.is_json() {
-            let TakenMessage { from, sequence, payload, .. } = message;
+            let &TakenMessage { from, incarnation, sequence, ref payload, .. } = message;
             let content = Content::from(&payload.0[..]);
-            write_line(out, &Line { from: *from, sequence: *sequence, content })
+            write_line(out, &Line { from, incarnation, sequence, content })
         } else {
             let line = [&message.payload.0[..], b"\n"].concat();
             out.write_all(&line).and_then(|()| out.flush())
@@ -151,6 +152,7 @@ mod tests {
     fn messages(payloads: &[&[u8]]) -> Vec<TakenMessage> {
         let message = |(sequence, payload): (u32, &&[u8])| TakenMessage {
             from: 3,
+            incarnation: 1,
             sequence,
             receipt: sequence.into(),
             payload: Payload(payload.to_vec()),
@@ -177,8 +179,10 @@ mod tests {
         assert_eq!(show(&messages, Output::new(true), &mut disk).0, 2);
         let lines = disk.written.split_inclusive(|byte| *byte == b'\n');
         let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
-        assert_eq!(lines[0], json!({ "from": 3, "sequence": 0, "text": "gr\u{fc}n \"\n" }));
-        let wild = json!({ "from": 3, "sequence": 1, "text": "\u{fffd}\0", "base64": "/wA=" });
+        let line = |sequence, text| json!({ "from": 3, "incarnation": 1, "sequence": sequence, "text": text });
+        assert_eq!(lines[0], line(0, "gr\u{fc}n \"\n"));
+        let mut wild = line(1, "\u{fffd}\0");
+        wild["base64"] = json!("/wA=");
         assert_eq!(lines[1], wild);
     }
 }
