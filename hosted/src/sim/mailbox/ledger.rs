@@ -61,6 +61,8 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
 impl Ledger {
     pub(super) const fn set_liars(&mut self, liars: PeerSet, words_alone: bool) {
         self.liars = liars;
+        // Their own mailboxes have no owner.
+        self.lied_to = liars;
         self.words_alone = words_alone;
     }
 

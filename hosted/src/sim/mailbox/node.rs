@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use weft_core::endpoint::Plan;
-use weft_core::fabric::{At, Completion, Fabric, Memory, Region};
+use weft_core::fabric::{Completion, Fabric, Memory, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::lane::{LANE_WORK, LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt};
@@ -377,8 +377,8 @@ fn forget(plan: &Plan, seat: &mut Seat<'_, Event>) {
     }
 }
 
-/// The own mailbox is as old as `run` says: its last epoch is drained, and each slot holds what a
-/// burst of nearly 2^32 epochs ago left there.
+/// The own mailbox is as old as `run` says: its last epoch used half of the slots and is drained,
+/// and the others hold what a burst of nearly 2^32 epochs ago left there.
 fn age(run: &Mailboxes, seat: &mut Seat<'_, Event>) {
     let open = run.first_epoch;
     if open == 0 {
@@ -386,20 +386,18 @@ fn age(run: &Mailboxes, seat: &mut Seat<'_, Event>) {
     }
     let config = run.plan.mailbox();
     let (slots, before) = (config.slots(), open.wrapping_sub(1));
-    let memory = seat.fabric.memory();
-    let halves = [(before, slots, (1 << slots) - 1), (open, 0, 0)];
-    for (epoch, owed, released) in halves {
+    let (used, memory) = (slots / 2, seat.fabric.memory());
+    for (epoch, owed, released) in [(before, used, (1 << used) - 1), (open, 0, 0)] {
         let record = (epoch & 1) * 16;
         memory.store(LOCAL, record, Stamp { epoch, ticket: owed }.to_word());
         memory.store(LOCAL, record + 8, released);
     }
     memory.store(WORD, 0, u64::from(open) << 32);
-    for (epoch, ticket) in (0..2).flat_map(|epoch| (0..slots).map(move |slot| (epoch, slot))) {
-        let stamp = Stamp { epoch, ticket };
+    let epoch = before & 1;
+    for ticket in used..slots {
         let mut slot = [0; HEADER_LEN];
         Header::default().write(&mut slot);
-        seal(&mut slot, stamp, ticket, crc32c);
-        let at = At { region: SLOT_HALVES, offset: (epoch * slots + ticket) * config.stride() };
-        memory.copy_in(at.region, at.offset, &slot);
+        seal(&mut slot, Stamp { epoch, ticket }, ticket, crc32c);
+        memory.copy_in(SLOT_HALVES, (epoch * slots + ticket) * config.stride(), &slot);
     }
 }
