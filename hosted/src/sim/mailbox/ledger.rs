@@ -62,7 +62,7 @@ impl Ledger {
     pub(super) const fn set_liars(&mut self, liars: PeerSet, words_alone: bool) {
         self.liars = liars;
         // Their own mailboxes have no owner.
-        self.lied_to = liars;
+        self.spoiled = liars;
         self.words_alone = words_alone;
     }
 
