@@ -22,8 +22,8 @@ fn limited(place: &Place, limit: &str, arguments: &str) -> Said {
 fn a_limit_that_is_too_low_is_refused_before_anything_starts() {
     let place = Place::new();
     for (limit, cure) in [
-        ("ulimit -n 40", "ulimit -n 110"),
-        ("ulimit -v 300000", "ulimit -v "),
+        ("ulimit -S -n 40", "ulimit -n 110"),
+        ("ulimit -S -v 300000", "ulimit -v "),
         ("ulimit -S -s 1000", "ulimit -s 4096"),
         ("ulimit -S -s 300", "ulimit -s 8192"),
     ] {
@@ -52,7 +52,7 @@ fn a_limit_on_the_size_of_files_is_an_error_with_a_cure() {
     assert!(told.refused(44, "output").contains("ulimit -f unlimited"));
     let said = limited(&place, "ulimit -f 100", "up --nodes 2 --name t --json");
     said.refused(31, "component_lost");
-    assert!(said.err.contains("ulimit -f unlimited [limit]"), "{}", said.err);
+    assert!(said.err.contains("`ulimit -f unlimited` [limit]"), "{}", said.err);
     place.assert_nothing_left();
 }
 
