@@ -583,7 +583,7 @@ mod tests {
         lives.handle_parted(PEER, 1);
         lives.handle_own_end();
         while !lives.end_stragglers() {
-            process.wait_dead(std::time::Duration::from_secs(60)).unwrap();
+            let _ = process.wait_dead(std::time::Duration::from_secs(60)).unwrap();
         }
         assert!(process.is_dead().unwrap());
         child.wait().unwrap();
