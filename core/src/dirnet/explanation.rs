@@ -1,6 +1,6 @@
 //! Why a verdict was reached, kept in a bounded ring, and what an operator is told.
 
-use super::{Alarm, Life, Seen, Term};
+use super::{Alarm, Life, Members, Seen, Term};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
@@ -83,10 +83,52 @@ impl Rule {
 pub struct Evidence {
     /// The alarm, if there was one.
     pub alarm: Option<Alarm>,
-    /// How many second observers answered.
-    pub testimonies: u8,
-    /// Whom they met.
-    pub seen: Seen,
+    /// What the other members said of the node.
+    pub testimonies: Testimonies,
+}
+
+/// Who was asked about a suspect, and who answered what. The three answers are disjoint; a
+/// member that was asked and is in none of them was silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Testimonies {
+    /// All that were asked.
+    pub asked: Members,
+    /// These met its component.
+    pub met: Members,
+    /// These met its I'm-Alive Task alone.
+    pub met_task: Members,
+    /// These met neither.
+    pub met_neither: Members,
+}
+
+impl Testimonies {
+    /// Nothing is known yet of what `asked` will say.
+    #[must_use]
+    pub const fn of(asked: Members) -> Self {
+        let none = Members::NONE;
+        Self { asked, met: none, met_task: none, met_neither: none }
+    }
+
+    /// How many answered.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.met.count() + self.met_task.count() + self.met_neither.count()
+    }
+
+    /// Takes the answer of `witness`; whether it was asked.
+    pub(super) fn note(&mut self, witness: Rank, seen: Seen) -> bool {
+        let was_asked = self.asked.contains(witness);
+        if was_asked {
+            [&mut self.met, &mut self.met_task, &mut self.met_neither]
+                .map(|set| set.remove(witness));
+            match seen {
+                Seen { component: true, .. } => self.met.insert(witness),
+                Seen { task: true, .. } => self.met_task.insert(witness),
+                Seen { component: false, task: false } => self.met_neither.insert(witness),
+            }
+        }
+        was_asked
+    }
 }
 
 /// The record that a verdict leaves.

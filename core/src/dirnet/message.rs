@@ -51,14 +51,6 @@ pub struct Seen {
     pub task: bool,
 }
 
-impl Seen {
-    /// What either of two observers met.
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        Self { component: self.component || other.component, task: self.task || other.task }
-    }
-}
-
 /// What to do with a task of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

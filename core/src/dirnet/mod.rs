@@ -62,7 +62,7 @@ pub use beat::{BEAT_LEN, Beat};
 pub use component::{Component, LargestComponent, Role};
 pub use config::{Config, ConfigError, Limits, Part, RestartLimit};
 pub use database::{Database, Version};
-pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Verdict};
+pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Testimonies, Verdict};
 pub use frame::{FRAME_LEN, Frame, FrameError};
 pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
 pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};

@@ -32,6 +32,9 @@ mutants! {
     ANSWERS_ARE_SIGNS = "answers-are-signs", "G-31: an answer to a probe hides no dead timers";
     MANAGERLESS_ARE_DEAF = "managerless-are-deaf", "G-11: who misses the manager hears new lives";
     NOBODY_INTRODUCES = "nobody-introduces", "G-11: whom another hears is a member";
+    ONE_WITNESS_REMOVES = "one-witness-removes", "X-8: all are asked, and one that meets keeps";
+    LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
+    TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";

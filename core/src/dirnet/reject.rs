@@ -68,6 +68,8 @@ rejects! {
     ImageCount = "image-count",
     /// An image of the database with a field that cannot be.
     ImageField = "image-field",
+    /// As many questions of others about suspects are under way as there are nodes; ask again.
+    Busy = "busy",
     /// For the other endpoint of this node.
     WrongSeat = "wrong-seat",
 }

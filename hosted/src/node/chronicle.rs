@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use weft_core::dirnet::{Alarm, Explanation, News, Rule, Verdict};
+use weft_core::dirnet::{Alarm, Explanation, Members, News, Rule, Verdict};
 use weft_core::ids::Rank;
 
 /// Entries that are kept.
@@ -136,12 +136,14 @@ pub struct VerdictNote {
     pub term: String,
     /// The alarm that came, if one did.
     pub alarm: Option<String>,
-    /// How many second observers answered, and whom they met.
-    pub testimonies: u8,
-    /// A second observer met the component.
-    pub met_component: bool,
-    /// A second observer met the I'm-Alive Task.
-    pub met_task: bool,
+    /// The members that were asked whether they meet the node.
+    pub asked: Vec<u16>,
+    /// Those that met its component.
+    pub met_component: Vec<u16>,
+    /// Those that met its I'm-Alive Task alone.
+    pub met_task: Vec<u16>,
+    /// Those that met neither.
+    pub met_neither: Vec<u16>,
     /// How long before the verdict the node was last heard of, in microseconds; none for never.
     pub silent_us: Option<u64>,
 }
@@ -201,16 +203,25 @@ impl std::fmt::Display for VerdictNote {
         if let Some(alarm) = &self.alarm {
             write!(f, ", alarm: {alarm}")?;
         }
-        if self.testimonies > 0 {
-            let met = match (self.met_component, self.met_task) {
-                (true, _) => "its component",
-                (false, true) => "its I'm-Alive Task alone",
-                (false, false) => "nobody",
-            };
-            write!(f, ", second observer met {met}")?;
+        if !self.asked.is_empty() {
+            write!(f, ", asked: {}", joined(&self.asked))?;
+        }
+        let answered = [&self.met_component, &self.met_task, &self.met_neither];
+        let words = ["met its component", "met its I'm-Alive Task alone", "met neither"];
+        for (nodes, words) in answered.iter().zip(words).filter(|(nodes, _)| !nodes.is_empty()) {
+            write!(f, ", {words}: {}", joined(nodes))?;
+        }
+        let has_answered = |node: &&u16| answered.iter().any(|nodes| nodes.contains(node));
+        let silent: Vec<u16> = self.asked.iter().filter(|it| !has_answered(it)).copied().collect();
+        if !silent.is_empty() {
+            write!(f, ", silent: {}", joined(&silent))?;
         }
         Ok(())
     }
+}
+
+fn joined(nodes: &[u16]) -> String {
+    nodes.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// In words.
@@ -248,6 +259,8 @@ impl What {
 
     /// What the explanation of a verdict says.
     pub(super) fn verdict(of: &Explanation) -> Self {
+        let ranks = |set: Members| set.iter().map(|rank| rank.0).collect();
+        let said = of.evidence.testimonies;
         let heard = (of.heard.0 > 0).then(|| of.decided.since(of.heard).as_micros());
         Self::Verdict(VerdictNote {
             verdict: verdict_words(of.verdict).to_owned(),
@@ -255,9 +268,10 @@ impl What {
             life: of.life.to_string(),
             term: of.term.to_string(),
             alarm: of.evidence.alarm.map(|alarm| alarm_words(alarm).to_owned()),
-            testimonies: of.evidence.testimonies,
-            met_component: of.evidence.seen.component,
-            met_task: of.evidence.seen.task,
+            asked: ranks(said.asked),
+            met_component: ranks(said.met),
+            met_task: ranks(said.met_task),
+            met_neither: ranks(said.met_neither),
             silent_us: heard,
         })
     }
@@ -392,9 +406,10 @@ mod tests {
             life: "4/0".to_owned(),
             term: "2.0".to_owned(),
             alarm: None,
-            testimonies: 0,
-            met_component: false,
-            met_task: false,
+            asked: vec![],
+            met_component: vec![],
+            met_task: vec![],
+            met_neither: vec![],
             silent_us: None,
         };
         let failed = verdict(Verdict::Isolated, Rule::Intensity).to_string();
@@ -412,15 +427,17 @@ mod tests {
             life: "3/1".to_owned(),
             term: "2.0".to_owned(),
             alarm: Some(alarm_words(Alarm::NoProgress).to_owned()),
-            testimonies: 1,
-            met_component: false,
-            met_task: true,
+            asked: vec![1, 2, 5],
+            met_component: vec![],
+            met_task: vec![1],
+            met_neither: vec![5],
             silent_us: Some(261_000),
         };
         assert_eq!(
             What::Verdict(note).to_string(),
             "component down by rule alarm-in-window, term 2.0, silent for 261 ms, alarm: no \
-             progress, its flag stands still, second observer met its I'm-Alive Task alone"
+             progress, its flag stands still, asked: 1 2 5, met its I'm-Alive Task alone: 1, met \
+             neither: 5, silent: 2"
         );
     }
 }

@@ -45,12 +45,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.gossip();
             self.refence();
         }
+        self.handle_errand_deadlines(now);
         let mut first = None;
         for node in self.config.others().iter() {
             if !self.outputs.has_room() {
                 break;
             }
-            self.handle_errand_deadline(now, node);
             if self.watch(node).deadline().is_some_and(|due| due <= now) {
                 let reported = *first.get_or_insert(node);
                 if crate::dirnet::FIRST_EXPIRY_REPEATS.is_planted() && reported != node {
@@ -72,13 +72,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.candidate_over(now);
             }
             State::Joining(_) | State::Backup(_) | State::Manager | State::Excluded => {}
-        }
-    }
-
-    fn handle_errand_deadline(&mut self, now: Instant, node: Rank) {
-        let errand = self.fellow(node).and_then(|fellow| fellow.errand);
-        if errand.is_some_and(|errand| errand.due <= now) {
-            self.testify(node);
         }
     }
 
@@ -134,12 +127,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         };
         let gossip = self.sync.is_gossiping().then_some(Instant(0));
         let cyclic = [Some(self.clear_due), Some(self.beat_due)];
-        let fellows = self
-            .fellows
-            .iter()
-            .flat_map(|fellow| [fellow.watch.deadline(), fellow.errand.map(|errand| errand.due)]);
+        let fellows = self.fellows.iter().map(|fellow| fellow.watch.deadline());
+        let errands = self.errands.iter().map(|errand| errand.map(|errand| errand.due));
         let single = [state, self.sync.due(), gossip];
-        cyclic.into_iter().chain(single).chain(fellows).flatten().min()
+        cyclic.into_iter().chain(single).chain(fellows).chain(errands).flatten().min()
     }
 
     /// This component did not look for `lag`: what it waits for gets that much longer.
@@ -158,6 +149,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.explanations = Default::default();
         for fellow in &mut self.fellows {
             earlier(&mut fellow.heard);
+            if let Watch::Suspect(suspicion) = &mut fellow.watch {
+                earlier(&mut suspicion.asked_at);
+            }
             if let Some(raised) = &mut fellow.raised {
                 earlier(&mut raised.at);
             }
@@ -180,9 +174,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.sync.due_mut().into_iter().for_each(&mut change);
         for fellow in &mut self.fellows {
             fellow.watch.deadline_mut().into_iter().for_each(&mut change);
-            if let Some(errand) = &mut fellow.errand {
-                change(&mut errand.due);
-            }
+        }
+        for errand in self.errands.iter_mut().flatten() {
+            change(&mut errand.due);
         }
     }
 }

@@ -89,8 +89,6 @@ struct Fellow {
     replay: [Replay; 2],
     /// The sequence of its last heartbeat.
     beat: u32,
-    /// What was asked of this component as a second observer of it.
-    errand: Option<Errand>,
     /// The last life of it that asked who the manager is.
     asked: Option<Life>,
     /// Clones of its component that this manager has ordered.
@@ -105,6 +103,8 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     term: Term,
     state: State,
     fellows: [Fellow; NODES],
+    /// What others have asked of this component as a second observer.
+    errands: [Option<Errand>; NODES],
     /// Who was heard of in the own reign; kept where decisions need it (`min_alive`).
     followers: Members,
     db: Database<NODES, TASKS>,
@@ -145,6 +145,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             term: kept.term.unwrap_or_default(),
             state: State::Joining(Joining::new(now.after(timing.join))),
             fellows: [Fellow::default(); NODES],
+            errands: [None; NODES],
             followers: Members::NONE,
             db: Database::default(),
             assemblies: [const { Assembly::EMPTY }; ASSEMBLIES],
@@ -402,7 +403,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             Message::Witness { node, round } => self.handle_witness(now, from, node, round),
             Message::Testimony { node, round, seen } => {
-                self.handle_testimony(now, node, round, seen)
+                self.handle_testimony(now, from, (node, round), seen)
             }
             Message::Probe { round } => {
                 self.answer_probe(frame, round);

@@ -1,12 +1,13 @@
 //! From silence to a conclusion, for both roles (D-50).
 //!
 //! A suspicion waits W for an alarm of the node's I'm-Alive Task. The alarm says that the
-//! component is down and the node is not; silence says that the node is down. Meanwhile a second
-//! observer looks for itself: whoever it meets is not removed.
+//! component is down and the node is not; silence says that the node is down. Meanwhile all other
+//! members look for themselves: a node that one of them meets is not removed, and the link to
+//! it is the suspect. What they say belongs to one window, and is asked again in the next.
 
 use super::watch::Suspicion;
 use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
-use crate::dirnet::{Alarm, Life, Members, Message, Reject, Seat, Seen};
+use crate::dirnet::{Alarm, Life, Members, Message, Reject, Seat, Seen, Testimonies};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -38,32 +39,27 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Opens the window: unless it is heard of, there will be a verdict on `node`.
     pub(super) fn doubt(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
-        self.ask(node, Suspicion::new(life, now.after(self.timing().window), rule));
+        self.ask(now, node, Suspicion::new(life, now.after(self.timing().window), rule));
     }
 
-    /// Asks second observers, where this component would act on the answer: a manager one after
-    /// the other, for one is enough to remove a node; who would follow the manager all at once, for
-    /// one that meets it is enough to leave it be.
-    fn ask(&mut self, node: Rank, mut suspicion: Suspicion) {
-        match self.state {
-            State::Manager => {
-                let next = self.next_witness(node, suspicion.asked).or_else(|| {
-                    // All were asked: round again.
-                    suspicion.asked = Members::NONE;
-                    self.next_witness(node, Members::NONE)
-                });
-                if let Some(witness) = next {
-                    suspicion.asked.insert(witness);
-                    suspicion.round = self.question(Members::only(witness), node);
-                }
+    /// Asks all other members, where this component would act on the answer: a manager, and the
+    /// backup that would follow it. One that meets the suspect is enough to leave it be.
+    fn ask(&mut self, now: Instant, node: Rank, mut suspicion: Suspicion) {
+        let acts = match self.state {
+            State::Manager => true,
+            State::Backup(succession) => {
+                suspicion.is_told || succession.next(self) == Some(self.me())
             }
-            State::Backup(succession)
-                if suspicion.is_told || succession.next(self) == Some(self.me()) =>
-            {
-                suspicion.asked = self.members().without(node);
-                suspicion.round = self.ask_all(node);
+            State::Joining(_) | State::Excluded => false,
+        };
+        if acts {
+            let mut asked = self.members().without(node);
+            if crate::dirnet::ONE_WITNESS_REMOVES.is_planted() && self.role() == Role::Manager {
+                asked = self.next_witness(node).map(Members::only).unwrap_or_default();
             }
-            State::Backup(_) | State::Joining(_) | State::Excluded => {}
+            suspicion.testimonies = Testimonies::of(asked);
+            suspicion.asked_at = now;
+            suspicion.round = self.question(asked, node);
         }
         self.set_watch(node, Watch::Suspect(suspicion));
     }
@@ -80,12 +76,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         round
     }
 
-    /// The next in the ring that is a member, is not in doubt itself, and was not asked.
-    fn next_witness(&self, node: Rank, asked: Members) -> Option<Rank> {
+    /// The next in the ring that is a member and is not in doubt itself.
+    fn next_witness(&self, node: Rank) -> Option<Rank> {
         let members = self.members();
         self.config.ring_after(node).find(|other| {
             let is_in_doubt = !matches!(self.watch(*other), Watch::Off | Watch::Up { .. });
-            *other != node && members.contains(*other) && !asked.contains(*other) && !is_in_doubt
+            *other != node && members.contains(*other) && !is_in_doubt
         })
     }
 
@@ -162,12 +158,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// What the second observer met.
+    /// What `witness` met when it was asked about a node in that round.
     pub(super) fn handle_testimony(
         &mut self,
         now: Instant,
-        node: Rank,
-        round: u32,
+        witness: Rank,
+        (node, round): (Rank, u32),
         seen: Seen,
     ) -> Result<(), Reject> {
         if let State::Backup(succession) = self.state
@@ -180,13 +176,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Ok(());
         }
         let Watch::Suspect(mut suspicion) = self.watch(node) else { return Err(Reject::Late) };
-        if suspicion.asked.is_empty() || suspicion.round != round {
+        if suspicion.round != round || !suspicion.testimonies.note(witness, seen) {
             return Err(Reject::Late);
         }
-        suspicion.testimonies = suspicion.testimonies.saturating_add(1);
-        suspicion.seen = suspicion.seen.or(seen);
         self.set_watch(node, Watch::Suspect(suspicion));
         Ok(())
+    }
+
+    /// Whether what the others said in this suspicion was said at most R + W ago. Where this
+    /// component stood still meanwhile, it was not.
+    fn is_fresh(&self, now: Instant, suspicion: &Suspicion) -> bool {
+        suspicion.testimonies.asked.is_empty()
+            || now.since(suspicion.asked_at) <= self.timing().verdict_after()
+            || crate::dirnet::TESTIMONIES_NEVER_EXPIRE.is_planted()
     }
 
     /// W is over.
@@ -194,19 +196,22 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if crate::dirnet::SUSPICION_NEVER_ENDS.is_planted() && self.role() == Role::Backup {
             return self.set_watch(node, Watch::Off);
         }
-        let Suspicion { life, testimonies, seen, rule, .. } = suspicion;
-        let evidence = Evidence { alarm: None, testimonies, seen };
+        if !self.is_fresh(now, &suspicion) {
+            return self.ask_again(now, node, suspicion);
+        }
+        let Suspicion { life, testimonies, rule, .. } = suspicion;
+        let evidence = Evidence { alarm: None, testimonies };
         // Clones were tried: the task's answer does not help any more.
         let is_escalated = rule != Rule::Silence;
-        if seen.component {
+        if !testimonies.met.is_empty() {
             return self.look_again(now, node, suspicion);
         }
-        if seen.task && !is_escalated {
+        if !testimonies.met_task.is_empty() && !is_escalated {
             return self.conclude_agent(now, node, life, Why { rule: Rule::TaskAlone, evidence });
         }
         let why = Why { rule, evidence };
-        let is_alone = self.next_witness(node, Members::NONE).is_none();
-        let is_corroborated = testimonies > 0
+        let is_alone = self.next_witness(node).is_none();
+        let is_corroborated = testimonies.count() > 0
             || self.config.nodes() < 3
             || crate::dirnet::RESET_WITHOUT_WITNESS.is_planted()
             || (is_alone && crate::dirnet::ALONE_IT_REMOVES.is_planted());
@@ -223,10 +228,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Manager if is_alone => {
                 self.wait_for_more(now, node, suspicion, News::Uncorroborated(node));
             }
-            State::Manager => {
-                let due = now.after(self.timing().window);
-                self.ask(node, Suspicion { due, ..suspicion });
-            }
+            State::Manager => self.ask_again(now, node, suspicion),
             State::Joining(_) | State::Excluded => {}
         }
     }
@@ -246,15 +248,25 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let Suspicion { life, rule, .. } = suspicion;
         let again = Suspicion::new(life, now.after(self.timing().window), rule);
-        self.ask(node, Suspicion { is_told: true, ..again });
+        self.ask(now, node, Suspicion { is_told: true, ..again });
+    }
+
+    /// Another window, in which all are asked again: what was said in the last one may be over.
+    fn ask_again(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
+        let due = now.after(self.timing().window);
+        self.ask(now, node, Suspicion { due, ..suspicion });
     }
 
     fn wait_for_more(&mut self, now: Instant, node: Rank, suspicion: Suspicion, news: News) {
         if !suspicion.is_told {
             self.tell(news);
         }
-        let due = now.after(self.timing().window);
-        self.set_watch(node, Watch::Suspect(Suspicion { due, is_told: true, ..suspicion }));
+        let told = Suspicion { is_told: true, ..suspicion };
+        if crate::dirnet::TESTIMONIES_NEVER_EXPIRE.is_planted() {
+            let due = now.after(self.timing().window);
+            return self.set_watch(node, Watch::Suspect(Suspicion { due, ..told }));
+        }
+        self.ask_again(now, node, told);
     }
 
     fn conclude_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {

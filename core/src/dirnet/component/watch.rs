@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Component, News, Role, Rule, State};
-use crate::dirnet::{Life, Members, Seen};
+use crate::dirnet::{Life, Members, Testimonies};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -20,11 +20,10 @@ pub(super) struct Suspicion {
     pub(super) life: Life,
     /// When W is over (the TEIF timer; each suspect has its own, G-2).
     pub(super) due: Instant,
-    /// The question to a second observer, and who was asked so far.
+    /// The question to the other members, when it was asked, and what they said.
     pub(super) round: u32,
-    pub(super) asked: Members,
-    pub(super) testimonies: u8,
-    pub(super) seen: Seen,
+    pub(super) asked_at: Instant,
+    pub(super) testimonies: Testimonies,
     /// The rule that made it one; a clone or node that never joined is not spawned again.
     pub(super) rule: Rule,
     /// Whether the operator was told that a second observer meets the node.
@@ -34,8 +33,8 @@ pub(super) struct Suspicion {
 impl Suspicion {
     /// Nothing was found out so far.
     pub(super) fn new(life: Life, due: Instant, rule: Rule) -> Self {
-        let (asked, seen) = (Members::NONE, Seen::default());
-        Self { life, due, round: 0, asked, testimonies: 0, seen, rule, is_told: false }
+        let (testimonies, asked_at) = (Testimonies::default(), Instant(0));
+        Self { life, due, round: 0, asked_at, testimonies, rule, is_told: false }
     }
 }
 

@@ -1,14 +1,18 @@
-//! The second observer: looks for a suspect because somebody else asks.
+//! The second observer: looks for a suspect because another member asks.
+//!
+//! It keeps an errand for each pair of asker and suspect, as many at once as there are nodes;
+//! what is asked beyond that is refused, and asked again when the asker's window is over.
 
 use super::Component;
 use crate::dirnet::{Members, Message, Reject, Seat, Seen};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
-/// What was asked of this component about one node.
+/// What one member has asked of this component about one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Errand {
     asker: Rank,
+    suspect: Rank,
     asked_as: u32,
     /// Names the probe; this component's own count.
     probe: u32,
@@ -27,13 +31,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if node == self.me() || !self.config.others().contains(node) || node == asker {
             return Err(Reject::BadSubject);
         }
+        let due = now.after(Duration(self.timing().delay.0.saturating_mul(2)));
+        let is_same = |errand: &Errand| {
+            errand.suspect == node
+                && (errand.asker == asker || crate::dirnet::LAST_ASKER_COUNTS.is_planted())
+        };
+        let same = self.errands.iter().position(|it| it.as_ref().is_some_and(is_same));
+        let free = || self.errands.iter().position(Option::is_none);
+        let index = same.or_else(free).ok_or(Reject::Busy)?;
         self.round = self.round.wrapping_add(1);
         let probe = self.round;
-        let due = now.after(Duration(self.timing().delay.0.saturating_mul(2)));
-        let errand = Errand { asker, asked_as, probe, seen: Seen::default(), due };
-        if let Some(fellow) = self.fellow_mut(node) {
-            fellow.errand = Some(errand);
-        }
+        let seen = Seen::default();
+        self.errands[index] = Some(Errand { asker, suspect: node, asked_as, probe, seen, due });
         for seat in [Seat::Component, Seat::ImAliveTask] {
             self.send(Members::only(node), seat, Message::Probe { round: probe });
         }
@@ -46,26 +55,35 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         seat: Seat,
         round: u32,
     ) -> Result<(), Reject> {
-        let Some(fellow) = self.fellow_mut(from) else { return Err(Reject::UnknownSender) };
-        let Some(errand) = fellow.errand.as_mut().filter(|errand| errand.probe == round) else {
-            return Err(Reject::Late);
-        };
+        let is_asked = |errand: &Errand| errand.suspect == from && errand.probe == round;
+        let asked = self.errands.iter().position(|it| it.as_ref().is_some_and(is_asked));
+        let (index, errand) = asked
+            .and_then(|index| Some((index, self.errands[index].as_mut()?)))
+            .ok_or(Reject::Late)?;
         match seat {
             Seat::Component => errand.seen.component = true,
             Seat::ImAliveTask => errand.seen.task = true,
         }
         if errand.seen.component {
-            self.testify(from);
+            self.testify(index);
         }
         Ok(())
     }
 
-    /// Tells the asker who answered.
-    pub(super) fn testify(&mut self, node: Rank) {
-        let Some(errand) = self.fellow_mut(node).and_then(|fellow| fellow.errand.take()) else {
-            return;
-        };
-        let Errand { asker, asked_as: round, seen, .. } = errand;
+    /// Sends the testimonies whose time has come, as long as there is room for them.
+    pub(super) fn handle_errand_deadlines(&mut self, now: Instant) {
+        for index in 0..self.errands.len() {
+            let is_due = self.errands[index].is_some_and(|errand| errand.due <= now);
+            if is_due && self.outputs.has_room() {
+                self.testify(index);
+            }
+        }
+    }
+
+    /// Sends what was met to the asker.
+    fn testify(&mut self, index: usize) {
+        let Some(errand) = self.errands[index].take() else { return };
+        let Errand { asker, suspect: node, asked_as: round, seen, .. } = errand;
         let testimony = Message::Testimony { node, round, seen };
         self.send(Members::only(asker), Seat::Component, testimony);
     }

@@ -12,3 +12,4 @@ mod refuse;
 mod restore;
 mod rivals;
 mod succeed;
+mod witness;

@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{cut, detect, heirs, join, limits, refuse, restore, rivals, succeed};
+use super::{cut, detect, heirs, join, limits, refuse, restore, rivals, succeed, witness};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -72,6 +72,11 @@ scenarios! {
         the_last_component_is_cloned_by_its_own_task
         a_component_that_the_new_manager_never_met_is_cloned
         a_node_that_the_new_manager_knows_by_hearsay_is_watched;
+    witness:
+        x8_one_negative_testimony_removes_no_node_that_others_meet
+        x8_a_witness_answers_two_askers
+        x8_testimonies_expire_and_are_asked_for_again
+        x8_an_explanation_names_who_was_asked_and_what_each_answered;
     heirs:
         g18_a_reset_that_a_manager_owed_is_its_successors
         g8_a_reset_that_was_done_hits_no_later_life

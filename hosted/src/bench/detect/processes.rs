@@ -242,9 +242,10 @@ mod tests {
             life: String::new(),
             term: String::new(),
             alarm: None,
-            testimonies: 0,
-            met_component: false,
-            met_task: false,
+            asked: vec![],
+            met_component: vec![],
+            met_task: vec![],
+            met_neither: vec![],
             silent_us: None,
         };
         Entry { at_ns, observer, node, what: What::Verdict(note) }

@@ -1,0 +1,71 @@
+//! All members are asked about a suspect, and one that meets it keeps it.
+
+use super::net::Net;
+use crate::dirnet::*;
+use crate::ids::Rank;
+use std::vec::Vec;
+
+fn cut(net: &mut Net, links: &[(u16, u16)]) {
+    net.cuts.extend(links.iter().flat_map(|(one, other)| [(*one, *other), (*other, *one)]));
+}
+
+fn removed(net: &Net) -> Vec<Explanation> {
+    let is_removal = |e: &Explanation| matches!(e.verdict, Verdict::NodeDown | Verdict::Isolated);
+    net.verdicts().into_iter().filter(is_removal).collect()
+}
+
+/// The manager and the suspect's successor do not meet node 3; four others do.
+#[test]
+pub(in crate::dirnet) fn x8_one_negative_testimony_removes_no_node_that_others_meet() {
+    let mut net = Net::settled(7);
+    cut(&mut net, &[(3, 0), (3, 4)]);
+    net.run(5_000);
+    assert_eq!(removed(&net), []);
+    assert_eq!(net.told(News::OneWay(Rank(3))), 1, "the link is reported");
+    assert_eq!(net.manager(), Some(0));
+}
+
+/// Nodes 1 and 2 do not meet the manager, and both ask node 3, which does.
+#[test]
+pub(in crate::dirnet) fn x8_a_witness_answers_two_askers() {
+    let mut net = Net::settled(4);
+    cut(&mut net, &[(0, 1), (0, 2)]);
+    net.run(5_000);
+    assert_eq!((net.verdicts(), net.manager()), (Vec::new(), Some(0)));
+}
+
+/// Nodes 2 and 3 were cut off when node 1 was asked about them; too few were left to decide. By the
+/// time that enough are, nodes 1 and 2 meet node 3, which the manager alone does not hear.
+#[test]
+pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
+    let mut net = Net::new(4);
+    net.min_alive = 3;
+    net.boot_all();
+    net.run(1_000);
+    cut(&mut net, &[(0, 2), (1, 2), (0, 3), (1, 3)]);
+    net.run(3_000);
+    assert!(net.told(News::TooFew) > 0);
+    net.cuts.clear();
+    cut(&mut net, &[(0, 2), (0, 3)]);
+    net.run(1_000);
+    net.cuts.clear();
+    cut(&mut net, &[(0, 3)]);
+    net.run(5_000);
+    assert_eq!(removed(&net), []);
+    assert_eq!(net.component(0).role(), Role::Manager);
+}
+
+/// node 4 was asked too, and could not answer.
+#[test]
+pub(in crate::dirnet) fn x8_an_explanation_names_who_was_asked_and_what_each_answered() {
+    let mut net = Net::settled(5);
+    net.crash(3);
+    net.hang(4);
+    net.lost.extend(["TEIF", "SPAN"]);
+    net.run_while(3_000, |net| !removed(net).is_empty());
+    let said = removed(&net)[0].evidence.testimonies;
+    let members = |ranks: &[u16]| ranks.iter().copied().map(Rank).collect::<Members>();
+    assert_eq!(said.asked, members(&[1, 2, 4]));
+    assert_eq!(said.met_neither, members(&[1, 2]));
+    assert_eq!((said.met.count(), said.met_task.count(), said.count()), (0, 0, 2));
+}
