@@ -39,8 +39,8 @@
 //! | `Neb<4, 1>` | 9536 | 10568 |
 //! | `Neb<4, BROADCAST_DEPTH>` | 16256 | 17288 |
 //! | `Neb<7, BROADCAST_DEPTH>` | 22112 | 23744 |
-//! | `Component<4, 2>` | 8840 | 8840 |
-//! | `LargestComponent` | 49056 | 49056 |
+//! | `Component<4, 2>` | 10176 | 10176 |
+//! | `LargestComponent` | 53752 | 53752 |
 //! | `ImAliveTask` | 3792 | 3792 |
 //! | `Plan` | 2136 | 2136 |
 //! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55056 | 56088 |

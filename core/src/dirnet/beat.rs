@@ -1,8 +1,8 @@
 //! The heartbeat: a cell in the receiver's memory that is overwritten, never queued.
 //!
 //! ```text
-//! byte  0       4          6     8      12           16         20       24       28       32
-//!       │ epoch │ claimant │ 0 0 │ boot │ generation │ sequence │ digest │ 0 0 0 0 │ crc32c │
+//! byte  0       4          6       8      12           16         20       24     28       32
+//!       │ epoch │ claimant │ heard │ boot │ generation │ sequence │ digest │ echo │ crc32c │
 //! ```
 //!
 //! MIA when the sender is the claimant of its term, TAIA otherwise. A plain write tears (F-3), so
@@ -23,10 +23,16 @@ pub struct Beat {
     pub term: Term,
     /// Which life of the sender.
     pub life: Life,
-    /// Grows with each heartbeat of a life; one that does not says nothing new.
+    /// The next number for each heartbeat of an incarnation; one that does not come after the last
+    /// says nothing new. A serial number, never zero.
     pub sequence: u32,
     /// Of the sender's database (G-25).
     pub digest: u32,
+    /// The number of the last heartbeat that the sender heard of the receiver (X-9); zero for none.
+    pub echo: u32,
+    /// Whether the sender knows that it is heard: a manager by as many as its decisions need, a
+    /// backup by its manager.
+    pub is_heard: bool,
 }
 
 impl Beat {
@@ -36,11 +42,12 @@ impl Beat {
         let mut cell = [0; BEAT_LEN];
         let words = [
             self.term.epoch,
-            u32::from(self.term.claimant.0),
+            u32::from(self.term.claimant.0) | u32::from(self.is_heard) << 16,
             self.life.boot.0,
             self.life.generation,
             self.sequence,
             self.digest,
+            self.echo,
         ];
         for (chunk, word) in cell.chunks_exact_mut(4).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
@@ -57,14 +64,17 @@ impl Beat {
         for (word, chunk) in words.iter_mut().zip(copy.chunks_exact(4)) {
             *word = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
         }
-        let [epoch, claimant, boot, generation, sequence, digest, spare, crc] = words;
-        let claimant = u16::try_from(claimant).ok()?;
-        let is_whole = checksum(&copy[..CRC]) == crc && spare == 0;
+        let [epoch, claimant, boot, generation, sequence, digest, echo, crc] = words;
+        let is_heard = claimant >> 16 == 1;
+        let claimant = u16::try_from(claimant - (u32::from(is_heard) << 16)).ok()?;
+        let is_whole = checksum(&copy[..CRC]) == crc && sequence != 0;
         is_whole.then_some(Self {
             term: Term { epoch, claimant: Rank(claimant) },
             life: Life { boot: Incarnation(boot), generation },
             sequence,
             digest,
+            echo,
+            is_heard,
         })
     }
 }
@@ -76,12 +86,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn beat() -> impl Strategy<Value = Beat> {
-        (any::<[u32; 5]>(), any::<u16>()).prop_map(
-            |([epoch, boot, generation, sequence, digest], claimant)| Beat {
+        (any::<[u32; 6]>(), any::<u16>(), any::<bool>()).prop_map(
+            |([epoch, boot, generation, sequence, digest, echo], claimant, is_heard)| Beat {
                 term: Term { epoch, claimant: Rank(claimant) },
                 life: Life { boot: Incarnation(boot), generation },
-                sequence,
+                sequence: sequence.max(1),
                 digest,
+                echo,
+                is_heard,
             },
         )
     }

@@ -6,6 +6,7 @@
 //! lies when its node was reset, by the own clock: that is saved, and never told to others.
 
 use super::record::ChangeError;
+use super::replay::is_after;
 use super::resets::Resets;
 use super::{Change, Image, Level, Life, Record, Standing, image};
 use crate::checksum::crc32c;
@@ -49,7 +50,8 @@ impl Version {
     /// Whether anything of `other` is newer.
     #[must_use]
     pub fn lacks(self, other: Self) -> bool {
-        (self.life, self.seq) < (other.life, other.seq) || self.standing.is_before(other.standing)
+        is_newer((other.life, other.seq), (self.life, self.seq))
+            || self.standing.is_before(other.standing)
     }
 
     fn digest(self, node: Rank) -> u32 {
@@ -170,15 +172,15 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
 
     /// Takes from a copy of the entry of `node` what is newer; whether anything was.
     pub(super) fn merge(&mut self, node: Rank, record: &Record<TASKS>) -> bool {
-        let mut is_newer = false;
+        let mut moved = false;
         self.change(node, |entry| {
             let mine = &mut entry.record;
-            is_newer = (mine.life, mine.seq) < (record.life, record.seq);
-            if is_newer {
+            moved = is_newer((record.life, record.seq), (mine.life, mine.seq));
+            if moved {
                 *mine = *record;
             }
         });
-        is_newer
+        moved
     }
 
     fn entry(&self, node: Rank) -> Option<&Entry<TASKS>> {
@@ -195,6 +197,11 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
             self.digest ^= digest(before, node) ^ digest(after, node);
         }
     }
+}
+
+/// Whether a change of that life with that number comes after the other one.
+fn is_newer(this: (Life, u32), that: (Life, u32)) -> bool {
+    this.0 > that.0 || (this.0 == that.0 && is_after(this.1, that.1))
 }
 
 /// CRCs are linear: where two nodes differ alike, their sum does not. So each is scattered first
@@ -238,7 +245,7 @@ mod tests {
             db.advance(node, Standing { life, level });
         } else {
             let mut record = Record::new(life, 0, 1);
-            record.seq = number;
+            record.seq = number.wrapping_sub(2);
             db.merge(node, &record);
         }
     }

@@ -42,6 +42,9 @@ pub enum Rule {
     TaskErrors,
     /// The manager is down and this node is the next (G-9).
     Succession,
+    /// The same, and no other member is left to ask: the transport or its own I'm-Alive Task has
+    /// reported the end of each.
+    LastAlive,
     /// The manager's node stands removed (G-12).
     Removed,
     /// The term names this node, of an earlier life (D-8).
@@ -69,6 +72,7 @@ impl Rule {
             Self::Joined => "joined",
             Self::TaskErrors => "task-errors",
             Self::Succession => "succession",
+            Self::LastAlive => "last-alive",
             Self::Removed => "removed",
             Self::OwnReign => "own-reign",
             Self::Outbid => "outbid",
@@ -119,8 +123,9 @@ impl Testimonies {
     pub(super) fn note(&mut self, witness: Rank, seen: Seen) -> bool {
         let was_asked = self.asked.contains(witness);
         if was_asked {
-            [&mut self.met, &mut self.met_task, &mut self.met_neither]
-                .map(|set| set.remove(witness));
+            for set in [&mut self.met, &mut self.met_task, &mut self.met_neither] {
+                set.remove(witness);
+            }
             match seen {
                 Seen { component: true, .. } => self.met.insert(witness),
                 Seen { task: true, .. } => self.met_task.insert(witness),
@@ -198,6 +203,9 @@ pub enum News {
     Isolated(Rank),
     /// Decisions wait until enough members are alive (`min_alive`).
     TooFew,
+    /// Too few members show that they hear this node, or answer it: it decides nothing until they
+    /// do.
+    Unheard,
     /// This node was removed; it must be started again to take part.
     Excluded,
     /// No member could send the database (G-23).

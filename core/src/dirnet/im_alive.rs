@@ -22,6 +22,7 @@
 //! when its supervisor knows that nobody lives who could answer.
 
 use super::output::Outputs;
+use super::replay::BEFORE_FIRST;
 use super::{
     Alarm, Frame, Life, Members, Message, News, Output, Profile, Reject, Rejects, Seat, Term,
 };
@@ -89,7 +90,7 @@ impl ImAliveTask {
             generation: 0,
             term: Term::default(),
             state: State::Sleep,
-            sequence: 0,
+            sequence: BEFORE_FIRST,
             outputs: Outputs::default(),
             rejects: Rejects::default(),
         }

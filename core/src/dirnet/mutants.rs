@@ -35,6 +35,10 @@ mutants! {
     ONE_WITNESS_REMOVES = "one-witness-removes", "X-8: all are asked, and one that meets keeps";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
+    CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";
+    UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
+    OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";
+    NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
@@ -44,12 +48,14 @@ mutants! {
     WATCH_IS_NOT_TURNED = "watch-is-not-turned", "G-15: the watch follows the manager";
     TRAFFIC_IS_NO_SIGN = "traffic-is-no-sign", "G-16: any current frame is a sign of life";
     ANY_ALARM_RENEWS = "any-alarm-renews", "G-17: others' alarms do not mask the manager";
+    FAILED_SPAWNS_NEED_WITNESSES = "failed-spawns-need-witnesses", "X-12: the own task is believed";
     CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
     LOST_JOINERS_ARE_AWAITED = "lost-joiners-are-awaited", "G-18: who dies as it joins is missed";
     HEIRS_OWE_NOTHING = "heirs-owe-nothing", "G-18: a reset outlives who decided it";
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
     OUTCASTS_REIGN = "outcasts-reign", "G-19: who was removed has no static role";
     REMOVED_NODES_REIGN = "removed-nodes-reign", "G-10: a removed node's claim is refused";
+    TERMS_RACE = "terms-race", "G-10: a manager that is outbid waits before it goes above again";
     REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";
     RIVALS_STAY_OUT = "rivals-stay-out", "G-10: who claimed above it is then a member";
     REMOVED_HEAR_NOTHING = "removed-hear-nothing", "G-10: managers that removed each other meet";

@@ -16,10 +16,10 @@ pub enum Output {
         /// What.
         frame: Frame,
     },
-    /// Overwrite the heartbeat cell in each of `to`.
+    /// Overwrite the heartbeat cell there.
     Beat {
         /// In whose memory.
-        to: Members,
+        to: Rank,
         /// With what.
         beat: Beat,
     },

@@ -4,6 +4,7 @@
 //! life (G-25), so a repeated change changes nothing and a missing one is noticed. An error is
 //! appended with its time and leaves the status as it was (G-26).
 
+use super::replay::is_after;
 use super::{Change, Life};
 
 /// How many of the latest errors of a node are kept.
@@ -125,10 +126,10 @@ impl<const TASKS: usize> Record<TASKS> {
     /// [`ChangeError`].
     pub fn apply(&mut self, life: Life, seq: u32, change: Change) -> Result<(), ChangeError> {
         if !super::UPDATES_WITHOUT_SEQUENCE.is_planted() {
-            if life < self.life || (life == self.life && seq <= self.seq) {
+            if life < self.life || (life == self.life && !is_after(seq, self.seq)) {
                 return Err(ChangeError::Repeated);
             }
-            if life > self.life || seq != self.seq + 1 {
+            if life > self.life || seq != self.seq.wrapping_add(1) {
                 return Err(ChangeError::Gap);
             }
         }
@@ -157,7 +158,8 @@ impl<const TASKS: usize> Record<TASKS> {
             task.status = error.kind.to_le_bytes()[0];
         }
         self.errors[self.error_count as usize % ERRORS] = error;
-        self.error_count = self.error_count.saturating_add(1);
+        // At the end of the numbers it goes round among the last that have all slots.
+        self.error_count = self.error_count.checked_add(1).unwrap_or(u32::MAX - 7);
         Ok(())
     }
 
@@ -226,6 +228,24 @@ pub(super) mod tests {
         assert_eq!(record.tasks()[0].alpha, 128 + 256);
         record.apply(LIFE, 4, error(0, u64::MAX)).unwrap();
         assert_eq!(record.tasks()[0].alpha, 256);
+    }
+
+    /// both counts go on at the end of their numbers.
+    #[test]
+    pub(in crate::dirnet) fn x10_changes_go_on_past_the_end_of_the_numbers() {
+        let last = u32::MAX - 20;
+        let mut record = Record { seq: last, error_count: last, ..record() };
+        for n in 1..=40_u32 {
+            let seq = last.wrapping_add(n);
+            assert_eq!(record.apply(LIFE, seq, error(0, n.into())), Ok(()), "change {n}");
+            assert_eq!(record.apply(LIFE, seq, error(0, 0)), Err(ChangeError::Repeated));
+            let gap = record.apply(LIFE, seq.wrapping_add(2), error(0, 0));
+            assert_eq!(gap, Err(ChangeError::Gap));
+            if n >= ERRORS as u32 {
+                let latest = u64::from(n) + 1 - ERRORS as u64..=u64::from(n);
+                assert!(record.errors().map(|error| error.at_us).eq(latest), "after {n}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,17 @@
 //! Which of an endpoint's words were heard before: the latest sequence and 64 before it.
 
+/// The number before the first one that an endpoint uses. It lies close to the end of the numbers,
+/// so that every run passes over it, as the jiffies of Linux do.
+pub(super) const BEFORE_FIRST: u32 = u32::MAX - 20;
+
+/// Whether the number `this` comes after `that`, by serial-number arithmetic (RFC 1982).
+pub(super) fn is_after(this: u32, that: u32) -> bool {
+    if super::NUMBERS_ONLY_GROW.is_planted() {
+        return this > that;
+    }
+    this != that && this.wrapping_sub(that) < 1 << 31
+}
+
 /// A sliding window over sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Replay {
@@ -11,13 +23,13 @@ pub(super) struct Replay {
 impl Replay {
     /// Whether `sequence` is heard for the first time. One that is too old to tell is not.
     pub(super) fn is_new(&mut self, sequence: u32) -> bool {
-        if self.heard == 0 || sequence > self.latest {
-            let ahead = if self.heard == 0 { 64 } else { sequence - self.latest };
+        if self.heard == 0 || is_after(sequence, self.latest) {
+            let ahead = if self.heard == 0 { 64 } else { sequence.wrapping_sub(self.latest) };
             self.heard = self.heard.checked_shl(ahead).unwrap_or(0) | 1;
             self.latest = sequence;
             return true;
         }
-        let Some(bit) = 1_u64.checked_shl(self.latest - sequence) else { return false };
+        let Some(bit) = 1_u64.checked_shl(self.latest.wrapping_sub(sequence)) else { return false };
         let is_new = self.heard & bit == 0;
         self.heard |= bit;
         is_new
@@ -33,12 +45,15 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_heard_twice_and_nothing_near_is_lost(
-            words in proptest::collection::vec(any::<u8>(), 0..200),
+            words in proptest::collection::vec(any::<u8>(), 0..200), first in any::<u32>(),
         ) {
-            let (mut replay, mut heard) = (Replay::default(), BTreeSet::new());
-            for word in words.into_iter().map(u32::from) {
-                let is_near = heard.last().is_none_or(|latest| word + 64 > *latest);
-                prop_assert_eq!(replay.is_new(word), is_near && heard.insert(word));
+            for first in [0, BEFORE_FIRST, first] {
+                let (mut replay, mut heard) = (Replay::default(), BTreeSet::new());
+                for word in words.iter().copied().map(u32::from) {
+                    let is_near = heard.last().is_none_or(|latest| word + 64 > *latest);
+                    let is_new = replay.is_new(first.wrapping_add(word));
+                    prop_assert_eq!(is_new, is_near && heard.insert(word));
+                }
             }
         }
     }

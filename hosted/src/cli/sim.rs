@@ -1,6 +1,7 @@
 //! `weft sim`: the protocols under the simulator.
 
 mod explore;
+mod graphs;
 #[cfg(feature = "mutants")]
 mod mutants;
 
@@ -30,6 +31,11 @@ pub(super) struct Arguments {
     /// See everything that can happen in a small configuration.
     #[arg(long, conflicts_with = "seed")]
     explore: bool,
+
+    /// Cut links for good in every small connected graph, and see which nodes are removed; of the
+    /// protocol dirnet.
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "explore"])]
+    graphs: bool,
 
     /// With --explore: rounds of each peer's loop that do something; as many as the protocol's
     /// work takes if not given.
@@ -128,6 +134,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     if arguments.mutants {
         let most = (arguments.seeds, arguments.missed_states);
         return mutants::run(subject, most, output);
+    }
+    if arguments.graphs {
+        return graphs::run(subject, output);
     }
     if arguments.explore {
         return explore::run(subject, &arguments.bounds(subject), output);

@@ -298,6 +298,9 @@ impl What {
                 (node, Self::Told { words })
             }
             News::TooFew => told(me, "too few members are alive for a decision"),
+            News::Unheard => {
+                told(me, "too few members show that they hear this node: it decides nothing")
+            }
             News::Excluded => told(me, "was removed"),
             News::NoDatabase => told(me, "no member could send the database"),
             News::NoMoreTerms => told(me, "the last term has been used"),

@@ -21,6 +21,7 @@
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
 mod explore;
+pub mod graphs;
 mod lab;
 mod ledger;
 mod net;

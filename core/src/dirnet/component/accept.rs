@@ -14,7 +14,9 @@
 //! only what the joiner remembers.
 //! What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
 
+use super::echo::Echo;
 use super::{Component, Rule, State, Verdict, Watch};
+use crate::dirnet::replay::is_after;
 use crate::dirnet::{
     Beat, Frame, Level, Life, Members, Message, Output, Reject, Seat, Standing, Term,
 };
@@ -67,6 +69,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if is_witm || frame.seat == Seat::ImAliveTask {
             return Ok(());
         }
+        self.note_alive(now, from);
         self.settle_term(now, from, frame.term)?;
         if let State::Joining(_) = self.state {
             return self.accept_while_joining(frame);
@@ -97,14 +100,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         })?;
         self.check_reign(now, from, beat.life, beat.term)?;
         if !matches!(age, Age::Current) {
+            // One that is not admitted yet may be the first that shows that it hears the manager.
+            if beat.term == self.term {
+                self.note_echo(now, from, beat);
+            }
             self.meet(now, from, beat.life, beat.term)?;
         }
         let Some(fellow) = self.fellow_mut(from) else { return Err(Reject::UnknownSender) };
-        if beat.sequence <= fellow.beat {
+        if fellow.beat != 0 && !is_after(beat.sequence, fellow.beat) {
             return Err(Reject::Duplicate);
         }
         fellow.beat = beat.sequence;
+        self.note_alive(now, from);
         self.settle_term(now, from, beat.term)?;
+        self.note_echo(now, from, beat);
         if let State::Joining(_) = self.state {
             return Ok(());
         }
@@ -231,6 +240,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A later life speaks that has joined already, as its term shows, or was never known here.
     fn meet(&mut self, now: Instant, from: Rank, life: Life, term: Term) -> Result<(), Reject> {
         match self.state {
+            // It would be admitted by a manager that may have been followed already.
+            State::Manager if term == self.term && !self.is_heard(now) => {
+                return Err(Reject::UnknownLife);
+            }
             State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
             _ if !self.db.standing(from).is_known() => self.introduce(from, life),
             _ if term.claimant == from && term >= self.term => {
@@ -268,6 +281,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let Some(fellow) = self.fellow_mut(node) {
             fellow.replay = Default::default();
             fellow.beat = 0;
+            fellow.echo = Echo::default();
+            fellow.lost = None;
             fellow.raised = None;
         }
         for fellow in &mut self.fellows {

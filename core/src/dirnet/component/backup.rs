@@ -10,6 +10,10 @@
 //! does, a link is down and not the manager, and nobody follows it (G-11). Else the two ends of a
 //! link that stays cut would outbid each other for ever.
 //!
+//! A claim needs an answer of a member in this loss: one that hears no other member may be deaf
+//! itself, and deposes no manager. The last member that is left claims as well, once the end of each
+//! other one was reported, by the transport or by its own I'm-Alive Task; silence is no report.
+//!
 //! Being passed over removes nobody. Two claims at once are two terms, and the higher one wins:
 //! its rival becomes a backup in place (G-22) and asks for the database.
 
@@ -19,7 +23,7 @@ use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::config::Part;
 use crate::dirnet::{Change, Level, Life, Members, Message, Output, Seat, Term};
 use crate::ids::Rank;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Where a backup is in the search for the next manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,6 +36,8 @@ pub(super) struct Succession {
     loss: Option<Loss>,
     /// How the others were asked whether they meet the manager, if this node's turn is next.
     pub(super) round: Option<u32>,
+    /// When one of them answered that it does not.
+    pub(super) answered: Option<Instant>,
 }
 
 impl Succession {
@@ -77,6 +83,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn lose_removed_manager(&mut self, now: Instant) {
         let why = Why::from(Rule::Removed);
         self.lose_manager(now, Loss::Node { why, is_corroborated: false });
+    }
+
+    /// Another member does not meet the manager either.
+    pub(super) fn note_answer(&mut self, now: Instant) {
+        if let State::Backup(succession) = &mut self.state {
+            succession.answered = Some(now);
+        }
     }
 
     /// The candidate has not claimed within MID.
@@ -128,6 +141,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let manager = self.term.claimant;
         let State::Backup(succession) = self.state else { return };
         let passed = succession.passed;
+        let Some(rule) = self.may_claim(now, loss, &succession) else {
+            self.tell_unheard();
+            self.state = State::Backup(Succession::default());
+            let life = self.db.standing(manager).life;
+            return self.doubt(now, manager, life, Rule::Silence);
+        };
         let alive = self.members().iter().filter(|n| *n != manager && !passed.contains(*n));
         if alive.count() + 1 < usize::from(self.config.min_alive()) {
             self.tell(News::TooFew);
@@ -135,7 +154,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.state = State::Backup(Succession::default());
             return self.set_watch(manager, Watch::Up { due });
         }
-        if !self.claim(now, Rule::Succession) {
+        if !self.claim(now, rule) {
             return;
         }
         let life = self.db.standing(manager).life;
@@ -144,11 +163,40 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         match loss {
             Loss::Agent(why) => self.recover_agent(now, manager, life, why),
-            Loss::Node { why, is_corroborated: true } if self.may_decide() => {
+            Loss::Node { why, is_corroborated: true } if self.may_decide(now) => {
                 self.remove_node(now, manager, life, why);
             }
             Loss::Node { .. } => self.doubt(now, manager, life, Rule::Silence),
         }
+    }
+
+    /// By which rule this node may claim a term now, if it may: the loss is more than silence,
+    /// another member has answered in it, or no other is left. Of two nodes neither has another.
+    fn may_claim(&self, now: Instant, loss: Loss, succession: &Succession) -> Option<Rule> {
+        let timing = self.timing();
+        // An answer from before this node stood still says nothing of now.
+        let turn = timing.candidate.0.saturating_add(timing.delay.0);
+        let limit = timing.verdict_after().max(Duration(turn));
+        let is_answered = match loss {
+            Loss::Agent(_) => true,
+            Loss::Node { why, .. } => {
+                let said = why.evidence;
+                let is_reported = why.rule == Rule::Removed || said.alarm.is_some();
+                // Its own window is just over, or another's turn is: then it has asked again.
+                let is_first = succession.passed.is_empty();
+                let is_recent = succession.answered.is_some_and(|at| now.since(at) <= limit)
+                    || (succession.answered.is_some()
+                        && crate::dirnet::OLD_ANSWERS_COUNT.is_planted());
+                is_reported || is_recent || (is_first && said.testimonies.count() > 0)
+            }
+        };
+        if is_answered
+            || self.config.nodes() < 3
+            || crate::dirnet::CLAIMS_NEED_NO_ANSWER.is_planted()
+        {
+            return Some(Rule::Succession);
+        }
+        self.is_last_alive().then_some(Rule::LastAlive)
     }
 
     /// Claims a term above all that are known; whether there was one.
@@ -157,7 +205,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Claims a term above `known`, which is at least the own one; whether there was one.
+    ///
+    /// Where links are not transitive, two managers may each be reported to the other by a third
+    /// again and again: one that has gone above a term waits before it does so again, each rank
+    /// another time, so that one of them follows.
     pub(super) fn claim_above(&mut self, now: Instant, known: Term, rule: Rule) -> bool {
+        if rule == Rule::Outbid
+            && now < self.outbids_after
+            && !crate::dirnet::TERMS_RACE.is_planted()
+        {
+            return false;
+        }
         let Some(term) = known.claimed_by(self.me()) else {
             self.tell(News::NoMoreTerms);
             return false;
@@ -166,6 +224,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             // What the original did: the restarted task reads its old part again (G-22).
             self.state = State::Backup(Succession::default());
             return false;
+        }
+        if rule == Rule::Outbid {
+            let timing = self.timing();
+            let turn = timing.send.0.saturating_mul(u64::from(self.me().0));
+            self.outbids_after = now.after(timing.receive).after(Duration(turn));
         }
         self.reign(now, term);
         self.explain(now, self.me(), self.life, Verdict::TookOver, rule.into());
@@ -183,7 +246,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.outputs.push(Output::Keep(term));
         let was_manager = self.role() == Role::Manager;
         self.state = State::Manager;
-        self.followers = Members::NONE;
+        self.reigns_since = now;
+        self.is_unheard_told = false;
         self.beat_due = now;
         for node in self.config.others().iter() {
             let watch = match self.watch(node) {
@@ -247,6 +311,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn follow(&mut self, now: Instant) {
         let manager = self.term.claimant;
         self.state = State::Backup(Succession::default());
+        self.forget_deafness();
+        self.is_unheard_told = false;
         self.tell(News::Follows(manager));
         for node in self.config.others().iter() {
             self.set_watch(node, Watch::Off);

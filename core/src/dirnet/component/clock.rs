@@ -15,7 +15,7 @@
 //! and of whom (G-30).
 
 use super::{Component, State, Watch};
-use crate::dirnet::{Beat, Level, Members, Output};
+use crate::dirnet::{Level, Members};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         if self.beat_due <= now {
             self.beat_due = now.after(self.timing().send);
-            self.send_beat();
+            self.send_beat(now);
         }
         self.handle_state_deadline(now);
         if self.sync.due().is_some_and(|due| due <= now) {
@@ -89,7 +89,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// MIA to everybody who is not isolated, TAIA to the manager. A later life of a node that
     /// stands removed may reign over others, and hold this one for removed: somebody has to begin.
-    fn send_beat(&mut self) {
+    fn send_beat(&mut self, now: Instant) {
         let to: Members = match self.state {
             State::Manager => {
                 let is_out = |node: &Rank| {
@@ -105,10 +105,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if to.is_empty() {
             return;
         }
-        self.beats = self.beats.wrapping_add(1);
-        let (term, life, sequence) = (self.term, self.life, self.beats);
-        let beat = Beat { term, life, sequence, digest: self.db.digest() };
-        self.outputs.push(Output::Beat { to, beat });
+        // Zero says that none was heard.
+        self.beats = self.beats.wrapping_add(1).max(1);
+        self.owed = to;
+        self.is_unheard = !self.is_heard(now);
+        match (self.state, self.is_unheard) {
+            (State::Manager, true) => self.tell_unheard(),
+            (State::Manager, false) => self.is_unheard_told = false,
+            (State::Backup(_) | State::Joining(_) | State::Excluded, _) => {}
+        }
     }
 
     pub(super) fn is_removed(&self, node: Rank) -> bool {
@@ -145,10 +150,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.for_each_awaited(earlier);
         earlier(&mut self.clear_due);
         earlier(&mut self.beat_due);
+        earlier(&mut self.reigns_since);
+        earlier(&mut self.outbids_after);
         self.health.rebase(by);
         self.explanations = Default::default();
         for fellow in &mut self.fellows {
             earlier(&mut fellow.heard);
+            fellow.echo.rebase(by);
+            fellow.lost.iter_mut().for_each(earlier);
             if let Watch::Suspect(suspicion) = &mut fellow.watch {
                 earlier(&mut suspicion.asked_at);
             }

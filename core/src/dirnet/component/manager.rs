@@ -16,26 +16,22 @@ use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Whether enough members have been heard of in this reign, and are not in doubt, for a
-    /// decision (G-11).
-    pub(super) fn may_decide(&self) -> bool {
+    /// Whether enough members show that they hear this manager, and are not in doubt, for a
+    /// decision (G-11, X-9).
+    pub(super) fn may_decide(&self, now: Instant) -> bool {
+        if self.config.min_alive() <= 1 {
+            return self.is_heard(now);
+        }
         let is_in_doubt = |node: &Rank| match self.watch(*node) {
             Watch::Off | Watch::Up { .. } => false,
             Watch::Suspect(_) | Watch::Joining { .. } | Watch::Fencing { .. } => true,
         };
-        let follows = |node: &Rank| {
-            self.followers.contains(*node) || crate::dirnet::UNHEARD_COUNT_AS_ALIVE.is_planted()
+        let echoing = self.echoing(now);
+        let hears = |node: &Rank| {
+            echoing.contains(*node) || crate::dirnet::UNHEARD_COUNT_AS_ALIVE.is_planted()
         };
-        let alive = self.members().iter().filter(|node| follows(node) && !is_in_doubt(node));
-        // Alone it needs nobody.
-        self.config.min_alive() <= 1 || alive.count() + 1 >= usize::from(self.config.min_alive())
-    }
-
-    /// A member was heard of in the own term.
-    pub(super) fn note_follower(&mut self, node: Rank) {
-        if self.role() == Role::Manager && self.config.min_alive() > 1 {
-            self.followers.insert(node);
-        }
+        let alive = self.members().iter().filter(|node| hears(node) && !is_in_doubt(node));
+        alive.count() + 1 >= usize::from(self.config.min_alive())
     }
 
     /// The component of `node` is down: a clone is spawned, while that helps.

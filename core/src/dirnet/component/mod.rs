@@ -12,6 +12,7 @@
 //! | `backup` | the manager is lost: succession, claims, adoption |
 //! | `join` | WITM, NMI and the start |
 //! | `witness` | the second observer |
+//! | `echo` | who shows that it hears this node, and who is known to be dead |
 //! | `restore` | the database that an earlier component saved |
 //! | `sync` | database: changes, gossip, REQUEST_DB |
 //! | `clock` | deadlines |
@@ -19,6 +20,7 @@
 mod accept;
 mod backup;
 mod clock;
+mod echo;
 mod join;
 mod manager;
 mod restore;
@@ -28,6 +30,7 @@ mod watch;
 mod witness;
 
 use self::backup::Succession;
+use self::echo::Echo;
 use self::join::Joining;
 use self::sync::Sync;
 use self::watch::Watch;
@@ -37,7 +40,7 @@ use super::explanation::{Evidence, Explanation, Explanations, News, Rule, Verdic
 use super::health::Health;
 use super::intensity::Intensity;
 use super::output::{Output, Outputs};
-use super::replay::Replay;
+use super::replay::{BEFORE_FIRST, Replay};
 use super::{
     Alarm, Assembly, Beat, Database, Frame, Kept, Level, Life, Members, Message, Progress, Record,
 };
@@ -87,8 +90,12 @@ struct Fellow {
     raised: Option<Raised>,
     /// What its two endpoints said, by [`Seat`].
     replay: [Replay; 2],
-    /// The sequence of its last heartbeat.
+    /// The sequence of its last heartbeat; zero for none.
     beat: u32,
+    /// What it shows of how it hears this node.
+    echo: Echo,
+    /// When the transport or its own task reported its end.
+    lost: Option<Instant>,
     /// The last life of it that asked who the manager is.
     asked: Option<Life>,
     /// Clones of its component that this manager has ordered.
@@ -105,8 +112,14 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     fellows: [Fellow; NODES],
     /// What others have asked of this component as a second observer.
     errands: [Option<Errand>; NODES],
-    /// Who was heard of in the own reign; kept where decisions need it (`min_alive`).
-    followers: Members,
+    /// Since when it is the manager, if it is.
+    reigns_since: Instant,
+    /// It goes above no term of another before this.
+    outbids_after: Instant,
+    /// Too few heard it when its last heartbeat went out.
+    is_unheard: bool,
+    /// Too few hear it or answer it, and that was said.
+    is_unheard_told: bool,
     db: Database<NODES, TASKS>,
     assemblies: [Assembly; ASSEMBLIES],
     sync: Sync,
@@ -115,6 +128,8 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     progress: Progress,
     sequence: u32,
     beats: u32,
+    /// The last heartbeat is still to be handed out for these.
+    owed: Members,
     round: u32,
     health: Health,
     explanations: Explanations,
@@ -146,16 +161,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             state: State::Joining(Joining::new(now.after(timing.join))),
             fellows: [Fellow::default(); NODES],
             errands: [None; NODES],
-            followers: Members::NONE,
+            reigns_since: now,
+            outbids_after: now,
+            is_unheard: false,
+            is_unheard_told: false,
             db: Database::default(),
             assemblies: [const { Assembly::EMPTY }; ASSEMBLIES],
             sync: Sync::default(),
             clear_due: now.after(timing.clear),
             beat_due: now,
             progress: Progress { generation: life.generation, ..Progress::default() },
-            sequence: 0,
-            beats: 0,
-            round: 0,
+            sequence: BEFORE_FIRST,
+            beats: BEFORE_FIRST,
+            owed: Members::NONE,
+            round: BEFORE_FIRST,
             health: Health::new(now),
             explanations: Explanations::default(),
             outputs: Outputs::default(),
@@ -291,9 +310,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
     pub fn handle_gone(&mut self, now: Instant, node: Rank) {
         self.begin(now);
-        if let Some(fellow) = self.fellow_mut(node)
-            && let Watch::Up { due } = &mut fellow.watch
-        {
+        let Some(fellow) = self.fellow_mut(node) else { return };
+        fellow.lost = Some(now);
+        if let Watch::Up { due } = &mut fellow.watch {
             *due = now.min(*due);
         }
     }
@@ -329,12 +348,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// What to do next.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop()
+        self.outputs.pop().or_else(|| self.next_beat())
     }
 
     /// Every input begins here.
     fn begin(&mut self, now: Instant) {
-        assert!(self.outputs.is_empty(), "drain poll_output before the next input");
+        let is_drained = self.outputs.is_empty() && self.owed.is_empty();
+        assert!(is_drained, "drain poll_output before the next input");
         let due = self.poll_timeout();
         let tolerated = self.timing().send;
         if let Some(lag) = self.health.look(now, due, tolerated) {
@@ -376,6 +396,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let from = frame.sender;
         match frame.message {
             Message::Teif { generation, alarm } => {
+                // Its later incarnation is introduced; one that only hung may go on.
+                if let (Some(fellow), Alarm::Ended | Alarm::SpawnFailed) =
+                    (self.fellow_mut(from), alarm)
+                {
+                    fellow.lost = Some(now);
+                }
                 let life = Life { boot: frame.life.boot, generation };
                 self.handle_teif(now, from, Raised { life, alarm, at: now })
             }

@@ -58,7 +58,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let Some(own) = self.db.record(me).copied() else { return };
         let is_earlier = said.life != Life::default() && said.life < self.life;
         if is_earlier && said.task_count == own.task_count && own.error_count == 0 {
-            let (seq, status) = (own.seq.saturating_add(1), own.status);
+            let (seq, status) = (own.seq.wrapping_add(1), own.status);
             self.db.merge(me, &Record { seq, status, ..said.gone_on_as(&own) });
         }
     }

@@ -108,11 +108,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             {
                 fellow.raised = Some(raised);
             }
+            // One that hears another node's task is not deaf itself.
+            self.note_answer(now);
             return Err(Reject::NotForMe);
         }
-        let is_joining = matches!(self.watch(from), Watch::Joining { .. });
-        if raised.alarm == Alarm::SpawnFailed && is_joining {
-            self.doubt(now, from, raised.life, Rule::SpawnFailed);
+        if raised.alarm == Alarm::SpawnFailed {
+            self.conclude_spawn_failed(now, from, raised.life);
             return Ok(());
         }
         let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
@@ -172,6 +173,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         {
             if seen.component && !crate::dirnet::MET_MANAGERS_ARE_FOLLOWED.is_planted() {
                 self.meet_manager(now);
+            } else {
+                self.note_answer(now);
             }
             return Ok(());
         }
@@ -211,19 +214,23 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let why = Why { rule, evidence };
         let is_alone = self.next_witness(node).is_none();
+        let is_rash = is_alone && crate::dirnet::ALONE_IT_REMOVES.is_planted();
         let is_corroborated = testimonies.count() > 0
             || self.config.nodes() < 3
             || crate::dirnet::RESET_WITHOUT_WITNESS.is_planted()
-            || (is_alone && crate::dirnet::ALONE_IT_REMOVES.is_planted());
+            || is_rash;
+        let may_decide = self.may_decide(now) || is_rash;
         match self.state {
             // Taking over does not wait for a second observer: it removes nobody.
             State::Backup(_) => {
                 self.lose_manager(now, Loss::Node { why, is_corroborated });
             }
-            State::Manager if !self.may_decide() => {
+            State::Manager if !may_decide && (self.config.min_alive() > 1 || !is_alone) => {
                 self.wait_for_more(now, node, suspicion, News::TooFew);
             }
-            State::Manager if is_corroborated => self.remove_node(now, node, life, why),
+            State::Manager if may_decide && is_corroborated => {
+                self.remove_node(now, node, life, why)
+            }
             // All others may be silent because this node is cut off from them.
             State::Manager if is_alone => {
                 self.wait_for_more(now, node, suspicion, News::Uncorroborated(node));
@@ -267,6 +274,26 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.set_watch(node, Watch::Suspect(Suspicion { due, ..told }));
         }
         self.ask_again(now, node, told);
+    }
+
+    /// The node's own task says that only a reset helps: no witness knows better.
+    fn conclude_spawn_failed(&mut self, now: Instant, node: Rank, life: Life) {
+        let alarm = Some(Alarm::SpawnFailed);
+        let evidence = Evidence { alarm, ..Evidence::default() };
+        let why = Why { rule: Rule::SpawnFailed, evidence };
+        let is_own_word = !crate::dirnet::FAILED_SPAWNS_NEED_WITNESSES.is_planted();
+        let may_decide = self.config.min_alive() <= 1 || self.may_decide(now);
+        match (self.state, self.watch(node)) {
+            (State::Manager, Watch::Fencing { .. }) | (State::Joining(_) | State::Excluded, _) => {}
+            (State::Manager, _) if is_own_word && may_decide => {
+                self.remove_node(now, node, life, why);
+            }
+            (State::Manager, Watch::Suspect(Suspicion { rule: Rule::SpawnFailed, .. })) => {}
+            (State::Manager, _) => self.doubt(now, node, life, Rule::SpawnFailed),
+            (State::Backup(_), _) => {
+                self.lose_manager(now, Loss::Node { why, is_corroborated: true });
+            }
+        }
     }
 
     fn conclude_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {

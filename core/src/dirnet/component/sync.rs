@@ -93,7 +93,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Changes the own entry and tells the others; whether it could be.
     pub(super) fn change_own(&mut self, change: Change) -> bool {
         let (me, life) = (self.me(), self.life);
-        let seq = self.db.version(me).seq.saturating_add(1);
+        let seq = self.db.version(me).seq.wrapping_add(1);
         let is_changed = self.db.apply(me, life, seq, change).is_ok();
         if is_changed {
             let members = self.members();

@@ -100,7 +100,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !self.watches(node) {
             return;
         }
-        self.note_follower(node);
+        if let State::Backup(_) = self.state {
+            if self.is_deaf(node) {
+                return;
+            }
+            self.is_unheard_told = false;
+        }
         let due = now.after(self.timing().receive);
         let life = self.db.standing(node).life;
         let keeps_alarm = crate::dirnet::SUSPICION_LEAVES_ALARM.is_planted();

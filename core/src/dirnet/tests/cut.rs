@@ -93,6 +93,26 @@ pub(in crate::dirnet) fn g11_a_life_that_its_manager_does_not_hear_is_introduced
     });
 }
 
+/// A ring of six, where each node meets its two neighbours alone.
+#[test]
+pub(in crate::dirnet) fn g10_terms_do_not_race_where_links_are_not_transitive() {
+    let mut net = Net::settled(6);
+    for one in 0..6 {
+        for other in (one + 1..6).filter(|other| ![1, 5].contains(&(other - one))) {
+            cut(&mut net, one, other);
+        }
+    }
+    net.run(5_000);
+    let epoch = |net: &Net| {
+        let running = net.nodes.iter().filter_map(|node| node.component.as_ref());
+        running.map(|it| it.term().epoch).max()
+    };
+    let before = epoch(&net).expect("some run");
+    net.run(10_000);
+    let claimed = epoch(&net).expect("some run") - before;
+    assert!(claimed <= 60, "{claimed} terms in 10 s");
+}
+
 /// Found by the swarm: the manager did not hear that a joiner knew a higher term, and nobody told
 /// it; so the joiner asked for ever.
 #[test]

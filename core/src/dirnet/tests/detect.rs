@@ -382,6 +382,23 @@ pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
     assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::SpawnFailed]);
 }
 
+/// the tasks of both others say that no component can be started; no second observer is left.
+#[test]
+pub(in crate::dirnet) fn x12_a_node_whose_task_asks_for_a_reset_needs_no_witness() {
+    let mut net = Net::settled(3);
+    for node in [1, 2] {
+        net.nodes[usize::from(node)].cannot_spawn = true;
+        net.hang(node);
+    }
+    net.run_while(5_000, |net| net.resets().len() == 2);
+    for node in [1, 2] {
+        net.nodes[usize::from(node)].cannot_spawn = false;
+        assert_eq!(net.rules(node, Verdict::NodeDown), [Rule::SpawnFailed], "node {node}");
+    }
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
 /// G-30: the original's alarm read the top of its list, so that simultaneous expiries reported
 /// one node repeatedly.
 #[test]

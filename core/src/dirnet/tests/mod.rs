@@ -2,6 +2,7 @@
 
 mod cut;
 mod detect;
+mod heard;
 mod heirs;
 mod join;
 mod limits;

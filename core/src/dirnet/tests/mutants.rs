@@ -7,7 +7,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{cut, detect, heirs, join, limits, refuse, restore, rivals, succeed, witness};
+use super::{cut, detect, heard, heirs, join, limits, refuse, restore, rivals, succeed, witness};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -43,6 +43,7 @@ scenarios! {
         g16_any_current_frame_ends_a_suspicion
         g18_a_clone_that_never_joins_is_a_node_that_is_down
         g6_a_spawn_that_fails_is_a_node_that_is_reset
+        x12_a_node_whose_task_asks_for_a_reset_needs_no_witness
         g30_nodes_that_die_together_are_each_removed
         g31_a_component_with_dead_timers_is_replaced
         g31_two_with_dead_timers_do_not_quiet_each_others_alarms
@@ -77,6 +78,13 @@ scenarios! {
         x8_a_witness_answers_two_askers
         x8_testimonies_expire_and_are_asked_for_again
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
+    heard:
+        x9_a_deaf_backup_deposes_no_manager
+        x9_a_deaf_manager_is_followed
+        x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed
+        x9_the_last_one_claims_when_the_end_of_all_others_is_reported
+        x9_a_manager_that_is_not_heard_admits_no_member
+        x9_a_candidate_that_stood_still_asks_again;
     heirs:
         g18_a_reset_that_a_manager_owed_is_its_successors
         g8_a_reset_that_was_done_hits_no_later_life
@@ -86,6 +94,7 @@ scenarios! {
         g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_each_other
         g11_a_manager_that_others_meet_is_followed_when_it_dies
         g11_a_life_that_its_manager_does_not_hear_is_introduced
+        g10_terms_do_not_race_where_links_are_not_transitive
         g11_a_joiner_that_knows_a_higher_term_is_asked_for
         g11_a_joiner_is_not_taken_for_the_manager_that_it_was
         g31_a_manager_with_dead_timers_is_missed_though_it_answers;
@@ -163,6 +172,7 @@ scenarios! {
         g25_a_change_of_a_task_that_does_not_exist_is_refused
         g26_an_error_is_appended_and_the_status_stays
         g26_the_alpha_count_forgets
+        x10_changes_go_on_past_the_end_of_the_numbers
         only_the_last_errors_are_kept;
 }
 

@@ -435,12 +435,10 @@ impl Net {
                 }
             }
             Output::Beat { to, beat } => {
-                for to in to.iter() {
-                    *self.sent.entry("BEAT").or_default() += 1;
-                    if !self.cuts.contains(&(node, to.0)) && !self.lost.contains(&"BEAT") {
-                        self.nodes[usize::from(to.0)].cells.insert(node, beat);
-                        self.post_at(soon, Flight::Beat { from: node, to: to.0 });
-                    }
+                *self.sent.entry("BEAT").or_default() += 1;
+                if !self.cuts.contains(&(node, to.0)) && !self.lost.contains(&"BEAT") {
+                    self.nodes[usize::from(to.0)].cells.insert(node, beat);
+                    self.post_at(soon, Flight::Beat { from: node, to: to.0 });
                 }
             }
             Output::Keep(term) => self.nodes[usize::from(node)].kept = Some(term),

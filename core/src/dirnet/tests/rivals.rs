@@ -25,7 +25,7 @@ fn rivals() -> Net {
     net.run(1_000);
     for (manager, node) in [(0, 1), (2, 3)] {
         assert_eq!(net.component(node).term().claimant, Rank(manager));
-        net.crash(manager);
+        net.part(manager);
     }
     net.run(2_000);
     for (node, other) in [(1, Rank(3)), (3, Rank(1))] {
@@ -84,7 +84,7 @@ fn uneven_rivals() -> Net {
     net.crash(1);
     net.boot(1);
     net.run(1_000);
-    net.crash(0);
+    net.part(0);
     net.run_while(2_000, |net| net.component(1).role() == Role::Manager);
     assert_eq!((net.component(1).life(), net.component(2).life()), (life(2), life(1)));
     assert!(net.component(1).term() < net.component(2).term());

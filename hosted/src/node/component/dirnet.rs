@@ -484,9 +484,7 @@ impl DirNet {
             }
             Output::Beat { to, beat } => {
                 let cell = beat.encode(|bytes| ground.endpoint.crc32c(bytes));
-                for rank in to.iter() {
-                    let _ = ground.endpoint.pulse(Peer(rank.0), &cell);
-                }
+                let _ = ground.endpoint.pulse(Peer(to.0), &cell);
             }
             Output::Keep(term) => self.kept.keep(term)?,
             Output::Fence { .. } | Output::Spawn { .. } => {}

@@ -505,11 +505,9 @@ impl Net {
                 }
             }
             Output::Beat { to, beat } => {
-                self.said.beats += u64::from(to.count());
-                for to in to.iter() {
-                    self.node(to.0).cells.insert(node, beat);
-                    self.post(node, to.0, Flight::Beat { from: node, to: to.0 });
-                }
+                self.said.beats += 1;
+                self.node(to.0).cells.insert(node, beat);
+                self.post(node, to.0, Flight::Beat { from: node, to: to.0 });
             }
             Output::Keep(term) => self.node(node).kept = Some(term),
             Output::Fence { node: other, boot } => {

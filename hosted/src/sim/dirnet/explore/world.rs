@@ -53,7 +53,14 @@ impl World {
         let mut world = Self::begun(2, SECOND, deadlines, bounds);
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
             let component = world.node(node).expect("nobody has crashed yet");
-            let beat = Beat { term: component.term(), life: FIRST, sequence: 1, digest: 0 };
+            let beat = Beat {
+                term: component.term(),
+                life: FIRST,
+                sequence: 1,
+                digest: 0,
+                echo: 0,
+                is_heard: true,
+            };
             component.handle_heartbeat(Instant(0), other, &beat).expect("it is a member's");
             world.collect(node);
             while !world.has_removed(node, other) {
@@ -150,7 +157,7 @@ impl World {
                         self.lanes.entry((node, to)).or_default().push_back(frame);
                     }
                 }
-                Output::Beat { to, beat } => beats.extend(to.iter().map(|to| (to, beat))),
+                Output::Beat { to, beat } => beats.push((to, beat)),
                 Output::Fence { node, boot } => fences.push((node, boot)),
                 Output::Send { seat: Seat::ImAliveTask, .. }
                 | Output::Keep(_)

@@ -1,0 +1,119 @@
+//! A manager shows that it is heard, and a claim has an answer.
+
+use super::net::{MS, Net, timing};
+use crate::dirnet::*;
+use crate::ids::Rank;
+use crate::time::Instant;
+use std::vec::Vec;
+
+/// R + W, a new suspicion and a turn of each candidate.
+fn decided_within(candidates: u64) -> u64 {
+    let t = timing();
+    (2 * t.verdict_after().0 + candidates * t.candidate.0 + 2 * t.send.0) / MS
+}
+
+/// Node 1 hears no other node, and all others hear it.
+#[test]
+pub(in crate::dirnet) fn x9_a_deaf_backup_deposes_no_manager() {
+    let mut net = Net::settled(3);
+    let term = net.component(0).term();
+    net.cuts.extend([(0, 1), (2, 1)]);
+    net.run(5_000);
+    assert_eq!((net.manager(), net.component(0).term()), (Some(0), term));
+    assert_eq!((net.verdicts(), net.told(News::Unheard)), (Vec::new(), 1));
+    net.cuts.clear();
+    net.run(1_000);
+    assert!(net.is_whole() && net.component(1).is_heard(Instant(net.now)));
+}
+
+/// The manager hears no other node, and all others hear it: it stops, and another decides.
+#[test]
+pub(in crate::dirnet) fn x9_a_deaf_manager_is_followed() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.cuts.extend([(1, 0), (2, 0), (3, 0)]);
+    net.run_while(5_000, |net| !net.component(0).is_heard(Instant(net.now)));
+    assert!(net.now / MS < 1_000 + decided_within(0));
+    let follows = |net: &Net| (1..4).all(|node| net.component(node).term().claimant == Rank(1));
+    let took = net.run_while(5_000, follows);
+    assert!(follows(&net) && took <= decided_within(0), "{took} ms");
+    assert!(net.log.iter().any(|(_, at, o)| (*at, *o) == (0, Output::Tell(News::Unheard))));
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole() && net.manager() == Some(1));
+}
+
+/// Node 1 is deaf; then node 2 dies.
+#[test]
+pub(in crate::dirnet) fn x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.cuts.extend([(0, 1), (2, 1), (3, 1)]);
+    net.run(1_000);
+    net.crash(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    assert_eq!(
+        (net.rules(2, Verdict::NodeDown), net.manager()),
+        (Vec::from([Rule::Silence]), Some(0))
+    );
+}
+
+#[test]
+pub(in crate::dirnet) fn x9_the_last_one_claims_when_the_end_of_all_others_is_reported() {
+    let mut net = Net::settled(4);
+    for node in [0, 1, 3] {
+        net.crash(node);
+    }
+    net.run(5_000);
+    assert_eq!((net.component(2).role(), net.told(News::Unheard)), (Role::Backup, 1));
+    for node in [0, 1, 3] {
+        net.part(node);
+        assert_eq!(net.component(2).role(), Role::Backup);
+    }
+    net.run(decided_within(3));
+    assert_eq!(net.rules(2, Verdict::TookOver), [Rule::LastAlive]);
+}
+
+/// Two of five are left, and decisions need three. A third node joins, and does not hear them.
+#[test]
+pub(in crate::dirnet) fn x9_a_manager_that_is_not_heard_admits_no_member() {
+    let mut net = Net::new(5);
+    net.min_alive = 3;
+    [0, 1].into_iter().for_each(|node| net.boot(node));
+    net.cuts.extend([(0, 2), (1, 2)]);
+    net.boot(2);
+    net.run(5_000);
+    let level = |net: &Net| net.component(0).database().standing(Rank(2));
+    assert!(!level(&net).is_up() && !net.component(0).is_heard(Instant(net.now)));
+    net.cuts.clear();
+    net.run(2_000);
+    assert!(level(&net).is_up() && net.component(0).is_heard(Instant(net.now)));
+}
+
+/// Node 2 has asked, for its turn is next, and node 3 has answered; then it stands still. Meanwhile
+/// the manager is heard again by all others.
+#[test]
+pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(1);
+    net.cuts.extend([(0, 2), (0, 3)]);
+    let has_asked = |net: &Net| {
+        let asks = |o: &Output| {
+            matches!(o, Output::Send { frame, .. }
+            if matches!(frame.message, Message::Testimony { node: Rank(0), .. }))
+        };
+        net.log.iter().any(|(_, at, output)| *at == 3 && asks(output))
+    };
+    net.run_while(3_000, has_asked);
+    net.run(5);
+    let mut candidate = net.component(2).clone();
+    let mut now = net.now;
+    assert_eq!(candidate.role(), Role::Backup);
+    for _ in 0..40 {
+        now += 2_000 * MS;
+        candidate.handle_timeout(Instant(now));
+        while candidate.poll_output().is_some() {}
+        assert_eq!(candidate.role(), Role::Backup, "what it was told is old");
+    }
+}

@@ -1,0 +1,139 @@
+//! Every small graph of links: which nodes a cluster removes when links are cut for good.
+//!
+//! For 3 to 6 nodes and each set of at most three cut links that leaves the graph connected, a
+//! settled cluster with `min_alive` = 1 loses those links and runs on; no process fails. A removal
+//! is false where the node and those that meet it are a majority.
+
+use weft_core::dirnet::{Members, Output, Timing, Verdict};
+use weft_core::ids::Rank;
+
+use super::lab::Lab;
+use super::net::Setting;
+use super::strike::{MS, Strike};
+
+/// The most links that are cut.
+const CUTS_MAX: usize = 3;
+const NODES: std::ops::RangeInclusive<u16> = 3..=6;
+const SETTLED_MS: u64 = 1_000;
+/// Longer than it takes to lose a manager, to pass over every candidate and to remove one more.
+const STEADY_MS: u64 = 5_000;
+
+/// What the graphs of one size lead to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Nodes.
+    pub nodes: u16,
+    /// Connected graphs with one to three cut links.
+    pub graphs: u32,
+    /// Those in which a node is removed.
+    pub removing: u32,
+    /// Those in which a node is removed that a quorum meets.
+    pub removing_falsely: u32,
+}
+
+impl Row {
+    /// How many graphs remove a node that a quorum meets, as far as is known: with `min_alive` = 1
+    /// the paths of four nodes with the manager at an end, which has one witness.
+    #[must_use]
+    pub const fn expected(&self) -> u32 {
+        if self.nodes == 4 { 6 } else { 0 }
+    }
+}
+
+type Link = (u16, u16);
+
+/// All sizes, one after the other; `on_graphs` is called with how many more graphs were run.
+#[must_use]
+pub fn table(on_graphs: impl Fn(u64)) -> Vec<Row> {
+    NODES.map(|nodes| row(nodes, &on_graphs)).collect()
+}
+
+/// How many graphs [`table`] runs.
+#[must_use]
+pub fn count() -> u64 {
+    NODES.map(|nodes| cuts(nodes).len() as u64).sum()
+}
+
+fn row(nodes: u16, on_graphs: &impl Fn(u64)) -> Row {
+    let mut row = Row { nodes, ..Row::default() };
+    for cut in cuts(nodes) {
+        let removed = removed(nodes, &cut);
+        row.graphs += 1;
+        row.removing += u32::from(!removed.is_empty());
+        let is_false = |node: &Rank| u32::from(nodes) / 2 < met_by(nodes, &cut, *node);
+        row.removing_falsely += u32::from(removed.iter().any(|node| is_false(&node)));
+        on_graphs(1);
+    }
+    row
+}
+
+/// Every set of at most three links that can be cut and leave the graph connected.
+fn cuts(nodes: u16) -> Vec<Vec<Link>> {
+    let links: Vec<Link> =
+        (0..nodes).flat_map(|one| (one + 1..nodes).map(move |other| (one, other))).collect();
+    let sets = (1..1_u32 << links.len()).filter(|set| set.count_ones() as usize <= CUTS_MAX);
+    let cut = |set: u32| {
+        let is_in = |(index, _): &(usize, &Link)| set >> index & 1 == 1;
+        links.iter().enumerate().filter(is_in).map(|(_, link)| *link).collect::<Vec<_>>()
+    };
+    sets.map(cut).filter(|cut| is_connected(nodes, cut)).collect()
+}
+
+fn is_cut(cut: &[Link], one: u16, other: u16) -> bool {
+    cut.contains(&(one.min(other), one.max(other)))
+}
+
+fn is_connected(nodes: u16, cut: &[Link]) -> bool {
+    let mut reached = vec![0];
+    let mut at = 0;
+    while let Some(one) = reached.get(at).copied() {
+        for other in 0..nodes {
+            if other != one && !is_cut(cut, one, other) && !reached.contains(&other) {
+                reached.push(other);
+            }
+        }
+        at += 1;
+    }
+    reached.len() == usize::from(nodes)
+}
+
+/// How many meet `node`, itself included.
+fn met_by(nodes: u16, cut: &[Link], node: Rank) -> u32 {
+    (0..nodes).map(|other| u32::from(!is_cut(cut, node.0, other))).sum()
+}
+
+/// Which nodes a cluster removes that loses these links.
+fn removed(nodes: u16, cut: &[Link]) -> Members {
+    let setting = Setting::fair(nodes, Timing::LAN, 5 * MS);
+    let mut lab = Lab::settled(setting, 1, SETTLED_MS * MS);
+    for (one, other) in cut {
+        lab.strike(Strike::Sever(*one, *other));
+        lab.strike(Strike::Sever(*other, *one));
+    }
+    lab.run_for(STEADY_MS * MS);
+    let removed = |output: &Output| match output {
+        Output::Verdict(why) if matches!(why.verdict, Verdict::NodeDown | Verdict::Isolated) => {
+            Some(why.node)
+        }
+        _ => None,
+    };
+    lab.take_events().iter().filter_map(|(_, _, output)| removed(output)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x8_no_node_is_removed_that_a_quorum_meets() {
+        for row in table(|_| ()) {
+            assert!(row.removing_falsely <= row.expected(), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn every_connected_graph_with_up_to_three_cut_links_is_run() {
+        let graphs = [3, 4, 5, 6].map(|nodes| cuts(nodes).len());
+        assert_eq!(graphs, [3, 37, 175, 575]);
+    }
+}
