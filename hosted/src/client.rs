@@ -141,6 +141,13 @@ impl Client {
         self.rank
     }
 
+    /// The process of the node's supervisor, as the kernel knows it.
+    #[must_use]
+    pub fn supervisor_pid(&self) -> Option<i32> {
+        let peer = self.socket.peer_credentials().ok()?.pid?;
+        Some(peer.as_raw_nonzero().get())
+    }
+
     /// Puts messages into the mailbox of `to`, in order.
     ///
     /// # Errors

@@ -59,7 +59,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     let survey = Survey::take(&running);
-    let report = Report { survey, verdicts: why::verdicts(&running, VERDICTS_SHOWN) };
+    let answered = survey.answered().map(|node| node.rank);
+    let verdicts = why::verdicts(&running, answered, VERDICTS_SHOWN);
+    let report = Report { survey, verdicts };
     output.finish(&report, &render(&report));
     Ok(())
 }
@@ -97,7 +99,7 @@ fn render(report: &Report) -> String {
     }
     text.push_str(&broadcasts(status));
     let notes =
-        [holders, undecided, left_broadcasts, isolated, isolated_tasks, cuts, forged_tickets];
+        [hung, holders, undecided, left_broadcasts, isolated, isolated_tasks, cuts, forged_tickets];
     let standings: String = notes.iter().map(|note| note(status)).collect();
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
@@ -140,13 +142,32 @@ fn holders(status: &Survey) -> String {
     held.collect()
 }
 
-/// That those who hear each other are too few to decide about the others, where they are.
+/// What is to be done about supervisors that hang: `weft up` does it by itself, if it runs.
+fn hung(status: &Survey) -> String {
+    let line = |entry: &Answer| match entry {
+        Answer::Silent { rank, supervisor_pid: Some(pid), .. } => Some(format!(
+            "node {rank} hangs: its supervisor, process {pid}, does not answer; `weft up` replaces \
+             it, elsewhere `kill -9 {pid}` ends it and `weft node FILE --rank {rank}` starts it \
+             again\n"
+        )),
+        Answer::Silent { .. } | Answer::Answered(_) => None,
+    };
+    status.nodes.iter().filter_map(line).collect()
+}
+
+/// That those whom the manager hears are too few to decide about the others, where they are. Where
+/// no manager answers, by the node that hears most.
 fn undecided(status: &Survey) -> String {
     let (dirnet, nodes) = (&status.cluster.dirnet, status.cluster.nodes);
     let wanted = dirnet.deciding(nodes);
-    let most =
-        status.answered().filter_map(|node| Some((heard(node)?, node))).max_by_key(|it| it.0);
-    let Some((heard, node)) = most.filter(|(heard, _)| *heard < wanted) else {
+    let hearing = || status.answered().filter_map(|node| Some((heard(node)?, node)));
+    let reigning = |node: &NodeStatus| {
+        node.dirnet.as_ref().filter(|standing| standing.role == "manager").map(|it| it.epoch)
+    };
+    let manager = hearing().filter_map(|(heard, node)| Some((reigning(node)?, (heard, node))));
+    let manager = manager.max_by_key(|(epoch, _)| *epoch).map(|(_, it)| it);
+    let judge = manager.or_else(|| hearing().max_by_key(|(heard, _)| *heard));
+    let Some((heard, node)) = judge.filter(|(heard, _)| *heard < wanted) else {
         return String::new();
     };
     let removed = node.dirnet.as_ref().map_or(0, |standing| standing.removed.len());

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::cluster_choice::Running;
-use super::failure::Failure;
 use crate::cluster::{Cluster, Form, Membership};
+use crate::explain::{Code, Explain};
 use crate::node::control::{ConflictStatus, NodeStatus, OriginStatus, TaskStatus};
 
 /// How long a node that accepts a connection may take to answer.
@@ -31,12 +31,24 @@ pub(super) struct Survey {
 #[serde(untagged)]
 pub(super) enum Answer {
     Answered(Box<NodeStatus>),
-    Silent { rank: u16, state: &'static str, incarnation: Option<u32> },
+    Silent {
+        rank: u16,
+        /// `unreachable`: it has no process; `hangs`: it has one, which does not answer.
+        state: &'static str,
+        incarnation: Option<u32>,
+        /// The process that hangs.
+        supervisor_pid: Option<i32>,
+    },
 }
 
 impl Answer {
     const fn silent(rank: u16) -> Self {
-        Self::Silent { rank, state: "unreachable", incarnation: None }
+        Self::Silent { rank, state: "unreachable", incarnation: None, supervisor_pid: None }
+    }
+
+    /// A node whose supervisor takes connections, as the kernel does for it, and answers none.
+    const fn hangs(rank: u16, supervisor_pid: Option<i32>) -> Self {
+        Self::Silent { rank, state: "hangs", incarnation: None, supervisor_pid }
     }
 }
 
@@ -158,9 +170,13 @@ fn row(node: &NodeStatus, origin: u16) -> Option<&OriginStatus> {
 }
 
 fn entry(running: &Running, rank: u16) -> Answer {
-    let ask = |mut client: crate::client::Client| client.status_within(ANSWER_TIMEOUT);
-    let answered = running.connect(rank).and_then(|client| ask(client).map_err(Failure::new));
-    answered.map_or_else(|_| Answer::silent(rank), |status| Answer::Answered(Box::new(status)))
+    // One without a process is known to be down at once.
+    let Ok(mut client) = running.connect_now(rank) else { return Answer::silent(rank) };
+    match client.status_within(ANSWER_TIMEOUT) {
+        Ok(status) => Answer::Answered(Box::new(status)),
+        Err(error) if error.code() == Code::Timeout => Answer::hangs(rank, client.supervisor_pid()),
+        Err(_) => Answer::silent(rank),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! them say about one node is put in the order of time. On one host they all read the same clock.
 
 use std::collections::HashSet;
+use std::thread;
 
 use serde::Serialize;
 
@@ -41,7 +42,7 @@ impl Why {
             running.connect(node).map(drop)?;
         }
         let now_ns = now_ns();
-        let (entries, dropped) = entries(running, Some(node));
+        let (entries, dropped) = entries(running, running.ranks(), Some(node));
         let mut noted: Vec<Noted> = entries
             .into_iter()
             .map(|entry| {
@@ -70,22 +71,30 @@ impl Why {
     }
 }
 
-/// The last verdicts of all nodes, oldest first.
-pub(super) fn verdicts(running: &Running, max: usize) -> Vec<Entry> {
-    let (mut verdicts, _) = entries(running, None);
+/// The last verdicts of these nodes, oldest first.
+pub(super) fn verdicts(running: &Running, of: impl Iterator<Item = u16>, max: usize) -> Vec<Entry> {
+    let (mut verdicts, _) = entries(running, of, None);
     verdicts.retain(|entry| matches!(entry.what, What::Verdict(_)));
     verdicts.sort_by_key(|entry| entry.at_ns);
     verdicts.split_off(verdicts.len().saturating_sub(max))
 }
 
-/// The chronicles of all nodes that answer, with what these know of those that do not, or that have
-/// forgotten it with an earlier life; and how much was dropped.
-fn entries(running: &Running, about: Option<u16>) -> (Vec<Entry>, u64) {
+/// The chronicles of those of these nodes that answer, with what they know of the others, or of
+/// those that have forgotten it with an earlier incarnation; and how much was dropped. All are asked
+/// at once.
+fn entries(
+    running: &Running,
+    of: impl Iterator<Item = u16>,
+    about: Option<u16>,
+) -> (Vec<Entry>, u64) {
     let ask = |rank| {
-        let mut client = running.connect(rank).ok()?;
+        let mut client = running.connect_now(rank).ok()?;
         Some((client.whole_chronicle(about, 0).ok()?, client.whole_evidence(about).ok()?))
     };
-    let told: Vec<_> = running.ranks().filter_map(ask).collect();
+    let told: Vec<_> = thread::scope(|scope| {
+        let asked: Vec<_> = of.map(|rank| scope.spawn(move || ask(rank))).collect();
+        asked.into_iter().filter_map(|asked| asked.join().ok().flatten()).collect()
+    });
     let dropped = told.iter().map(|(_, (_, dropped))| dropped).sum();
     let (own, copies): (Vec<_>, Vec<_>) =
         told.into_iter().map(|(own, (copies, _))| (own, copies)).unzip();

@@ -191,7 +191,12 @@ mod tests {
         let mut screen = Screen::default();
         assert!(drawn(&screen).contains("asking"));
         screen.handle_survey(1_000_000_000, survey(vec![node(100)]));
-        let silent = Answer::Silent { rank: 1, state: "unreachable", incarnation: None };
+        let silent = Answer::Silent {
+            rank: 1,
+            state: "unreachable",
+            incarnation: None,
+            supervisor_pid: None,
+        };
         screen.handle_survey(2_000_000_000, survey(vec![node(600), silent]));
         let text = drawn(&screen);
         for word in [
