@@ -179,9 +179,10 @@ impl Explain for ClientError {
                     format!("wait until `weft status` shows one, or see why not: `--why {rank}`")
                 }
                 Refused::GivenUp => {
-                    "see why it ended in the output of `weft up`, then restart the cluster, or \
-                     raise `restart.max` in its file"
-                        .to_owned()
+                    format!(
+                        "see why with `weft status --why {rank}` and mend that: after \
+                         `restart.within_s` it is tried again, unless `restart.max` is 0"
+                    )
                 }
                 Refused::Busy => "wait for some of them to end, and try again".to_owned(),
                 Refused::TimedOut => "see what is missing with `weft status`".to_owned(),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weft::node::chronicle::What;
+use weft::node::control::NodeState;
 
 use crate::isolation::await_manager;
 use crate::place::{Nodes, Place, eventually};
@@ -70,6 +71,30 @@ fn one_that_is_never_mended_is_given_up_and_then_its_node_with_the_right_cure() 
     assert!(said.contains("so that all nodes forget all terms together"), "{said}");
     let tried = said.matches("node-1.term: it does not hold what was written").count();
     assert!((2..=20).contains(&tried), "{tried} times\n{said}");
+}
+
+/// No manager is left to decide anything.
+#[test]
+fn nodes_that_were_all_given_up_come_back_by_themselves_when_that_is_mended() {
+    let place = Place::new();
+    let text = "name = \"t\"\nnodes = 3\nrestart.within_s = 3\n";
+    let (_up, nodes) = place.up(&place.file("t.toml", text));
+    await_manager(&nodes);
+    let blocked: Vec<_> = (0..3).map(|rank| nodes.dir.term_file(rank)).collect();
+    let aside: Vec<_> = blocked.iter().map(|path| block(path)).collect();
+    nodes.ranks().for_each(|rank| nodes.client(rank).kill().expect("it lives"));
+    let is_given_up = |rank| nodes.client(rank).status().expect("a status").state;
+    eventually("all are given up", || {
+        nodes.ranks().all(|rank| is_given_up(rank) == NodeState::GivenUp)
+    });
+    let why = place.weft("status --name t --why 1").done();
+    assert!(why.contains("component failed too often: given up for 3 s"), "{why}");
+    for (path, aside) in blocked.iter().zip(aside) {
+        fs::remove_dir(path).expect("it is empty");
+        fs::rename(aside, path).expect("nothing is in its place");
+    }
+    nodes.await_joined();
+    await_manager(&nodes);
 }
 
 /// The others remember what it has forgotten.

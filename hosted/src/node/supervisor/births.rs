@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   start ── fails, or it ends by itself before its I'm-Alive Task watches it ──▶ wait ──▶ start
-//!     └ watched: the next failure is the first again   more than so many in a row: given up, and
-//!                                                      the manager is told that no clone helps
+//!     └ watched: the next failure is the first again   more than so many in a row: given up for
+//!                                                      the window of the restart intensity, and
+//!                                                      reported to the manager: no clone helps
 //! ```
 //!
 //! One that is killed before it is watched is started again at once: that says nothing about the
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use crate::clock::now_ns;
+use crate::cluster::Restart;
 use crate::explain::advice;
 use crate::node::backoff::Backoff;
 use crate::node::chronicle::What;
@@ -43,6 +45,12 @@ impl Births {
         let is_tried = self.backoff.failures() <= FAILURES_MAX;
         self.due_ns = is_tried.then(|| now_ns.saturating_add(wait));
         is_tried
+    }
+
+    /// No further one is tried before `due_ns`, if then; that one is a first one again.
+    fn rest(&mut self, due_ns: Option<u64>) {
+        self.backoff.succeed();
+        self.due_ns = due_ns;
     }
 
     /// One is watched by its I'm-Alive Task.
@@ -85,19 +93,30 @@ impl Supervisor {
 
     /// Starts the component that is due.
     pub(super) fn start_due(&mut self, now_ns: u64) {
-        let is_wanted = self.component.is_none() && !self.given_up && self.isolated.is_none();
+        let is_wanted = self.component.is_none() && self.isolated.is_none();
         if self.births.take_due(now_ns) && is_wanted {
+            if std::mem::take(&mut self.given_up) {
+                let words = "its component is tried again: what failed may be mended by now";
+                self.note(self.rank, What::Told { words: words.to_owned() });
+            }
             self.restarts += 1;
             self.try_start();
         }
     }
 
-    /// No further component is started: the operator is told, and so is the manager.
+    /// No further component is started before the failures count no longer; where none may be
+    /// started again at all, never. The operator is told, and so is the manager.
     pub(super) fn give_up(&mut self) {
-        tracing::error!(rank = self.rank, "component failed too often; not started again");
-        self.note(self.rank, What::Told { words: "component failed too often: given up".into() });
+        let Restart { max, within_s } = self.cluster.restart;
+        let within_ns = (max > 0).then(|| within_s.saturating_mul(1_000_000_000));
+        let words = match within_ns {
+            Some(_) => format!("component failed too often: given up for {within_s} s"),
+            None => "component failed, and `restart.max` is 0: given up".to_owned(),
+        };
+        tracing::error!(rank = self.rank, "{words}");
+        self.note(self.rank, What::Told { words });
         self.given_up = true;
-        self.births.forget_due();
+        self.births.rest(within_ns.map(|within_ns| now_ns().saturating_add(within_ns)));
         self.parked.clear();
         self.clients.refuse_pending(&Refused::GivenUp);
         if let Some(im_alive) = &self.im_alive {
@@ -131,6 +150,17 @@ mod tests {
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000]);
         assert_eq!(births.next_deadline_ns(), None);
+    }
+
+    #[test]
+    fn one_that_is_given_up_is_tried_again_when_its_failures_count_no_longer() {
+        let mut births = Births::new();
+        while births.handle_failed(0) {}
+        births.rest(Some(5_000 * MS));
+        assert!(!births.take_due(4_999 * MS) && births.take_due(5_000 * MS));
+        assert!(births.handle_failed(5_000 * MS), "a first one again");
+        births.rest(None);
+        assert!(!births.take_due(u64::MAX));
     }
 
     #[test]
