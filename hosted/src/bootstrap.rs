@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   node A                                   node B
-//!   Hello {version, cluster, layout, dirnet, rank} ─▶ checked; refused with a reason, or
+//!   Hello {version, cluster, instance, layout, dirnet, rank} ─▶ checked; refused with a reason, or
 //!        ◀─ Hello, and what A may reach of B
 //!   Alive {incarnation, key} + its process ─▶ B's component admits that life of A
 //!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives

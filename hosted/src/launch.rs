@@ -92,6 +92,8 @@ pub enum Notice {
         /// Which node.
         rank: u16,
     },
+    /// The cluster's directory is not its own any more; all nodes are ended.
+    Displaced,
 }
 
 /// Why a cluster was not launched. Nothing of it is left.
@@ -178,8 +180,9 @@ impl Launched {
         let dir = claimed.dir().clone();
         let lock = claimed.as_fd().try_clone_to_owned().map_err(ProcessError::Spawn);
         let lock = lock.map_err(LaunchError::Process)?;
+        let home = ClaimedDir::inherit(dir.clone(), lock).map_err(LaunchError::Directory)?;
         let undecided = Duration::from_nanos(cluster.dirnet.timing().clone.0) * 3 / 2;
-        let start = Start { dir: dir.clone(), lock, undecided };
+        let start = Start { home, undecided };
         let (events, heard) = sync_channel(EVENTS);
         let (notice, notices) = sync_channel(NOTICES);
         let door = dir.launcher_socket().map_err(LaunchError::Directory)?;
@@ -267,6 +270,7 @@ impl Launched {
                 }
                 // Told of later, with what follows.
                 Notice::TaskIsolated { .. } => self.early.get_mut().push_back(notice),
+                Notice::Displaced => return Err(self.displaced()),
                 Notice::Reset { .. } | Notice::Restarted { .. } | Notice::Isolated { .. } => {}
             }
         }
@@ -294,13 +298,22 @@ impl Launched {
         self.claimed.take().map_or(Ok(()), ClaimedDir::remove)
     }
 
+    /// Why a cluster ends whose directory is not its own any more.
+    #[must_use]
+    pub fn displaced(&self) -> LaunchError {
+        LaunchError::Directory(RuntimeDirError::Displaced { path: self.dir.path().to_owned() })
+    }
+
     fn end_nodes(&mut self) {
         // A keeper that is gone has ended them.
         let _ = self.events.send(Event::Stop { ended: None });
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }
-        drop(self.door.take());
+        match (self.door.take(), &self.claimed) {
+            (Some(door), Some(home)) if home.check_kept().is_err() => door.leave(),
+            (door, _) => drop(door),
+        }
     }
 }
 

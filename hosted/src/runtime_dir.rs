@@ -3,7 +3,7 @@
 //! ```text
 //! <runtime dir>/          0700, this user's; see `choose` for which one
 //!   <cluster>/            0700, while the cluster runs
-//!     lock                held by flock for as long as anybody of the cluster lives
+//!     lock                held by flock while a process of the cluster lives; its instance number
 //!     cluster.toml        the cluster as it was started
 //!     node-<rank>.sock    the control socket of each node
 //! ```
@@ -120,7 +120,8 @@ impl RuntimeDir {
             return Err(ClaimError::NameInUse { name: name.clone() });
         };
         dir.clear(&gate)?;
-        Ok(ClaimedDir::new(dir, lock))
+        lock.draw_instance().map_err(failed("write", &dir.lock_file()))?;
+        Ok(ClaimedDir::new(dir, lock)?)
     }
 
     /// Takes a name together with other nodes that were started by hand. The first of them
@@ -133,12 +134,13 @@ impl RuntimeDir {
         let dir = self.make(name)?;
         if let Some(alone) = Lock::take(&dir, Mode::Exclusive)? {
             dir.clear(&gate)?;
+            alone.draw_instance().map_err(failed("write", &dir.lock_file()))?;
             alone.release();
         }
         let Some(lock) = Lock::take(&dir, Mode::Shared)? else {
             return Err(ClaimError::OneOwner { name: name.clone() });
         };
-        Ok(ClaimedDir::new(dir, lock))
+        Ok(ClaimedDir::new(dir, lock)?)
     }
 
     /// The directory of a living cluster.

@@ -17,6 +17,10 @@ pub struct Hello {
     pub version: u32,
     /// The cluster's name.
     pub cluster: String,
+    /// Which cluster of that name: the number drawn when it began. 0 where nodes share no directory
+    /// and cannot know it, and in older versions, which are refused for their version.
+    #[serde(default)]
+    pub instance: u64,
     /// The digest of its memory layout.
     pub layout: u64,
     /// The digest of what it takes for granted of the DIR net. Older versions do not say it, and
@@ -45,6 +49,13 @@ pub enum Refusal {
         ours: String,
         /// Of the other.
         theirs: String,
+    },
+    /// They belong to different clusters of one name.
+    Instance {
+        /// Of the node that refuses.
+        ours: u64,
+        /// Of the other.
+        theirs: u64,
     },
     /// Their cluster files give different memory layouts.
     Layout {
@@ -105,6 +116,9 @@ impl Hello {
             let (ours, theirs) = (self.cluster.clone(), theirs.cluster.clone());
             return Err(Refusal::Cluster { ours, theirs });
         }
+        if theirs.instance != self.instance {
+            return Err(Refusal::Instance { ours: self.instance, theirs: theirs.instance });
+        }
         if theirs.layout != self.layout {
             return Err(Refusal::Layout { ours: self.layout, theirs: theirs.layout });
         }
@@ -130,6 +144,11 @@ impl fmt::Display for Refusal {
             Self::Cluster { ours, theirs } => {
                 write!(f, "a node of cluster {theirs:?} came to cluster {ours:?}")
             }
+            Self::Instance { ours, theirs } => write!(
+                f,
+                "a node of another cluster of this name came: instance {theirs:016x} there, \
+                 {ours:016x} here"
+            ),
             Self::Layout { ours, theirs } => {
                 write!(f, "memory layouts differ: {theirs:016x} there, {ours:016x} here")
             }
@@ -164,6 +183,7 @@ impl Explain for Refusal {
             | Self::Layout { .. }
             | Self::DirNet { .. }
             | Self::Cluster { .. }
+            | Self::Instance { .. }
             | Self::Fabric { .. }
             | Self::Addressee { .. }
             | Self::NotWeft => Code::Protocol,
@@ -177,6 +197,9 @@ impl Explain for Refusal {
         match self {
             Self::Version { .. } => "run the same build of weft for every node",
             Self::Cluster { .. } => "start the node with the file of the cluster it belongs to",
+            Self::Instance { .. } => {
+                "end the node that was left over when its cluster's directory was removed"
+            }
             Self::Layout { .. } => "start every node with the same cluster file",
             Self::DirNet { .. } => "start every node with the same [dirnet] in its cluster file",
             Self::Fabric { .. } => "start every node with the same `--fabric`",
@@ -207,6 +230,7 @@ mod tests {
         Hello {
             version: VERSION,
             cluster: "weft".to_owned(),
+            instance: 3,
             layout: 7,
             dirnet: 5,
             fabric: FabricKind::Shm,
@@ -227,6 +251,8 @@ mod tests {
         assert_eq!(version, Refusal::Version { ours: VERSION, theirs: 9 });
         let other = refused(Hello { cluster: "loom".to_owned(), ..hello(1) });
         assert!(matches!(other, Refusal::Cluster { .. }));
+        let instance = refused(Hello { instance: 4, ..hello(1) });
+        assert_eq!(instance, Refusal::Instance { ours: 3, theirs: 4 });
         let layout = refused(Hello { layout: 8, ..hello(1) });
         assert_eq!(layout, Refusal::Layout { ours: 7, theirs: 8 });
         let dirnet = refused(Hello { dirnet: 6, ..hello(1) });

@@ -15,7 +15,7 @@ use crate::explain::Code;
 use crate::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
 use crate::packet::Socket;
 use crate::process::adopt_inherited;
-use crate::runtime_dir::{ClusterDir, RuntimeDir};
+use crate::runtime_dir::{ClaimedDir, ClusterDir, RuntimeDir};
 
 /// Arguments of `weft node`.
 #[derive(Debug, Args)]
@@ -68,8 +68,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             arguments.rank, cluster.nodes, cluster.name
         ));
         let alarm = Box::new(OperatorAlarm);
-        let (dir, rank) = (claimed.dir(), arguments.rank);
-        let ended = node::run_supervisor(&cluster, dir, rank, meeting, alarm);
+        let ended = node::run_supervisor(&cluster, &claimed, arguments.rank, meeting, alarm);
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(|error| match error {
             NodeError::Verbs(error) => explained(error),
@@ -77,11 +76,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         });
     };
     // Held until the process ends, so that the cluster counts as alive as long as this node.
-    let _lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
+    let lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
     let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
+    let home = ClaimedDir::inherit(dir, lock).map_err(Failure::new)?;
     let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
     // All nodes of a `weft up` are on this host, and meet there.
-    node::run_supervisor(&cluster, &dir, arguments.rank, None, reset).map_err(Failure::new)
+    node::run_supervisor(&cluster, &home, arguments.rank, None, reset).map_err(Failure::new)
 }
 
 /// Who brings nodes back: the launcher, if this node has one.

@@ -84,7 +84,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
              `weft down --name {name}` or Ctrl-C ends them"
         ));
-        watch(&launched, &wakes, output);
+        if watch(&launched, &wakes, output) == Watched::Displaced {
+            let error = launched.displaced();
+            launched.stop().map_err(Failure::new)?;
+            return Err(Failure::new(error));
+        }
     }
     launched.stop().map_err(Failure::new)?;
     let object = json!({ "ok": true, "name": name, "nodes": nodes });
@@ -100,6 +104,13 @@ enum Process {
     Died,
     /// In order, and for good.
     Left,
+}
+
+/// Why watching the nodes has ended.
+#[derive(PartialEq, Eq)]
+enum Watched {
+    Ended,
+    Displaced,
 }
 
 /// Waits for the nodes to come together, or to be told to end before they have.
@@ -173,7 +184,7 @@ fn say_isolated(cluster: &Cluster, rank: u16, task: usize, output: Output) {
 }
 
 /// Tells what happens to the nodes until a signal comes or all have ended in order.
-fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
+fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched {
     let mut nodes = vec![Process::Lives; launched.cluster().nodes];
     while nodes.iter().any(|node| *node != Process::Left) && wakes.try_recv().is_err() {
         let (rank, now, what) = match launched.next_notice(LOOK_EVERY) {
@@ -204,10 +215,12 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) {
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return,
+            Ok(Notice::Displaced) => return Watched::Displaced,
+            Err(RecvTimeoutError::Disconnected) => break,
         };
         nodes[usize::from(rank)] = now;
         let live = nodes.iter().filter(|node| **node == Process::Lives).count();
         output.say(&format!("node {rank} {what}; {live} live"));
     }
+    Watched::Ended
 }

@@ -63,6 +63,15 @@ impl Door {
     }
 }
 
+impl Door {
+    /// Leaves it: another cluster's door may be at the path by now, and a call there would end that
+    /// cluster. The thread ends with the process.
+    pub(super) fn leave(mut self) {
+        self.thread = None;
+        self.path = PathBuf::new();
+    }
+}
+
 impl Drop for Door {
     fn drop(&mut self) {
         let called = Socket::connect(&self.path, Duration::ZERO);

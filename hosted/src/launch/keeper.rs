@@ -18,7 +18,7 @@
 //! that is isolated is not while it is: nobody could bring it back but the operator.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
@@ -31,10 +31,12 @@ use crate::clock::Deadline;
 use crate::node::backoff::Backoff;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
-use crate::runtime_dir::{ClusterDir, end_remains};
+use crate::runtime_dir::{ClaimedDir, end_remains};
 
 /// How long a node may take to end in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the launcher looks whether its directory is still its own.
+const LOOK_HOME_EVERY: Duration = Duration::from_millis(500);
 /// The first and the longest wait before a node that ends as soon as it starts is started again.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(60);
@@ -54,8 +56,7 @@ pub(super) enum Event {
 /// What every node is started with.
 #[derive(Debug)]
 pub(super) struct Start {
-    pub(super) dir: ClusterDir,
-    pub(super) lock: OwnedFd,
+    pub(super) home: ClaimedDir,
     /// How long a node that has died waits for a decision about it.
     pub(super) undecided: Duration,
 }
@@ -132,6 +133,11 @@ impl Keeper {
                 Ok(Event::Stop { ended }) => break ended,
                 Err(RecvTimeoutError::Disconnected) => break None,
             }
+            if let Err(error) = self.start.home.check_kept() {
+                tracing::error!(%error, "the nodes are ended");
+                self.tell(Notice::Displaced);
+                break None;
+            }
             self.start_due();
         };
         let ended = self.end_nodes();
@@ -181,7 +187,7 @@ impl Keeper {
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
         let undecided = self.start.undecided;
-        let remains_file = self.start.dir.remains_file(usize::from(rank));
+        let remains_file = self.start.home.dir().remains_file(usize::from(rank));
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
@@ -216,10 +222,10 @@ impl Keeper {
         self.start_again(rank, Notice::Reset { rank, boot, by });
     }
 
-    /// How long until a node that has died is due.
+    /// How long until a node that has died is due, or the directory is looked at.
     fn patience(&self) -> Duration {
         let due = self.nodes.iter().filter_map(Node::next_start);
-        due.map(|due| due.remaining()).min().unwrap_or(Duration::MAX)
+        due.map(|due| due.remaining()).min().unwrap_or(LOOK_HOME_EVERY).min(LOOK_HOME_EVERY)
     }
 
     /// Starts the nodes that have died and that nobody has decided about.
@@ -246,12 +252,15 @@ impl Keeper {
     }
 
     fn start_node(&mut self, rank: u16) -> Result<(), ProcessError> {
-        let lock = self.start.lock.try_clone().map_err(ProcessError::Spawn)?;
+        let home = &self.start.home;
+        // It would take the places of another cluster's node.
+        home.check_kept().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
+        let lock = home.as_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let (ours, theirs) =
             Socket::pair().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
         let mut spawned = Spawn::own_program()
             .arg("node")
-            .arg(self.start.dir.cluster_file())
+            .arg(home.dir().cluster_file())
             .args(["--rank", &rank.to_string(), "--lock-fd", &LOCK_FD.to_string()])
             .args(["--launch-fd", &LAUNCH_FD.to_string()])
             .parent_death_signal(Signal::TERM)

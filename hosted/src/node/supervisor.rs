@@ -55,19 +55,19 @@ use crate::bootstrap::{Bootstrap, Courier, Meeting};
 use crate::clock::now_ns;
 use crate::cluster::{Cluster, Form};
 use crate::process::ProcessError;
-use crate::runtime_dir::ClusterDir;
+use crate::runtime_dir::ClaimedDir;
 use crate::shm::{Flag, NodeMemory, Segment};
 use crate::signing::SecretKey;
 
-/// Runs node `rank` of `cluster` in `dir` until it is told to stop. It meets its peers at this
-/// host, or over the network when there is a `meeting`; `reset` brings back nodes that the cluster
-/// has given up.
+/// Runs node `rank` of `cluster` in `home` until it is asked to stop, or `home` is not its own any
+/// more. It meets its peers at this host, or over the network when there is a `meeting`; `reset`
+/// brings back nodes that the cluster has given up.
 ///
 /// # Errors
 /// [`NodeError`]. The component is gone in every case.
 pub fn run(
     cluster: &Cluster,
-    dir: &ClusterDir,
+    home: &ClaimedDir,
     rank: u16,
     meeting: Option<Meeting>,
     reset: Box<dyn ResetNode>,
@@ -77,14 +77,14 @@ pub fn run(
     }
     let (events, inbox) = event::queues()?;
     event::listen_for_signals(events.clone())?;
-    let mut supervisor = Supervisor::new(cluster, dir, rank, meeting, reset, events)?;
+    let mut supervisor = Supervisor::new(cluster, home, rank, meeting, reset, events)?;
     supervisor.tell_forgotten();
     supervisor.start_component()?;
     supervisor.tasks.begin(now_ns());
-    supervisor.run(&inbox);
+    let ended = supervisor.run(&inbox, home);
     supervisor.tasks.end_all();
     supervisor.stop_component();
-    Ok(())
+    ended
 }
 
 struct Supervisor {
@@ -165,12 +165,13 @@ fn draw_name() -> Result<u64, ProcessError> {
 impl Supervisor {
     fn new(
         cluster: &Cluster,
-        dir: &ClusterDir,
+        home: &ClaimedDir,
         rank: u16,
         meeting: Option<Meeting>,
         reset: Box<dyn ResetNode>,
         events: Events,
     ) -> Result<Self, NodeError> {
+        let dir = home.dir();
         let path = dir.incarnation_file(usize::from(rank));
         let incarnations = Incarnations::open(&path).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => NodeError::RankTaken { rank },
@@ -183,7 +184,7 @@ impl Supervisor {
         let tasks = guarded::tasks(cluster, dir, rank, &events)?;
         let sink = events.clone();
         let sink = move |tidings| sink.bring(Event::Tidings(tidings));
-        let me = meet::Member { cluster, dir, rank, layout: plan.layout() };
+        let me = meet::Member { cluster, home, rank, layout: plan.layout() };
         let is_on_one_host = meeting.is_none();
         let bootstrap = me.begin(&memory, meeting, sink)?;
         let courier = bootstrap.courier();

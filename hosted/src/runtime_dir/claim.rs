@@ -9,7 +9,7 @@
 use std::fs;
 use std::io::Write;
 use std::mem;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use super::cluster_dir::ClusterDir;
@@ -27,12 +27,43 @@ use crate::regular_file;
 pub struct ClaimedDir {
     dir: ClusterDir,
     lock: Lock,
+    instance: u64,
     given_up: bool,
 }
 
 impl ClaimedDir {
-    pub(super) fn new(dir: ClusterDir, lock: Lock) -> Self {
-        Self { dir, lock, given_up: false }
+    pub(super) fn new(dir: ClusterDir, lock: Lock) -> Result<Self, RuntimeDirError> {
+        let instance = lock.instance().map_err(failed("read", &dir.lock_file()))?;
+        Ok(Self { dir, lock, instance, given_up: false })
+    }
+
+    /// The directory whose lock was inherited as `fd`. Giving it up is left to the process that
+    /// claimed it.
+    ///
+    /// # Errors
+    /// The directory is not the one of that lock any more, or the lock cannot be read.
+    pub fn inherit(dir: ClusterDir, fd: OwnedFd) -> Result<Self, RuntimeDirError> {
+        let mut inherited = Self::new(dir, Lock::inherited(fd))?;
+        inherited.given_up = true;
+        inherited.check_kept()?;
+        Ok(inherited)
+    }
+
+    /// The number that tells this cluster from every other of its name; never 0.
+    #[must_use]
+    pub const fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// Looks whether the directory is still the one that was claimed.
+    ///
+    /// # Errors
+    /// [`RuntimeDirError::Displaced`].
+    pub fn check_kept(&self) -> Result<(), RuntimeDirError> {
+        match self.lock.is_of(&self.dir) {
+            true => Ok(()),
+            false => Err(RuntimeDirError::Displaced { path: self.dir.path().to_owned() }),
+        }
     }
 
     /// The directory.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::error::RuntimeDirError;
 use super::gate::Gate;
-use super::lock::Lock;
+use super::lock::{self, Lock};
 use super::{Liveness, failed};
 use crate::cluster::ClusterName;
 use crate::process::Remains;
@@ -83,6 +83,12 @@ impl ClusterDir {
         self.path.join(format!("{NODE_PREFIX}{rank}.term"))
     }
 
+    /// Where the node with this rank notes that it is isolated.
+    #[must_use]
+    pub fn isolation_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.isolated"))
+    }
+
     /// Where the node with this rank saves its copy of the database.
     #[must_use]
     pub fn database_file(&self, rank: usize) -> PathBuf {
@@ -99,6 +105,14 @@ impl ClusterDir {
     #[must_use]
     pub fn tasks_file(&self, rank: usize) -> PathBuf {
         self.path.join(format!("{NODE_PREFIX}{rank}.tasks"))
+    }
+
+    /// The instance number of the cluster that the directory belongs to now.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn instance(&self) -> io::Result<u64> {
+        lock::read_instance(&fs::File::open(self.lock_file())?)
     }
 
     fn socket(&self, name: &str) -> Result<PathBuf, RuntimeDirError> {

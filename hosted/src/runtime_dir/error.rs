@@ -56,6 +56,11 @@ pub enum RuntimeDirError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory of a running cluster was removed, or another cluster has made it again.
+    Displaced {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The path of a control socket is longer than a socket's address may be.
     SocketPathTooLong {
         /// The path.
@@ -112,6 +117,12 @@ impl fmt::Display for RuntimeDirError {
             Self::NotCluster { path } => {
                 write!(f, "the directory {} holds files that are not a cluster's", path.display())
             }
+            Self::Displaced { path } => write!(
+                f,
+                "the directory {} was removed while the cluster ran, or belongs to another \
+                 cluster of its name by now",
+                path.display()
+            ),
             Self::SocketPathTooLong { path, len } => write!(
                 f,
                 "the socket path {} has {len} bytes, but the limit is {SOCKET_PATH_LEN_MAX}",
@@ -160,6 +171,10 @@ impl Explain for RuntimeDirError {
             Self::Open { path, .. } => format!("run `chmod 700 {}`", path.display()),
             Self::NotCluster { .. } => {
                 "choose another cluster name, or set WEFT_RUNTIME_DIR to an empty directory"
+                    .to_owned()
+            }
+            Self::Displaced { .. } => {
+                "start the cluster again; end one with `weft down`, never by removing its directory"
                     .to_owned()
             }
             Self::SocketPathTooLong { .. } => {

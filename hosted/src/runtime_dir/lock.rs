@@ -3,15 +3,20 @@
 //! A flock belongs to the open file, not to the process: children that inherit the file hold
 //! the lock too, and the kernel drops it with the last of them. All functions here expect the
 //! caller inside the [`Gate`](super::gate::Gate).
+//!
+//! The file holds the cluster's instance number in 16 hexadecimal digits: two clusters that bear
+//! one name after each other, or at once because a directory was removed by hand, differ in it.
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::cluster_dir::ClusterDir;
 use super::error::RuntimeDirError;
@@ -80,6 +85,26 @@ impl Lock {
         }
     }
 
+    /// The lock that an open file of `dir` holds already.
+    pub(super) fn inherited(file: OwnedFd) -> Self {
+        Self { file: File::from(file) }
+    }
+
+    /// Draws the instance number of a cluster that begins, and notes it in the file.
+    pub(super) fn draw_instance(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+        // Zero says that it is not known.
+        let instance = u64::from_ne_bytes(bytes).max(1);
+        self.file.write_all_at(format!("{instance:016x}").as_bytes(), 0)?;
+        Ok(instance)
+    }
+
+    /// The instance number in the file.
+    pub(super) fn instance(&self) -> io::Result<u64> {
+        read_instance(&self.file)
+    }
+
     /// Lets go, for children that inherited the file as well.
     pub(super) fn release(self) {
         let _ = flock(&self.file, FlockOperation::Unlock);
@@ -102,4 +127,12 @@ impl AsFd for Lock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// The instance number in the file of a lock.
+pub(super) fn read_instance(file: &File) -> io::Result<u64> {
+    let mut digits = [0; 16];
+    file.read_exact_at(&mut digits, 0)?;
+    let digits = std::str::from_utf8(&digits).map_err(io::Error::other)?;
+    u64::from_str_radix(digits, 16).map_err(io::Error::other)
 }

@@ -160,6 +160,10 @@ fn a_directory_removed_by_hand_is_not_removed_twice() {
     let old = dir.claim(&name("t")).expect("free");
     fs::remove_dir_all(old.dir().path()).expect("ours");
     let new = dir.claim(&name("t")).expect("free again");
+    assert_ne!(old.instance(), new.instance());
+    assert_eq!(new.dir().instance().expect("noted"), new.instance());
+    assert!(matches!(old.check_kept(), Err(RuntimeDirError::Displaced { .. })));
+    new.check_kept().expect("its own");
     old.remove().expect("nothing to do");
     assert!(dir.find(new.dir().name()).is_ok());
 }

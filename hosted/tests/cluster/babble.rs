@@ -24,7 +24,9 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
     let (cluster, fabric) = ("t".to_owned(), FabricKind::Shm);
     let dirnet = nodes.cluster.dirnet.digest(nodes.cluster.nodes);
     let digest = layout.digest();
-    let hello = Hello { version: VERSION, cluster, layout: digest, dirnet, fabric, rank: 1 };
+    let instance = nodes.dir.instance().expect("it runs");
+    let hello =
+        Hello { version: VERSION, cluster, instance, layout: digest, dirnet, fabric, rank: 1 };
     let (sender, tidings) = channel();
     let sink = move |tidings| {
         // Nobody listens any more once the two have met.

@@ -9,6 +9,7 @@
 //!   decided    ends of broadcasts that nobody waits for
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
+//!   identity   a cluster whose directory was removed, and another of its name
 //!   readers    readers that pause, die or have no room: nothing is lost, and no mailbox is blocked
 //!   readme     what README.md tells operators to type
 //!   refusals   what commands refuse: exit status, code, cause and cure
@@ -42,6 +43,7 @@ mod demo;
 mod evidence;
 mod faults;
 mod hosts;
+mod identity;
 mod infancy;
 mod isolation;
 mod ledger;

@@ -36,7 +36,8 @@ fn connect(nodes: &Nodes, rank: usize) -> Socket {
 fn hello(nodes: &Nodes, rank: u16) -> Hello {
     let layout = node::plan(&nodes.cluster).expect("it runs").layout().digest();
     let (dirnet, fabric) = (nodes.cluster.dirnet.digest(nodes.cluster.nodes), FabricKind::Shm);
-    Hello { version: VERSION, cluster: "t".to_owned(), layout, dirnet, fabric, rank }
+    let (cluster, instance) = ("t".to_owned(), nodes.dir.instance().expect("it runs"));
+    Hello { version: VERSION, cluster, instance, layout, dirnet, fabric, rank }
 }
 
 /// The answer of node 0.
@@ -71,10 +72,12 @@ fn a_stranger_is_refused_with_the_reason() {
     let ours = hello(&nodes, 1);
     let version = Refusal::Version { ours: VERSION, theirs: 99 };
     let (layout, theirs) = (ours.layout, ours.layout + 1);
+    let instance = Refusal::Instance { ours: ours.instance, theirs: 1 };
     let cluster = Refusal::Cluster { ours: "t".to_owned(), theirs: "u".to_owned() };
     for (stranger, reason) in [
         (Hello { version: 99, ..ours.clone() }, version),
         (Hello { cluster: "u".to_owned(), ..ours.clone() }, cluster),
+        (Hello { instance: 1, ..ours.clone() }, instance),
         (Hello { dirnet: theirs, ..ours.clone() }, Refusal::DirNet { ours: ours.dirnet, theirs }),
         (Hello { layout: theirs, ..ours.clone() }, Refusal::Layout { ours: layout, theirs }),
         (

@@ -24,7 +24,7 @@ pub(crate) struct Node {
 /// What a node of the tests says of itself.
 pub(crate) fn hello(rank: u16) -> Hello {
     let (cluster, fabric) = ("weft".to_owned(), FabricKind::Verbs);
-    Hello { version: VERSION, cluster, layout: 7, dirnet: 5, fabric, rank }
+    Hello { version: VERSION, cluster, instance: 0, layout: 7, dirnet: 5, fabric, rank }
 }
 
 /// A key that was drawn just now.

@@ -9,13 +9,13 @@ use crate::bootstrap::{
 };
 use crate::cluster::{Cluster, FabricKind};
 use crate::node::NodeError;
-use crate::runtime_dir::ClusterDir;
+use crate::runtime_dir::ClaimedDir;
 use crate::shm::NodeMemory;
 
 /// Who is to be met.
 pub(super) struct Member<'a> {
     pub(super) cluster: &'a Cluster,
-    pub(super) dir: &'a ClusterDir,
+    pub(super) home: &'a ClaimedDir,
     pub(super) rank: u16,
     pub(super) layout: &'a Layout,
 }
@@ -31,7 +31,10 @@ impl Member<'_> {
         let (cluster, fabric) = (self.cluster.name.to_string(), self.cluster.fabric);
         let (layout, rank) = (self.layout.digest(), self.rank);
         let dirnet = self.cluster.dirnet.digest(self.cluster.nodes);
-        let hello = Hello { version: VERSION, cluster, layout, dirnet, fabric, rank };
+        // Hosts share no directory in which a number could be kept.
+        let instance = if meeting.is_some() { 0 } else { self.home.instance() };
+        let version = VERSION;
+        let hello = Hello { version, cluster, instance, layout, dirnet, fabric, rank };
         if let Some(meeting) = meeting {
             if fabric == FabricKind::Shm {
                 return Err(NodeError::NotShared);
@@ -42,6 +45,6 @@ impl Member<'_> {
         // Over verbs memory is reached through the devices, and handed to nobody.
         let granted = (fabric == FabricKind::Shm).then(|| Arc::clone(memory));
         let layout = self.layout.clone();
-        Ok(Box::new(LocalBootstrap::start(self.dir, hello, layout, granted, sink)?))
+        Ok(Box::new(LocalBootstrap::start(self.home.dir(), hello, layout, granted, sink)?))
     }
 }

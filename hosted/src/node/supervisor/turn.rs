@@ -9,10 +9,14 @@ use super::event::{Event, Inbox};
 use super::lives::Due;
 use super::{Flow, Supervisor};
 use crate::clock::now_ns;
+use crate::node::NodeError;
 use crate::readiness::await_any;
+use crate::runtime_dir::ClaimedDir;
 
 /// The longest sleep of the loop, deadlines or not.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// How often the node checks that its directory is still its own.
+const LOOK_HOME_EVERY_NS: u64 = 100_000_000;
 /// Events that are handled in one turn.
 const EVENTS_A_TURN: usize = 1024;
 /// Requests of clients that are read in one turn, and their payload bytes.
@@ -31,10 +35,15 @@ struct Ready {
 }
 
 impl Supervisor {
-    pub(super) fn run(&mut self, inbox: &Inbox) {
-        let mut first = 0;
+    pub(super) fn run(&mut self, inbox: &Inbox, home: &ClaimedDir) -> Result<(), NodeError> {
+        let (mut first, mut look_at_ns) = (0, 0);
         loop {
             let ready = self.wait(inbox);
+            let now_ns = now_ns();
+            if now_ns >= look_at_ns {
+                look_at_ns = now_ns + LOOK_HOME_EVERY_NS;
+                home.check_kept().map_err(NodeError::Directory)?;
+            }
             let mut flow = self.take_control(inbox, &ready);
             if flow == Flow::On {
                 flow = self.serve_clients(&ready, &mut first);
@@ -42,7 +51,7 @@ impl Supervisor {
             self.take_time();
             self.flush_link();
             if flow == Flow::End {
-                return;
+                return Ok(());
             }
         }
     }
