@@ -32,6 +32,8 @@ pub enum Rule {
     TaskAlone,
     /// The I'm-Alive Task could not spawn a clone (G-6).
     SpawnFailed,
+    /// The node's own component reported that its supervisor stands still.
+    SupervisorHung,
     /// A clone or a node that was started again was not heard of in time (G-18).
     NeverJoined,
     /// A later life of the node speaks.
@@ -67,6 +69,7 @@ impl Rule {
             Self::Silence => "silence",
             Self::TaskAlone => "task-alone",
             Self::SpawnFailed => "spawn-failed",
+            Self::SupervisorHung => "supervisor-hung",
             Self::NeverJoined => "never-joined",
             Self::NewLife => "new-life",
             Self::Joined => "joined",

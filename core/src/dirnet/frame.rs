@@ -204,7 +204,8 @@ impl Body {
 }
 
 fn alarm(word: u32) -> Result<Alarm, FrameError> {
-    let all = [Alarm::NoProgress, Alarm::Ended, Alarm::SpawnFailed, Alarm::TimersStopped];
+    use Alarm::{Ended, NoProgress, SpawnFailed, SupervisorHung, TimersStopped};
+    let all = [NoProgress, Ended, SpawnFailed, TimersStopped, SupervisorHung];
     all.into_iter().find(|alarm| *alarm as u32 == word).ok_or(FrameError::Field)
 }
 

@@ -265,7 +265,11 @@ impl ImAliveTask {
         match self.state {
             State::Alarm { alarm: Alarm::Ended, .. } => self.help_itself(News::Alone(self.post.me)),
             State::Alarm {
-                alarm: Alarm::NoProgress | Alarm::TimersStopped | Alarm::SpawnFailed,
+                alarm:
+                    Alarm::NoProgress
+                    | Alarm::TimersStopped
+                    | Alarm::SpawnFailed
+                    | Alarm::SupervisorHung,
                 ..
             }
             | State::Sleep

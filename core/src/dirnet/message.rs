@@ -25,6 +25,8 @@ pub enum Alarm {
     SpawnFailed = 2,
     /// The component's timers made no progress for a whole period, and it still hears others.
     TimersStopped = 3,
+    /// The node's supervisor stands still. Raised by the component about its own node.
+    SupervisorHung = 4,
 }
 
 /// How far a life of a node has come. A life only moves down this list.
@@ -111,7 +113,8 @@ impl ImagePart {
 /// A message. MIA and TAIA are no messages but [`Beat`](super::Beat)s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// "This entity is faulty": an I'm-Alive Task about its own component.
+    /// "This entity is faulty": an I'm-Alive Task about its own component, or a component about
+    /// its own supervisor.
     Teif {
         /// Which component of the node's life.
         generation: u32,

@@ -49,6 +49,7 @@ mutants! {
     TRAFFIC_IS_NO_SIGN = "traffic-is-no-sign", "G-16: any current frame is a sign of life";
     ANY_ALARM_RENEWS = "any-alarm-renews", "G-17: others' alarms do not mask the manager";
     FAILED_SPAWNS_NEED_WITNESSES = "failed-spawns-need-witnesses", "X-12: the own task is believed";
+    HUNG_SUPERVISORS_STAY = "hung-supervisors-stay", "X-13: a hung supervisor is a node failure";
     CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
     LOST_JOINERS_ARE_AWAITED = "lost-joiners-are-awaited", "G-18: who dies as it joins is missed";
     HEIRS_OWE_NOTHING = "heirs-owe-nothing", "G-18: a reset outlives who decided it";

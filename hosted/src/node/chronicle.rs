@@ -231,6 +231,7 @@ pub(super) const fn alarm_words(alarm: Alarm) -> &'static str {
         Alarm::Ended => "the process ended",
         Alarm::SpawnFailed => "no clone can be spawned",
         Alarm::TimersStopped => "its timers stopped, it still hears others",
+        Alarm::SupervisorHung => "its supervisor stands still, as its component reports",
     }
 }
 

@@ -13,7 +13,9 @@ mod inquiries;
 mod leavers;
 mod naming;
 mod nap;
+pub(super) mod overseer;
 mod pairs;
+mod removals;
 mod signing;
 
 pub(super) use dirnet::{
@@ -58,6 +60,7 @@ use inputs::{Heard, read_link};
 use inquiries::Inquiries;
 use naming::Naming;
 use nap::Nap;
+use removals::Removals;
 use signing::KeyBook;
 
 /// How long the supervisor may take to say `Start`.
@@ -145,6 +148,7 @@ struct Component {
     dirnet: Option<DirNet>,
     /// The first life of the supervisor of each peer that is let in.
     boots: Vec<Incarnation>,
+    removals: Removals,
     socket: Socket,
     outgoing: Outgoing,
     control: Receiver<Heard>,
@@ -210,6 +214,7 @@ impl Component {
             entry: Some(entry),
             dirnet: None,
             boots: vec![Incarnation(0); cluster.nodes],
+            removals: Removals::new(cluster.nodes),
             socket,
             outgoing: Outgoing::default(),
             control,
@@ -361,6 +366,14 @@ impl Component {
     ) -> Result<Flow, NodeError> {
         match word {
             ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
+            ToComponent::Connect { peer, boot, .. }
+                if !self.removals.admits(Peer(peer), Incarnation(boot)) =>
+            {
+                tracing::debug!(peer, boot, "an admission of a boot that was removed meanwhile");
+            }
+            ToComponent::Acknowledged { peer, boot } => {
+                self.acknowledge(now_ns, Rank(peer), Incarnation(boot))?;
+            }
             ToComponent::Connect { peer, incarnation, boot } => {
                 if let Some(known) = self.boots.get_mut(usize::from(peer)) {
                     *known = Incarnation(boot);
@@ -455,6 +468,8 @@ impl Component {
             endpoint: &mut self.endpoint,
             membership: &mut self.membership,
             boots: &self.boots,
+            expected: &mut self.expected,
+            removals: &mut self.removals,
         };
         act(dirnet, &mut ground)
     }

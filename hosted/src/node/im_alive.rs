@@ -21,7 +21,7 @@ use weft_core::time::Instant;
 
 use crate::bootstrap::{Courier, Desk, Letter};
 use crate::clock::now_ns;
-use crate::node::component::no_frame;
+use crate::node::component::{no_frame, overseer};
 use crate::node::control::Payload;
 use crate::node::refusals::Refusals;
 use crate::process::{ProcessError, start_thread};
@@ -80,6 +80,8 @@ pub(super) struct ImAlive {
 struct Thread {
     task: ImAliveTask,
     flag: Flag,
+    /// How long it sleeps at most: its component watches it, too.
+    nap: Duration,
     courier: Box<dyn Courier>,
     cut: Cut,
     sink: Sink,
@@ -96,8 +98,10 @@ impl ImAlive {
         sink: Sink,
     ) -> Result<Self, ProcessError> {
         let (inputs, received) = sync_channel(INBOX);
+        let nap = Duration::from_nanos(overseer::bound_ns(&post.profile) / 8);
         let (task, refusals) = (ImAliveTask::new(post), Refusals::default());
-        let mut running = Thread { task, flag, courier, cut, sink, refusals: refusals.clone() };
+        let mut running =
+            Thread { task, flag, nap, courier, cut, sink, refusals: refusals.clone() };
         start_thread("weft-im-alive", move || running.run(&received))?;
         Ok(Self { inputs, refusals })
     }
@@ -140,15 +144,18 @@ impl Thread {
         loop {
             let due = self.task.poll_timeout();
             let left = due.map(|due| Duration::from_nanos(due.0.saturating_sub(now_ns())));
-            let input = inputs.recv_timeout(left.unwrap_or(Duration::MAX));
+            let input = inputs.recv_timeout(left.unwrap_or(self.nap).min(self.nap));
             let now = Instant(now_ns());
+            self.flag.note_task();
             match input {
                 Ok(Input::Letter { from, bytes }) => self.handle_letter(now, from, &bytes),
                 Ok(Input::Ended) => self.task.handle_ended(now),
                 Ok(Input::Alone) => self.task.handle_alone(),
                 Ok(Input::Spawned(spawned)) => self.task.handle_spawned(now, spawned),
                 Err(RecvTimeoutError::Timeout) => {
-                    self.task.handle_timeout(now, self.flag.load());
+                    if due.is_some_and(|due| due <= now) {
+                        self.task.handle_timeout(now, self.flag.load());
+                    }
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }

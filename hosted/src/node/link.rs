@@ -125,7 +125,8 @@ pub(super) enum ToComponent {
         places: Places,
     },
     /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
-    /// when both ends of a pair are made over verbs.
+    /// when both ends of a pair are made over verbs. `boot` is the standing that it was decided
+    /// under: the component refuses one that it has removed meanwhile.
     Connect { peer: u16, incarnation: u32, boot: u32 },
     /// That node signs what it broadcasts with this key; said before its life is to be let in.
     Key { peer: u16, key: PublicKey },
@@ -142,6 +143,8 @@ pub(super) enum ToComponent {
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The life of `peer` has ended.
     Fence { peer: u16 },
+    /// The removal of `peer` up to that boot is known here: what follows was decided since.
+    Acknowledged { peer: u16, boot: u32 },
     /// Isolations of `peer` since that life of it, or before, are over.
     Released { peer: u16, boot: u32 },
     /// The node of `peer` is lost: its supervisor has ended, or the link to it.
@@ -180,7 +183,7 @@ pub(super) enum FromComponent {
     /// Frames of the DIR net for I'm-Alive Tasks.
     Letters { to: Vec<u16>, bytes: Payload },
     /// Lives of `peer` up to those that began with `boot` are over, by decision in this reign, and
-    /// are fenced.
+    /// are fenced; answered by [`ToComponent::Acknowledged`].
     Removed { peer: u16, boot: u32, epoch: u32, claimant: u16 },
     /// By decision of this manager, a life of `node` is over: it is to be reset.
     Reset { node: u16, boot: u32 },
@@ -188,8 +191,10 @@ pub(super) enum FromComponent {
     Guard { task: u8, action: GuardAction },
     /// `peer` is isolated by decision: no life of it is let in. The last one began with `boot`.
     Isolated { peer: u16, boot: u32 },
-    /// Lives of `peer` that begin after `boot` are let in again.
+    /// An operator has released `peer`: boots after `boot` are admitted again.
     Released { peer: u16, boot: u32 },
+    /// A boot of `peer` after `boot` is a member: its release was not seen, and is over.
+    Returned { peer: u16, boot: u32 },
     /// What the database holds of the node's tasks from earlier lives, as far as it ever will: the
     /// status of each, and how many errors it has had.
     Past { tasks: Vec<(u8, u16)> },

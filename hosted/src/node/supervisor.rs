@@ -38,6 +38,7 @@ use clients::Clients;
 use component::Component;
 use deadlines::Deadlines;
 use event::{Event, Events};
+use isolation::IsolationNote;
 use lives::{Due, Lives};
 
 use super::NodeError;
@@ -79,7 +80,10 @@ pub fn run(
     event::listen_for_signals(events.clone())?;
     let mut supervisor = Supervisor::new(cluster, home, rank, meeting, reset, events)?;
     supervisor.tell_forgotten();
-    supervisor.start_component()?;
+    supervisor.recall_isolation();
+    if supervisor.isolated.is_none() {
+        supervisor.start_component()?;
+    }
     supervisor.tasks.begin(now_ns());
     let ended = supervisor.run(&inbox, home);
     supervisor.tasks.end_all();
@@ -138,6 +142,7 @@ struct Supervisor {
     given_up: bool,
     /// The cluster has shut this node out since that life of it, until it is released.
     isolated: Option<Incarnation>,
+    isolation_note: IsolationNote,
     /// Isolations since this life of it, or before, are over.
     free: Incarnation,
     lost_at_ns: Option<u64>,
@@ -228,6 +233,7 @@ impl Supervisor {
             births: Births::new(),
             given_up: false,
             isolated: None,
+            isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
             free: Incarnation(0),
             lost_at_ns: None,
             last_recovery_us: None,

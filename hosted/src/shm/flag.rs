@@ -3,10 +3,13 @@
 //! ```text
 //!   word 0   generation << 32 | how often its timers went off
 //!   word 1   heard while timers were late << 32 | how many messages it has handled
+//!   word 2   passes of the supervisor's main loop      ┐ read by the component, which watches its
+//!   word 3   passes of the node's I'm-Alive Task       ┘ supervisor in turn
 //! ```
 //!
-//! One segment of the supervisor, written by the component alone. Each word is stored whole, and
-//! nothing is made of the two together. A component that hangs leaves them as they are.
+//! One segment of the supervisor. The first two words are written by the component alone, the
+//! others by one thread of the supervisor each. Each word is stored whole, and nothing is made of
+//! them together. A loop that hangs leaves its words as they are.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
@@ -64,6 +67,29 @@ impl Flag {
         };
         progress
     }
+
+    /// The supervisor's main loop has made a pass.
+    pub fn note_supervisor(&self) {
+        self.note_pass(2);
+    }
+
+    /// The I'm-Alive Task has made a pass.
+    pub fn note_task(&self) {
+        self.note_pass(3);
+    }
+
+    /// How many passes the supervisor's main loop and the I'm-Alive Task have made.
+    #[must_use]
+    pub fn supervision(&self) -> [u64; 2] {
+        let [_, _, supervisor, task, ..] = self.words.words() else { return [0; 2] };
+        [supervisor.load(Ordering::Relaxed), task.load(Ordering::Relaxed)]
+    }
+
+    fn note_pass(&self, word: usize) {
+        if let Some(word) = self.words.words().get(word) {
+            word.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -79,5 +105,9 @@ mod tests {
         let progress = Progress { generation: 3, timers: u32::MAX, messages: 7, heard_late: 9 };
         component.store(progress);
         assert_eq!(task.load(), progress);
+        task.note_task();
+        task.note_supervisor();
+        task.note_supervisor();
+        assert_eq!((component.supervision(), component.load()), ([2, 1], progress));
     }
 }

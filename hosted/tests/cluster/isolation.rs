@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 use weft::node::control::{NodeState, NodeStatus, TaskState};
+use weft::process::Signal;
+use weft::runtime_dir::RuntimeDir;
 
 use crate::place::{Nodes, Place, eventually};
 
@@ -78,6 +80,40 @@ fn a_node_that_dies_while_it_is_isolated_is_started_when_it_is_released() {
     eventually("it is quiet", || look(&nodes, 1).state == NodeState::Isolated);
     nodes.kill(1);
     place.weft("release 1 --name t --wait 60").done();
+    nodes.await_joined();
+}
+
+/// All who knew of it are gone: it remembers itself, and ends with a release alone.
+#[test]
+fn a_node_by_hand_that_is_isolated_stays_so_when_it_is_started_again() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 3\n");
+    let node = |rank| place.start(&format!("node {file} --rank {rank}"), "");
+    let (zero, one, two) = (node(0), node(1), node(2));
+    let nodes = place.find();
+    await_manager(&nodes);
+    nodes.await_joined();
+    place.weft("isolate 2 --name t --wait 60").done();
+    eventually("it is quiet", || look(&nodes, 2).state == NodeState::Isolated);
+    // The directory outlives them all.
+    let dir = RuntimeDir::at(place.runtime_dir()).expect("it is private");
+    let _held = dir.join(nodes.dir.name()).expect("shared");
+    for running in [zero, one, two] {
+        running.signal(Signal::KILL);
+        drop(running);
+    }
+    place.await_no_process();
+    let _two = node(2);
+    nodes.client(2).status().expect("it runs");
+    let _others = [node(0), node(1)];
+    let manages = |rank| {
+        let standing = nodes.client(rank).status().expect("a status").dirnet;
+        standing.is_some_and(|standing| standing.role == "manager")
+    };
+    eventually("one of the others is manager", || manages(0) || manages(1));
+    assert_eq!(look(&nodes, 2).state, NodeState::Isolated);
+    assert_eq!(look(&nodes, 2).incarnation, 0, "no component of it was started since");
+    place.weft("release 2 --name t --wait 60").done();
     nodes.await_joined();
 }
 

@@ -9,6 +9,7 @@
 //!   decided    ends of broadcasts that nobody waits for
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
+//!   hung       a supervisor that is stopped while its component goes on
 //!   identity   a cluster whose directory was removed, and another of its name
 //!   readers    readers that pause, die or have no room: nothing is lost, and no mailbox is blocked
 //!   readme     what README.md tells operators to type
@@ -43,6 +44,7 @@ mod demo;
 mod evidence;
 mod faults;
 mod hosts;
+mod hung;
 mod identity;
 mod infancy;
 mod isolation;

@@ -8,6 +8,7 @@
 //! | `accept` | who may be heard: terms, lives, fences |
 //! | `watch` | what is observed of a peer, and what a sign of life does to it |
 //! | `suspicion` | from silence to a conclusion, for both roles |
+//! | `supervisor` | the own supervisor stands still, or another node's |
 //! | `manager` | verdicts, fences, resets, admissions, recovery |
 //! | `backup` | the manager is lost: succession, claims, adoption |
 //! | `join` | WITM, NMI and the start |
@@ -24,6 +25,7 @@ mod echo;
 mod join;
 mod manager;
 mod restore;
+mod supervisor;
 mod suspicion;
 mod sync;
 mod watch;
@@ -403,7 +405,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                     fellow.lost = Some(now);
                 }
                 let life = Life { boot: frame.life.boot, generation };
-                self.handle_teif(now, from, Raised { life, alarm, at: now })
+                let raised = Raised { life, alarm, at: now };
+                match (alarm, frame.seat) {
+                    (Alarm::SupervisorHung, Seat::Component) => self.handle_hung(now, from, raised),
+                    (Alarm::SupervisorHung, Seat::ImAliveTask) => Err(Reject::WrongSeat),
+                    _ => self.handle_teif(now, from, raised),
+                }
             }
             Message::Enia => {
                 self.rouse();

@@ -13,4 +13,5 @@ mod refuse;
 mod restore;
 mod rivals;
 mod succeed;
+mod supervisor;
 mod witness;

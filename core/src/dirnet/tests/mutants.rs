@@ -7,7 +7,9 @@ use std::string::String;
 use std::vec::Vec;
 use std::{eprintln, format, println};
 
-use super::{cut, detect, heard, heirs, join, limits, refuse, restore, rivals, succeed, witness};
+use super::{
+    cut, detect, heard, heirs, join, limits, refuse, restore, rivals, succeed, supervisor, witness,
+};
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
@@ -85,6 +87,9 @@ scenarios! {
         x9_the_last_one_claims_when_the_end_of_all_others_is_reported
         x9_a_manager_that_is_not_heard_admits_no_member
         x9_a_candidate_that_stood_still_asks_again;
+    supervisor:
+        x13_a_hung_supervisor_is_a_node_failure
+        x13_a_manager_whose_supervisor_hangs_is_followed_and_removed;
     heirs:
         g18_a_reset_that_a_manager_owed_is_its_successors
         g8_a_reset_that_was_done_hits_no_later_life

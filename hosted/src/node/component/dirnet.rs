@@ -23,6 +23,8 @@ use weft_core::lane::PULSE_LEN;
 use weft_core::time::{self, Instant};
 
 use super::leavers;
+use super::overseer::Overseer;
+use super::removals::Removals;
 use crate::cluster::{self, Cluster};
 use crate::node::chronicle::{Entry as Noted, What};
 use crate::node::control::{
@@ -54,6 +56,7 @@ pub(super) struct DirNet {
     /// Whether this node may be manager.
     may_manage: bool,
     flag: Flag,
+    overseer: Overseer,
     kept: KeptTerm,
     saved: SavedDatabase,
     /// The pulse of each peer that was handled last.
@@ -113,6 +116,9 @@ pub(super) struct Ground<'a> {
     pub(super) membership: &'a mut Membership,
     /// The first life of each peer's supervisor, of the life that is let in.
     pub(super) boots: &'a [Incarnation],
+    /// Whose end of a pair is waited for; over verbs only.
+    pub(super) expected: &'a mut [Option<Incarnation>],
+    pub(super) removals: &'a mut Removals,
 }
 
 /// The configuration of core's machine that follows from the cluster file.
@@ -169,6 +175,7 @@ impl DirNet {
     ) -> Result<Self, NodeError> {
         let config = config(cluster, me)?;
         let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
+        let overseer = Overseer::new(now_ns, config.profile(), entry.flag.supervision());
         let may_manage = config.may_manage(me);
         let look_every_ns = config.profile().timing().send.0 / 8;
         let Entry { flag, kept, term, saved, snapshots, early, .. } = entry;
@@ -195,6 +202,7 @@ impl DirNet {
             timing,
             may_manage,
             flag,
+            overseer,
             kept,
             saved,
             seen: vec![[0; PULSE_LEN]; cluster.nodes],
@@ -220,6 +228,10 @@ impl DirNet {
         if now_ns >= self.look_at_ns {
             self.look_at_ns = now_ns + self.look_every_ns;
             self.look(now_ns, ground)?;
+            if self.overseer.handle_time(now_ns, self.flag.supervision()) {
+                self.machine.handle_supervisor_hung(Instant(now_ns));
+                self.drain(now_ns, ground)?;
+            }
             self.tell_standings();
             self.tell_past();
         }
@@ -335,7 +347,7 @@ impl DirNet {
                 Level::Released => self.words.push(FromComponent::Released { peer, boot }),
                 // It came back since.
                 Level::Up | Level::Down => {
-                    self.words.push(FromComponent::Released { peer, boot: boot.saturating_sub(1) });
+                    self.words.push(FromComponent::Returned { peer, boot: boot.saturating_sub(1) });
                 }
             }
         }
@@ -522,6 +534,12 @@ impl DirNet {
     fn fence(&mut self, now_ns: u64, node: Rank, boot: Incarnation, ground: &mut Ground<'_>) {
         let peer = Peer(node.0);
         let lives = ground.boots.get(peer.index()).copied().unwrap_or_default();
+        if lives <= boot
+            && let Some(expected) = ground.expected.get_mut(peer.index())
+        {
+            // Its end of the pair may be on its way still.
+            *expected = None;
+        }
         let is_let_in = ground.endpoint.admitted().contains(peer);
         if is_let_in && lives <= boot {
             ground.membership.handle_fenced(peer);
@@ -533,9 +551,22 @@ impl DirNet {
             return self.fence_later(now_ns, node, boot);
         }
         let Term { epoch, claimant: Rank(claimant) } = self.machine.term();
+        ground.removals.handle_fenced(peer, boot);
         self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0, epoch, claimant });
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
+    }
+
+    /// The supervisor knows of that removal as well: it holds for the whole node, and the manager
+    /// may hear so.
+    pub(super) fn handle_acknowledged(
+        &mut self,
+        now_ns: u64,
+        node: Rank,
+        boot: Incarnation,
+        ground: &mut Ground<'_>,
+    ) -> Result<(), NodeError> {
         self.machine.handle_fenced(Instant(now_ns), node, boot);
+        self.drain(now_ns, ground)
     }
 
     fn fence_later(&mut self, now_ns: u64, node: Rank, boot: Incarnation) {

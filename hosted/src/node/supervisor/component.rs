@@ -9,6 +9,7 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Supervisor;
 use super::infancy::Infancy;
+use super::isolation::ReleaseNews;
 use super::recovery::Buried;
 use crate::bootstrap::{Life, Offer};
 use crate::clock::now_ns;
@@ -218,12 +219,16 @@ impl Supervisor {
             FromComponent::Removed { peer, boot, epoch, claimant } => {
                 let term = Term { epoch, claimant: Rank(claimant) };
                 self.lives.handle_removed(Peer(peer), Incarnation(boot), term);
+                self.tell(&ToComponent::Acknowledged { peer, boot }, &[]);
             }
             FromComponent::Isolated { peer, boot } => {
                 self.isolate_peer(Peer(peer), Incarnation(boot));
             }
             FromComponent::Released { peer, boot } => {
-                self.release_peer(Peer(peer), Incarnation(boot));
+                self.release_peer(Peer(peer), Incarnation(boot), ReleaseNews::Repeated);
+            }
+            FromComponent::Returned { peer, boot } => {
+                self.release_peer(Peer(peer), Incarnation(boot), ReleaseNews::Fresh);
             }
             FromComponent::Reset { node, boot } => self.reset_node(node, boot),
             FromComponent::Guard { task, action } => {

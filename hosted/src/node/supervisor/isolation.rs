@@ -12,7 +12,14 @@
 //! meets a node that was released tells it so; it contradicts those who have not heard of it yet.
 //!
 //! A node whose supervisor has died meanwhile is started again by whoever can, once it is released.
+//! One that is started before remembers that it is isolated, by a note beside its others, and waits.
 
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
 use weft_core::dirnet;
 use weft_core::ids::{Incarnation, Peer, Rank};
 
@@ -22,7 +29,72 @@ use crate::node::chronicle::What;
 use crate::node::control::Refused;
 use crate::node::link::ToComponent;
 
+/// Whether a release is sent to a node that was not isolated here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReleaseNews {
+    /// Only if it was: others have sent it.
+    Fresh,
+    /// In any case: the node may have noted more than is known here.
+    Repeated,
+}
+
+/// Where a node notes since which boot it is isolated.
+#[derive(Debug)]
+pub(super) struct IsolationNote {
+    path: PathBuf,
+}
+
+impl IsolationNote {
+    pub(super) const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Since which boot, if it is isolated. A note that makes no sense isolates the node as well,
+    /// until any release.
+    pub(super) fn load(&self) -> Option<Incarnation> {
+        // As long as a number may be; what is no file of this user cannot be read, and isolates.
+        let mut text = String::new();
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path);
+        let read = match file {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            file => file.and_then(|file| file.take(16).read_to_string(&mut text)),
+        };
+        let since = read.ok().and_then(|_| text.parse().ok());
+        Some(Incarnation(since.unwrap_or(0)))
+    }
+
+    fn keep(&self, since: Option<Incarnation>) -> io::Result<()> {
+        let Some(Incarnation(since)) = since else {
+            return match fs::remove_file(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            };
+        };
+        // A reader sees all of it or none.
+        let draft = self.path.with_extension("isolated.new");
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft);
+        file.and_then(|mut file| file.write_all(since.to_string().as_bytes()))?;
+        fs::rename(&draft, &self.path)
+    }
+}
+
 impl Supervisor {
+    /// Goes on as it was before this supervisor began: isolated, if it noted so.
+    pub(super) fn recall_isolation(&mut self) {
+        if let Some(since) = self.isolation_note.load() {
+            self.be_isolated(since);
+        }
+    }
+
+    /// Notes how the node stands: what is not noted is forgotten by its next supervisor.
+    fn keep_isolation(&mut self) {
+        if let Err(error) = self.isolation_note.keep(self.isolated) {
+            tracing::error!(%error, "whether this node is isolated cannot be noted");
+        }
+    }
+
     /// By decision no life of `peer` is let in from now on.
     pub(super) fn isolate_peer(&mut self, peer: Peer, boot: Incarnation) {
         if self.lives.handle_isolated(peer, boot) {
@@ -34,8 +106,11 @@ impl Supervisor {
     }
 
     /// By decision `peer` may come back.
-    pub(super) fn release_peer(&mut self, peer: Peer, boot: Incarnation) {
+    pub(super) fn release_peer(&mut self, peer: Peer, boot: Incarnation, news: ReleaseNews) {
         if !self.lives.handle_released(peer, boot) {
+            if news == ReleaseNews::Repeated && self.lives.is_met(peer) {
+                self.bootstrap.release(peer, boot);
+            }
             return;
         }
         self.reset.note_released(Rank(peer.0), boot);
@@ -64,6 +139,7 @@ impl Supervisor {
     pub(super) fn be_isolated(&mut self, since: Incarnation) {
         let before = self.isolated;
         self.isolated = before.max(Some(since));
+        self.keep_isolation();
         if before.is_some() {
             return;
         }
@@ -71,6 +147,8 @@ impl Supervisor {
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
         self.births.forget_due();
+        // What failed before is over with the boot.
+        self.given_up = false;
         self.im_alive = None;
         self.tasks.hold_all(now_ns());
         if let Some(component) = &self.component {
@@ -88,9 +166,10 @@ impl Supervisor {
         if self.isolated.take_if(|since| *since <= boot).is_none() {
             return;
         }
+        self.keep_isolation();
         self.note(self.rank, What::Reborn);
         self.tasks.release_all(now_ns());
-        if self.component.is_none() && !self.given_up {
+        if self.component.is_none() {
             self.try_start();
         }
     }

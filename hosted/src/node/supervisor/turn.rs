@@ -39,6 +39,7 @@ impl Supervisor {
         let (mut first, mut look_at_ns) = (0, 0);
         loop {
             let ready = self.wait(inbox);
+            self.progress.note_supervisor();
             let now_ns = now_ns();
             if now_ns >= look_at_ns {
                 look_at_ns = now_ns + LOOK_HOME_EVERY_NS;

@@ -1,0 +1,64 @@
+//! A supervisor that stands still (X-13): its I'm-Alive Task is silent, its tasks are unguarded,
+//! and what the manager orders of it is not done, while its component goes on.
+//!
+//! ```text
+//!   component ── looks at its supervisor ──▶ TEIF(SupervisorHung) to all others, until it is removed
+//!   manager   ── node failure: no second observer knows better than the node's own component
+//!   backup    ── if that node is the manager: it is lost, and followed
+//! ```
+
+use super::suspicion::Loss;
+use super::{Component, Evidence, News, Raised, Rule, State, Watch, Why};
+use crate::dirnet::{Alarm, Message, Reject, Seat};
+use crate::ids::Rank;
+use crate::time::Instant;
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// The own supervisor has stood still for longer than it may. To be called again, about once in
+    /// R, for as long as it does: the alarm may be lost.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn handle_supervisor_hung(&mut self, now: Instant) {
+        self.begin(now);
+        if let State::Manager | State::Backup(_) = self.state {
+            let (to, generation) = (self.members(), self.life.generation);
+            let alarm = Alarm::SupervisorHung;
+            self.send(to, Seat::Component, Message::Teif { generation, alarm });
+        }
+    }
+
+    /// The supervisor of `from` stands still, as its component reports.
+    pub(super) fn handle_hung(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        raised: Raised,
+    ) -> Result<(), Reject> {
+        let standing = self.db.standing(from);
+        if !standing.is_up() || raised.life != standing.life {
+            return Err(Reject::OldLife);
+        }
+        let is_awaited = matches!(self.watch(from), Watch::Up { .. } | Watch::Suspect(_));
+        if !self.watches(from) || !is_awaited {
+            return Err(Reject::NotForMe);
+        }
+        if crate::dirnet::HUNG_SUPERVISORS_STAY.is_planted() {
+            return Ok(());
+        }
+        let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
+        let why = Why { rule: Rule::SupervisorHung, evidence };
+        match self.state {
+            State::Backup(_) => {
+                self.lose_manager(now, Loss::Node { why, is_corroborated: true });
+            }
+            State::Manager if self.may_decide() => {
+                self.remove_node(now, from, standing.life, why);
+            }
+            // It reports again.
+            State::Manager => self.tell(News::TooFew),
+            State::Joining(_) | State::Excluded => {}
+        }
+        Ok(())
+    }
+}
