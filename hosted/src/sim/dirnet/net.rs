@@ -5,6 +5,7 @@
 
 mod calm;
 mod links;
+mod resets;
 mod saved;
 mod setting;
 
@@ -60,6 +61,8 @@ struct Node {
     progress: Progress,
     component_stalls: u64,
     task_stalls: u64,
+    /// Since when the supervisor stands still, and until when.
+    supervisor_stalls: Option<(u64, u64)>,
     refuses_spawns: u64,
     has_dead_timers: bool,
     /// Up to which life of each node it has fenced.
@@ -243,6 +246,7 @@ impl Net {
         it.fenced.clear();
         it.born = now;
         (it.component_stalls, it.task_stalls, it.refuses_spawns) = (0, 0, 0);
+        it.supervisor_stalls = None;
         self.start_component(node, 0);
     }
 
@@ -267,7 +271,7 @@ impl Net {
 
     fn crash(&mut self, node: u16) {
         let it = self.node(node);
-        (it.component, it.task) = (None, None);
+        (it.component, it.task, it.supervisor_stalls) = (None, None, None);
         let boot = it.boot;
         (0..self.nodes.len() as u16).for_each(|at| self.part(at, node, boot));
     }
@@ -294,6 +298,13 @@ impl Net {
 
     fn land(&mut self, flight: Flight) {
         let now = Instant(self.now);
+        // What a supervisor does waits until it goes on.
+        if let Flight::Fenced { at, .. } | Flight::Spawned { at, .. } | Flight::Ended { at, .. } =
+            flight
+            && let Some(until) = self.node(at).stopped_until(now.0)
+        {
+            return self.post_at(until, flight);
+        }
         match flight {
             Flight::Frame { from, to, seat, frame } => self.land_frame(from, to, seat, frame),
             Flight::Beat { from, to } => self.land_beat(from, to),
@@ -427,6 +438,10 @@ impl Net {
                 self.node(node).task_stalls = now + ms * MS;
             }
             Strike::StallComponent(node, ms) => self.node(node).component_stalls = now + ms * MS,
+            Strike::StopSupervisor(node, ms) => {
+                self.node(node).supervisor_stalls = Some((now, now + ms * MS));
+                self.node(node).task_stalls = now + ms * MS;
+            }
             Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
             Strike::Cut(..) => {}
             Strike::Sever(from, to) => self.sever(from, to),
@@ -529,36 +544,12 @@ impl Net {
             }
             Output::Tell(News::Excluded) => {
                 self.ledger.handle_excluded(Rank(node));
+                let begins = self.node(node).stopped_until(now).unwrap_or(now) + 300 * MS;
                 self.crash(node);
-                self.post_at(now + 300 * MS, Flight::Boot { node, life });
+                self.post_at(begins, Flight::Boot { node, life });
             }
             Output::Tell(news) => self.note(|| format!("{node} tells {news:?}")),
             Output::Task { .. } => {}
-        }
-    }
-
-    fn reset(&mut self, by: u16, node: Rank, boot: Incarnation) {
-        self.note(|| format!("{by} resets {node} in life {boot}"));
-        self.check_fences(by, node, boot);
-        let life = self.node(node.0).boot;
-        if self.setting.resets_work && life == boot.0 {
-            self.crash(node.0);
-            self.post_at(self.now + self.setting.reboot, Flight::Boot { node: node.0, life });
-        }
-    }
-
-    /// Every live member that the manager knows in its current life has fenced that life.
-    fn check_fences(&mut self, by: u16, node: Rank, boot: Incarnation) {
-        let manager = self.nodes[usize::from(by)].component.as_ref();
-        let Some(manager) = manager else { return };
-        let missing = self.nodes.iter().zip(0..).find(|(it, at)| {
-            let standing = manager.database().standing(Rank(*at));
-            let is_member = *at != node.0 && standing.is_up() && standing.life.boot.0 == it.boot;
-            let has_fenced = it.fenced.get(&node.0).is_some_and(|up_to| boot.0 <= *up_to);
-            it.component.is_some() && is_member && !has_fenced
-        });
-        if let Some((_, at)) = missing {
-            self.ledger.broken("fence", format!("{node} is reset and {at} has not fenced it"));
         }
     }
 }
@@ -575,6 +566,7 @@ impl Node {
             progress: Progress::default(),
             component_stalls: 0,
             task_stalls: 0,
+            supervisor_stalls: None,
             refuses_spawns: 0,
             has_dead_timers: false,
             fenced: BTreeMap::new(),

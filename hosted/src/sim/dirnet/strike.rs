@@ -40,6 +40,8 @@ pub(crate) enum Strike {
     StallComponent(u16, u64),
     /// Nothing gets from the first to the second.
     Cut(u16, u16, u64),
+    /// The supervisor stands still, with its I'm-Alive Task; the component goes on.
+    StopSupervisor(u16, u64),
     /// No process can be started on the node.
     RefuseSpawns(u16, u64),
     /// What the node has saved of its database is damaged; whoever begins next finds it so.
@@ -128,6 +130,16 @@ fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     (0..count).map(strike).collect()
 }
 
+/// Some runs stop a supervisor, for less or for longer than it may stand still.
+fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if !draws.chance(1, 4) {
+        return Vec::new();
+    }
+    let node = draws.below(u64::from(nodes)) as u16;
+    let span = draws.between(100, 6_000);
+    vec![(draws.below(STORM_MS) * MS, Strike::StopSupervisor(node, span))]
+}
+
 fn damage(draws: &mut Draws) -> Damage {
     let place = draws.below(u64::MAX);
     match draws.below(3) {
@@ -165,6 +177,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     all.extend(rot(draws, nodes));
     all.extend(severed(draws, nodes));
     all.append(&mut strikes);
+    all.extend(stopped(draws, nodes));
     // Stable: the damage comes before the end at the same time.
     all.sort_by_key(|(at, _)| *at);
     all

@@ -17,6 +17,7 @@ impl Net {
         self.post_at(self.now + LOOK_MS * MS, Flight::Look);
         for at in 0..self.nodes.len() as u16 {
             self.knock(at);
+            self.report_stopped(at);
         }
         let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * MS);
         for node in 0..self.nodes.len() as u16 {
@@ -30,6 +31,21 @@ impl Net {
         }
         if is_time {
             self.release_isolated();
+        }
+    }
+
+    /// A component whose supervisor has stood still for as long as a clone may take reports it.
+    fn report_stopped(&mut self, node: u16) {
+        let (now, clone) = (self.now, self.setting.timing.clone.0);
+        let it = self.node(node);
+        let is_hung =
+            it.supervisor_stalls.is_some_and(|(since, until)| since + clone <= now && now < until);
+        if is_hung
+            && it.component_stalls <= now
+            && let Some(component) = &mut it.component
+        {
+            component.handle_supervisor_hung(Instant(now));
+            self.drain(node);
         }
     }
 

@@ -1,0 +1,41 @@
+//! Resets, and the supervisors that carry them out.
+
+use weft_core::ids::{Incarnation, Rank};
+
+use super::{Flight, Net, Node};
+
+impl Net {
+    pub(super) fn reset(&mut self, by: u16, node: Rank, boot: Incarnation) {
+        self.note(|| format!("{by} resets {node} in life {boot}"));
+        self.check_fences(by, node, boot);
+        let life = self.node(node.0).boot;
+        let now = self.now;
+        let is_ordered = self.node(by).stopped_until(now).is_none();
+        if is_ordered && self.setting.resets_work && life == boot.0 {
+            self.crash(node.0);
+            self.post_at(self.now + self.setting.reboot, Flight::Boot { node: node.0, life });
+        }
+    }
+
+    /// Every live member that the manager knows in its current life has fenced that life.
+    fn check_fences(&mut self, by: u16, node: Rank, boot: Incarnation) {
+        let manager = self.nodes[usize::from(by)].component.as_ref();
+        let Some(manager) = manager else { return };
+        let missing = self.nodes.iter().zip(0..).find(|(it, at)| {
+            let standing = manager.database().standing(Rank(*at));
+            let is_member = *at != node.0 && standing.is_up() && standing.life.boot.0 == it.boot;
+            let has_fenced = it.fenced.get(&node.0).is_some_and(|up_to| boot.0 <= *up_to);
+            it.component.is_some() && is_member && !has_fenced
+        });
+        if let Some((_, at)) = missing {
+            self.ledger.broken("fence", format!("{node} is reset and {at} has not fenced it"));
+        }
+    }
+}
+
+impl Node {
+    /// Until when its supervisor stands still, if it does.
+    pub(super) fn stopped_until(&self, now: u64) -> Option<u64> {
+        self.supervisor_stalls.map(|(_, until)| until).filter(|until| now < *until)
+    }
+}
