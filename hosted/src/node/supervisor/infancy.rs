@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  started ───────────────▶ ready ──────────────────▶ told to enter ─────────▶ watched
-//!     └ half of `clone` at most └ peers greet it: `clone` at most ┘               by its task,
+//!     └ half of `clone` at most └ peers greet it: 4 s at most ────┘               by its task,
 //!                               └ no pass of its loop for an eighth of `clone`, ┘ with A
 //!                                 100 ms at least
 //! ```
@@ -18,6 +18,9 @@ use weft_core::dirnet::{Profile, Progress};
 
 /// How long a component waits for peers that may not live before it enters the DIR net.
 const ENTER_AFTER_NS: u64 = 400_000_000;
+/// How long it waits at most for peers that live and do not greet it, however patient the profile:
+/// the link to one of them may be cut, and the others can decide without it.
+const PEERS_NS_MAX: u64 = 4_000_000_000;
 /// A supervisor that looks later than this after a deadline has not given what it watches all the
 /// time that it was due (X-3).
 const LATE_NS: u64 = 100_000_000;
@@ -60,8 +63,8 @@ impl Infancy {
     /// Of a component that is started now, with the flag as others have left it.
     pub(super) fn new(now_ns: u64, profile: &Profile, seen: Progress) -> Self {
         let clone = profile.timing().clone.0;
-        let patience =
-            Patience { ready: clone / 2, pass: (clone / 8).max(PASS_NS_MIN), peers: clone };
+        let (pass, peers) = ((clone / 8).max(PASS_NS_MIN), clone.min(PEERS_NS_MAX));
+        let patience = Patience { ready: clone / 2, pass, peers };
         let mut infancy =
             Self { patience, ready_at_ns: None, seen, due_ns: None, allowed_ns: patience.ready };
         infancy.wait(now_ns);
@@ -183,6 +186,17 @@ mod tests {
         let mut infancy = infancy();
         assert_eq!(infancy.handle_time(1_101 * MS, passes(7)), None);
         assert_eq!(infancy.next_deadline_ns(), Some(2_101 * MS));
+    }
+
+    /// The link to one of its peers is cut.
+    #[test]
+    fn a_patient_profile_keeps_no_node_out_for_a_peer_that_does_not_greet_it() {
+        let clone = weft_core::time::Duration::from_millis(20_000);
+        let profile = Profile::new(Timing { clone, ..Timing::LAN }).unwrap();
+        let mut infancy = Infancy::new(0, &profile, passes(7));
+        infancy.handle_ready(0);
+        assert!(!infancy.is_to_enter(3_999 * MS, Greeted::Few));
+        assert!(infancy.is_to_enter(4_000 * MS, Greeted::Few));
     }
 
     #[test]
