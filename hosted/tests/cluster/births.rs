@@ -83,18 +83,20 @@ fn nodes_that_were_all_given_up_come_back_by_themselves_when_that_is_mended() {
     let blocked: Vec<_> = (0..3).map(|rank| nodes.dir.term_file(rank)).collect();
     let aside: Vec<_> = blocked.iter().map(|path| block(path)).collect();
     nodes.ranks().for_each(|rank| nodes.client(rank).kill().expect("it lives"));
-    let is_given_up = |rank| nodes.client(rank).status().expect("a status").state;
-    eventually("all are given up", || {
-        nodes.ranks().all(|rank| is_given_up(rank) == NodeState::GivenUp)
-    });
+    let are_all = |state| {
+        nodes.ranks().all(|rank| nodes.client(rank).status().expect("a status").state == state)
+    };
+    eventually("all are given up", || are_all(NodeState::GivenUp));
     let why = place.weft("status --name t --why 1").done();
     assert!(why.contains("component failed too often: given up for 3 s"), "{why}");
     for (path, aside) in blocked.iter().zip(aside) {
         fs::remove_dir(path).expect("it is empty");
         fs::rename(aside, path).expect("nothing is in its place");
     }
-    nodes.await_joined();
+    // One that came back before may have had the others reset meanwhile.
     await_manager(&nodes);
+    eventually("all run", || are_all(NodeState::Running));
+    nodes.await_joined();
 }
 
 /// The others remember what it has forgotten.

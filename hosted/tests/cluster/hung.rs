@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weft::clock::Deadline;
 use weft::node::chronicle::What;
-use weft::process::{Pid, Pidfd, Signal};
+use weft::process::{Liveness, Pid, Pidfd, Signal};
 use weft_core::dirnet::Verdict;
 
 use crate::PATIENCE;
@@ -41,7 +41,7 @@ fn a_stopped_supervisor_is_a_node_failure_by_its_own_rule() {
     let before = nodes.client(2).status().expect("a status").incarnation;
     let stopped = stop_supervisor(&nodes, 2);
     eventually("node 2 is reset", || noted(&nodes, 0, 2, is_reset).is_some());
-    stopped.wait_dead(PATIENCE).expect("a pidfd");
+    assert_eq!(stopped.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
     let why = place.weft("status --name t --why 2").done();
     assert!(why.contains("supervisor-hung"), "{why}");
     assert!(why.contains("its supervisor stands still, as its component reports"), "{why}");
@@ -56,7 +56,7 @@ fn a_manager_whose_supervisor_is_stopped_is_followed() {
     let (_up, nodes) = place.up("--nodes 3");
     let stopped = stop_supervisor(&nodes, 0);
     eventually("node 0 is reset", || noted(&nodes, 1, 0, is_reset).is_some());
-    stopped.wait_dead(PATIENCE).expect("a pidfd");
+    assert_eq!(stopped.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
     nodes.await_joined();
     let role = |rank| nodes.client(rank).status().expect("a status").dirnet.expect("it runs").role;
     eventually("another is manager", || role(0) == "backup" && role(1) == "manager");
@@ -73,7 +73,7 @@ fn no_node_is_reset_behind_the_back_of_a_stopped_supervisor() {
     eventually("node 3 is reset", || noted(&nodes, 0, 3, is_reset).is_some());
     let (reset, down) = (noted(&nodes, 0, 3, is_reset), noted(&nodes, 0, 2, is_down));
     assert!(down.is_some() && down < reset, "{down:?} {reset:?}");
-    stopped.wait_dead(PATIENCE).expect("a pidfd");
+    assert_eq!(stopped.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
     nodes.await_joined();
 }
 
