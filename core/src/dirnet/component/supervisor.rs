@@ -2,7 +2,7 @@
 //! and what the manager orders of it is not done, while its component goes on.
 //!
 //! ```text
-//!   component ── looks at its supervisor ──▶ TEIF(SupervisorHung) to all others, until it is removed
+//!   component ── looks at its supervisor ──▶ TEIF(SupervisorHung) to all others, repeated
 //!   manager   ── node failure: no second observer knows better than the node's own component
 //!   backup    ── if that node is the manager: it is lost, and followed
 //! ```

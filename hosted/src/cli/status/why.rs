@@ -80,8 +80,8 @@ pub(super) fn verdicts(running: &Running, of: impl Iterator<Item = u16>, max: us
 }
 
 /// The chronicles of those of these nodes that answer, with what they know of the others, or of
-/// those that have forgotten it with an earlier incarnation; and how much was dropped. All are asked
-/// at once.
+/// those that have forgotten it with an earlier incarnation; and how much was dropped. All are
+/// asked at once.
 fn entries(
     running: &Running,
     of: impl Iterator<Item = u16>,

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A supervisor that is stopped, or a thread of it that hangs, guards no task, raises no alarm and
-//! carries out no reset, while the component goes on: no other node would notice. It is given R + W,
-//! and 2 s where that is less: its main loop starts processes and writes notes. Where a clone must
+//! carries out no reset, while the component goes on: no other node would notice. It is given R
+//! + W, and 2 s where that is less: its main loop starts processes and writes notes. Where a clone must
 //! join sooner, it is given so long. Nothing is safe because of this bound: what follows is a
 //! node failure like any other, and the fence ends the component.
 

@@ -12,7 +12,7 @@
 //! meets a node that was released tells it so; it contradicts those who have not heard of it yet.
 //!
 //! A node whose supervisor has died meanwhile is started again by whoever can, once it is released.
-//! One that is started before remembers that it is isolated, by a note beside its others, and waits.
+//! One that is started before remembers that it is isolated, by a note of its own, and waits.
 
 use std::fs;
 use std::io::{self, Read, Write};
