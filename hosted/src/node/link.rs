@@ -68,6 +68,7 @@ impl Classed for ToComponent {
             | Self::Key { .. }
             | Self::Enter
             | Self::AllNamed
+            | Self::Acknowledged { .. }
             | Self::Letter { .. }
             | Self::Change(_)
             | Self::Offer { .. }

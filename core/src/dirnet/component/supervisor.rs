@@ -52,7 +52,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Backup(_) => {
                 self.lose_manager(now, Loss::Node { why, is_corroborated: true });
             }
-            State::Manager if self.may_decide() => {
+            State::Manager if self.may_decide(now) => {
                 self.remove_node(now, from, standing.life, why);
             }
             // It reports again.

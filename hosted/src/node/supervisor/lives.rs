@@ -583,7 +583,8 @@ mod tests {
         lives.handle_parted(PEER, 1);
         lives.handle_own_end();
         while !lives.end_stragglers() {
-            let _ = process.wait_dead(std::time::Duration::from_secs(60)).unwrap();
+            let ended = process.wait_dead(std::time::Duration::from_secs(60)).unwrap();
+            assert_eq!(ended, crate::process::Liveness::Dead);
         }
         assert!(process.is_dead().unwrap());
         child.wait().unwrap();
