@@ -225,6 +225,10 @@ impl Lives {
     /// Gives up a life that is cut off and goes on: it must be fenced, and told so, that its node
     /// begins the next one. One peer at a time.
     pub(super) fn handle_time(&mut self, now_ns: u64) -> Option<(Peer, ShutOut)> {
+        for known in &mut self.peers {
+            // No descriptor is kept of a process that is seen dead.
+            known.ended.retain(|process| !matches!(process.is_dead(), Ok(true)));
+        }
         let is_over = |known: &Known| known.cut_off_at_ns.is_some_and(|at| now_ns >= at);
         let (peer, known) =
             (0..).map(Peer).zip(&mut self.peers).find(|(_, known)| is_over(known))?;
