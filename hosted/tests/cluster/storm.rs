@@ -31,6 +31,8 @@ const BATCH: usize = 8;
 /// Clients that pipeline, and how many requests each keeps under way: more than a node reads.
 const PIPELINERS: u16 = 16;
 const PIPELINED: usize = 24;
+/// A collector that replies on each node, a putter from each to each other one, the pipeliners.
+const WRITERS: u16 = NODES * NODES + PIPELINERS;
 /// How long a full mailbox may hold up a put. Short, so that some are refused.
 const PUT_TIMEOUT: Duration = Duration::from_millis(50);
 const TAKE_TIMEOUT: Duration = Duration::from_millis(50);
@@ -62,7 +64,7 @@ struct Storm<'a> {
     nodes: &'a Nodes,
     /// The last strike has been survived: no more requests.
     calm: AtomicBool,
-    /// Collectors that have written their last reply.
+    /// Writers that have heard what became of their last message.
     silent: AtomicU16,
 }
 
@@ -100,6 +102,7 @@ impl Storm<'_> {
         while !self.is_calm() {
             self.put(&mut client, &mut sent, to, BATCH);
         }
+        self.silent.fetch_add(1, Ordering::Relaxed);
         sent
     }
 
@@ -128,6 +131,7 @@ impl Storm<'_> {
             assert_eq!(outcome.replace(what), None, "answered twice");
             open -= 1;
         }
+        self.silent.fetch_add(1, Ordering::Relaxed);
         let mut sent = Sent::new(stream);
         for outcome in outcomes {
             let outcome = match outcome.expect("answered") {
@@ -155,7 +159,7 @@ impl Storm<'_> {
             }
         }
         self.silent.fetch_add(1, Ordering::Relaxed);
-        eventually("all replies are written", || self.silent.load(Ordering::Relaxed) == NODES);
+        eventually("all is written", || self.silent.load(Ordering::Relaxed) == WRITERS);
         eventually("nothing is owed", || {
             let nothing = self.receive(&mut inbox, to, &mut received).is_none();
             let counters = self.expect(client.status()).counters;
