@@ -1,7 +1,5 @@
 //! A supervisor that is stopped while its component goes on.
 
-use std::time::Duration;
-
 use weft::clock::Deadline;
 use weft::node::chronicle::What;
 use weft::process::{Liveness, Pid, Pidfd, Signal};
@@ -9,6 +7,11 @@ use weft_core::dirnet::Verdict;
 
 use crate::PATIENCE;
 use crate::place::{Nodes, Place, Running, eventually};
+
+/// A cluster that gives a supervisor less time than it would by default.
+fn cluster(nodes: u16) -> String {
+    format!("name = \"t\"\nnodes = {nodes}\ndirnet.timing.clone_ms = 6000\n")
+}
 
 /// Stops the supervisor of a node.
 fn stop_supervisor(nodes: &Nodes, rank: u16) -> Pidfd {
@@ -37,7 +40,7 @@ fn is_reset(what: &What) -> bool {
 #[test]
 fn a_stopped_supervisor_is_a_node_failure_by_its_own_rule() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up(&place.file("t.toml", cluster(3)));
     let before = nodes.client(2).status().expect("a status").incarnation;
     let stopped = stop_supervisor(&nodes, 2);
     eventually("node 2 is reset", || noted(&nodes, 0, 2, is_reset).is_some());
@@ -53,7 +56,7 @@ fn a_stopped_supervisor_is_a_node_failure_by_its_own_rule() {
 #[test]
 fn a_manager_whose_supervisor_is_stopped_is_followed() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let (_up, nodes) = place.up(&place.file("t.toml", cluster(3)));
     let stopped = stop_supervisor(&nodes, 0);
     eventually("node 0 is reset", || noted(&nodes, 1, 0, is_reset).is_some());
     assert_eq!(stopped.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
@@ -67,7 +70,7 @@ fn a_manager_whose_supervisor_is_stopped_is_followed() {
 #[test]
 fn no_node_is_reset_behind_the_back_of_a_stopped_supervisor() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 4");
+    let (_up, nodes) = place.up(&place.file("t.toml", cluster(4)));
     let stopped = stop_supervisor(&nodes, 2);
     nodes.kill(3);
     eventually("node 3 is reset", || noted(&nodes, 0, 3, is_reset).is_some());
@@ -81,7 +84,7 @@ fn no_node_is_reset_behind_the_back_of_a_stopped_supervisor() {
 #[test]
 fn a_stopped_supervisor_that_was_started_by_hand_is_shown_with_its_cure() {
     let place = Place::new();
-    let file = place.file("t.toml", "name = \"t\"\nnodes = 3\n");
+    let file = place.file("t.toml", cluster(3));
     let node = |rank| place.start(&format!("node {file} --rank {rank}"), "");
     let mut running: Vec<Running> = (0..3).map(node).collect();
     let nodes = place.find();
@@ -95,8 +98,8 @@ fn a_stopped_supervisor_that_was_started_by_hand_is_shown_with_its_cure() {
     // Ended and started again, it is a member as before; killed, it has no process to ask.
     running[2].signal(Signal::KILL);
     drop(running.remove(2));
-    let asked = Deadline::after(Duration::from_secs(2));
-    place.weft("status --name t").done();
+    let asked = Deadline::after(PATIENCE / 2);
+    place.weft("status --name t --patience 3600").done();
     assert!(!asked.has_passed(), "a node without a process is known to be down at once");
     running.push(node(2));
     nodes.await_joined();

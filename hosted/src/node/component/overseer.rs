@@ -2,27 +2,25 @@
 //!
 //! ```text
 //!   supervisor: main loop ─┐
-//!               I'm-Alive ─┴─ passes ──▶ flag ──▶ component ── none for 2 s ──▶ TEIF to all
+//!               I'm-Alive ─┴─ passes ──▶ flag ──▶ component ── none for `clone` ──▶ TEIF to all
 //! ```
 //!
 //! A supervisor that is stopped, or a thread of it that hangs, guards no task, raises no alarm and
-//! carries out no reset, while the component goes on: no other node would notice. It is given R
-//! + W, and 2 s where that is less: its main loop starts processes and writes notes. Where a clone must
-//! join sooner, it is given so long. Nothing is safe because of this bound: what follows is a
-//! node failure like any other, and the fence ends the component.
+//! carries out no reset, while the component goes on: no other node would notice. It is given as
+//! long as the profile gives a clone to join, and R + W at least: on a host so busy that loops are
+//! late by seconds, less made a node failure of a supervisor that was only slow. Nothing is safe
+//! because of this bound: what follows is a node failure like any other, and the fence ends the
+//! component.
 
 use weft_core::dirnet::Profile;
 
 /// Pauses of the component itself count for so much of the bound at most, each (X-3).
 const PAUSES: u64 = 8;
 
-/// What a supervisor's main loop may take for a start of a process and its notes.
-const WORK_NS: u64 = 2_000_000_000;
-
 /// How long either loop of a supervisor may stand still, in nanoseconds.
 pub(in crate::node) fn bound_ns(profile: &Profile) -> u64 {
     let timing = profile.timing();
-    timing.verdict_after().0.max(WORK_NS.min(timing.clone.0))
+    timing.clone.0.max(timing.verdict_after().0)
 }
 
 /// What is known of the own supervisor.
