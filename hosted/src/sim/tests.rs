@@ -46,7 +46,7 @@ fn the_explorer_finishes_the_small_broadcasts() {
     };
     let explored = explore::<Broadcasts>(&bounds, &|_| ());
     let two = |name: &str| name.starts_with("n = 2, W = 4, unsigned");
-    assert_eq!((explored.len() > 20, explored.iter().filter(|(n, _)| two(n)).count()), (true, 2));
+    assert_eq!((explored.len() > 20, explored.iter().filter(|(n, _)| two(n)).count()), (true, 4));
     for (name, found) in explored {
         assert_eq!(found.violation, None, "{name}");
         assert!(found.finished || !two(&name), "{name}");

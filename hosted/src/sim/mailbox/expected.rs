@@ -42,7 +42,7 @@ pub(in crate::sim) const EXPECTED: &[Expected] = &[
     missed("lane/refused-credit-not-posted-again", &["progress"], LANES),
     missed("lane/sent-into-a-full-ring", &["loss"], LANES),
     missed("lane/refused-send-counted", &["loss"], LANES),
-    missed("lane/lives-not-told-apart", &["loss", "progress"], LANES),
+    missed("lane/incarnations-not-distinguished", &["loss", "progress"], LANES),
     found("wire/checksum-skipped", &["integrity"]),
     found("wire/stamp-ignored", &["once"]),
     missed("wire/checked-before-it-is-copied", &["panic"], "a liar"),
