@@ -188,7 +188,7 @@ impl Ledger {
         }
         if before.repeats > 0 {
             // What was put behind it may have come before it, and comes again.
-            fate.repeats -= 1;
+            fate.repeats -= u32::from(is_again);
             fate.released &= !is_again;
             return Ok(());
         }
