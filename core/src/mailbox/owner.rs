@@ -11,18 +11,16 @@
 //! delivery is exactly once in one life of the owner, at least once across lives, and
 //! [`Receipt`] tells a repeated message.
 
+mod closing;
+
 use core::fmt;
 
 use super::half::{Half, Place};
 use super::inquiry::{CLAIM_READ, Inquiry};
-use super::mutants::{
-    FORGERY_UNNOTICED, GAP_OVERTAKEN, HALF_REUSED_EARLY, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN,
-};
+use super::mutants::{FORGERY_UNNOTICED, GAP_OVERTAKEN, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN};
 use super::watch::{Expected, Forgery, Watch};
-use super::{Config, OWNER_WORK, Regions};
-use crate::fabric::{
-    At, Completion, CompletionFlags, Fabric, INLINE_LEN, Memory, Op, Work, WorkId,
-};
+use super::{Config, Regions};
+use crate::fabric::{Completion, Fabric, INLINE_LEN, Memory};
 use crate::ids::{Peer, PeerSet};
 use crate::time::{Duration, Instant};
 use crate::wire::slot::{self, HEADER_LEN, Header, SlotError, Stamp};
@@ -514,70 +512,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 None
             }
         }
-    }
-
-    fn close_half(&mut self, fabric: &mut impl Fabric) {
-        let open = self.open;
-        let before = open.wrapping_sub(1);
-        let given = self.halves[(open & 1) as usize].owed();
-        let previous = &self.halves[(before & 1) as usize];
-        let drained = previous.is_drained() || HALF_REUSED_EARLY.is_planted();
-        if self.closing.is_some() || given < self.config.slots() / 2 || !drained {
-            return;
-        }
-        let next = open.wrapping_add(1);
-        if previous.epoch() != next {
-            let place = Place { config: &self.config, regions: self.regions };
-            self.halves[(next & 1) as usize].begin(fabric, place, next);
-        }
-        let at = self.regions.word();
-        let word = fabric.memory().load(at.region, at.offset);
-        self.move_word(fabric, word);
-    }
-
-    /// Goes on from `word`, which is what the reservation word holds.
-    fn move_word(&mut self, fabric: &mut impl Fabric, word: u64) {
-        let seen = Stamp::from_count(word);
-        if seen.epoch == self.open.wrapping_add(1) {
-            // An earlier swap took effect although the fabric failed it. Tickets of the next
-            // half are out already; swapping again would give them out twice.
-            self.handle_closed(fabric, seen);
-        } else {
-            self.swap_word(fabric, word);
-        }
-    }
-
-    /// Asks for the word to change from `expected` to the next epoch with no ticket given out.
-    fn swap_word(&mut self, fabric: &mut impl Fabric, expected: u64) {
-        let at: At = self.regions.word();
-        let new = Stamp { epoch: self.open.wrapping_add(1), ticket: 0 }.to_count();
-        let op = Op::CompareSwap { at, expected, new };
-        let work = Work { id: WorkId::new(OWNER_WORK, 0), op, flags: CompletionFlags::empty() };
-        // A full queue leaves the half open; the next poll tries again.
-        if fabric.post(fabric.me(), work).is_ok() {
-            self.closing = Some(expected);
-        }
-    }
-
-    fn handle_closed(&mut self, fabric: &impl Fabric, word: Stamp) {
-        let slots = self.config.slots();
-        let open = self.open;
-        let owed = if word.epoch == open {
-            let owed = self.half(open).owed();
-            if let Some((forgery, tickets)) = self.watch.see(word, owed, slots) {
-                self.note_forgery(forgery, tickets);
-            }
-            word.ticket.min(slots)
-        } else {
-            debug!("reservation word of epoch {} found in epoch {}", word.epoch, open);
-            self.counters.word_repairs += 1;
-            self.look_foreign(word.epoch);
-            slots
-        };
-        self.watch = Watch::default();
-        let place = Place { config: &self.config, regions: self.regions };
-        self.halves[(open & 1) as usize].close(fabric, place, owed);
-        self.open = open.wrapping_add(1);
     }
 
     /// Begins an inquiry when it is time, and asks again, once a span, who has not answered.

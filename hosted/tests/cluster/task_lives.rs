@@ -232,7 +232,7 @@ fn what_is_not_noted_is_learnt_from_the_database_before_a_task_is_started() {
         assert_eq!((task(&nodes, "stopped").errors, task(&nodes, "failing").errors), (1, 2));
         assert_eq!(task(&nodes, "isolated").restarts, 0);
     }
-    assert!(place.logs().contains("node-2.tasks is damaged"), "{}", place.logs());
+    assert!(place.logs().contains("node-2.tasks: it is damaged"), "{}", place.logs());
 }
 
 /// A note of their processes that cannot be read is no leave to run for what it told of.

@@ -240,10 +240,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A later life speaks that has joined already, as its term shows, or was never known here.
     fn meet(&mut self, now: Instant, from: Rank, life: Life, term: Term) -> Result<(), Reject> {
         match self.state {
-            // It would be admitted by a manager that may have been followed already.
-            State::Manager if term == self.term && !self.is_heard(now) => {
-                return Err(Reject::UnknownLife);
-            }
+            // It has adopted this term, so it hears this manager, which may have no other member
+            // left to be heard by.
             State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
             _ if !self.db.standing(from).is_known() => self.introduce(from, life),
             _ if term.claimant == from && term >= self.term => {

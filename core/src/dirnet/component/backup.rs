@@ -10,9 +10,10 @@
 //! does, a link is down and not the manager, and nobody follows it (G-11). Else the two ends of a
 //! link that stays cut would outbid each other for ever.
 //!
-//! A claim needs an answer of a member in this loss: one that hears no other member may be deaf
-//! itself, and deposes no manager. The last member that is left claims as well, once the end of each
-//! other one was reported, by the transport or by its own I'm-Alive Task; silence is no report.
+//! A claim needs an answer of a member in this loss: one that hears no other member may be
+//! deaf itself, and deposes no manager. The last member that is left claims as well, once the end
+//! of each other one was reported, by the transport or by its own I'm-Alive Task; silence is no
+//! report.
 //!
 //! Being passed over removes nobody. Two claims at once are two terms, and the higher one wins:
 //! its rival becomes a backup in place (G-22) and asks for the database.
@@ -170,8 +171,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// By which rule this node may claim a term now, if it may: the loss is more than silence,
-    /// another member has answered in it, or no other is left. Of two nodes neither has another.
+    /// By which rule this node may claim a term now, if it may: the loss is more than
+    /// silence, another member has answered in it, or no other is left. Of two nodes neither has
+    /// another.
     fn may_claim(&self, now: Instant, loss: Loss, succession: &Succession) -> Option<Rule> {
         let timing = self.timing();
         // An answer from before this node stood still says nothing of now.

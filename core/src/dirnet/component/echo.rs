@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A manager decides, admits and resets only while as many as its decisions need (`min_alive`; any
-//! one, if that is 1) have echoed a new number within R + W. Its heartbeats say whether they do. For
-//! a backup the heartbeat of a manager that is not heard, and does not hear that backup either, is
-//! no sign of life: such a manager is followed like a dead one.
+//! one, if that is 1) have echoed a new number within R + W. Its heartbeats say whether they do.
+//! For a backup the heartbeat of a manager that is not heard, and does not hear that backup either,
+//! is no sign of life: such a manager is followed like a dead one.
 //!
 //! Of two nodes neither can be asked about the other: there one that is silent is dead, as before.
 

@@ -229,7 +229,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.wait_for_more(now, node, suspicion, News::TooFew);
             }
             State::Manager if may_decide && is_corroborated => {
-                self.remove_node(now, node, life, why)
+                self.remove_node(now, node, life, why);
             }
             // All others may be silent because this node is cut off from them.
             State::Manager if is_alone => {

@@ -1,0 +1,79 @@
+//! How a half is closed: the reservation word goes to the next epoch by one compare-swap.
+//!
+//! The owner swaps through its own fabric (F-4) once half of the open half's slots are given out and
+//! the other half owes nothing. The tickets that the word has given out by then are owed; what the
+//! word shows is held against the owner's own record of it (MB-14).
+
+use super::super::OWNER_WORK;
+use super::super::half::Place;
+use super::super::mutants::HALF_REUSED_EARLY;
+use super::super::watch::Watch;
+use super::Mailbox;
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
+use crate::wire::slot::Stamp;
+
+impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
+    pub(super) fn close_half(&mut self, fabric: &mut impl Fabric) {
+        let open = self.open;
+        let before = open.wrapping_sub(1);
+        let given = self.halves[(open & 1) as usize].owed();
+        let previous = &self.halves[(before & 1) as usize];
+        let drained = previous.is_drained() || HALF_REUSED_EARLY.is_planted();
+        if self.closing.is_some() || given < self.config.slots() / 2 || !drained {
+            return;
+        }
+        let next = open.wrapping_add(1);
+        if previous.epoch() != next {
+            let place = Place { config: &self.config, regions: self.regions };
+            self.halves[(next & 1) as usize].begin(fabric, place, next);
+        }
+        let at = self.regions.word();
+        let word = fabric.memory().load(at.region, at.offset);
+        self.move_word(fabric, word);
+    }
+
+    /// Goes on from `word`, which is what the reservation word holds.
+    pub(super) fn move_word(&mut self, fabric: &mut impl Fabric, word: u64) {
+        let seen = Stamp::from_count(word);
+        if seen.epoch == self.open.wrapping_add(1) {
+            // An earlier swap took effect although the fabric failed it. Tickets of the next
+            // half are out already; swapping again would give them out twice.
+            self.handle_closed(fabric, seen);
+        } else {
+            self.swap_word(fabric, word);
+        }
+    }
+
+    /// Asks for the word to change from `expected` to the next epoch with no ticket given out.
+    fn swap_word(&mut self, fabric: &mut impl Fabric, expected: u64) {
+        let at: At = self.regions.word();
+        let new = Stamp { epoch: self.open.wrapping_add(1), ticket: 0 }.to_count();
+        let op = Op::CompareSwap { at, expected, new };
+        let work = Work { id: WorkId::new(OWNER_WORK, 0), op, flags: CompletionFlags::empty() };
+        // A full queue leaves the half open; the next poll tries again.
+        if fabric.post(fabric.me(), work).is_ok() {
+            self.closing = Some(expected);
+        }
+    }
+
+    pub(super) fn handle_closed(&mut self, fabric: &impl Fabric, word: Stamp) {
+        let slots = self.config.slots();
+        let open = self.open;
+        let owed = if word.epoch == open {
+            let owed = self.half(open).owed();
+            if let Some((forgery, tickets)) = self.watch.see(word, owed, slots) {
+                self.note_forgery(forgery, tickets);
+            }
+            word.ticket.min(slots)
+        } else {
+            debug!("reservation word of epoch {} found in epoch {}", word.epoch, open);
+            self.counters.word_repairs += 1;
+            self.look_foreign(word.epoch);
+            slots
+        };
+        self.watch = Watch::default();
+        let place = Place { config: &self.config, regions: self.regions };
+        self.halves[(open & 1) as usize].close(fabric, place, owed);
+        self.open = open.wrapping_add(1);
+    }
+}
