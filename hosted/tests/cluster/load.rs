@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use weft::client::{ClientError, Inbox};
-use weft::clock::{Deadline, now_ns};
+use weft::clock::Deadline;
 use weft::node::control::{Outcome, Payload, Refused, Reply, Request, Want};
 use weft::packet::{PacketError, Socket};
 
