@@ -254,8 +254,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             State::Manager if term > self.term => {}
             State::Joining(_) => self.introduce(from, life),
+            // Without a manager it cannot claim a term unanswered: what it missed meanwhile,
+            // a later term included, it learns from a member that it has yet to meet.
             State::Backup(_)
-                if term == self.term
+                if term >= self.term
                     && self.misses_manager()
                     && !crate::dirnet::MANAGERLESS_ARE_DEAF.is_planted() =>
             {
