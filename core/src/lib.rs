@@ -32,18 +32,18 @@
 //! | `Wheel<64>` | 5520 | 5520 |
 //! | `Wheel<1024>` | 43920 | 43920 |
 //! | `Layout` | 2064 | 2064 |
-//! | `Mailbox<1024, 4>` | 6504 | 6504 |
+//! | `Mailbox<1024, 4>` | 6560 | 6560 |
 //! | `Outbox` | 4160 | 4160 |
 //! | `LaneWriter` | 48 | 48 |
 //! | `LaneReader` | 1072 | 1072 |
-//! | `Neb<4, 1>` | 9536 | 10568 |
-//! | `Neb<4, BROADCAST_DEPTH>` | 16256 | 17288 |
-//! | `Neb<7, BROADCAST_DEPTH>` | 22112 | 23744 |
+//! | `Neb<4, 1>` | 9544 | 10576 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 16264 | 17296 |
+//! | `Neb<7, BROADCAST_DEPTH>` | 22120 | 23752 |
 //! | `Component<4, 2>` | 10176 | 10176 |
 //! | `LargestComponent` | 53752 | 53752 |
 //! | `ImAliveTask` | 3792 | 3792 |
 //! | `Plan` | 2136 | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55056 | 56088 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55144 | 56176 |
 //!
 //! # Features
 //!

@@ -13,11 +13,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// A private folder of this process, in memory.
+/// A private folder of this process. Nothing of Weft may lie in /dev/shm, so not there.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-    let shm = PathBuf::from("/dev/shm");
-    let base = if shm.is_dir() { shm } else { std::env::temp_dir() };
-    let folder = base.join(format!("weft-fuzz-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("weft-fuzz-{}", std::process::id()));
     let _before = fs::remove_dir_all(&folder);
     fs::DirBuilder::new().mode(0o700).create(&folder).expect("it can be made");
     folder

@@ -344,6 +344,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// `header` has come: in its sender's sequence, or there is something to note.
     #[inline]
     fn follow(&mut self, header: &Header, is_own: bool) {
+        // A missing ticket may be that of the message between.
+        let is_own = is_own && self.missing.is_none();
         let expected = &mut self.expected[usize::from(header.sender)];
         let forgery = expected.and_then(|expected| expected.judge(header, is_own));
         *expected = Some(Expected::after(header, is_own));
@@ -566,6 +568,10 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                     }
                     let place = Place { config: &self.config, regions: self.regions };
                     self.halves[(epoch & 1) as usize].skip(fabric, place, ticket);
+                    // Its message may be any sender's: a gap after it shows nothing.
+                    for expected in self.expected.iter_mut().flatten() {
+                        expected.is_certain = false;
+                    }
                 }
             }
         }

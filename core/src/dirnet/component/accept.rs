@@ -240,8 +240,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A later life speaks that has joined already, as its term shows, or was never known here.
     fn meet(&mut self, now: Instant, from: Rank, life: Life, term: Term) -> Result<(), Reject> {
         match self.state {
-            // It has adopted this term, so it hears this manager, which may have no other member
-            // left to be heard by.
+            // It would be admitted by a manager that may have been followed already. One that hears
+            // this manager echoes its heartbeats, and so counts.
+            State::Manager if term == self.term && !self.is_heard(now) => {
+                return Err(Reject::UnknownLife);
+            }
             State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
             _ if !self.db.standing(from).is_known() => self.introduce(from, life),
             _ if term.claimant == from && term >= self.term => {
