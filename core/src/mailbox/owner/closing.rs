@@ -1,8 +1,8 @@
 //! How a half is closed: the reservation word goes to the next epoch by one compare-swap.
 //!
 //! The owner swaps through its own fabric (F-4) once half of the open half's slots are given out
-//! and the other half owes nothing. The tickets that the word has given out by then are owed; what the
-//! word shows is held against the owner's own record of it (MB-14).
+//! and the other half owes nothing. The tickets that the word has given out by then are owed; what
+//! the word shows is held against the owner's own record of it (MB-14).
 
 use super::super::OWNER_WORK;
 use super::super::half::Place;
