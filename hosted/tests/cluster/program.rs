@@ -127,7 +127,7 @@ fn a_supervisor_that_hangs_hides_nobody_else() {
     supervisor.signal(Signal::STOP).expect("a process of this user");
     let shown = place.weft("status --name t --json").object();
     let states: Vec<_> = (0..3).map(|rank| shown["nodes"][rank]["state"].clone()).collect();
-    assert_eq!(states, ["running", "unreachable", "running"]);
+    assert_eq!(states, ["running", "hangs", "running"]);
     supervisor.signal(Signal::CONT).expect("a process of this user");
     nodes.await_joined();
 }

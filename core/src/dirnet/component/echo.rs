@@ -39,14 +39,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// need, a backup by its manager. A manager that is not heard decides nothing.
     #[must_use]
     pub fn is_heard(&self, now: Instant) -> bool {
-        let min_alive = u32::from(self.config.min_alive());
         match self.state {
-            State::Manager if min_alive <= 1 => {
+            State::Manager => {
+                // Those that follow have had no time yet to echo.
                 let has_just_begun = now.since(self.reigns_since) <= self.timing().verdict_after();
-                let needs_none = self.config.nodes() < 3;
-                needs_none || has_just_begun || !self.echoing(now).is_empty()
+                let others = u32::from(self.config.min_alive()).saturating_sub(1).max(1);
+                let is_pair = self.config.min_alive() <= 1 && self.config.nodes() < 3;
+                is_pair || has_just_begun || self.echoing(now).count() >= others
             }
-            State::Manager => self.echoing(now).count() + 1 >= min_alive,
             State::Backup(_) => self.echoing(now).contains(self.term.claimant),
             State::Joining(_) | State::Excluded => false,
         }
