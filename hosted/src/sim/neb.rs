@@ -210,14 +210,15 @@ impl Protocol for Broadcasts {
         vec![self.regions.landing()]
     }
 
-    /// What was exposed, where a ring is not used twice and no member is removed; a stamp is stored
-    /// last. What a liar shows, once it has shown all.
+    /// What was exposed, where a ring is not used twice, no member is removed and this one's memory
+    /// is not lost; a stamp is stored last. What a liar shows, once it has shown all.
     fn stands(&self, (peer, at): (Peer, At), orders: u32, world: &World) -> bool {
         let is_exposed = match self.liars.contains(peer) {
             true => orders == 0,
             false => world.memory(peer).word(at) != 0,
         };
-        let stays = self.config.slots() > 1 && self.doomed.is_empty();
+        let is_kept = self.doomed.is_empty() && !self.forgetful.contains(peer);
+        let stays = self.config.slots() > 1 && is_kept;
         at.region == self.regions.replay() && is_exposed && stays
     }
 

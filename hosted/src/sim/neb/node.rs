@@ -75,9 +75,14 @@ impl Node {
         self.life
     }
 
+    /// A member that takes no part lets the others in as well: where they wait for it, they read
+    /// what it shows, which is nothing.
     pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation), seat: &mut Seat<'_, Event>) {
-        if self.neb.live().contains(peer) && !self.retired {
-            seat.fabric.admit(peer, life).expect("a later life is admitted");
+        if !self.neb.live().contains(peer) {
+            return;
+        }
+        seat.fabric.admit(peer, life).expect("a later life is admitted");
+        if !self.retired {
             self.neb.handle_admitted(peer);
         }
     }
