@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(show(&messages, Output::new(true), &mut disk).0, 2);
         let lines = disk.written.split_inclusive(|byte| *byte == b'\n');
         let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
-        let line = |sequence, text| json!({ "from": 3, "incarnation": 1, "sequence": sequence, "text": text });
+        let line = |at, text| json!({ "from": 3, "incarnation": 1, "sequence": at, "text": text });
         assert_eq!(lines[0], line(0, "gr\u{fc}n \"\n"));
         let mut wild = line(1, "\u{fffd}\0");
         wild["base64"] = json!("/wA=");

@@ -335,7 +335,8 @@ pub(in crate::dirnet) fn g12_g14_every_removal_is_known_and_fenced_everywhere() 
 #[test]
 pub(in crate::dirnet) fn g16_any_current_frame_ends_a_suspicion() {
     let mut net = Net::settled(3);
-    net.lost.push("BEAT");
+    // Nothing but the change is a sign of node 1: it suspects, and asks others, in vain as well.
+    net.lost.extend(["BEAT", "WITNESS", "TESTIMONY", "PROBE", "ALIVE"]);
     net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
     let change = Change::TaskStatus { task: 0, status: 1 };
     net.input(1, |component, now| component.handle_change(now, change)).unwrap();

@@ -32,11 +32,10 @@ use crate::sim::protocol::Violation;
 
 /// Clusters that are walked: how they begin, deadlines that come, and whether messages are lost and
 /// repeated. Two deadlines are a suspicion and a verdict, and with it a succession.
-const CLUSTERS: [(Begin, u32, Lanes); 5] = [
+const CLUSTERS: [(Begin, u32, Lanes); 4] = [
     (Begin::Settled(2), 5, Lanes::Faulty),
     (Begin::Settled(3), 2, Lanes::Faulty),
-    (Begin::Settled(4), 1, Lanes::Faulty),
-    (Begin::Settled(4), 2, Lanes::Faultless),
+    (Begin::Settled(4), 1, Lanes::Faultless),
     (Begin::Rivals, 1, Lanes::Faulty),
 ];
 

@@ -44,7 +44,7 @@ pub(in crate::sim) const EXPECTED: &[Expected] = &[
     missed("lane/refused-send-counted", &["loss"], LANES),
     missed("lane/incarnations-not-distinguished", &["loss", "progress"], LANES),
     found("wire/checksum-skipped", &["integrity"]),
-    found("wire/stamp-ignored", &["once"]),
+    found("wire/stamp-ignored", &["once", "false alarm"]),
     missed("wire/checked-before-it-is-copied", &["panic"], "a liar"),
     missed("wire/torn-cell-believed", &["loss"], "a torn write"),
 ];
