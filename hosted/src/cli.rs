@@ -76,15 +76,15 @@ enum Command {
     Get(get::Arguments),
     /// Broadcast a file to every node, or receive one.
     Bcast(bcast::Arguments),
-    /// Proofs that a node told different nodes different things.
+    /// Export and verify proofs that a node sent different messages to different nodes.
     Neb(neb::Arguments),
     /// Break something in a running cluster.
     Inject(inject::Arguments),
     /// Shut a node out of the cluster until it is released.
     Isolate(isolate::Arguments),
-    /// Let a node that is isolated come back.
+    /// Admit an isolated node again.
     Release(isolate::Arguments),
-    /// Tell a node of an error, or of the progress, of one of its tasks.
+    /// Report an error, or the progress, of one of a node's tasks.
     Report(report::Arguments),
     /// Start, stop, restart or isolate a task of a node.
     Task(task::Arguments),

@@ -45,8 +45,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANK", requires = "receive")]
     node: Option<u16>,
 
-    /// Receive from this node only; without it, from whoever begins first and nobody else receives
-    /// here. Where several nodes broadcast at once, receive from each of them at the same time.
+    /// Receive from this node only; without it, from the first node that broadcasts and that no
+    /// other client receives from here. Where several nodes broadcast at once, receive from each of
+    /// them at the same time.
     #[arg(long, value_name = "RANK", requires = "receive", conflicts_with = "from")]
     origin: Option<u16>,
 

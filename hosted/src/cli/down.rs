@@ -14,7 +14,7 @@ use crate::clock::Deadline;
 use crate::explain::Code;
 use crate::launch::call_off;
 
-/// How long the nodes may take to be told, and their processes to end.
+/// How long the nodes may take to acknowledge, and their processes to exit.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often it is looked whether they have.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -39,13 +39,13 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let deadline = Deadline::after(END_TIMEOUT);
     // A launcher starts nodes again, and ends all that it has started.
     let called_off = call_off(&running.dir, END_TIMEOUT).map_err(|error| {
-        let cause = format!("whoever launched the cluster does not answer: {error}");
+        let cause = format!("the launcher of the cluster does not answer: {error}");
         Failure::of(Code::Timeout, cause, "end `weft up` with Ctrl-C, or kill it, and try again")
     })?;
     let mut stopped = BTreeSet::new();
     loop {
         if called_off.is_none() {
-            // Every time anew: of a cluster that is being started, some nodes do not listen yet.
+            // Repeated: in a cluster that is starting, some nodes do not listen yet.
             let rest = running.ranks().filter(|rank| !stopped.contains(rank));
             for rank in rest.collect::<Vec<_>>() {
                 if stop(&running, rank)? {

@@ -67,7 +67,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Whoever may not read what is replaced may not read what replaces it.
+    /// Gives the new file the permissions of the file that it replaces.
     fn take_after(&self, replaced: Option<&Metadata>) -> Result<(), Failure> {
         let Some(replaced) = replaced else { return Ok(()) };
         let set = self.file.get_ref().set_permissions(replaced.permissions());
@@ -126,7 +126,7 @@ impl Draft {
     }
 }
 
-/// A file without a name where `target` is to be, if there are such and they can be named later.
+/// An unnamed file in the folder of `target`, if the file system has such files and can name them.
 fn nameless(target: &Path) -> Option<File> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;

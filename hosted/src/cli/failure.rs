@@ -21,7 +21,7 @@ impl Failure {
 
     /// An error of the program itself, where no library error says it.
     pub(super) fn of(code: Code, cause: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self::new(Told { code, cause: cause.into(), cure: cure.into() })
+        Self::new(Plain { code, cause: cause.into(), cure: cure.into() })
     }
 
     /// The same, behind what was done before.
@@ -40,10 +40,10 @@ impl Failure {
         advice(&*self.0).0
     }
 
-    /// Tells the user, and gives the exit status.
+    /// Writes the error to standard error and returns the exit status.
     pub(super) fn report(&self, output: Output) -> ExitCode {
         let (cause, (code, cure)) = (self.0.to_string(), advice(&*self.0));
-        // Nobody to tell if standard error is closed; the exit status says it as well.
+        // If standard error is closed, the exit status still says it.
         let _ = if output.is_json() {
             let error = json!({ "code": code.as_str(), "cause": cause, "cure": cure });
             writeln!(stderr(), "{}", json!({ "error": error }))
@@ -76,8 +76,7 @@ pub(super) fn cure_of_write(error: &io::Error) -> &'static str {
     }
 }
 
-/// What is wrong with a command line of `program`, as clap tells it; help and version are no
-/// errors.
+/// Reports a wrong command line of `program` as clap words it; help and version are no errors.
 pub(super) fn report_usage(error: &clap::Error, program: &clap::Command) -> ExitCode {
     let output = Output::new(std::env::args_os().any(|argument| argument == "--json"));
     if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && error.use_stderr() {
@@ -87,7 +86,7 @@ pub(super) fn report_usage(error: &clap::Error, program: &clap::Command) -> Exit
         Err(unwritten) if unwritten.kind() != io::ErrorKind::BrokenPipe && !error.use_stderr() => {
             unwritable(&unwritten).report(output)
         }
-        // Nobody to tell if the terminal is gone.
+        // The exit status remains if the terminal is gone.
         Ok(()) | Err(_) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
     }
 }
@@ -121,21 +120,21 @@ fn usage(error: &clap::Error, program: &clap::Command) -> Failure {
 }
 
 #[derive(Debug)]
-struct Told {
+struct Plain {
     code: Code,
     cause: String,
     cure: String,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for Plain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.cause)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for Plain {}
 
-impl Explain for Told {
+impl Explain for Plain {
     fn code(&self) -> Code {
         self.code
     }

@@ -39,7 +39,7 @@ enum What {
     Node(Struck),
     /// Have a node's component make no progress for a while.
     Stall(Stall),
-    /// Have a node lie: one broadcast of which every second peer is told another message.
+    /// Have a node equivocate: one broadcast of which every second peer receives another message.
     Equivocate(Equivocate),
     /// Cut the links between a node and others.
     Partition(Partition),
@@ -106,8 +106,7 @@ struct Partition {
 
 #[derive(Debug, Args)]
 struct Heal {
-    /// The node's rank: it reaches everybody again, and everybody reaches it; every node if not
-    /// given.
+    /// The node's rank: all its links are restored in both directions; every node's if not given.
     node: Option<u16>,
 
     #[command(flatten)]
@@ -234,7 +233,7 @@ fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who is beyond the cut: each a node of the cluster and another one, before any is told of it.
+/// The nodes beyond the cut: each is checked before the first cut is ordered.
 fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Failure> {
     let node = partition.node;
     let from: BTreeSet<u16> = if partition.from.is_empty() {
@@ -248,7 +247,7 @@ fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Fai
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     if from.is_empty() {
-        let cause = format!("node {node} has nobody to be cut off from");
+        let cause = format!("node {node} has no peer to be cut off from");
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     // A node that does not exist is refused as everywhere.
@@ -268,11 +267,11 @@ fn mend(running: &Running, node: u16) -> Vec<Result<(), Failure>> {
 fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
     let running = heal.cluster.find()?;
     let nodes: Vec<u16> = heal.node.map_or_else(|| running.ranks().collect(), |node| vec![node]);
-    // One that cannot be told is no reason not to tell the others.
+    // A node that does not answer must not keep the others cut.
     let healed = nodes.iter().map(|node| running.order_lasting(*node, &Fault::Heal));
     let mended = heal.node.into_iter().flat_map(|node| mend(&running, node));
-    let told: Vec<_> = healed.chain(mended).collect();
-    told.into_iter().collect::<Result<(), Failure>>()?;
+    let outcomes: Vec<_> = healed.chain(mended).collect();
+    outcomes.into_iter().collect::<Result<(), Failure>>()?;
     output.finish(&json!({ "ok": true, "nodes": nodes }), &format!("healed: nodes {nodes:?}\n"));
     Ok(())
 }

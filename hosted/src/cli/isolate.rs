@@ -1,4 +1,4 @@
-//! `weft isolate` and `weft release`: a node is shut out of the cluster, and let in again.
+//! `weft isolate` and `weft release`: fences a node until an operator admits it again.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     wait: f64,
 }
 
-/// Has the manager isolate a node; waits until everybody who answers has heard of it.
+/// Has the manager isolate a node; waits until every node that answers has learned of it.
 pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let order = Order::new(arguments)?;
     let node = order.node;
@@ -62,9 +62,7 @@ pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failu
 
 /// What stands, whatever does not come of it in time.
 fn obeyed(node: u16, done: &str, manager: u16) -> String {
-    format!(
-        "node {node} is {done} by node {manager}, the manager, and nothing more is to be ordered"
-    )
+    format!("node {node} is {done} by node {manager}, the manager; no further order is needed")
 }
 
 /// An order that was obeyed.
@@ -148,7 +146,7 @@ impl Order {
         self.wait(failed, || self.running.ranks().find_map(managing))
     }
 
-    /// The manager is to be isolated: another has to follow it first, if there is one.
+    /// The error where the node is the manager: another has to succeed it first, if there is one.
     fn not_itself(&self, standing: &DirNetStatus) -> Failure {
         let node = self.node;
         let cause = format!("node {node} is the manager, which does not isolate itself");
@@ -165,7 +163,7 @@ impl Order {
         Failure::of(Code::Standing, cause, format!("{cure}; or end the cluster: `weft down`"))
     }
 
-    /// Whether there is a node that can be manager, now or soon; without one nobody decides.
+    /// Whether there is a node that can be manager, now or soon; without one nothing is decided.
     fn check_governable(&self) -> Result<(), Failure> {
         let state = |rank| self.running.connect_now(rank).ok()?.status().ok().map(|it| it.state);
         let states = self.running.ranks().map(|rank| (rank, state(rank)));

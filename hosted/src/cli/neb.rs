@@ -1,4 +1,4 @@
-//! `weft neb`: proofs that a node told different nodes different things.
+//! `weft neb`: proofs that a node sent different messages to different nodes.
 
 mod proof;
 mod verify;

@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Meet nodes on other hosts without a key: whoever reaches the address can take part.
+    /// Connect nodes on other hosts without a key: any process that reaches the address can join.
     #[arg(long, conflicts_with = "key")]
     insecure: bool,
 

@@ -95,14 +95,14 @@ impl Output {
         });
         match written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                // The first reason is told.
+                // The first error is reported.
                 let _ = self.lost.set(error);
             }
             Ok(()) | Err(_) => {}
         }
     }
 
-    /// Whether everything was written that somebody could still read.
+    /// Whether everything was written that had a reader.
     pub(super) fn check(self) -> Result<(), Failure> {
         self.lost.get().map_or(Ok(()), |error| Err(unwritable(error)))
     }

@@ -179,21 +179,21 @@ mod tests {
 
     #[test]
     fn the_client_that_keeps_a_mailbox_full_is_named_with_what_ends_it() {
-        let told = |survey: &Survey| {
-            let Failure(told) = full(survey, 1, "9 messages were put");
-            (told.to_string(), told.cure())
+        let texts = |survey: &Survey| {
+            let Failure(failure) = full(survey, 1, "9 messages were put");
+            (failure.to_string(), failure.cure())
         };
-        let (cause, cure) = told(&held_by(vec![holder(Some(42)), holder(None)]));
+        let (cause, cure) = texts(&held_by(vec![holder(Some(42)), holder(None)]));
         let held = "process 42 (weft) holds 256 messages, the first for 14.2 s, and has not";
         assert!(cause.contains(held) && cause.contains("1 more hold"), "{cause}");
         assert!(cure.contains("end process 42 (weft) on the host of node 1"), "{cure}");
         assert!(cure.contains("30 s after it took them"), "{cure}");
         let mut for_good = held_by(vec![holder(None)]);
         for_good.cluster.mailbox.hold_s = 0;
-        let (cause, cure) = told(&for_good);
+        let (cause, cure) = texts(&for_good);
         assert!(cause.contains("client 3, of an unknown process, holds"), "{cause}");
         assert!(cure.contains("`mailbox.hold_s` limits"), "{cure}");
-        let (cause, cure) = told(&held_by(Vec::new()));
+        let (cause, cure) = texts(&held_by(Vec::new()));
         assert!(!cause.contains("hold") && cure.starts_with("take from it"), "{cause}: {cure}");
     }
 }

@@ -1,4 +1,4 @@
-//! `weft report`: an error of a task, or its progress, told to its node.
+//! `weft report`: reports an error or the progress of a task to its node.
 //!
 //! Below a node's guard the task, the node and the cluster are known from the environment;
 //! elsewhere they are named. A task's own error ends it as soon as the manager has heard of it, so
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             await_restart(&mut client, task, (restarts, left), Deadline::after(wait))?
         }
     };
-    let (word, text) = became.told();
+    let (word, text) = became.texts();
     let object = json!({ "ok": true, "task": task, "error": error, "outcome": word });
     output.finish(&object, &format!("task {task}: error {error} reported; {text}\n"));
     Ok(())
@@ -88,8 +88,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 /// By a task itself, which may not live to hear more.
 fn report_own(error: Option<u16>, output: Output) -> Result<(), Failure> {
-    let told = error.map_or_else(task::beat, task::report);
-    told.map_err(Failure::new)?;
+    let sent = error.map_or_else(task::beat, task::report);
+    sent.map_err(Failure::new)?;
     let unknown = |_| TaskCallError::NotGuarded { variable: VARIABLE_TASK };
     let task = std::env::var(VARIABLE_TASK).map_err(unknown).map_err(Failure::new)?;
     match error {
@@ -127,7 +127,7 @@ fn await_restart(
 
 impl Became {
     /// For scripts and for people.
-    fn told(&self) -> (&'static str, String) {
+    fn texts(&self) -> (&'static str, String) {
         let then = |left: &usize| match left {
             0 => "one more failure soon isolates it".to_owned(),
             left => format!("it may be so {left} times more for now"),

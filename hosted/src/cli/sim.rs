@@ -64,7 +64,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
     states: Option<u64>,
 
-    /// Run the one seed, and tell everything that happens.
+    /// Run this seed only and print every event.
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
     seed: Option<u64>,
 

@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 /// The last verdicts that are shown.
 const VERDICTS_SHOWN: usize = 8;
 
-/// What `weft status` tells.
+/// The report of `weft status`.
 #[derive(Debug, Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -107,7 +107,7 @@ fn render(report: &Report) -> String {
     text.push_str(&refused(status));
     text.push_str(&timing(status));
     if !report.verdicts.is_empty() {
-        text.push_str("\nlast verdicts; `weft status --why NODE` tells more\n");
+        text.push_str("\nlast verdicts; details: `weft status --why NODE`\n");
     }
     for Entry { observer, node, what, .. } in &report.verdicts {
         text.push_str(&format!("  node {observer} about node {node}: {what}\n"));
@@ -115,7 +115,7 @@ fn render(report: &Report) -> String {
     text
 }
 
-/// What is to be done about tasks that are isolated.
+/// The cure for isolated tasks.
 fn isolated_tasks(status: &Survey) -> String {
     let isolated = status.tasks().filter(|(_, task)| task.state == TaskState::Isolated);
     let line = |(rank, task): (u16, &TaskStatus)| {
@@ -142,7 +142,7 @@ fn holders(status: &Survey) -> String {
     held.collect()
 }
 
-/// What is to be done about supervisors that hang: `weft up` does it by itself, if it runs.
+/// The cure for supervisors that hang; `weft up` applies it by itself while it runs.
 fn hung(status: &Survey) -> String {
     let line = |entry: &Answer| match entry {
         Answer::Silent { rank, supervisor_pid: Some(pid), .. } => Some(format!(
@@ -179,7 +179,7 @@ fn undecided(status: &Survey) -> String {
         _ => format!("a verdict takes {wanted}"),
     };
     format!(
-        "nobody decides about those who are silent: node {} hears {heard} of {nodes} nodes, itself \
+        "silent nodes are not decided about: node {} hears {heard} of {nodes} nodes, itself \
          included, and {why}\n",
         node.rank
     )
@@ -199,8 +199,8 @@ fn isolated(status: &Survey) -> String {
     let isolated: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.isolated.clone()).collect();
     let line = |node: &u16| {
         format!(
-            "node {node} is isolated; `weft release {node}` lets it come back, \
-             `weft status --why {node}` tells why\n"
+            "node {node} is isolated; `weft status --why {node}` shows \
+             the reason, `weft release {node}` admits it again\n"
         )
     };
     isolated.iter().map(line).collect()
@@ -231,8 +231,8 @@ fn forged_tickets(status: &Survey) -> String {
     status.answered().filter_map(line).collect()
 }
 
-/// The words of others that the DIR net has refused, by reason: a node's component, its
-/// I'm-Alive Task, and its supervisor, which had nobody for them.
+/// The control messages that the DIR net ignored, by reason: at a node's component, its I'm-Alive
+/// Task, and its supervisor, which had no component to pass them to.
 fn refused(status: &Survey) -> String {
     let row = |node: &NodeStatus| {
         let by_component = node.dirnet.iter().flat_map(|dirnet| &dirnet.refused);
@@ -290,8 +290,8 @@ fn broadcasts(status: &Survey) -> String {
         node.proofs.iter().map(|proof| {
             let (rank, ProofStatus { origin, seq }) = (node.rank, proof);
             format!(
-                "node {rank} holds a proof that node {origin} told different nodes different \
-                 things as number {seq}: `weft neb proof --node {rank} --origin {origin}`\n"
+                "node {rank} holds a proof that node {origin} sent different messages to \
+                 different nodes as number {seq}: `weft neb proof --node {rank} --origin {origin}`\n"
             )
         })
     });
@@ -357,7 +357,7 @@ pub(super) fn role(node: &NodeStatus) -> String {
     node.dirnet.as_ref().map_or_else(|| "-".to_owned(), |dirnet| dirnet.role.clone())
 }
 
-/// The reign that it knows: which, and whose.
+/// The term that the node has adopted: its epoch and its manager.
 pub(super) fn term(node: &NodeStatus) -> String {
     let term = |dirnet: &DirNetStatus| format!("{}.{}", dirnet.epoch, dirnet.manager);
     node.dirnet.as_ref().map_or_else(|| "-".to_owned(), term)

@@ -1,6 +1,6 @@
 //! Every node of a cluster asked at once, each with a deadline of its own.
 //!
-//! A node that hangs costs its own deadline and hides nobody else's answer.
+//! A node that hangs costs its own deadline; the others' answers do not wait for it.
 
 use std::collections::BTreeSet;
 use std::thread;

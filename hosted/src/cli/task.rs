@@ -110,7 +110,7 @@ fn await_start(client: &mut Client, before: &TaskStatus) -> Result<(), Failure> 
     }
 }
 
-/// Whether nothing shows that it was started, or that somebody has decided otherwise since.
+/// Whether nothing shows yet that it was started, or that a later order replaced this one.
 fn is_waited_for(before: &TaskStatus, now: &TaskStatus) -> bool {
     match now.state {
         TaskState::Running => now.pid == before.pid,

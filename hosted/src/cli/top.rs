@@ -1,4 +1,4 @@
-//! `weft top`: the cluster live, until q is pressed or it is told to end.
+//! `weft top`: the cluster live, until q is pressed or a signal ends it.
 //!
 //! ```text
 //!   sampler thread ── Survey, each period ──▶ terminal thread: keys, Screen, drawing
@@ -50,12 +50,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let every = seconds("--every", arguments.every)?;
     if output.is_json() || !stdout().is_terminal() {
         let cause = "weft top draws on a terminal, and standard output is none";
-        return Err(Failure::of(Code::Usage, cause, "`weft status --json` tells the same once"));
+        return Err(Failure::of(Code::Usage, cause, "`weft status --json` prints the same once"));
     }
     let running = arguments.cluster.find()?;
     let (sender, surveys) = sync_channel(1);
     start_thread("weft-survey", move || {
-        // Nobody to sample for once the terminal thread has ended.
+        // Sampling ends with the terminal thread.
         while sender.send((now_ns(), Survey::take(&running))).is_ok() {
             thread::park_timeout(every);
         }
@@ -104,7 +104,7 @@ fn ends(key: &KeyEvent) -> bool {
 
 fn broken(error: &std::io::Error) -> Failure {
     let cause = format!("the terminal cannot be drawn on, or read from: {error}");
-    Failure::of(Code::Output, cause, "run it in a terminal; `weft status` tells the same once")
+    Failure::of(Code::Output, cause, "run it in a terminal; `weft status` prints the same once")
 }
 
 #[cfg(test)]

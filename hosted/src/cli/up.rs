@@ -113,14 +113,14 @@ enum Watched {
     Displaced,
 }
 
-/// Waits for the nodes to come together, or to be told to end before they have.
+/// Waits until all nodes have joined, or a signal or an order ends the cluster.
 fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Start, Failure> {
     let deadline = Deadline::after(START_TIMEOUT);
     while wakes.try_recv().is_err() {
         match launched.await_running(LOOK_EVERY.min(deadline.remaining())) {
             Ok(()) => return Ok(Start::Running),
             // By `weft down`, or by a Ctrl-C that this process will hear of in a moment.
-            Err(LaunchError::Ended { status, .. }) if was_told_to_end(status) => break,
+            Err(LaunchError::Ended { status, .. }) if ended_by_order(status) => break,
             Err(LaunchError::Client(_)) if !deadline.has_passed() => {}
             Err(error) => return Err(Failure::new(error)),
         }
@@ -128,8 +128,8 @@ fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Star
     Ok(Start::CalledOff)
 }
 
-/// Whether a node has ended in order, or was told to before it could hear that.
-fn was_told_to_end(status: ExitStatus) -> bool {
+/// Whether a node has ended in order, or was ended by SIGTERM before it handled signals.
+fn ended_by_order(status: ExitStatus) -> bool {
     status.success() || status.signal() == Some(SIGTERM)
 }
 
@@ -183,7 +183,7 @@ fn say_isolated(cluster: &Cluster, rank: u16, task: usize, output: Output) {
     ));
 }
 
-/// Tells what happens to the nodes until a signal comes or all have ended in order.
+/// Reports what happens to the nodes until a signal comes or all have ended in order.
 fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched {
     let mut nodes = vec![Process::Lives; launched.cluster().nodes];
     while nodes.iter().any(|node| *node != Process::Left) && wakes.try_recv().is_err() {
@@ -200,13 +200,13 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
                 format!("was reset, as node {by} says, and is started again"),
             ),
             Ok(Notice::Restarted { rank }) => {
-                let what = "is started again: nobody was left, or able, to decide that it is over";
+                let what = "is started again by the launcher: no manager could decide about it";
                 (rank, Process::Lives, what.to_owned())
             }
             Ok(Notice::Isolated { rank }) => {
                 output.say(&format!(
-                    "node {rank} is isolated; `weft status --why {rank}` tells why, \
-                     `weft release {rank}` lets it come back"
+                    "node {rank} is isolated; `weft status --why {rank}` shows the reason, \
+                     `weft release {rank}` admits it again"
                 ));
                 continue;
             }

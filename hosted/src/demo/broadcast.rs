@@ -34,8 +34,9 @@ pub(super) struct Broadcasts {
     pub(super) delivered: u64,
     /// Messages delivered twice or out of order.
     pub(super) repeated: u64,
-    /// Who was told one thing by the liar, and who another.
-    pub(super) told: (Vec<u16>, Vec<u16>),
+    /// The nodes to which the liar sent the original message, and those to which it sent the altered
+    /// one.
+    pub(super) sent_to: (Vec<u16>, Vec<u16>),
     /// Nodes that have reported the conflict.
     pub(super) disputed: Vec<u16>,
     /// Nodes that have delivered one of the two stories.
@@ -91,7 +92,7 @@ pub(super) fn show(launched: &Launched, input: &Input) -> Result<Broadcasts, Dem
         }
     }
     shown.stories = stories.len();
-    shown.told = (lie.told, lie.misled);
+    shown.sent_to = (lie.original, lie.altered);
     shown.delivered = ears.iter().map(|ear| ear.delivered).sum();
     shown.repeated = ears.iter().map(|ear| ear.repeated).sum();
     Ok(shown)

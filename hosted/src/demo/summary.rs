@@ -232,14 +232,14 @@ impl Summary {
         );
         let ok = received == nodes * (nodes - 1) && equal == received && repeated == 0;
         self.step("broadcast", ok, detail);
-        let (told, misled) = &shown.told;
+        let (original, altered) = &shown.sent_to;
         let (disputed, believed) = (&shown.disputed, &shown.believed);
         let detail = format!(
-            "nodes {told:?} told one thing and {misled:?} another: conflict at {disputed:?}, \
-             delivered at {believed:?}, {} different",
+            "one message went to nodes {original:?} and another to {altered:?}: detected by \
+             {disputed:?}, delivered by {believed:?}, {} different deliveries",
             shown.stories.saturating_sub(1)
         );
-        let ok = !disputed.is_empty() && shown.stories <= 1 && !misled.is_empty();
+        let ok = !disputed.is_empty() && shown.stories <= 1 && !altered.is_empty();
         self.step("equivocation", ok, detail);
     }
 

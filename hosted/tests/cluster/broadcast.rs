@@ -265,7 +265,7 @@ fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
     let (_up, nodes) = place.up_calm(4);
     place.weft_with("bcast --neb --from 1 --name t", "the truth").done();
     let lie = place.weft("inject equivocate 1 --name t --json").object();
-    assert_eq!((&lie["told"], &lie["misled"]), (&vec![0, 3].into(), &vec![2].into()));
+    assert_eq!((&lie["original"], &lie["altered"]), (&vec![0, 3].into(), &vec![2].into()));
     let seq = lie["seq"].as_u64().expect("a number");
     let mut stories = Vec::new();
     let mut disputed = 0;

@@ -37,7 +37,7 @@ fn a_lie_in_the_midst_of_a_file_ends_it_for_everybody() {
     let honest = receive(&place, 1, "");
     await_midst(&nodes, 3, 1);
     let lie = place.weft("inject equivocate 1 --wait 60 --name t --json").object();
-    assert_eq!((&lie["told"], &lie["misled"]), (&vec![0, 3].into(), &vec![2].into()));
+    assert_eq!((&lie["original"], &lie["altered"]), (&vec![0, 3].into(), &vec![2].into()));
 
     let refused = sender.wait().refused(34, "conflict");
     assert!(refused.contains("saw a conflict about node 1"), "{refused}");

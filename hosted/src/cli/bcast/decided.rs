@@ -1,8 +1,8 @@
-//! What no waiting changes: why nothing more comes of an origin, as the nodes themselves tell.
+//! Terminal conditions of a broadcast: why nothing more comes from an origin, as the nodes report.
 //!
 //! ```text
 //!   nothing came, or went, for a moment ─▶ all nodes are asked ─▶ decided: it ends, with why
-//!            ▲                                                        │ not: somebody may still
+//!            ▲                                                        │ not: more may still
 //!            └──────────────── waited for, until the deadline ────────┘ come back, or receive
 //! ```
 //!
@@ -96,7 +96,7 @@ fn over_of(survey: &Survey, node: u16, origin: u16, has_begun: bool) -> Option<O
 }
 
 impl Over {
-    /// As the one who receives is told, for whom nobody has disputed anything at its own node.
+    /// The error for a receiver whose own node has seen no conflict.
     pub(super) fn failure(self, origin: u16, intake: &Intake) -> Failure {
         let has_begun = intake.origin().is_some();
         let rest = match has_begun {
@@ -104,18 +104,18 @@ impl Over {
             false => "this".to_owned(),
         };
         let elsewhere = "have it from another node, with `--origin RANK`";
-        let anew = format!("it broadcasts nothing before the cluster is started anew: {elsewhere}");
+        let restart = format!("it cannot broadcast until the cluster is restarted: {elsewhere}");
         let without_end = if has_begun { Code::Abandoned } else { Code::Standing };
         let (code, why, cure) = match self {
             Self::Disputed { by, .. } => {
                 let why = format!("node {by} saw a conflict about it");
                 (Code::Conflict, why, format!("its broadcasts end with that: {elsewhere}"))
             }
-            Self::Removed => (without_end, "it was removed".to_owned(), anew),
-            Self::Lost => (without_end, "it has lost what it promised".to_owned(), anew),
+            Self::Removed => (without_end, "it was removed".to_owned(), restart),
+            Self::Lost => (without_end, "it has lost its broadcast memory".to_owned(), restart),
             Self::Held { by } => {
                 let why = format!("its window is full, and stays so without node {by}");
-                (without_end, why, held::anew(by))
+                (without_end, why, held::restart_cure(by))
             }
         };
         Failure::of(code, format!("nothing comes of node {origin} after {rest}: {why}"), cure)

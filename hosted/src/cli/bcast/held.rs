@@ -8,7 +8,7 @@ use crate::node::control::DirNetStatus;
 /// How far a file came before the window was full.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Full {
-    /// The last message that everybody has taken, where the node has said so.
+    /// The last message that every node has received, if the node reported it.
     pub(super) settled: Option<u64>,
     /// Bytes of the file that went out.
     pub(super) bytes: u64,
@@ -46,11 +46,11 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
         },
     );
     let cure = if let Some(node) = lost.first() {
-        anew(*node)
+        restart_cure(*node)
     } else if let Some(node) = gone.first() {
         format!(
-            "node {node} was removed, and with the membership \"fixed\" it is waited for: let it \
-             come back, or start the cluster anew with \"decided\""
+            "node {node} was removed, and with `membership = \"fixed\"` broadcasts wait for it: \
+             start it again, or restart the cluster with \"decided\""
         )
     } else if let Some(node) = behind.iter().find(|node| survey.complaint(**node, from).is_some()) {
         complains(*node, from)
@@ -64,11 +64,11 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
     Failure::of(Code::WindowFull, cause, cure)
 }
 
-/// What helps where `node`, which has lost what it promised, is waited for.
-pub(super) fn anew(node: u16) -> String {
+/// The cure where broadcasts wait for `node`, which has lost its broadcast memory.
+pub(super) fn restart_cure(node: u16) -> String {
     format!(
-        "node {node} has lost what it promised in broadcasts, and with the membership \"fixed\" it \
-         is waited for: start the cluster anew"
+        "node {node} has lost its broadcast memory, and with `membership = \"fixed\"` \
+         broadcasts wait for it: restart the cluster"
     )
 }
 
@@ -103,18 +103,18 @@ pub(super) fn disputed(survey: &Survey, from: u16, last: u64) -> Option<Failure>
         "node {rank} saw a conflict about node {from}, and delivers nothing more that node {from} \
          broadcasts"
     );
-    let cure = "broadcast from another node; `weft status` shows the conflict, and only a cluster \
-                that is started anew forgets it";
+    let cure = "broadcast from another node; `weft status` shows the conflict, and only a restart \
+                of the cluster clears it";
     Some(Failure::of(Code::Conflict, cause, cure))
 }
 
-/// What is told where there is nobody to broadcast to.
+/// The error where there is no node to broadcast to.
 pub(super) fn alone(nodes: usize) -> Failure {
     let (cause, cure) = match nodes {
         1 => ("the cluster has no other node", "start one of several nodes"),
         _ => (
-            "no other node takes part in broadcasts any more: all were removed once",
-            "start the cluster anew; who is out says `weft status`",
+            "no other node takes part in broadcasts: all were removed",
+            "restart the cluster; `weft status` shows the removed nodes",
         ),
     };
     Failure::of(Code::NodeUnreachable, cause, cure)

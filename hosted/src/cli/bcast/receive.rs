@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 use super::decided::{Over, moment, over};
-use super::held::anew;
+use super::held::restart_cure;
 use super::intake::{Broken, Intake, Took};
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::draft::Draft;
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
     };
     output.finish(&object, &text);
     if intake.passed_over() > 0 && !output.is_json() {
-        // Nobody to tell if standard error is closed.
+        // A warning is lost if standard error is closed.
         let _ = writeln!(stderr(), "weft: {}", passed_over(&intake));
     }
     Ok(())
@@ -97,7 +97,7 @@ struct Receiver {
 enum Ended {
     /// Nothing came any more.
     Silence,
-    /// Somebody lies.
+    /// Two nodes show different messages for one number.
     Disputed(ConflictStatus),
     /// Nothing more of this origin comes, however long one waits.
     Over(u16, Over),
@@ -273,8 +273,8 @@ fn cure_of_origin(survey: &Survey, origin: u16, node: u16) -> Option<String> {
 fn final_cure(survey: &Survey, origin: u16) -> Option<String> {
     if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
-            "node {origin} was removed and broadcasts nothing before the cluster is started anew: \
-             have it from another node"
+            "node {origin} was removed and cannot broadcast until the cluster is restarted: \
+             have the file sent by another node"
         ));
     }
     if let Some(other) = survey.disputing(origin) {
@@ -283,7 +283,7 @@ fn final_cure(survey: &Survey, origin: u16) -> Option<String> {
              it from another node"
         ));
     }
-    survey.lost().first().copied().map(anew)
+    survey.lost().first().copied().map(restart_cure)
 }
 
 /// What helps where the window of `origin` is full of what was taken here.
@@ -306,7 +306,7 @@ fn passed_over(intake: &Intake) -> String {
 
 fn disputed(running: &Running, node: u16, conflict: ConflictStatus) -> Failure {
     let ConflictStatus { origin, seq, replayer } = conflict;
-    // A node that cannot be asked any more has told enough.
+    // The conflict stands even if the node no longer answers.
     let proof = running.connect_now(node).and_then(|mut client| client.proof(Some(origin)));
     let (who, cure) = match proof {
         Ok(Some(_)) => (
@@ -318,7 +318,7 @@ fn disputed(running: &Running, node: u16, conflict: ConflictStatus) -> Failure {
                 "node {origin} or node {replayer} lies: they show different messages for number \
                  {seq} of node {origin}"
             ),
-            "see with `weft status` what the other nodes were told".to_owned(),
+            "run `weft status` to see what the other nodes received".to_owned(),
         ),
     };
     let cause = format!("{who}, so it is not delivered, nor what node {origin} broadcasts later");
@@ -370,7 +370,7 @@ impl Sink {
         written.map_err(|error| unwritable(&error))
     }
 
-    /// Has whoever reads along see what came.
+    /// Flushes, so that a reader of the output sees what came.
     fn show(&mut self) -> Result<(), Failure> {
         match self {
             Self::Stdout(out) => out.flush().map_err(|error| unwritable(&error)),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Arguments;
 use super::decided::{MOMENT, moment};
-use super::held::{Full, alone, anew, disputed, hopeless, window_full};
+use super::held::{Full, alone, disputed, hopeless, restart_cure, window_full};
 use super::source::Source;
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     let message_len = running.cluster.neb.message_len;
     let bar = output.progress(source.len(), "broadcasting");
     let mut cutter = Cutter::default();
-    // Nobody waits for an input that has not begun.
+    // Other senders do not wait for an input that has not begun.
     let mut batch = source.read_batch(&mut cutter, message_len)?;
     let mut sender = Sender::begin(&running, from, timeout)?;
     loop {
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     }
     let Sender { speaker, messages, last, .. } = sender;
     speaker.end(timeout).map_err(Failure::new)?;
-    // It fits into the window, and a lie in its midst is all the same the end of it.
+    // Even a file that fits into the window fails if one of its messages conflicts.
     let survey = Survey::take(&running);
     disputed(&survey, from, last).map_or(Ok(()), Err)?;
     bar.finish_and_clear();
@@ -62,8 +62,9 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     let text = format!("{bytes} bytes broadcast by node {from}\nsha256 {digest}\n");
     output.finish(&object, &text);
     if let (Some(node), false) = (without.first(), output.is_json()) {
-        // Nobody to tell if standard error is closed.
-        let _ = writeln!(stderr(), "weft: node {node} does not receive it: {}", anew(*node));
+        // A warning is lost if standard error is closed.
+        let _ =
+            writeln!(stderr(), "weft: node {node} does not receive it: {}", restart_cure(*node));
     }
     Ok(())
 }
@@ -82,8 +83,8 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// Begins once nobody else at the node is in the midst of a file; while somebody is, the nodes
-    /// are asked from time to time whether it would be heard.
+    /// Begins once no other sender is in the middle of a file at the node. Until then, all nodes are
+    /// asked periodically whether the broadcast could be received at all.
     fn begin(running: &'a Running, from: u16, timeout: Duration) -> Result<Self, Failure> {
         // No two senders of a cluster begin in the same nanosecond with the same process number.
         let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A file is cut into messages that are full, but for its last. Of an input that is slow, a
-//! terminal or `tail -f`, whoever receives has what there was before the input paused.
+//! terminal or `tail -f`, a receiver has all input from before the pause.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, stdin};
@@ -105,8 +105,7 @@ impl Source {
         Ok(Batch { messages: parts.map(|part| cutter.part(part)).collect(), is_last })
     }
 
-    /// Whether there is something to read, or is before `until`. Where that cannot be told, reading
-    /// tells why.
+    /// Whether there is input before `until`. Where poll fails, true: the read returns the error.
     fn has_more(&self, until: Deadline) -> bool {
         await_events(self.input.as_fd(), PollFlags::IN, until) != Ok(Readiness::TimedOut)
     }

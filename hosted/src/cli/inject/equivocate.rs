@@ -1,4 +1,4 @@
-//! `weft inject equivocate`: a lie is told, and whoever sees it says so.
+//! `weft inject equivocate`: a node sends two messages under one number; the others detect it.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::clock::Deadline;
 use crate::explain::Code;
 use crate::node::control::{ConflictStatus, Equivocation, Refused};
 
-/// Fewer nodes have nobody to compare with.
+/// A receiver needs another one to compare with.
 const NODES_MIN: usize = 3;
 /// How often the nodes are asked what they have seen.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -24,16 +24,16 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
     let running = arguments.cluster.find()?;
     let node = arguments.node;
     if running.cluster.nodes < NODES_MIN {
-        let cause = "with two nodes there is nobody to tell another story";
+        let cause = "with two nodes no two receivers can be sent different messages";
         return Err(Failure::of(Code::Usage, cause, "start a cluster of three nodes or more"));
     }
     if let Some(failure) = disputed(&Survey::take(&running), node) {
         return Err(failure);
     }
-    let lie = tell(&running, node, deadline)?;
-    let Equivocation { seq, told, misled } = &lie;
-    if told.is_empty() || misled.is_empty() {
-        let cause = format!("node {node} reached nobody, or only some: {told:?} and {misled:?}");
+    let lie = equivocate(&running, node, deadline)?;
+    let Equivocation { seq, original, altered } = &lie;
+    if original.is_empty() || altered.is_empty() {
+        let cause = format!("node {node} reached too few nodes: {original:?} and {altered:?}");
         let cure = "wait until `weft status` shows that all nodes run, and try again";
         return Err(Failure::of(Code::NodeUnreachable, cause, cure));
     }
@@ -48,22 +48,22 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
         "ok": !seen.is_empty(),
         "node": node,
         "seq": seq,
-        "told": told,
-        "misled": misled,
+        "original": original,
+        "altered": altered,
         "conflicts": rows,
     });
     let mut text = format!(
-        "node {node}: told nodes {told:?} one thing and nodes {misled:?} another, as number {seq}\n"
+        "node {node} sent one message to {original:?} and another to {altered:?} as number {seq}\n"
     );
     for (rank, conflict) in &seen {
         let ConflictStatus { seq, replayer, .. } = conflict;
         text.push_str(&format!(
-            "node {rank}: conflict about number {seq} with what node {replayer} was told\n"
+            "node {rank}: conflict about number {seq} with the copy of node {replayer}\n"
         ));
     }
     output.finish(&object, &text);
     if seen.is_empty() {
-        // One that was told before may have come out only now.
+        // An earlier conflict may have been detected only now.
         if let Some(failure) = disputed(&Survey::take(&running), node) {
             return Err(failure);
         }
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// Why nobody would see a lie of `node`: they look at nothing behind a conflict.
+/// Why no node could detect an equivocation of `node`: a conflict ends what they receive of it.
 fn disputed(survey: &Survey, node: u16) -> Option<Failure> {
     let other = survey.disputing(node)?;
     let first = survey.row(other, node)?.first_conflict?.seq;
@@ -83,12 +83,12 @@ fn disputed(survey: &Survey, node: u16) -> Option<Failure> {
         "node {other} saw a conflict about number {first} of node {node} before, and looks at \
          nothing behind it"
     );
-    let cure = "have another node lie, or start the cluster anew";
+    let cure = "have another node lie, or restart the cluster";
     Some(Failure::of(Code::Conflict, cause, cure))
 }
 
 /// Has `node` lie, once its window has room.
-fn tell(running: &Running, node: u16, deadline: Deadline) -> Result<Equivocation, Failure> {
+fn equivocate(running: &Running, node: u16, deadline: Deadline) -> Result<Equivocation, Failure> {
     let mut client = running.connect(node)?;
     loop {
         match client.equivocate() {
@@ -97,7 +97,7 @@ fn tell(running: &Running, node: u16, deadline: Deadline) -> Result<Equivocation
             {
                 std::thread::park_timeout(ASK_EVERY);
             }
-            told => return told.map_err(Failure::new),
+            sent => return sent.map_err(Failure::new),
         }
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
         draft.write(&bytes.0)?;
         draft.finish()?;
         text = format!(
-            "{}: node {origin} told two things as number {seq}; `weft neb verify` checks it\n",
+            "{}: node {origin} signed two messages as number {seq}; `weft neb verify` checks the \
+             proof\n",
             path.display()
         );
     } else if !output.is_json() {
@@ -59,7 +60,7 @@ fn find(running: &Running, arguments: &Proof) -> Result<(u16, HeldProof), Failur
     let held = if let Some(node) = arguments.node {
         running.connect(node)?.proof(against).map_err(Failure::new)?.map(|held| (node, held))
     } else {
-        // A node that does not answer hides nobody else's proof.
+        // A node that does not answer must not hide another node's proof.
         running.ranks().find_map(|node| {
             let held = running.connect_now(node).and_then(|mut client| client.proof(against));
             held.ok().flatten().map(|held| (node, held))

@@ -91,13 +91,13 @@ fn entries(
         let mut client = running.connect_now(rank).ok()?;
         Some((client.whole_chronicle(about, 0).ok()?, client.whole_evidence(about).ok()?))
     };
-    let told: Vec<_> = thread::scope(|scope| {
+    let answers: Vec<_> = thread::scope(|scope| {
         let asked: Vec<_> = of.map(|rank| scope.spawn(move || ask(rank))).collect();
         asked.into_iter().filter_map(|asked| asked.join().ok().flatten()).collect()
     });
-    let dropped = told.iter().map(|(_, (_, dropped))| dropped).sum();
+    let dropped = answers.iter().map(|(_, (_, dropped))| dropped).sum();
     let (own, copies): (Vec<_>, Vec<_>) =
-        told.into_iter().map(|(own, (copies, _))| (own, copies)).unzip();
+        answers.into_iter().map(|(own, (copies, _))| (own, copies)).unzip();
     (merge(own.into_iter().flatten().collect(), copies.into_iter().flatten()), dropped)
 }
 

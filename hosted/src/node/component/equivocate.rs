@@ -1,4 +1,4 @@
-//! A component that was ordered to lie: one broadcast, of which some peers are told another.
+//! A component that equivocates by order: some peers receive another message under one number.
 
 use weft_core::ids::{Peer, PeerSet};
 
@@ -7,9 +7,9 @@ use crate::node::casts::has_room;
 use crate::node::control::{Equivocation, Outcome, Refused};
 use crate::node::faults::{LIE_TAG, Lying};
 
-/// What most are told; the misled read another first letter.
+/// The original; the altered message differs in its first letter.
 const STORY: &[u8] = b"one story for some, another for others";
-/// Fewer listeners than stories cannot be told different ones.
+/// Two messages need two receivers.
 const STORIES: usize = 2;
 
 impl Component {
@@ -49,10 +49,14 @@ impl Component {
             return Outcome::Refused(Refused::WindowFull);
         };
         let misled = lying.misled();
-        let (misled, told) =
+        let (altered, original) =
             others.iter().partition::<Vec<Peer>, _>(|peer| misled.contains(**peer));
         let ranks = |peers: Vec<Peer>| peers.iter().map(|peer| peer.0).collect();
         tracing::warn!(seq, "equivocates by order");
-        Outcome::Equivocated(Equivocation { seq, told: ranks(told), misled: ranks(misled) })
+        Outcome::Equivocated(Equivocation {
+            seq,
+            original: ranks(original),
+            altered: ranks(altered),
+        })
     }
 }

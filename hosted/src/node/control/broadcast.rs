@@ -84,15 +84,15 @@ pub struct Deliveries {
     pub conflicts: Vec<ConflictStatus>,
 }
 
-/// What was told to whom by a node that was made to lie.
+/// Which peers received which message from a node that equivocated by order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equivocation {
     /// The message's number.
     pub seq: u64,
-    /// Who was told one thing.
-    pub told: Vec<u16>,
-    /// Who was told another.
-    pub misled: Vec<u16>,
+    /// Peers that received the original message.
+    pub original: Vec<u16>,
+    /// Peers that received the altered message.
+    pub altered: Vec<u16>,
 }
 
 /// How a node stands with one origin.
