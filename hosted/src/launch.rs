@@ -127,7 +127,7 @@ impl fmt::Display for LaunchError {
             Self::Process(error) => write!(f, "a node cannot be started: {error}"),
             Self::Keeper => f.write_str("the thread that keeps the nodes has ended"),
             Self::Ended { rank, status } => write!(f, "node {rank} ended at its start: {status}"),
-            Self::Client(error) => write!(f, "the nodes do not come together: {error}"),
+            Self::Client(error) => write!(f, "the nodes do not connect to each other: {error}"),
         }
     }
 }
@@ -160,9 +160,9 @@ impl Explain for LaunchError {
             Self::Claim(error) => error.cure(),
             Self::Directory(error) => error.cure(),
             Self::Process(error) => error.cure(),
-            Self::Keeper => "see what the machine lacks with `weft doctor`".to_owned(),
-            Self::Ended { .. } => "mend what the node said above".to_owned(),
-            Self::Client(_) => "set WEFT_LOG=debug and try again".to_owned(),
+            Self::Keeper => "run `weft doctor` to see what the machine lacks".to_owned(),
+            Self::Ended { .. } => "fix the error that the node printed above".to_owned(),
+            Self::Client(_) => "try again with WEFT_LOG=debug to see more".to_owned(),
         }
     }
 }

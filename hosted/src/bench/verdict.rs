@@ -82,11 +82,15 @@ fn instructions() -> Verdict {
 
 pub(super) fn noise(host: &Host) -> Verdict {
     let found = format!(
-        "others had {:.1} % of a processor, the longest stall was {:.0} us",
+        "other processes used {:.1} % of a CPU; the longest stall was {:.0} us",
         host.stalled_percent, host.longest_stall_us
     );
     let quiet = host.stalled_percent < NOISY_PERCENT;
-    Verdict { aim: "a host that is idle otherwise".to_owned(), reached: Some(quiet), found }
+    Verdict {
+        aim: "no other load on the host, else figures are unreliable".to_owned(),
+        reached: Some(quiet),
+        found,
+    }
 }
 
 #[cfg(test)]

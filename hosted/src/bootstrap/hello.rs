@@ -167,9 +167,9 @@ impl fmt::Display for Refusal {
             }
             Self::User => f.write_str("a process of another user came to the cluster"),
             Self::Key => f.write_str("the keys of two nodes differ"),
-            Self::Replayed => f.write_str("a greeting was heard before, or not made just now"),
+            Self::Replayed => f.write_str("a greeting was replayed or is too old"),
             Self::Stalled => f.write_str("the other side took too long"),
-            Self::NotWeft => f.write_str("the other side does not speak as a node does"),
+            Self::NotWeft => f.write_str("the other side does not speak Weft's protocol"),
         }
     }
 }
@@ -213,10 +213,10 @@ impl Explain for Refusal {
                 "give every node the same key file; one with --insecure meets only others like it"
             }
             Self::Replayed => {
-                "if this goes on, somebody repeats what they have recorded: look at who calls"
+                "if this goes on, recorded traffic is being replayed: find out which host calls"
             }
-            Self::Stalled => "see that the host is up and that nothing holds its packets back",
-            Self::NotWeft => "see that the address and the port are those of a weft node",
+            Self::Stalled => "check that the host is up and that no firewall drops its packets",
+            Self::NotWeft => "check that the address and the port are those of a weft node",
         }
         .to_owned()
     }

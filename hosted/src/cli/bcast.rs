@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     neb: bool,
 
-    /// What to broadcast; standard input without it or for `-`, as it comes, and so is a FIFO. What
-    /// was sent waits in the window until each node has received it.
+    /// The file to broadcast; `-` or nothing for standard input. Standard input and a FIFO are sent
+    /// as data arrives. A message stays in the window until each node has received it.
     #[arg(value_name = "FILE", conflicts_with = "receive")]
     file: Option<PathBuf>,
 
@@ -36,8 +36,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANK", conflicts_with = "receive")]
     from: Option<u16>,
 
-    /// Receive one file that another node broadcasts. A receive that is interrupted has consumed
-    /// what it was given: the file is then to be broadcast again.
+    /// Receive one file that another node broadcasts. An interrupted receive has consumed the
+    /// messages that it was given: broadcast the file again.
     #[arg(long, requires = "node")]
     receive: bool,
 
@@ -51,12 +51,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANK", requires = "receive", conflicts_with = "from")]
     origin: Option<u16>,
 
-    /// Where to write what is received; standard output without it.
+    /// Write the file here instead of to standard output.
     #[arg(long, value_name = "FILE", requires = "receive", conflicts_with = "from")]
     output: Option<PathBuf>,
 
-    /// How long nothing may move, in seconds: a full window, another sender or a FIFO without a
-    /// writer here, a silent sender there.
+    /// Give up after this many seconds without progress.
     #[arg(long, default_value_t = 30.0, value_name = "SECONDS", allow_negative_numbers = true)]
     timeout: f64,
 

@@ -16,7 +16,7 @@ use crate::launch::call_off;
 
 /// How long the nodes may take to acknowledge, and their processes to exit.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often it is looked whether they have.
+/// How often to check whether they have.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft down`.
@@ -31,7 +31,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Err(failure) if failure.code() == Code::ClusterDead => {
             let name = arguments.cluster.clear()?;
             let object = json!({ "ok": true, "name": name, "stopped": 0 });
-            output.finish(&object, &format!("cluster {name}: was dead, and is cleared away\n"));
+            output
+                .finish(&object, &format!("cluster {name}: it was dead; its files were removed\n"));
             return Ok(());
         }
         found => found?,
@@ -58,7 +59,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }
         if deadline.has_passed() {
             let cause = format!("{} is still there", running.dir.path().display());
-            return Err(Failure::of(Code::Timeout, cause, "see what holds it with `weft status`"));
+            return Err(Failure::of(
+                Code::Timeout,
+                cause,
+                "run `weft status` to see which nodes still run",
+            ));
         }
         std::thread::park_timeout(LOOK_EVERY);
     }
@@ -69,7 +74,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Whether the node was there to be ended.
+/// Whether the node was running.
 fn stop(running: &Running, rank: u16) -> Result<bool, Failure> {
     let client = Client::connect(&running.dir, &running.cluster, rank, Duration::ZERO);
     match client.and_then(|mut client| client.stop()) {

@@ -49,7 +49,8 @@ impl Draft {
         let replaced = fs::metadata(&target).ok();
         if let Some(metadata) = &replaced {
             if !metadata.is_file() {
-                let cause = format!("{} is no regular file, to be replaced", target.display());
+                let cause =
+                    format!("{} is not a regular file, so it cannot be replaced", target.display());
                 let cure = "give the path of a regular file; what a command prints goes anywhere, \
                             with `>`";
                 return Err(Failure::of(Code::Output, cause, cure));

@@ -54,7 +54,7 @@ impl FabricChoice {
             return Ok(());
         }
         if cluster.fabric != FabricKind::Verbs {
-            let cause = format!("--devices is of no use over {}", cluster.fabric);
+            let cause = format!("--devices has no effect over {}", cluster.fabric);
             return Err(Failure::of(Code::Usage, cause, "add `--fabric verbs`, or leave it out"));
         }
         if self.devices.iter().any(|device| device.trim().is_empty()) {

@@ -90,8 +90,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     match arguments.count {
         Some(wanted) if count < wanted => Err(Failure::of(
             Code::Timeout,
-            format!("{count} of {wanted} messages came in time"),
-            "raise `--timeout`, or leave `--count` out to take what is there",
+            format!("{count} of {wanted} messages arrived in time"),
+            "raise `--timeout`, or omit `--count` to take the messages that are there",
         )),
         Some(_) | None => Ok(()),
     }
@@ -121,7 +121,11 @@ fn show(
 
 fn unwritable(error: &io::Error) -> Failure {
     let cause = format!("standard output cannot be written: {error}");
-    Failure::of(Code::Output, cause, "what was not shown stays in the mailbox; get it again")
+    Failure::of(
+        Code::Output,
+        cause,
+        "messages that were not shown stay in the mailbox; get them again",
+    )
 }
 
 #[cfg(test)]

@@ -29,21 +29,21 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Kill a node's component process with SIGKILL; a clone of it is started.
+    /// Kill a node's component process with SIGKILL; the node starts the next one.
     Kill(Struck),
-    /// Have a node's component make no progress from now on, while it lives.
+    /// Hang a node's component: the process stays alive and makes no progress.
     Hang(Struck),
-    /// Stop the timers of a node's component: it sends no heartbeat, and still answers.
+    /// Stop the timers of a node's component: it sends no heartbeats but still answers.
     Silence(Struck),
-    /// Kill a node: its supervisor and all below it, with SIGKILL.
+    /// Kill a node with SIGKILL: its supervisor and all of its processes.
     Node(Struck),
-    /// Have a node's component make no progress for a while.
+    /// Pause a node's component for a while.
     Stall(Stall),
     /// Have a node equivocate: one broadcast of which every second peer receives another message.
     Equivocate(Equivocate),
     /// Cut the links between a node and others.
     Partition(Partition),
-    /// End every fault of a node that ends by order: hang, stall, silence, partition.
+    /// End a node's injected faults: hang, stall, silence, partition.
     Heal(Heal),
 }
 
@@ -55,7 +55,8 @@ struct Struck {
     #[command(flatten)]
     cluster: ClusterChoice,
 
-    /// Wait so many seconds until the node runs again, in a later incarnation; 0 does not wait.
+    /// Wait up to this many seconds until the node runs again in a later incarnation; 0 does not
+    /// wait.
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS", allow_negative_numbers = true)]
     wait: f64,
 }
@@ -65,7 +66,7 @@ struct Stall {
     /// The node's rank.
     node: u16,
 
-    /// For so many milliseconds; one that shall not end is a hang.
+    /// For this many milliseconds; `weft inject hang` has no end.
     #[arg(long, default_value_t = 160, value_name = "MILLISECONDS",
         value_parser = clap::value_parser!(u64).range(1..=STALL_MS_MAX))]
     ms: u64,
@@ -79,7 +80,7 @@ struct Equivocate {
     /// The node's rank.
     node: u16,
 
-    /// How long to wait until some other node has seen the conflict, in seconds.
+    /// How long to wait, in seconds, until another node has seen the conflict.
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", allow_negative_numbers = true)]
     wait: f64,
 
@@ -148,7 +149,8 @@ fn strike(
     harm(&mut client).map_err(Failure::new)?;
     if status.state == NodeState::Isolated {
         let object = json!({ "ok": true, "node": node, done: before, "isolated": true });
-        let text = format!("node {node}: killed; isolated, it starts again with {}", cure(node));
+        let text =
+            format!("node {node}: killed; it is isolated and starts again with {}", cure(node));
         output.finish(&object, &format!("{text}\n"));
         return Ok(());
     }
@@ -183,12 +185,12 @@ fn strike(
     Ok(())
 }
 
-/// What lets an isolated node come back.
+/// The command that admits an isolated node again.
 fn cure(node: u16) -> String {
     format!("`weft release {node}`")
 }
 
-/// A node that does not answer: whether it is to come back of itself.
+/// The error for a node that does not answer: whether it comes back by itself.
 fn absent(running: &Running, node: u16, failure: Failure) -> Failure {
     if failure.code() != Code::NodeUnreachable {
         return failure;
@@ -203,7 +205,7 @@ fn absent(running: &Running, node: u16, failure: Failure) -> Failure {
         return Failure::of(Code::Isolated, cause, format!("it starts again with {}", cure(node)));
     }
     let cure = format!(
-        "wait until it is started again, and see what it waits for with `weft status --why {node}`"
+        "wait until it is started again; `weft status --why {node}` shows what it waits for"
     );
     Failure::of(Code::NodeUnreachable, cause, cure)
 }
@@ -228,12 +230,15 @@ fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
     let from: Vec<u16> = from.into_iter().collect();
     cut(node, from.clone())?;
     let object = json!({ "ok": true, "node": node, "from": from, "one_way": partition.one_way });
-    let way = if partition.one_way { "does not reach" } else { "is cut off from" };
-    output.finish(&object, &format!("node {node}: {way} {from:?}\n"));
+    let text = match partition.one_way {
+        true => format!("link from node {node} to {from:?} cut\n"),
+        false => format!("link between node {node} and {from:?} cut\n"),
+    };
+    output.finish(&object, &text);
     Ok(())
 }
 
-/// The nodes beyond the cut: each is checked before the first cut is ordered.
+/// The nodes on the other side of the cut: each is checked before the first cut is ordered.
 fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Failure> {
     let node = partition.node;
     let from: BTreeSet<u16> = if partition.from.is_empty() {
@@ -256,7 +261,7 @@ fn beyond(partition: &Partition, running: &Running) -> Result<BTreeSet<u16>, Fai
     Ok(from)
 }
 
-/// Undoes what cuts others off from `node`.
+/// Restores the links from other nodes to `node`.
 fn mend(running: &Running, node: u16) -> Vec<Result<(), Failure>> {
     let survey = Survey::take(running);
     let cut = survey.answered().filter(|other| other.cut.contains(&node));

@@ -13,7 +13,7 @@ use crate::clock::Deadline;
 use crate::explain::Code;
 use crate::node::control::{DirNetStatus, NodeOrder, NodeState, Refused};
 
-/// How often is looked for a manager, and for what has become of an order.
+/// How often to look for a manager, and for the outcome of an order.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of both.
@@ -40,7 +40,7 @@ pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failu
         "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_isolated
     });
     let already = if was_isolated { "already " } else { "" };
-    let text = format!("node {node}: {already}isolated; `weft release {node}` lets it come back\n");
+    let text = format!("node {node}: {already}isolated; `weft release {node}` admits it again\n");
     output.finish(&object, &text);
     Ok(())
 }
@@ -60,20 +60,20 @@ pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failu
     Ok(())
 }
 
-/// What stands, whatever does not come of it in time.
+/// The part of an error that confirms the order although its effect did not show in time.
 fn obeyed(node: u16, done: &str, manager: u16) -> String {
     format!("node {node} is {done} by node {manager}, the manager; no further order is needed")
 }
 
-/// An order that was obeyed.
+/// An order that the manager carried out.
 struct Given {
-    /// By whom.
+    /// The manager.
     manager: u16,
-    /// Before.
+    /// Whether the node was isolated before the order.
     was_isolated: bool,
 }
 
-/// An order on its way.
+/// An order in progress.
 struct Order {
     running: Running,
     node: u16,
@@ -94,12 +94,13 @@ impl Order {
         Ok(Self { running, node, waited: arguments.wait, deadline })
     }
 
-    /// How the component of a node stands, if it answers.
+    /// The DIR net status of a node's component, if it answers.
     fn standing(&self, rank: u16) -> Option<DirNetStatus> {
         self.running.connect_now(rank).ok()?.status().ok()?.dirnet
     }
 
-    /// Has the manager do it. One that is none any more, or lost meanwhile, is looked for again.
+    /// Gives the order to the manager. If the manager is lost or deposed meanwhile, looks for the
+    /// next one.
     fn give(&self, order: NodeOrder) -> Result<Given, Failure> {
         self.check_governable()?;
         let mut is_known = false;
@@ -115,7 +116,11 @@ impl Order {
                     return Ok(Given { manager, was_isolated: true });
                 }
                 let cause = format!("node {} is not isolated", self.node);
-                return Err(Failure::of(Code::Standing, cause, "see `weft status` who is"));
+                return Err(Failure::of(
+                    Code::Standing,
+                    cause,
+                    "run `weft status` to see which nodes are isolated",
+                ));
             }
             is_known |= was_isolated;
             let client = self.running.connect_now(manager);
@@ -129,7 +134,7 @@ impl Order {
         }
     }
 
-    /// Who says that it is the manager, and how it stands.
+    /// The node that says it is the manager, and its status.
     fn manager(&self) -> Result<(u16, DirNetStatus), Failure> {
         let managing = |rank| {
             let standing = self.standing(rank).filter(|standing| standing.role == "manager");
@@ -137,10 +142,10 @@ impl Order {
         };
         let waited = self.waited;
         let failed = || {
-            let cause = format!(
-                "no node has said for {waited} s that it is the manager, so nothing was ordered"
-            );
-            let cure = "see with `weft status` who runs, then order it again; or raise `--wait`";
+            let cause =
+                format!("no node has acted as manager for {waited} s, so nothing was ordered");
+            let cure =
+                "run `weft status` to see which nodes run, then try again; or raise `--wait`";
             Failure::of(Code::Timeout, cause, cure)
         };
         self.wait(failed, || self.running.ranks().find_map(managing))
@@ -149,16 +154,18 @@ impl Order {
     /// The error where the node is the manager: another has to succeed it first, if there is one.
     fn not_itself(&self, standing: &DirNetStatus) -> Failure {
         let node = self.node;
-        let cause = format!("node {node} is the manager, which does not isolate itself");
+        let cause = format!("node {node} is the manager, and a manager does not isolate itself");
         let is_backup = |rank: &u16| self.standing(*rank).is_some_and(|it| it.role == "backup");
         if self.running.ranks().any(|rank| rank != node && is_backup(&rank)) {
-            let cure = format!("let another follow it: `weft inject kill {node}`, then try again");
+            let cure = format!(
+                "have another node take over with `weft inject kill {node}`, then try again"
+            );
             return Failure::of(Code::Standing, cause, cure);
         }
-        let cause = format!("{cause}, and no other node could follow it now");
+        let cause = format!("{cause}, and no other node could take over now");
         let cure = match &standing.isolated[..] {
-            [] => "wait until another node that may manage is back, or start one".to_owned(),
-            [other, ..] => format!("let another node come back first: `weft release {other}`"),
+            [] => "wait until another manager or backup runs, or start one".to_owned(),
+            [other, ..] => format!("admit another node first with `weft release {other}`"),
         };
         Failure::of(Code::Standing, cause, format!("{cure}; or end the cluster: `weft down`"))
     }
@@ -180,7 +187,7 @@ impl Order {
                 }
             }
         }
-        let cause = format!("no node is left that could decide: {}", idle.join(", "));
+        let cause = format!("no node can decide: {}", idle.join(", "));
         let cure = "wait until another node is back, or start one; or end the cluster with \
                     `weft down` and start it again, which forgets who is isolated";
         Err(Failure::of(Code::Standing, cause, cure))
@@ -195,8 +202,8 @@ impl Order {
     ) -> Result<(), Failure> {
         let others = || self.running.ranks().filter(|rank| *rank != self.node);
         let failed = || {
-            let cause = "not every node has heard of it yet";
-            let cure = "look again with `weft status`, or raise `--wait`";
+            let cause = "some nodes have not learned of it yet";
+            let cure = "check `weft status` again, or raise `--wait`";
             Failure::of(Code::Timeout, cause, cure).behind(&obeyed(self.node, done, manager))
         };
         self.wait(failed, || {

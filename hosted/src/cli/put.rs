@@ -37,7 +37,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let running = arguments.cluster.find()?;
     let nodes = running.cluster.nodes;
     if usize::from(arguments.to) >= nodes {
-        let cause = format!("there is no node {}: the cluster has {nodes}", arguments.to);
+        let cause =
+            format!("there is no node {}: the cluster has nodes 0 to {}", arguments.to, nodes - 1);
         let cure = format!("use a rank from 0 to {}", nodes - 1);
         return Err(Failure::of(Code::NodeOutOfRange, cause, cure));
     }
@@ -122,7 +123,7 @@ fn check(
                     client.rank()
                 ),
             },
-            "see which nodes live with `weft status`",
+            "run `weft status` to see which nodes run",
         )),
         Some(Stopped::TooLong { limit }) => Err(Failure::of(
             Code::MessageTooLong,

@@ -19,13 +19,14 @@ use why::Why;
 
 /// What the columns of the table of broadcasts mean.
 const COLUMNS: &str = "\
-Broadcasts, a line for each node and each origin of which it knows something; all are numbers of
-messages of that origin:
-  seen here  the last that the node has looked at, a few past those that were delivered; at the
-             origin, the last that it has broadcast
-  delivered  the last that was taken there; at the origin, the same as before
-  by all     the last that every node has taken, as far as this one knows
-  window     how many are waited for by the origin, of how many it can have under way";
+Broadcasts, a line for each node and each origin that it knows. All columns are message numbers
+of that origin:
+  seen here  the last that the node has seen, a few past the delivered ones; at the origin, the
+             last that it has broadcast
+  delivered  the last that a client received there; at the origin, the same as seen here
+  by all     the last that every node has received, as far as this node knows
+  window     messages that some node has not received yet, of the most that the origin may have
+             outstanding";
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
@@ -78,7 +79,7 @@ fn render(report: &Report) -> String {
         "term",
         "incarnation",
         "restarts",
-        "component",
+        "pid",
         "put",
         "taken",
         "full",
@@ -94,7 +95,7 @@ fn render(report: &Report) -> String {
     if !tasks.is_empty() {
         text.push_str(&format!(
             "\n{:>4}  {:<11} {:>11} {:>8} {:>9}  task, last error\n{tasks}",
-            "node", "task is", "errors", "restarts", "process"
+            "node", "task is", "errors", "restarts", "pid"
         ));
     }
     text.push_str(&broadcasts(status));
@@ -155,16 +156,16 @@ fn hung(status: &Survey) -> String {
     status.nodes.iter().filter_map(line).collect()
 }
 
-/// That those whom the manager hears are too few to decide about the others, where they are. Where
-/// no manager answers, by the node that hears most.
+/// A warning if the manager hears too few members to decide about the others. If no manager
+/// answers, the node that hears most members counts.
 fn undecided(status: &Survey) -> String {
     let (dirnet, nodes) = (&status.cluster.dirnet, status.cluster.nodes);
     let wanted = dirnet.deciding(nodes);
     let hearing = || status.answered().filter_map(|node| Some((heard(node)?, node)));
-    let reigning = |node: &NodeStatus| {
+    let epoch_of = |node: &NodeStatus| {
         node.dirnet.as_ref().filter(|standing| standing.role == "manager").map(|it| it.epoch)
     };
-    let manager = hearing().filter_map(|(heard, node)| Some((reigning(node)?, (heard, node))));
+    let manager = hearing().filter_map(|(heard, node)| Some((epoch_of(node)?, (heard, node))));
     let manager = manager.max_by_key(|(epoch, _)| *epoch).map(|(_, it)| it);
     let judge = manager.or_else(|| hearing().max_by_key(|(heard, _)| *heard));
     let Some((heard, node)) = judge.filter(|(heard, _)| *heard < wanted) else {
@@ -185,7 +186,7 @@ fn undecided(status: &Survey) -> String {
     )
 }
 
-/// How many members `node` hears, itself included, if it is one.
+/// How many members `node` hears, itself included, if it is a member.
 fn heard(node: &NodeStatus) -> Option<usize> {
     let standing = node.dirnet.as_ref().filter(|standing| standing.is_member())?;
     let is_doubted = |rank| standing.suspects.contains(rank) || standing.removed.contains(rank);
@@ -193,7 +194,7 @@ fn heard(node: &NodeStatus) -> Option<usize> {
     Some(1 + peers.filter(|peer| !is_doubted(&peer.rank)).count())
 }
 
-/// Who is isolated, as any node knows.
+/// The isolated nodes, as known by any node.
 fn isolated(status: &Survey) -> String {
     let known = status.answered().filter_map(|node| node.dirnet.as_ref());
     let isolated: BTreeSet<u16> = known.flat_map(|dirnet| dirnet.isolated.clone()).collect();
@@ -206,19 +207,19 @@ fn isolated(status: &Survey) -> String {
     isolated.iter().map(line).collect()
 }
 
-/// Which links are cut by order, and what mends them.
+/// The links that are cut by order, and the command that restores them.
 fn cuts(status: &Survey) -> String {
     let is_cut = |node: &&NodeStatus| !node.cut.is_empty();
     let line = |node: &NodeStatus| {
         format!(
-            "\nnode {} does not reach {:?}, by order; `weft inject heal`\n",
+            "\nlink from node {} to {:?} cut by order; `weft inject heal` restores it\n",
             node.rank, node.cut
         )
     };
     status.answered().filter(is_cut).map(line).collect()
 }
 
-/// That a member may lie, where the tickets of a mailbox show it.
+/// The nodes whose mailbox has forged tickets.
 fn forged_tickets(status: &Survey) -> String {
     let line = |node: &NodeStatus| {
         let count = node.counters.filter(|counters| counters.forged_tickets > 0)?.forged_tickets;
@@ -244,10 +245,14 @@ fn refused(status: &Survey) -> String {
         (!counts.is_empty()).then(|| format!("{:>4}  {}\n", node.rank, counts.join(", ")))
     };
     let rows: String = status.answered().filter_map(row).collect();
-    if rows.is_empty() { rows } else { format!("\nnode  has refused words in the DIR net\n{rows}") }
+    if rows.is_empty() {
+        rows
+    } else {
+        format!("\nnode  control messages ignored (normal around starts)\n{rows}")
+    }
 }
 
-/// How patient the nodes are, as the first says that takes part.
+/// The timing in force, as reported by the first node that takes part.
 fn timing(status: &Survey) -> String {
     let timing = status.answered().find_map(|node| Some(&node.dirnet.as_ref()?.timing));
     timing.map_or_else(String::new, |timing| {
@@ -255,22 +260,22 @@ fn timing(status: &Survey) -> String {
         let ms = |us: u64| us as f64 / 1_000.0;
         let (receive, verdict) = (ms(*receive_us), ms(receive_us + window_us));
         format!(
-            "\ntiming {profile}: silence of {receive} ms is a suspicion, of {verdict} ms a \
-             verdict\n"
+            "\ntiming {profile}: suspected after {receive} ms of silence, removed after \
+             {verdict} ms\n"
         )
     })
 }
 
-/// Who takes no part in broadcasts any more.
+/// The nodes that take no part in broadcasts.
 fn left_broadcasts(status: &Survey) -> String {
     let line = |node: &u16| match status.is_waited_for(*node) {
-        true => format!("node {node} has lost what it promised in broadcasts, and is waited for\n"),
+        true => format!("node {node} has lost its broadcast memory, and broadcasts wait for it\n"),
         false => format!("node {node} was removed from broadcasts; the others go on without it\n"),
     };
     status.left_broadcasts().iter().map(line).collect()
 }
 
-/// Who has broadcast, and how every node stands with it.
+/// The table of broadcasts: each origin's progress at every node.
 fn broadcasts(status: &Survey) -> String {
     let rows = status.answered().flat_map(|node| {
         let is_used = |row: &&OriginStatus| row.broadcast > 0 || row.conflicts > 0;
@@ -291,7 +296,8 @@ fn broadcasts(status: &Survey) -> String {
             let (rank, ProofStatus { origin, seq }) = (node.rank, proof);
             format!(
                 "node {rank} holds a proof that node {origin} sent different messages to \
-                 different nodes as number {seq}: `weft neb proof --node {rank} --origin {origin}`\n"
+                 different nodes as number {seq}: `weft neb proof --node {rank} --origin \
+                 {origin}`\n"
             )
         })
     });

@@ -104,7 +104,7 @@ impl Survey {
         standing.is_some_and(|standing| standing.left_broadcasts.contains(&other))
     }
 
-    /// Who has lost what it promised in broadcasts and is waited for all the same, for good.
+    /// The nodes that have lost their broadcast memory and that broadcasts wait for nevertheless.
     pub(super) fn lost(&self) -> BTreeSet<u16> {
         let mut lost = self.left_broadcasts();
         lost.retain(|node| {

@@ -82,34 +82,34 @@ impl fmt::Display for ClientError {
                 }
                 Refused::NotManager => write!(f, "node {rank} is not the manager"),
                 Refused::Unfit { node } => {
-                    write!(f, "node {rank} cannot do that with node {node}, as it stands")
+                    write!(f, "node {rank} cannot do that in the present state of node {node}")
                 }
                 Refused::Isolated => write!(f, "node {rank} is isolated"),
                 Refused::LeftBroadcasts => {
                     write!(
                         f,
-                        "node {rank} was removed or began anew, and takes no part in broadcasts"
+                        "node {rank} was removed or restarted, and takes no part in broadcasts"
                     )
                 }
                 Refused::OtherReceiver { origin, process } => write!(
                     f,
-                    "process {process} receives what node {origin} broadcasts at node {rank}"
+                    "process {process} already receives from node {origin} at node {rank}"
                 ),
                 Refused::OtherSender => {
-                    write!(f, "another client is in the midst of what it broadcasts at node {rank}")
+                    write!(f, "another client is in the middle of a broadcast at node {rank}")
                 }
                 Refused::WindowFull => write!(
                     f,
-                    "the window of node {rank} is full: some node has not taken what it broadcast \
-                     before"
+                    "the window of node {rank} is full: some node has not received its earlier \
+                     broadcasts"
                 ),
                 Refused::TooFew { reached } => write!(
                     f,
-                    "of those who take part in broadcasts, node {rank} reaches {reached}: nobody \
-                     can be told another story"
+                    "node {rank} reaches {reached} of the nodes that take part in broadcasts, and \
+                     it takes two to send them different messages"
                 ),
                 Refused::Forgotten { origin, seq } => {
-                    write!(f, "message {seq} of node {origin} is gone at node {rank}")
+                    write!(f, "node {rank} no longer has message {seq} of node {origin}")
                 }
                 Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
             },
@@ -169,23 +169,26 @@ impl Explain for ClientError {
             Self::Unreachable { source: PacketError::TooLong { .. }, .. } => {
                 "send fewer or shorter messages in one request".to_owned()
             }
-            Self::Unreachable { .. } => "see which nodes live with `weft status`".to_owned(),
+            Self::Unreachable { .. } => "run `weft status` to see which nodes run".to_owned(),
             Self::Refused { rank, reason } => match reason {
                 Refused::ComponentLost => {
-                    "look at what arrived, then try again: the next component is being started"
+                    "check which messages arrived, then try again: the next component is starting"
                         .to_owned()
                 }
                 Refused::NoComponent => {
-                    format!("wait until `weft status` shows one, or see why not: `--why {rank}`")
+                    format!(
+                        "wait until `weft status` shows one; `weft status --why {rank}` shows what \
+                         is wrong"
+                    )
                 }
                 Refused::GivenUp => {
                     format!(
-                        "see why with `weft status --why {rank}` and mend that: after \
-                         `restart.within_s` it is tried again, unless `restart.max` is 0"
+                        "run `weft status --why {rank}` to see why and fix that; the node tries \
+                         again after `restart.within_s`, unless `restart.max` is 0"
                     )
                 }
                 Refused::Busy => "wait for some of them to end, and try again".to_owned(),
-                Refused::TimedOut => "see what is missing with `weft status`".to_owned(),
+                Refused::TimedOut => "run `weft status` to see what is missing".to_owned(),
                 Refused::OutOfRange { nodes, .. } => {
                     format!("use a rank from 0 to {}", nodes - 1)
                 }
@@ -194,43 +197,42 @@ impl Explain for ClientError {
                         .to_owned()
                 }
                 Refused::NotStarted { name, .. } => format!(
-                    "mend the program, then `weft task start {name} --node {rank}`; another one \
-                     takes another cluster file"
+                    "fix the program, then run `weft task start {name} --node {rank}`; another \
+                     program needs another cluster file"
                 ),
                 Refused::NotRunning { name, .. } => {
                     format!("start it with `weft task start {name} --node {rank}`")
                 }
                 Refused::NotManager | Refused::Unfit { .. } => {
-                    "see with `weft status` who is the manager and who is isolated".to_owned()
+                    "run `weft status` to see which node is the manager and which are isolated"
+                        .to_owned()
                 }
                 Refused::Isolated => format!(
-                    "see why with `weft status --why {rank}`, and let it come back with `weft \
-                     release {rank}`"
+                    "run `weft status --why {rank}` to see why, and `weft release {rank}` to admit \
+                     it again"
                 ),
                 Refused::LeftBroadcasts => {
-                    "broadcast at another node, put and get at this one, or start the cluster anew"
+                    "broadcast from another node, put and get at this one, or restart the cluster"
                         .to_owned()
                 }
                 Refused::OtherReceiver { .. } => {
-                    "wait until it has ended, end it, or receive from another node, with `--origin \
+                    "wait for it to end, end it, or receive from another node with `--origin \
                      RANK`"
                         .to_owned()
                 }
                 Refused::OtherSender => {
-                    "wait until it has ended, or end it; `--timeout` says how long to wait for it"
-                        .to_owned()
+                    "wait for it to end, or end it; `--timeout` sets how long to wait".to_owned()
                 }
                 Refused::WindowFull => format!(
                     "receive at every other node, with `weft bcast --neb --receive --origin {rank} \
                      --node RANK`"
                 ),
                 Refused::TooFew { .. } => {
-                    "see with `weft status` who runs and who has left the broadcasts; it takes two \
-                     others"
+                    "run `weft status` to see which nodes run and which have left the broadcasts"
                         .to_owned()
                 }
-                Refused::Forgotten { .. } => "let it be broadcast again".to_owned(),
-                Refused::Malformed(_) => "run one build of weft".to_owned(),
+                Refused::Forgotten { .. } => "broadcast it again".to_owned(),
+                Refused::Malformed(_) => "run the same build of weft everywhere".to_owned(),
             },
         }
     }

@@ -92,7 +92,8 @@ impl DirNet {
         })
     }
 
-    /// What the death of the manager's node leads to, in a sentence, where nobody may follow it.
+    /// What the death of the manager's node leads to, in a sentence, where no other node may become
+    /// manager.
     #[must_use]
     pub fn succession_risk(&self, nodes: usize) -> Option<String> {
         let parts = self.parts(nodes);
@@ -101,7 +102,9 @@ impl DirNet {
             return None;
         }
         let key = key::DIRNET_ROLES;
-        Some(format!("{key} has no backup: while node {manager} is down, nobody decides"))
+        Some(format!(
+            "warning: {key} has no backup, so no node can decide while node {manager} is down"
+        ))
     }
 
     pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {

@@ -1,4 +1,4 @@
-//! Whether a node that the cluster has given up is still waited for in broadcasts.
+//! Whether broadcasts wait for a node that the cluster has removed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use crate::explain::{Code, Explain};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Membership {
-    /// A node that the DIR net removes, or that begins another life, takes no part any more.
+    /// A node that the DIR net removes, or that restarts, no longer takes part.
     #[default]
     Decided,
-    /// Nobody is ever removed: whoever is silent is waited for.
+    /// No node is ever removed: broadcasts wait for silent nodes.
     Fixed,
 }
 
@@ -70,8 +70,8 @@ impl Explain for MembershipError {
     }
 
     fn cure(&self) -> String {
-        "set neb.membership to \"decided\" to go on without nodes that are removed, else to \
-         \"fixed\""
+        "set neb.membership to \"decided\" to go on without removed nodes, or to \"fixed\" to \
+         wait for them"
             .to_owned()
     }
 }

@@ -36,8 +36,8 @@ name = "{name}"
 # How many members the cluster has: {nodes_limit}. Fixed while it runs. Must be set.
 nodes = {nodes}
 
-# What a node does while there is nothing to do: "spin" polls without pause (lowest latency, a
-# processor per node), "yield" polls and lets others run, "futex" sleeps until it is woken.
+# How an idle node waits: "spin" polls without pause (lowest latency, one processor per node),
+# "yield" polls and lets others run, "futex" sleeps until it is woken.
 wait = "{wait}"
 
 # What carries messages: "shm" between the processes of one host, "verbs" between RDMA devices.
@@ -45,19 +45,18 @@ fabric = "{fabric}"
 
 [mailbox]
 # Slots in each of the two halves of a node's mailbox: between this many and twice as many
-# messages wait before writers are told to come back;
-# {mailbox_slots_limit}.
+# messages wait before further puts are refused as full; {mailbox_slots_limit}.
 slots = {mailbox_slots}
 
 # The longest message in bytes: {message_len_limit}. Each slot takes this much memory.
 message_len = {message_len}
 
 # After how many microseconds the owner of a mailbox questions a ticket whose message has not
-# come: {stall_limit}. Choose more than the machine's own stalls.
+# arrived: {stall_limit}. Choose more than the machine's own stalls.
 stall_after_us = {stall_after_us}
 
-# For how many seconds a client may hold messages that it took and has not released: {hold_limit};
-# then they go back, to be delivered again. 0 means as long as it is connected: one that stops
+# For how many seconds a client may hold messages before it releases them: {hold_limit}. Then they
+# go back and are delivered again. 0 means as long as the client is connected; a client that stops
 # reading then blocks the mailbox for all others.
 hold_s = {hold_s}
 
@@ -66,24 +65,23 @@ hold_s = {hold_s}
 slots = {lane_slots}
 
 [neb]
-# Messages of one node's non-equivocating broadcast that others may not have taken yet:
-# {neb_slots_limit}.
+# How many broadcast messages of one node may be outstanding, that is, not yet received by every
+# other node: {neb_slots_limit}.
 slots = {neb_slots}
 
 # The longest message in bytes: {neb_message_len_limit}. Every node keeps two rings of slots of this
 # length for every node.
 message_len = {neb_message_len}
 
-# Whether each message carries its node's Ed25519 signature. "unsigned": one node that lies can hold
-# up the others' broadcasts. "signed": it cannot, and who tells different nodes different things is
-# proven to have done so; `weft neb proof` has the proof.
+# Whether each message carries its node's Ed25519 signature. "unsigned": one faulty node can block
+# the others' broadcasts. "signed": it cannot, and `weft neb proof` exports a proof against a node
+# that sends different messages to different nodes.
 form = "{neb_form}"
 
-# Whether broadcasts go on without a node that the DIR net has removed, or whose supervisor began
-# anew: "decided": they do, and it takes no part in them before the cluster is started anew.
-# "fixed": it is waited for, and goes on when it comes back with its memory. With "decided", a
-# `dirnet.min_alive` that is a majority keeps the two sides of a partition from going on without
-# each other.
+# What broadcasts do about a node that the DIR net has removed or whose supervisor has restarted.
+# "decided": they go on without it, and it takes no part in them until the cluster is restarted.
+# "fixed": they wait until it comes back with its memory. With "decided", set `dirnet.min_alive` to
+# a majority, or the two sides of a network partition may go on without each other.
 membership = "{neb_membership}"
 
 [restart]
@@ -93,54 +91,55 @@ max = {max}
 within_s = {within_s}
 
 [dirnet]
-# How long silence is borne before it counts: "host" for processes that share the processors of
-# one host with others, "lan" for hosts of their own, "rdma" for dedicated polling processors.
+# How long a node may be silent: "host" for processes that share the processors of one host with
+# others, "lan" for one host per node, "rdma" for dedicated polling processors.
 profile = "{profile}"
 
-# Of how many members, itself included, a manager must have heard for a verdict,
-# {min_alive_limit} and at most `nodes`. Without it a majority of three nodes or more, here
-# {min_alive}: at most one side of a partition removes the nodes of the other, and while fewer
-# hear each other, none is removed. 1 prefers availability: each side with two nodes or more removes
-# the nodes of the other, which lose what they had in memory, acknowledged messages included. Two
-# nodes have no majority without each other, so there it is 1: a node that dies is replaced, and
-# after a cut of their link each removes the other. 2 has them wait for each other instead.
+# How many members, itself included, a manager must hear to remove a node: {min_alive_limit}, and
+# at most `nodes`. The default, here {min_alive}, is a majority of three nodes or more: after a
+# network partition at most one side removes the nodes of the other, and a side without a majority
+# removes none. 1 prefers availability: each side with two nodes or more removes the nodes of the other,
+# which lose what they had in memory, acknowledged messages included. In a cluster of two the
+# default is 1: a node that dies is replaced, but after a cut of their link each removes the other.
+# With 2 they wait for each other instead.
 # min_alive = {min_alive}
 {min_alive_set}
-# What each node is at the first start: one "manager", which decides; "backup", which may follow
-# it; "agent", which never does. Without it node 0 is the manager and all others are backups.
+# The role of each node at the first start: one "manager", which decides; "backup", which may take
+# over; "agent", which never does. By default node 0 is the manager and all others are backups.
 # roles = ["manager", "backup", "backup", "agent"]
 {roles}
 [dirnet.reset]
 # A node that is down is reset at most `max` times ({reset_max_limit}; 0 means never) within
-# `within_s` seconds ({reset_within_limit}); when it fails once more it is isolated until
-# `weft release`. `within_s` must be longer than `max` times `reboot_ms`, each with the time to the
-# verdict, or one that never comes back would be reset for ever; without it, it is as long.
+# `within_s` seconds ({reset_within_limit}); at the next failure it is isolated until
+# `weft release`. `within_s` must be longer than `max` resets take, each `reboot_ms` plus the time
+# to the verdict, or a node that never comes back would be reset forever. The default is long
+# enough.
 max = {reset_max}
 within_s = {reset_within_s}
 
 {timing}
 [verbs]
-# The RDMA device of each node, in the order of ranks, taken in turn when there are fewer. None:
-# each host's first. `weft node --devices` chooses for one host.
+# The RDMA device of each node, in the order of ranks; used in turn if there are fewer. None: the
+# first device of each host. `weft node --devices` chooses for one host.
 devices = {devices}
 
-# How long a pair whose other end does not answer goes unnoticed. The device repeats a packet
-# `retry_count` times, {retry_limit}, each after 4.096 us times 2 to the power of `timeout`,
-# {timeout_limit}, or up to four times that; a work that is still open after `deadline_ms`,
-# {deadline_limit}, is given up by Weft. With these numbers
+# How soon a dead peer is detected. The device retransmits a packet `retry_count` times,
+# {retry_limit}, each after 4.096 us times 2 to the power of `timeout`, {timeout_limit}, or up to
+# four times that. Weft gives up work that is still outstanding after `deadline_ms`,
+# {deadline_limit}. With these numbers
 # {detection}.
 timeout = {timeout}
 retry_count = {retry_count}
 deadline_ms = {deadline_ms}
 
 # How often a peer may answer that it is not ready, {rnr_retry_limit}, and the code of the pause
-# that a node asks for then, {rnr_timer_limit} (12 is 0.64 ms). One-sided work has no such answers.
+# that a node asks for then, {rnr_timer_limit} (12 is 0.64 ms). One-sided work gets no such answers.
 rnr_retry_count = {rnr_retry_count}
 rnr_timer = {rnr_timer}
 
 [network]
-# For `weft node` on several hosts: where each node is met, as "HOST:PORT", in the order of ranks.
-# None: all nodes run on one host, and meet there.
+# For `weft node` on several hosts: the address of each node, as "HOST:PORT", in the order of ranks.
+# None: all nodes run on one host.
 addresses = {addresses}
 # The file with the key that all nodes share; `weft key FILE` makes one. A line such as:
 # key = "/etc/weft/cluster.key"
@@ -201,7 +200,7 @@ addresses = {addresses}
 /// Every value of the timing: those that are set, and in comments those of the profile.
 fn timing_table(dirnet: &DirNet) -> String {
     let mut text = r#"[dirnet.timing]
-# Single values instead of the profile's own, which are those in comments here. Refused unless
+# Single values that replace the profile's own, which are shown in comments. Refused unless
 #   clear + delay < alarm
 #   receive >= (losses + 1) * send + delay
 #   receive + window >= send + 2 * alarm + delay
@@ -226,13 +225,13 @@ fn timing_table(dirnet: &DirNet) -> String {
 /// What a `[[task]]` is, with one that is commented out.
 fn task_help() -> String {
     let mut text = format!(
-        r#"# Programs that nodes keep under guard, up to {tasks_max}; `name` and `program` must be
-# set. One that fails is started again at most `max` times within `within_s` seconds, then isolated,
-# and an error that it reports counts; one that ends with status 0 has finished. `program` is a
-# path or is looked up in PATH. Without `nodes`, every node runs it. With `beat_ms`, {beat_limit},
-# it must call weft::task::beat, or run `weft report --beat`, at least that often, or it counts as
-# hung. `max` times `beat_ms` must be less than three quarters of `within_s`, so that one that never
-# does is isolated.
+        r#"# Programs that nodes guard, up to {tasks_max}; `name` and `program` must be set. A
+# program that fails or reports an error is restarted at most `max` times within `within_s` seconds,
+# then isolated; one that ends with status 0 has finished. `program` is a path or is looked up in
+# PATH. Without `nodes`, every node runs it. With `beat_ms`, {beat_limit}, it must call
+# weft::task::beat, or run `weft report --beat`, at least that often, or it counts as hung. `max`
+# times `beat_ms` must be less than three quarters of `within_s`, so that a program that never beats
+# is isolated.
 "#,
         tasks_max = Cluster::TASKS_MAX,
         beat_limit = key::TASK_BEAT_MS.limit,

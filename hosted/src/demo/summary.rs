@@ -30,7 +30,7 @@ pub struct Summary {
     pub lines: u64,
     /// How often every stream has gone over the whole input, at least.
     pub rounds: usize,
-    /// Messages that senders were told were put.
+    /// Messages whose put was acknowledged.
     pub sent: u64,
     /// Messages that arrived.
     pub received: u64,
@@ -46,7 +46,7 @@ pub struct Summary {
     pub broadcasts: usize,
     /// Of those, with the digest of what was sent.
     pub broadcasts_equal: usize,
-    /// Nodes that reported the lie which one of them told by order.
+    /// Nodes that reported the injected equivocation.
     pub conflicts: usize,
     /// What was done to the nodes while the streams flowed, and how each came back.
     pub recoveries: Vec<Recovery>,
@@ -72,7 +72,7 @@ pub struct StreamSummary {
     pub rank: u16,
     /// Lines that arrived.
     pub lines: u64,
-    /// Messages that the sender was told were put.
+    /// Messages whose put was acknowledged to the sender.
     pub sent: u64,
     /// Messages that arrived.
     pub received: u64,
@@ -152,8 +152,8 @@ impl Summary {
         let once = self.duplicated == 0 && self.lost == 0;
         let put_aside: u64 = collector.streams.iter().map(|stream| stream.put_aside).sum();
         let detail = format!(
-            "{} duplicated, {} lost, {redelivered} redelivered and recognised, {put_aside} that \
-             landed behind a gap put again",
+            "{} duplicated, {} lost, {redelivered} redeliveries filtered, {put_aside} retries \
+             after a gap",
             self.duplicated, self.lost
         );
         self.step("exactly once", once, detail);

@@ -47,7 +47,7 @@ impl Kernel {
             features: [
                 feature(
                     "sealed memory",
-                    "a segment could be cut short by one process under another",
+                    "one process could truncate a segment that another has mapped",
                     "3.17",
                     seal_memory(),
                 ),
@@ -59,7 +59,7 @@ impl Kernel {
                 ),
                 feature(
                     "process handles",
-                    "the death of a process cannot be noticed without mistaking another for it",
+                    "a node could mistake another process for one that has died",
                     "5.3",
                     open_process_handle(),
                 ),
@@ -94,7 +94,7 @@ fn process_files_by(own: &str) -> Finding {
     match fs::metadata(own) {
         Ok(_) => Finding::good(SUBJECT, "mounted"),
         Err(error) => Finding::missing(SUBJECT, format!("cannot be read: {error}"))
-            .because("a node starts its component and shares its memory by way of it")
+            .because("a node uses it to start its component and to share memory")
             .cured_by("run `mount -t proc proc /proc`"),
     }
 }

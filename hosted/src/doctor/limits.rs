@@ -64,12 +64,18 @@ pub(super) fn advise(limits: &Limits, demand: &Demand) -> [Finding; 4] {
 }
 
 fn address_space(bound: Bound, demand: &Demand) -> Finding {
-    let purpose = format!("a process of a cluster of {} nodes maps so much", demand.nodes);
+    let purpose = format!("a process of a cluster of {} nodes maps that much", demand.nodes);
     space("address space", bound, demand.address_bytes, ("ulimit -v", "as"), &purpose)
 }
 
 fn stack(bound: Bound, _: &Demand) -> Finding {
-    space("stack", bound, STACK_BYTES, ("ulimit -s", "stack"), "a component begins on so much")
+    space(
+        "stack",
+        bound,
+        STACK_BYTES,
+        ("ulimit -s", "stack"),
+        "a component needs that much to start",
+    )
 }
 
 /// A limit in bytes that `command` sets in KiB, and `item` in limits.conf.

@@ -54,7 +54,7 @@ pub(super) fn advise(memory: &Memory, demand: &Demand) -> Finding {
         .min_by_key(|(bytes, ..)| *bytes);
     let Some((left, whose, cure)) = tightest else {
         return Finding::warning(SUBJECT, "unknown")
-            .because("the kernel does not tell how much is available")
+            .because("the kernel does not report how much is available")
             .cured_by("mount /proc");
     };
     let found = format!("{} left, {} needed", mib(left), mib(needed));

@@ -56,7 +56,7 @@ pub(super) fn advise(place: &Result<Place, RuntimeDirError>) -> Finding {
         [] => Finding::good(SUBJECT, found),
         [first, ..] => Finding::warning(SUBJECT, found)
             .because(format!("killed clusters left their files behind: {}", dead.join(", ")))
-            .cured_by(format!("run `weft up --name {first}`, which clears them away")),
+            .cured_by(format!("run `weft up --name {first}`, which removes them")),
     }
 }
 

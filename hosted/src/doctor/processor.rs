@@ -68,7 +68,7 @@ fn quota(processors: &Processors) -> Finding {
             Finding::good(SUBJECT, format!("{quota:.1} processors, not less than allowed"))
         }
         Some(quota) => Finding::warning(SUBJECT, format!("{quota:.1} processors"))
-            .because("once it is used up all nodes stop for some ms, which looks like a hung peer")
+            .because("when it is used up, all nodes stop for some ms, which looks like a hung peer")
             .cured_by("raise the cpu limit of this container or control group"),
     }
 }

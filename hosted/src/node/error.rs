@@ -96,7 +96,7 @@ impl fmt::Display for NodeError {
                 write!(f, "the note of the last incarnation, {}: {error}", path.display())
             }
             Self::Kept { path, error } => {
-                write!(f, "what earlier lives have noted, {}: {error}", path.display())
+                write!(f, "the notes of earlier incarnations, {}: {error}", path.display())
             }
             Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),

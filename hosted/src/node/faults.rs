@@ -96,8 +96,8 @@ impl fmt::Display for Fault {
             Self::Silence => f.write_str("its timers stop"),
             Self::Partition { from } => write!(f, "does not reach nodes {from:?}"),
             Self::Mend { with } => write!(f, "reaches nodes {with:?} again"),
-            Self::Equivocate => f.write_str("tells two stories"),
-            Self::Heal => f.write_str("healed: it reaches everybody, and what was stopped goes on"),
+            Self::Equivocate => f.write_str("equivocates"),
+            Self::Heal => f.write_str("healed: links are restored, and stopped timers run again"),
         }
     }
 }

@@ -89,8 +89,8 @@ impl fmt::Display for RuntimeDirError {
         match self {
             Self::NoPlace => write!(
                 f,
-                "there is no place for control sockets: none of WEFT_RUNTIME_DIR, \
-                 XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME names a private directory"
+                "no private directory for control sockets: WEFT_RUNTIME_DIR, XDG_RUNTIME_DIR, \
+                 XDG_STATE_HOME and HOME are unset or name shared directories"
             ),
             Self::Relative { path } => {
                 write!(f, "WEFT_RUNTIME_DIR is the relative path {}", path.display())

@@ -74,7 +74,7 @@ impl Explain for FindError {
                 format!("start it with `weft up --name {name}`; running are {}", running.join(", "))
             }
             Self::Dead { name } => {
-                format!("run `weft up --name {name}`, which clears it away and starts it anew")
+                format!("run `weft up --name {name}`, which removes its files and starts it again")
             }
             Self::Dir(source) => source.cure(),
         }

@@ -66,7 +66,9 @@ fn one_that_is_never_mended_is_given_up_and_then_its_node_with_the_right_cure() 
     eventually("the cluster gives the node up", || why().contains("down by rule spawn-failed"));
     let said = || up.said("err");
     // The node that is started in its stead says why it cannot be.
-    eventually("it says what is wrong", || said().contains("weft: what earlier lives have noted"));
+    eventually("it says what is wrong", || {
+        said().contains("weft: the notes of earlier incarnations")
+    });
     let said = said();
     assert!(said.contains("so that all nodes forget all terms together"), "{said}");
     let tried = said.matches("node-1.term: it does not hold what was written").count();

@@ -159,7 +159,7 @@ fn what_cannot_be_written_is_received_again_or_is_to_be_broadcast_again() {
     drop(write);
     let refused = torn.wait();
     assert_eq!(refused.status, Some(44), "{refused:?}");
-    assert!(refused.err.contains("and let it be broadcast again"), "{refused:?}");
+    assert!(refused.err.contains("and broadcast the file again"), "{refused:?}");
     send.wait().done();
     nodes.assert_unharmed();
 }

@@ -46,11 +46,11 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     place.weft("inject equivocate 2 --name t --json").refused(18, "isolated");
     let alone = place.weft("inject equivocate 1 --name t --json");
     let alone = alone.refused(32, "node_unreachable");
-    assert!(alone.contains("nobody can be told another story"), "{alone}");
+    assert!(alone.contains("takes two to send them different messages"), "{alone}");
     let put = place.weft_with("put --name t --from 0 --to 2 --timeout 0.1 --json", "a\n");
     put.refused(32, "node_unreachable");
     let shown = place.weft("status --name t").done();
-    assert!(shown.contains("node 2 is isolated; `weft release 2`"), "{shown}");
+    assert!(shown.contains("node 2 is isolated; `weft status --why 2`"), "{shown}");
     let why: Value = place.weft("status --name t --why 2 --json").object();
     let noted = why["noted"].as_array().expect("a list");
     let by_order = |it: &Value| {
@@ -126,7 +126,7 @@ fn whoever_strikes_an_isolated_node_is_told_what_brings_it_back() {
     eventually("it is quiet", || look(&nodes, 2).state == NodeState::Isolated);
     place.weft("inject kill 2 --name t --json").refused(18, "isolated");
     let killed = place.weft("inject node 2 --name t").done();
-    assert_eq!(killed, "node 2: killed; isolated, it starts again with `weft release 2`\n");
+    assert_eq!(killed, "node 2: killed; it is isolated and starts again with `weft release 2`\n");
     let again = place.weft("inject node 2 --name t --patience 0.1 --json").refused(18, "isolated");
     assert!(again.contains("does not run") && again.contains("weft release 2"), "{again}");
 }
@@ -144,7 +144,7 @@ fn a_manager_that_nobody_can_follow_says_so_and_releases_one_that_was_killed() {
         eventually("it is quiet", || look(&nodes, node).state == NodeState::Isolated);
     }
     let told = place.weft(&format!("isolate {manager} --name t --json")).refused(17, "standing");
-    assert!(told.contains("no other node could follow it now"), "{told}");
+    assert!(told.contains("no other node could take over now"), "{told}");
     assert!(told.contains(&format!("weft release {}", one.min(other))), "{told}");
     nodes.kill(one);
     place.weft(&format!("release {one} --name t --wait 60")).done();
@@ -243,7 +243,8 @@ fn a_node_that_fails_again_and_again_is_isolated_until_it_is_released() {
         let failures = fail_until_isolated(&nodes);
         assert!((2..=3).contains(&failures), "{failures} in round {round}\n{}", nodes.state());
         let shown = place.weft("status --name t").done();
-        let line = "node 2 is isolated; `weft release 2` lets it come back, `weft status --why 2`";
+        let line =
+            "node 2 is isolated; `weft status --why 2` lets it come back, `weft status --why 2`";
         assert!(shown.contains(line), "{shown}");
         let why = place.weft("status --name t --why 2").done();
         assert!(why.contains("isolated by rule intensity"), "{why}");

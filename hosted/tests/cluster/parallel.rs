@@ -147,6 +147,6 @@ fn a_receive_that_is_held_up_elsewhere_names_where() {
     eventually("the window is full", || nodes.origin(0, 0).window.is_full());
     let line = "bcast --neb --receive --node 1 --timeout 0.5 --name t --json";
     let refused = place.weft(line).refused(30, "timeout");
-    assert!(refused.contains("nothing came of node 0 for 0.5 s"), "{refused}");
+    assert!(refused.contains("node 0 sent nothing for 0.5 s"), "{refused}");
     assert!(refused.contains("`weft bcast --neb --receive --node 2 --origin 0`"), "{refused}");
 }

@@ -43,7 +43,7 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
     });
     let shown = place.weft("status --name t").done();
     for rank in 1..4 {
-        let line = format!("node {rank} does not reach [0], by order; `weft inject heal`");
+        let line = format!("link from node {rank} to [0] cut by order; `weft inject heal`");
         assert!(shown.contains(&line), "{shown}");
     }
     assert_eq!(look(&nodes, 2).cut, [0]);

@@ -8,7 +8,7 @@ use crate::cluster::Profile;
 
 /// A dedicated polling processor notices within so long.
 const RDMA_US: u64 = 600;
-/// At least so many of a thousand verdicts tell component and node apart.
+/// At least this many of a thousand verdicts distinguish component and node failures.
 const RIGHT_PER_THOUSAND: usize = 999;
 /// At least so many times as many false verdicts by others.
 const FEWER: f64 = 50.0;
@@ -58,7 +58,7 @@ fn soon_enough(rows: &[Detection]) -> Verdict {
 }
 
 fn right(rows: &[Detection]) -> Verdict {
-    let aim = "component and node told apart in 999 of 1000 verdicts".to_owned();
+    let aim = "component and node failures distinguished in 999 of 1000 verdicts".to_owned();
     let judged: usize = simulated(rows).map(|row| row.judged).sum();
     let right: usize = simulated(rows).map(|row| row.right).sum();
     if judged == 0 {
@@ -69,7 +69,7 @@ fn right(rows: &[Detection]) -> Verdict {
 }
 
 fn back(rows: &[Detection]) -> Verdict {
-    let aim = "whatever is struck is judged, and a member again".to_owned();
+    let aim = "every fault leads to a verdict and to readmission".to_owned();
     let runs: usize = rows.iter().map(|row| row.runs).sum();
     let came_back: usize = rows.iter().map(|row| row.admitted.min(row.judged)).sum();
     if runs == 0 {
@@ -78,9 +78,9 @@ fn back(rows: &[Detection]) -> Verdict {
     Verdict { aim, reached: Some(came_back == runs), found: format!("{came_back} of {runs}") }
 }
 
-/// `rdma` is for hosts with a processor for each node, and is told in the report alone.
+/// `rdma` is for hosts with a processor for each node; it appears in the report only.
 fn at_rest(rows: &[Rest], profile: Profile) -> Verdict {
-    let aim = format!("{profile}: processes that nobody strikes judge nobody");
+    let aim = format!("{profile}: no verdict among processes without faults");
     let Some(row) = rows.iter().find(|row| row.profile == profile.as_str()) else {
         return Verdict::unmeasured(aim);
     };
@@ -93,7 +93,7 @@ fn find<'a>(rows: &'a [Accuracy], trouble: Trouble, detector: &str) -> Option<&'
 }
 
 fn none_with_few_losses(rows: &[Accuracy]) -> Verdict {
-    let aim = "no false verdict while no more are lost than are borne".to_owned();
+    let aim = "no false verdict while losses stay within the limit".to_owned();
     let Some(row) = find(rows, Trouble::FewLosses, "weft") else {
         return Verdict::unmeasured(aim);
     };

@@ -20,32 +20,32 @@ use crate::clock::Deadline;
 use crate::explain::Code;
 use crate::node::control::ConflictStatus;
 
-/// How long nothing comes, or goes, before the nodes are asked.
+/// Time without progress after which the nodes are asked.
 pub(super) const MOMENT: Duration = Duration::from_secs(2);
 
-/// A moment, but no longer than the time that is left.
+/// [`MOMENT`], but no longer than the time that is left.
 pub(super) fn moment(deadline: Deadline) -> Patience {
     let node = deadline.remaining();
     Patience { others: node.min(MOMENT), node }
 }
 
-/// Why nothing more of an origin comes to a node.
+/// Why a node receives nothing more from an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// A node saw a conflict about it: this one, or another, for which its window stays full.
     Disputed {
-        /// Who saw it.
+        /// The node that saw it.
         by: u16,
-        /// What it saw first.
+        /// The first conflict that it saw.
         conflict: ConflictStatus,
     },
-    /// It was removed.
+    /// The DIR net removed it.
     Removed,
-    /// It has lost what it promised.
+    /// It has lost its broadcast memory.
     Lost,
-    /// Its window is full for good: this node, which is waited for, has lost what it promised.
+    /// Its window stays full: it waits for this node, which has lost its broadcast memory.
     Held {
-        /// Who.
+        /// The node that is waited for.
         by: u16,
     },
 }
@@ -103,22 +103,22 @@ impl Over {
             true => format!("{} bytes of its file", intake.joiner().len()),
             false => "this".to_owned(),
         };
-        let elsewhere = "have it from another node, with `--origin RANK`";
+        let elsewhere = "receive from another node, with `--origin RANK`";
         let restart = format!("it cannot broadcast until the cluster is restarted: {elsewhere}");
         let without_end = if has_begun { Code::Abandoned } else { Code::Standing };
         let (code, why, cure) = match self {
             Self::Disputed { by, .. } => {
                 let why = format!("node {by} saw a conflict about it");
-                (Code::Conflict, why, format!("its broadcasts end with that: {elsewhere}"))
+                (Code::Conflict, why, format!("it broadcasts nothing more: {elsewhere}"))
             }
             Self::Removed => (without_end, "it was removed".to_owned(), restart),
             Self::Lost => (without_end, "it has lost its broadcast memory".to_owned(), restart),
             Self::Held { by } => {
-                let why = format!("its window is full, and stays so without node {by}");
+                let why = format!("its window is full and waits for node {by}");
                 (without_end, why, held::restart_cure(by))
             }
         };
-        Failure::of(code, format!("nothing comes of node {origin} after {rest}: {why}"), cure)
+        Failure::of(code, format!("node {origin} sends nothing after {rest}: {why}"), cure)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why the window of an origin stays full, and who holds it up.
+//! Why the window of an origin stays full, and which nodes it waits for.
 
 use crate::cli::failure::Failure;
 use crate::cli::survey::Survey;
@@ -16,7 +16,8 @@ pub(super) struct Full {
     pub(super) before: Option<u64>,
 }
 
-/// Who holds up the window of `from`, which stayed full: past the deadline, or for good.
+/// The error for the window of `from`, which stayed full past the deadline or can never drain: it
+/// names the nodes that it waits for.
 pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
     if let Some(failure) = hopeless(survey, from) {
         return failure;
@@ -31,7 +32,7 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
     let cause = format!(
         "the window of node {from} is full, {}: {} not taken message {}{}",
         match bytes {
-            0 => "and nothing of this went out".to_owned(),
+            0 => "and nothing of this file was sent".to_owned(),
             bytes => format!("after {bytes} bytes of this"),
         },
         match holding.map_or(&[][..], |nodes| &nodes[..]) {
@@ -72,7 +73,7 @@ pub(super) fn restart_cure(node: u16) -> String {
     )
 }
 
-/// What helps where `node` delivers nothing more of `from`, for a conflict that it cannot prove.
+/// The cure where `node` delivers nothing more from `from`, for a conflict that it cannot prove.
 fn complains(node: u16, from: u16) -> String {
     format!(
         "node {node} is in conflict about node {from} and has no proof: one of the two is faulty. \
@@ -81,7 +82,7 @@ fn complains(node: u16, from: u16) -> String {
     )
 }
 
-/// Why what `from` broadcasts would not arrive, however long one waits.
+/// Why a broadcast of `from` can never arrive, if something decides that.
 pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
     if let Some(failure) = disputed(survey, from, u64::MAX) {
         return Some(failure);
@@ -95,8 +96,7 @@ pub(super) fn hopeless(survey: &Survey, from: u16) -> Option<Failure> {
     Some(alone(survey.cluster.nodes))
 }
 
-/// Why not everything that `from` has broadcast up to `last` arrives, if a conflict about it ends
-/// that for all.
+/// The error if a conflict about `from` keeps its messages up to `last` from arriving everywhere.
 pub(super) fn disputed(survey: &Survey, from: u16, last: u64) -> Option<Failure> {
     let (rank, _) = survey.dispute(from).filter(|(_, conflict)| conflict.seq <= last)?;
     let cause = format!(
@@ -120,19 +120,19 @@ pub(super) fn alone(nodes: usize) -> Failure {
     Failure::of(Code::NodeUnreachable, cause, cure)
 }
 
-/// How the origin itself stands in the DIR net.
+/// The origin's own status in the DIR net.
 fn standing(survey: &Survey, from: u16) -> Option<&DirNetStatus> {
     survey.answered().find(|node| node.rank == from)?.dirnet.as_ref()
 }
 
-/// The nodes that were removed and are waited for all the same.
+/// The removed nodes that broadcasts still wait for.
 fn gone(survey: &Survey, from: u16) -> Vec<u16> {
     let Some(standing) = standing(survey, from) else { return Vec::new() };
     let is_waited_for = |rank: &&u16| !standing.left_broadcasts.contains(rank);
     standing.removed.iter().filter(is_waited_for).copied().collect()
 }
 
-/// The nodes that have not taken more than `settled` messages of `from`, and are waited for.
+/// The nodes that have received no more than `settled` messages of `from`, and are waited for.
 fn behind(survey: &Survey, from: u16, settled: u64) -> Vec<u16> {
     let heard = survey.answered().filter(|node| {
         let row = node.broadcasts.iter().find(|row| row.origin == from);

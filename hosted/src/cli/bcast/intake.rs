@@ -17,36 +17,36 @@ use std::fmt;
 use crate::node::control::DeliveredMessage;
 use crate::transfer::{JoinError, Joiner, Piece};
 
-/// What became of a message.
+/// How a message was classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took<'a> {
-    /// It is another origin's, for a later receive.
+    /// It comes from another origin: left for a later receive.
     Left,
-    /// It belongs to no file that could be received.
+    /// It belongs to no file that can be received.
     PassedOver,
-    /// It is dealt with; these are the next bytes of the file.
+    /// It carries these next bytes of the file.
     Bytes(&'a [u8]),
-    /// With it the file is complete.
+    /// It completes the file.
     Last,
-    /// With it the file has no end: its sender has given up.
+    /// It says that the sender has given up: the file has no end.
     GivenUp,
 }
 
 /// Why the file cannot be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// Its origin has begun another. The message that says so is not dealt with.
+    /// Its origin has begun another file. The message that begins it is left for the next receive.
     CutShort {
-        /// Who broadcast it.
+        /// The node that broadcast it.
         origin: u16,
-        /// Bytes of it that came.
+        /// Bytes of it that were received.
         bytes: u64,
     },
-    /// What came is not what was sent.
+    /// The received bytes are not those that were sent.
     Damaged {
-        /// Who broadcast it.
+        /// The node that broadcast it.
         origin: u16,
-        /// How that is known.
+        /// The failed check.
         error: JoinError,
     },
 }
@@ -114,22 +114,22 @@ impl Intake {
         Took::PassedOver
     }
 
-    /// Who broadcasts the file, once it has begun.
+    /// The origin of the file, once it has begun.
     pub(super) fn origin(&self) -> Option<u16> {
         self.begun.map(|begun| begun.origin)
     }
 
-    /// Messages of the file that came.
+    /// Messages of the file received so far.
     pub(super) const fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Messages that belong to no file that could be received.
+    /// Messages passed over because they belong to no file that can be received.
     pub(super) const fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// What has come of the file.
+    /// The part of the file received so far.
     pub(super) const fn joiner(&self) -> &Joiner {
         &self.joiner
     }

@@ -25,8 +25,8 @@ use crate::node::control::{ConflictStatus, DeliveredMessage, MESSAGES_MAX};
 pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     if arguments.origin == Some(node) {
-        let cause = format!("--origin {node} is the node that is to receive");
-        let cure = "a node receives what others broadcast: name another node, or none";
+        let cause = format!("--origin {node} is the receiving node itself");
+        let cure = "name another node, or leave `--origin` out";
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     let running = arguments.cluster.find()?;
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
     };
     let received = receiver.receive(&running, node);
     let Receiver { listener, intake, .. } = receiver;
-    // What was not dealt with is for the next one to receive, whatever ended this.
+    // Messages that this receive did not consume go to the next one, whatever ended this one.
     let ended = listener.end();
     received.map_err(|ended| ended.failure(&running, arguments, node, &intake))?;
     ended.map_err(Failure::new)?;
@@ -78,41 +78,41 @@ fn result(arguments: &Arguments, node: u16, intake: &Intake) -> Value {
     })
 }
 
-/// A receive under way.
+/// A receive in progress.
 struct Receiver {
     listener: Listener,
     sink: Sink,
     intake: Intake,
-    /// Only of this node.
+    /// The only origin to receive from, if one was named.
     origin: Option<u16>,
     timeout: Duration,
-    /// Origins and numbers of messages that were handed to the sink, and are not dealt with before
-    /// it has written them.
+    /// Origins and numbers of messages handed to the sink; they are released once it has written
+    /// them.
     written: Vec<(u16, u64)>,
-    /// A part of the file was dealt with: no other receive is given it again.
+    /// A part of the file was released: no other receive gets it again.
     is_used_up: bool,
 }
 
 /// Why nothing more is received.
 enum Ended {
-    /// Nothing came any more.
+    /// No message arrived before the deadline.
     Silence,
     /// Two nodes show different messages for one number.
     Disputed(ConflictStatus),
-    /// Nothing more of this origin comes, however long one waits.
+    /// A terminal condition of this origin: no message of it can arrive.
     Over(u16, Over),
-    /// It is no whole file.
+    /// The file is cut short or damaged.
     Broken(Broken),
-    /// Its sender has given up.
+    /// The sender has given up.
     GivenUp,
-    /// It cannot be written, and a part of it was dealt with or not.
+    /// The output failed.
     Unwritten { failure: Failure, is_used_up: bool },
     /// The node does not answer.
     Failed(Failure),
 }
 
 impl Receiver {
-    /// Listens until the file has ended, or it is decided that it does not.
+    /// Receives until the file is complete or a terminal condition ends it.
     fn receive(&mut self, running: &Running, node: u16) -> Result<(), Ended> {
         let mut deadline = Deadline::after(self.timeout);
         let mut known = None;
@@ -132,7 +132,7 @@ impl Receiver {
             if let Some(conflict) = conflict.filter(|_| origin.is_some() || is_late) {
                 return Err(Ended::Disputed(conflict));
             }
-            // What had come by then, and was not looked at yet, has come with the second look.
+            // A second look takes in what arrived before the nodes answered.
             let over = over(&Survey::take(running), node, origin, self.intake.origin().is_some());
             match over.filter(|_| over == known || is_late) {
                 Some((_, Over::Disputed { by, conflict })) if by == node => {
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    /// Takes in what came, up to the end of the file, which breaks the flow.
+    /// Takes in what arrived, up to the end of the file, which breaks the loop.
     fn take_in(&mut self, messages: &[DeliveredMessage]) -> Result<ControlFlow<()>, Ended> {
         for message in messages {
             let took = match self.intake.take(message) {
@@ -182,7 +182,7 @@ impl Receiver {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What the sink was handed is dealt with.
+    /// Releases the messages that the sink has written.
     fn note_written(&mut self) {
         for (origin, seq) in self.written.drain(..) {
             self.listener.note_dealt_with(origin, seq);
@@ -206,7 +206,7 @@ impl Ended {
         match self {
             Self::Failed(failure) => failure,
             Self::Unwritten { failure, is_used_up: true } => {
-                failure.with_cure("let it be broadcast again")
+                failure.with_cure("broadcast the file again")
             }
             Self::Unwritten { failure, is_used_up: false } => {
                 failure.with_cure("receive again, which gives the file again")
@@ -216,7 +216,7 @@ impl Ended {
             Self::Over(origin, over) => over.failure(origin, intake),
             Self::Broken(broken @ Broken::CutShort { origin, .. }) => {
                 let cure = format!(
-                    "receive again to have the other file; let node {origin} broadcast this one \
+                    "receive again to get the other file; broadcast this one from node {origin} \
                      again"
                 );
                 Failure::of(Code::CutShort, broken.to_string(), cure)
@@ -230,11 +230,11 @@ impl Ended {
                 );
                 let survey = Survey::take(running);
                 let lost = intake.origin().and_then(|rank| final_cure(&survey, rank));
-                let cure = lost.unwrap_or_else(|| "let it be broadcast again".to_owned());
+                let cure = lost.unwrap_or_else(|| "broadcast the file again".to_owned());
                 Failure::of(Code::Abandoned, cause, cure)
             }
             Self::Broken(broken @ Broken::Damaged { .. }) => {
-                Failure::of(Code::Verification, broken.to_string(), "let it be broadcast again")
+                Failure::of(Code::Verification, broken.to_string(), "broadcast the file again")
             }
         }
     }
@@ -244,7 +244,7 @@ fn silence(running: &Running, arguments: &Arguments, node: u16, intake: &Intake)
     let mut cause = match intake.origin() {
         None => format!("no file began within {} s", arguments.timeout),
         Some(origin) => format!(
-            "nothing came of node {origin} for {} s, after {} bytes of its file",
+            "node {origin} sent nothing for {} s, after {} bytes of its file",
             arguments.timeout,
             intake.joiner().len()
         ),
@@ -258,35 +258,35 @@ fn silence(running: &Running, arguments: &Arguments, node: u16, intake: &Intake)
         None => running.ranks().find_map(|origin| cure_of_window(&survey, origin, node)),
     };
     let cure = cure.unwrap_or_else(|| {
-        "see with `weft status` who broadcasts and who has delivered, or raise `--timeout`"
+        "run `weft status` to see which nodes broadcast and deliver, or raise `--timeout`"
             .to_owned()
     });
     Failure::of(Code::Timeout, cause, cure)
 }
 
-/// What helps where waiting for `origin` does not.
+/// The cure where waiting for `origin` is useless.
 fn cure_of_origin(survey: &Survey, origin: u16, node: u16) -> Option<String> {
     final_cure(survey, origin).or_else(|| cure_of_window(survey, origin, node))
 }
 
-/// What helps where `origin` broadcasts nothing more.
+/// The cure where `origin` broadcasts nothing more.
 fn final_cure(survey: &Survey, origin: u16) -> Option<String> {
     if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
             "node {origin} was removed and cannot broadcast until the cluster is restarted: \
-             have the file sent by another node"
+             broadcast the file from another node"
         ));
     }
     if let Some(other) = survey.disputing(origin) {
         return Some(format!(
-            "node {other} saw a conflict about node {origin}, whose broadcasts end with it: have \
-             it from another node"
+            "node {other} saw a conflict about node {origin}, which ends its broadcasts: \
+             receive from another node"
         ));
     }
     survey.lost().first().copied().map(restart_cure)
 }
 
-/// What helps where the window of `origin` is full of what was taken here.
+/// The cure where the window of `origin` is full of messages that this node has received.
 fn cure_of_window(survey: &Survey, origin: u16, node: u16) -> Option<String> {
     let (behind, taken) = survey.behind(origin, node)?;
     Some(format!(
@@ -326,15 +326,15 @@ fn disputed(running: &Running, node: u16, conflict: ConflictStatus) -> Failure {
     Failure::of(Code::Conflict, cause, cure)
 }
 
-/// Where the bytes go.
+/// The destination of the bytes.
 enum Sink {
-    /// Into a file, which is there once it is whole.
+    /// A file, which appears once it is complete.
     File(Draft),
-    /// To standard output, as they come.
+    /// Standard output, as they arrive.
     Stdout(StdoutLock<'static>),
-    /// To standard output, an object for each message.
+    /// Standard output, one object for each message.
     Lines(StdoutLock<'static>),
-    /// Nowhere any more.
+    /// Closed.
     Closed,
 }
 
@@ -378,7 +378,7 @@ impl Sink {
         }
     }
 
-    /// It is whole: nothing is written any more.
+    /// Completes the output.
     fn finish(&mut self) -> Result<(), Failure> {
         match std::mem::replace(self, Self::Closed) {
             Self::File(draft) => draft.finish(),
@@ -389,6 +389,6 @@ impl Sink {
 }
 
 fn unwritable(error: &std::io::Error) -> Failure {
-    let cause = format!("what is received cannot be written to standard output: {error}");
-    Failure::of(Code::Output, cause, "make room for it")
+    let cause = format!("the file cannot be written to standard output: {error}");
+    Failure::of(Code::Output, cause, "free space on the output's file system")
 }

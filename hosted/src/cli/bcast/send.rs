@@ -1,4 +1,5 @@
-//! The sending side: cut, broadcast, and end once it is decided that no more goes out.
+//! The sending side: cuts the input into messages and broadcasts them until the end of the input,
+//! or until a terminal condition stops it.
 
 use std::io::{Write, stderr};
 use std::time::Duration;
@@ -69,22 +70,22 @@ pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<()
     Ok(())
 }
 
-/// A file on its way out.
+/// A file that is being broadcast.
 struct Sender<'a> {
     running: &'a Running,
     from: u16,
     timeout: Duration,
     speaker: Speaker,
-    /// Messages and bytes of the file that went out.
+    /// Messages and bytes of the file sent so far.
     messages: u64,
     bytes: u64,
-    /// The number of the last message that the node has broadcast.
+    /// The number of the last message that the node broadcast.
     last: u64,
 }
 
 impl<'a> Sender<'a> {
-    /// Begins once no other sender is in the middle of a file at the node. Until then, all nodes are
-    /// asked periodically whether the broadcast could be received at all.
+    /// Begins once no other sender is in the middle of a file at the node. Until then, all nodes
+    /// are asked periodically whether the broadcast can be received at all.
     fn begin(running: &'a Running, from: u16, timeout: Duration) -> Result<Self, Failure> {
         // No two senders of a cluster begin in the same nanosecond with the same process number.
         let stream = now_ns().rotate_left(20) ^ u64::from(std::process::id());
@@ -101,8 +102,8 @@ impl<'a> Sender<'a> {
         Ok(Self { running, from, timeout, speaker, messages: 0, bytes: 0, last: 0 })
     }
 
-    /// Broadcasts all of these messages; while the window is full, the nodes are asked from time to
-    /// time whether it stays so.
+    /// Broadcasts all of these messages. While the window is full, all nodes are asked periodically
+    /// whether it can drain at all.
     fn send(&mut self, messages: &[&[u8]]) -> Result<(), Failure> {
         let (mut sent, mut deadline) = (0, Deadline::after(self.timeout));
         while sent < messages.len() {
@@ -121,7 +122,7 @@ impl<'a> Sender<'a> {
                     let cause = format!("a message is longer than {limit} bytes");
                     return Err(Failure::of(Code::MessageTooLong, cause, "run one build of weft"));
                 }
-                // Something goes on.
+                // The window drains: progress.
                 Some(BroadcastStopped::WindowFull { .. }) if !gone_out.is_empty() => {
                     deadline = Deadline::after(self.timeout);
                 }
@@ -131,7 +132,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Whether the full window is waited for any longer.
+    /// Whether to go on waiting for room in the window.
     fn look(&self, settled: u64, deadline: Deadline) -> Result<(), Failure> {
         let survey = Survey::take(self.running);
         if let Some(failure) = hopeless(&survey, self.from) {

@@ -1,12 +1,12 @@
-//! What is broadcast, cut into messages as it comes.
+//! The input of a broadcast, cut into messages as data arrives.
 //!
 //! ```text
 //!   the first bytes ──▶ more, as long as they are there at once ──▶ a request's worth, or the end
 //!     (waited for)        └ the input pauses, a moment after the first: what there is
 //! ```
 //!
-//! A file is cut into messages that are full, but for its last. Of an input that is slow, a
-//! terminal or `tail -f`, a receiver has all input from before the pause.
+//! All messages of a file are full except the last. When a slow input such as a terminal or
+//! `tail -f` pauses, receivers already have everything from before the pause.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, stdin};
@@ -29,17 +29,17 @@ use crate::transfer::{Cutter, HEADER_LEN};
 /// How long after its first bytes a batch waits for more.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// An input that was opened.
+/// An opened input.
 pub(super) struct Source {
     input: File,
-    /// How many bytes there are, where that is known.
+    /// Its length in bytes, if known.
     len: u64,
 }
 
 /// Messages of one request.
 pub(super) struct Batch {
     pub(super) messages: Vec<Vec<u8>>,
-    /// The input has ended behind them.
+    /// Whether the input ends after them.
     pub(super) is_last: bool,
 }
 
@@ -65,14 +65,14 @@ impl Source {
             };
             let cause = format!("{} cannot be read: {error}", path.display());
             let cure = match error.kind() {
-                ErrorKind::TimedOut => "have a program write to it, or raise `--timeout`",
-                _ => "give a file that you may read",
+                ErrorKind::TimedOut => "start a program that writes to it, or raise `--timeout`",
+                _ => "name a readable file",
             };
             Failure::of(code, cause, cure)
         })
     }
 
-    /// How many bytes there are, or 0 where that is not known.
+    /// The length in bytes, or 0 if it is unknown.
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
@@ -128,7 +128,7 @@ fn open_within(path: &Path, timeout: Duration) -> io::Result<File> {
 
 fn unreadable(error: &io::Error) -> Failure {
     let cause = format!("the input cannot be read: {error}");
-    Failure::of(Code::InputUnreadable, cause, "check what is broadcast")
+    Failure::of(Code::InputUnreadable, cause, "check the input of `weft bcast`")
 }
 
 /// Messages of one request, besides the end.

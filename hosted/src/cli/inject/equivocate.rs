@@ -80,7 +80,7 @@ fn disputed(survey: &Survey, node: u16) -> Option<Failure> {
     let other = survey.disputing(node)?;
     let first = survey.row(other, node)?.first_conflict?.seq;
     let cause = format!(
-        "node {other} saw a conflict about number {first} of node {node} before, and looks at \
+        "node {other} saw a conflict about number {first} of node {node} before, and ignores \
          nothing behind it"
     );
     let cure = "have another node lie, or restart the cluster";

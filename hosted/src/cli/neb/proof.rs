@@ -12,6 +12,7 @@ use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, standard_output};
 use crate::client::ClientError;
+use crate::cluster::Form;
 use crate::explain::Code;
 use crate::node::control::HeldProof;
 
@@ -44,7 +45,7 @@ pub(super) fn run(arguments: &Proof, output: Output) -> Result<(), Failure> {
         });
         written.map_err(|error| {
             let cause = format!("the proof cannot be written to standard output: {error}");
-            Failure::of(Code::Output, cause, "make room for it, or send it elsewhere")
+            Failure::of(Code::Output, cause, "free space for it, or use `--output`")
         })?;
     }
     output.finish(&object, &text);
@@ -67,13 +68,17 @@ fn find(running: &Running, arguments: &Proof) -> Result<(u16, HeldProof), Failur
         })
     };
     held.ok_or_else(|| {
-        let whom = against.map_or_else(|| "anybody".to_owned(), |rank| format!("node {rank}"));
+        let whom = against.map_or_else(String::new, |rank| format!(" against node {rank}"));
         let cause = match arguments.node {
-            Some(node) => format!("node {node} holds no proof against {whom}"),
-            None => format!("no node that answers holds a proof against {whom}"),
+            Some(node) => format!("node {node} holds no proof{whom}"),
+            None => format!("no reachable node holds a proof{whom}"),
         };
-        let cure = "look who does with `weft status`; only broadcasts of the form \"signed\" \
-                    leave proofs";
+        let cure = match running.cluster.neb.form {
+            Form::Unsigned => {
+                "this cluster's broadcasts are unsigned: set neb.form = \"signed\" and restart it"
+            }
+            Form::Signed => "run `weft status` to see which nodes hold proofs",
+        };
         Failure::of(Code::InputMissing, cause, cure)
     })
 }

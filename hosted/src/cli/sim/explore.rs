@@ -45,7 +45,7 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
     let mut text = render(&explored);
     text += &render_unexplored(&unexplored);
     let (name, count) = (subject.name, explored.len());
-    text += &format!("{name}: {count} configurations, {states} states\n");
+    text += &summary(name, count, states, violations == 0 && finished);
     output.finish(&object, &text);
     for (name, found) in &explored {
         judge(name, found, bounds)?;
@@ -53,12 +53,22 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
     Ok(())
 }
 
+/// The last line of the report: `is_kept` if every state was explored and no promise was broken.
+fn summary(name: &str, count: usize, states: u64, is_kept: bool) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    let of = format!("{states} states of {count} configuration{plural}");
+    match is_kept {
+        true => format!("{name}: explored all {of}: no promise broken\n"),
+        false => format!("{name}: explored {of}\n"),
+    }
+}
+
 fn render(explored: &[(String, Found)]) -> String {
     let mut text = String::new();
     for (name, found) in explored {
-        let end = if found.finished { "all of them" } else { "not all" };
+        let end = if found.finished { "all" } else { "not all" };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{:>12} states, {end:<11}  {name}", found.states);
+        let _ = writeln!(text, "{:>12} states, {end:<7}  {name}", found.states);
         for (number, step) in (1..).zip(found.violation.iter().flat_map(|(_, path)| path)) {
             let _ = writeln!(text, "{number:>4}  {step}");
         }
@@ -76,7 +86,11 @@ fn render_unexplored(unexplored: &[Unexplored]) -> String {
 fn judge(name: &str, found: &Found, bounds: &Bounds) -> Result<(), Failure> {
     if let Some((violation, _)) = &found.violation {
         let cause = format!("{name}: a promise is broken: {violation}");
-        return Err(Failure::of(Code::Verification, cause, "the way there is printed above"));
+        return Err(Failure::of(
+            Code::Verification,
+            cause,
+            "read the steps that are printed above",
+        ));
     }
     if !found.finished {
         let cause = format!("{name}: more states than {}", bounds.states_max);

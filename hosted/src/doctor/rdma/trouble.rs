@@ -39,11 +39,11 @@ impl fmt::Display for Trouble {
                 f.write_str("nodes on different hosts cannot reach each other's memory")
             }
             Self::NoPort => f.write_str("no device has an active port"),
-            Self::PortDown { port } => write!(f, "nothing gets through port {port}"),
+            Self::PortDown { port } => write!(f, "port {port} is down"),
             Self::NoAddress { port } => {
-                write!(f, "port {port} has no address of kind RoCE v2 that peers could be told")
+                write!(f, "port {port} has no RoCE v2 address")
             }
-            Self::NoAccess { device } => write!(f, "no node of this user can use {device}"),
+            Self::NoAccess { device } => write!(f, "this user has no access to {device}"),
         }
     }
 }
@@ -53,23 +53,21 @@ impl Trouble {
     pub(super) fn cure(&self) -> String {
         match self {
             Self::NoLibrary => {
-                "`apt-get install ibverbs-providers`; nothing is needed on one host: shared \
-                 memory works without"
+                "run `apt-get install ibverbs-providers`; not needed on one host, where nodes \
+                 share memory"
                     .to_owned()
             }
             Self::NoDevice { can_make_one: true } => {
-                "`modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE` makes a \
-                 device of a network interface; nothing is needed on one host: shared memory \
-                 works without"
+                "run `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE` to make a \
+                 device of a network interface; not needed on one host, where nodes share memory"
                     .to_owned()
             }
             Self::NoDevice { can_make_one: false } => {
-                "this kernel has no rdma_rxe to make a device with, but `ci/rxe` of the source \
-                 has a virtual machine with some; nothing is needed on one host: shared memory \
-                 works without"
+                "not needed on one host; to try RDMA without hardware, run `ci/rxe demo` in the \
+                 source tree"
                     .to_owned()
             }
-            Self::NoPort => "`rdma link` lists ports and their states".to_owned(),
+            Self::NoPort => "run `rdma link` to see the ports and their states".to_owned(),
             Self::PortDown { port } => {
                 format!("bring the interface or the cable of {port} up; `rdma link` shows it")
             }
@@ -77,8 +75,8 @@ impl Trouble {
                 format!("give the network interface of {port} an IPv4 address: `ip address add`")
             }
             Self::NoAccess { .. } => {
-                "let this user read and write /dev/infiniband/uverbs*, or load ib_uverbs if \
-                 there is none"
+                "give this user read and write access to /dev/infiniband/uverbs*, or load \
+                 ib_uverbs if there is no such device"
                     .to_owned()
             }
         }
