@@ -4,8 +4,8 @@
 //! its connection while the component is killed and started again: requests that had not begun
 //! are served by the next one, requests that were under way fail with `ComponentLost`.
 //!
-//! [`Inbox`] is the receiving side with the bookkeeping done: every message once, whatever the
-//! component goes through.
+//! [`Inbox`] is the receiving side with bookkeeping: it returns every message once, even if the
+//! component dies and restarts.
 
 mod error;
 mod inbox;
@@ -36,7 +36,7 @@ use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
 
 /// How long a node's supervisor may take beyond what a request itself allows.
 const SLACK: Duration = Duration::from_secs(5);
-/// How often a cluster that is just being started is looked for again.
+/// How often to look again for a cluster that is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A connection to one node.
@@ -52,7 +52,7 @@ pub struct Client {
 /// A [`Duration`] stands for as long for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// For what other nodes are to do: to broadcast something, or to take what was broadcast.
+    /// For actions of other nodes: to broadcast a message, or to receive one.
     pub others: Duration,
     /// For the node itself, which may be starting its next component; as long as for the others at
     /// least.
@@ -165,8 +165,8 @@ impl Client {
         }
     }
 
-    /// Takes up to `max` messages, waiting up to `timeout` for the first. They come again, to
-    /// whoever asks next, unless they are released.
+    /// Takes up to `max` messages, waiting up to `timeout` for the first. Unless they are released,
+    /// they are delivered again, to the next client that asks.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -181,7 +181,7 @@ impl Client {
         }
     }
 
-    /// Says that the messages of these receipts have been dealt with.
+    /// Releases the messages with these receipts: the client has processed them.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -192,8 +192,8 @@ impl Client {
         }
     }
 
-    /// Broadcasts messages to all members, in order, each with this tag. What does not fit into one
-    /// request and is to stay together is for a [`Speaker`].
+    /// Broadcasts messages to all members, in order, each with this tag. Use a [`Speaker`]
+    /// for a sequence that no other broadcast may interrupt and that one request cannot hold.
     ///
     /// # Errors
     /// [`ClientError`]. A broadcast that stopped early is no error but a [`BroadcastOutcome`].
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// What other members broadcast behind `after`: see [`Listener`].
+    /// Messages that other members broadcast behind `after`: see [`Listener`].
     pub(crate) fn deliveries(
         &mut self,
         origin: Option<u16>,
@@ -240,7 +240,7 @@ impl Client {
         }
     }
 
-    /// Gives up every place of one that receives: see [`Listener`].
+    /// Ends all of this client's subscriptions to origins: see [`Listener`].
     pub(crate) fn end_deliveries(
         &mut self,
         after: Vec<u64>,
@@ -252,7 +252,7 @@ impl Client {
         }
     }
 
-    /// Has the node's component tell some peers one thing and others another.
+    /// Has the node's component equivocate: some peers receive another message than the others.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -263,8 +263,8 @@ impl Client {
         }
     }
 
-    /// A proof that a node told different nodes different things: against `origin` or, without
-    /// one, against the first that the node holds one against. Nothing when it holds none.
+    /// A proof that a node sent different messages to different nodes: against `origin` or, without
+    /// one, the first proof that the node holds. `None` if it holds none.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -283,7 +283,7 @@ impl Client {
         self.status_within(SLACK)
     }
 
-    /// The node's status, if it tells within `timeout`.
+    /// The node's status, if it answers within `timeout`.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -328,8 +328,8 @@ impl Client {
         }
     }
 
-    /// What other nodes have told this one of their conclusions, about one node or about all, and
-    /// how many older entries the node has dropped.
+    /// Copies of other nodes' conclusions that this node keeps, about one node or about all, and
+    /// how many older entries it has dropped.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -362,7 +362,7 @@ impl Client {
         self.wait(incarnation, 0, timeout)
     }
 
-    /// Waits until the node runs in `incarnation` or a later one, and at least `peers` peers live
+    /// Waits until the node runs in `incarnation` or a later one, and at least `peers` peers run
     /// and have joined.
     ///
     /// # Errors
@@ -389,7 +389,7 @@ impl Client {
         }
     }
 
-    /// Notes that the node's task has met an error; what the number means is the task's affair.
+    /// Reports an error of the node's task; the task defines what the number means.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -400,7 +400,7 @@ impl Client {
         }
     }
 
-    /// Notes that the node's task makes progress.
+    /// Reports progress of the node's task.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -408,7 +408,7 @@ impl Client {
         self.ask_for_done(Want::Beat { task: task.to_owned() })
     }
 
-    /// Has something done with one of the node's tasks.
+    /// Gives an order about one of the node's tasks.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -450,7 +450,7 @@ impl Client {
         self.ask_for_done(Want::KillNode)
     }
 
-    /// Has the node's component suffer from `fault`.
+    /// Injects `fault` into the node's component.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -483,8 +483,8 @@ impl Client {
         self.answer(deadline)
     }
 
-    /// As [`Self::ask`]; whenever `every` has passed without an answer, `look` says whether to wait
-    /// any longer.
+    /// As [`Self::ask`]; whenever `every` has passed without an answer, `look` decides whether to
+    /// go on waiting.
     fn ask_looking<E>(
         &mut self,
         what: Want,
@@ -511,7 +511,7 @@ impl Client {
         self.requests += 1;
         let request = Request { id: self.requests, what };
         match self.socket.send(&request, &[], deadline.remaining()) {
-            // It may have said why before it closed.
+            // It may have sent the reason before it closed.
             Ok(()) | Err(PacketError::Closed) => Ok(()),
             Err(source) => Err(ClientError::Unreachable { rank: self.rank, source }),
         }

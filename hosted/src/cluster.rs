@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A file is refused as a whole, at the first fault, with the line, the key, the value and
-//! the limit it broke; a key nobody knows is refused with the one that was probably meant.
+//! the limit it broke; an unknown key is refused with the one that was probably meant.
 //!
 //! Non-goals: changes while the cluster runs: members are fixed by configuration.
 
@@ -56,8 +56,8 @@ use section::Section;
 
 /// A cluster as its file describes it.
 ///
-/// The fields are public so that tests and benchmarks can build what no file says;
-/// [`check`](Self::check) tells whether the numbers are within their limits.
+/// The fields are public so that tests and benchmarks can build clusters that no file describes;
+/// [`check`](Self::check) verifies that the numbers are within their limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
     /// `name`: names the directory of the control sockets; one living cluster per name and
@@ -91,7 +91,7 @@ pub struct Cluster {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mailbox {
     /// `slots`: slots in each of the two halves, so that between this many and twice as many
-    /// messages wait before writers are told to come back; a power of two from 16 to 4096.
+    /// messages wait before further puts are refused as full; a power of two from 16 to 4096.
     pub slots: usize,
     /// `message_len`: the longest message in bytes, 8 to 4000. Each slot takes this much memory
     /// at every node.
@@ -256,7 +256,7 @@ impl Cluster {
     /// Reads the text of a cluster file; `origin` only names it in errors.
     ///
     /// # Errors
-    /// The text is not TOML, lacks `name` or `nodes`, has a key nobody knows, or a value of
+    /// The text is not TOML, lacks `name` or `nodes`, has an unknown key, or a value of
     /// the wrong type or outside its limit.
     pub fn parse(text: &str, origin: &Path) -> Result<Self, ClusterError> {
         let table = toml::de::DeTable::parse(text)

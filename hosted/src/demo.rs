@@ -61,8 +61,7 @@ pub const NODES: usize = 4;
 const COLLECTOR: u16 = 3;
 /// How long anything may take that does not depend on the length of the input.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is told of the progress: how many strikes have been survived of how many, and how many
-/// messages have arrived.
+/// Called with the progress: faults survived, faults in all, and messages that have arrived.
 pub const STRIKES: u64 = Strike::ALL.len() as u64;
 
 /// Why the demonstration could not be given. A demonstration that was given and failed its own
@@ -164,7 +163,7 @@ pub fn run(
     let frames: Arc<[Frame]> = frame::split(input, cluster.mailbox.message_len).into();
     let traffic = Arc::new(Traffic::new(interrupted));
     let story = Story { nodes: Nodes::of(&launched), frames, traffic };
-    let flow = story.tell(&mut summary, began_ns, progress)?;
+    let flow = story.run(&mut summary, began_ns, progress)?;
 
     let stopped = launched.stop();
     summary.note_stopped(stopped.map_err(|error| error.to_string()));
@@ -186,7 +185,7 @@ pub fn cluster() -> Cluster {
     cluster
 }
 
-/// Clears away what demos left behind that were killed: nobody starts one of that name again.
+/// Removes the files of demos that were killed: no later demo has their name.
 fn clear_dead_demos() {
     let Ok(runtime_dir) = RuntimeDir::open() else { return };
     let clusters = runtime_dir.list().unwrap_or_default().into_iter();
@@ -206,7 +205,7 @@ struct Story {
 }
 
 impl Story {
-    fn tell(
+    fn run(
         &self,
         summary: &mut Summary,
         began_ns: u64,

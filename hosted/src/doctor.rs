@@ -31,7 +31,7 @@ use crate::cluster::Cluster;
 use crate::explain::Code;
 use demand::Demand;
 
-/// How a finding is to be taken.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -142,8 +142,7 @@ fn missing<const N: usize>(findings: [Finding; N], code: Code) -> Option<(Findin
     findings.into_iter().find(is_missing).map(|finding| (finding, code))
 }
 
-/// Looks at this machine with the needs of a cluster that nobody configured: four nodes, all
-/// defaults.
+/// Examines this machine for a cluster with default settings: four nodes.
 #[must_use]
 pub fn examine() -> Report {
     examine_for(&Cluster::default())

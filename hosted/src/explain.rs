@@ -1,4 +1,4 @@
-//! How every error of this crate speaks: a cause, a cure and a code.
+//! The form of every error in this crate: a cause, a cure and a code.
 //!
 //! A person reads the cause (the error's `Display`: one sentence in lower case that names the
 //! values involved) and the cure (what to type or change next). A script reads the code: a
@@ -60,7 +60,7 @@ fn cure_of_limit(errno: Errno) -> Option<&'static str> {
     }
 }
 
-/// An error that tells its reader what to do next.
+/// An error that says what to do next.
 pub trait Explain: Error {
     /// The code that scripts rely on.
     fn code(&self) -> Code;
@@ -83,7 +83,7 @@ pub enum Code {
     NameInUse,
     /// No cluster of this name.
     ClusterNotRunning,
-    /// A cluster of this name left its sockets behind and nobody answers them.
+    /// A cluster of this name left its sockets behind and no process answers them.
     ClusterDead,
     /// The cluster has no node of this rank.
     NodeOutOfRange,
@@ -91,11 +91,11 @@ pub enum Code {
     TaskUnknown,
     /// The task has no process: it cannot be started, or does not run.
     TaskNotRunning,
-    /// The order does not fit how a node stands in the DIR net.
+    /// The order does not fit the node's state in the DIR net.
     Standing,
     /// The node is isolated until an operator releases it.
     Isolated,
-    /// Somebody else has what only one can have, or too many ask at once.
+    /// Another client holds an exclusive resource, or too many ask at once.
     Busy,
     /// The message does not fit into a slot.
     MessageTooLong,
@@ -117,23 +117,23 @@ pub enum Code {
     NodeUnreachable,
     /// A peer speaks another version, or lays its memory out in another way.
     Protocol,
-    /// Members show different messages for one slot of a broadcast: somebody lies.
+    /// Members show different messages for one slot of a broadcast: one of them is faulty.
     Conflict,
     /// A file that is received has no end: its origin began another.
     CutShort,
     /// The sender of a file that is received gave up before its end, or its node was removed.
     Abandoned,
-    /// What is said to be a proof of equivocation proves nothing.
+    /// The given data is not a valid proof of equivocation.
     ProofInvalid,
     /// The directory of control sockets cannot be used.
     RuntimeDir,
     /// Memory segments could not be made.
     Memory,
-    /// The operating system said no to this user.
+    /// The operating system denied this user permission.
     Permission,
     /// No RDMA device that could be used, or no driver in this build.
     Rdma,
-    /// A result cannot be written where it was to go.
+    /// A result cannot be written to its destination.
     Output,
     /// A limit of this process or of the system is too low.
     Limit,
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// What scripts have been told; lines are added, never changed.
+    /// The codes that scripts rely on; lines are added, never changed.
     const PROMISED: &str = "\
 1 internal
 2 usage

@@ -1,8 +1,8 @@
 //! A whole cluster on this machine: one supervisor process for each node.
 //!
 //! The processes die with the one that launched them, and a launched cluster that is dropped is
-//! ended. A node that the cluster's manager orders to be reset is started again, and so is one that
-//! has died and that nobody decides about. The cluster's name is taken from before the first
+//! ended. A node is restarted if the cluster's manager orders its reset, or if it has died and no
+//! manager decides about it. The cluster's name is taken from before the first
 //! process starts until after the last has ended.
 
 mod door;
@@ -38,7 +38,7 @@ const LAUNCH_FD: RawFd = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Events that wait for the keeper.
 const EVENTS: usize = 1024;
-/// Notices that wait for whoever launched the cluster; more are dropped.
+/// Notices queued for the caller that launched the cluster; more are dropped.
 const NOTICES: usize = 1024;
 
 /// A cluster of processes below this one.
@@ -61,35 +61,35 @@ pub struct Launched {
 pub enum Notice {
     /// Its supervisor has ended.
     Ended {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
     },
     /// It was started again.
     Reset {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// The first incarnation of the life that is over.
+        /// The first incarnation of the boot that has ended.
         boot: u32,
         /// The node that said so.
         by: u16,
     },
     /// It is isolated, by decision of the manager.
     Isolated {
-        /// Which node.
+        /// The node.
         rank: u16,
     },
     /// It has isolated a task for its failures.
     TaskIsolated {
-        /// Which node.
+        /// The node.
         rank: u16,
         /// The task's place in the cluster file.
         task: usize,
     },
-    /// It had died, nobody decided about it, and it was started again.
+    /// It had died, no manager decided about it, and it was restarted.
     Restarted {
-        /// Which node.
+        /// The node.
         rank: u16,
     },
     /// The cluster's directory is not its own any more; all nodes are ended.
@@ -110,9 +110,9 @@ pub enum LaunchError {
     Keeper,
     /// A node ended before the cluster ran; what it said is above.
     Ended {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
     },
     /// The nodes do not come together.
@@ -187,17 +187,17 @@ impl Launched {
         let (notice, notices) = sync_channel(NOTICES);
         let door = dir.launcher_socket().map_err(LaunchError::Directory)?;
         let door = Some(Door::open(door, events.clone()).map_err(LaunchError::Process)?);
-        let (told, started) = sync_channel(1);
+        let (result, started) = sync_channel(1);
         let (count, sender) = (cluster.nodes, events.clone());
         let keeper = start_thread("weft-keeper", move || {
             match Keeper::start(start, count, sender, notice) {
                 Ok(keeper) => {
-                    // Whoever launches waits for this.
-                    let _ = told.send(Ok(()));
+                    // The caller of `start` waits for this.
+                    let _ = result.send(Ok(()));
                     keeper.run(&heard);
                 }
                 Err(error) => {
-                    let _ = told.send(Err(error));
+                    let _ = result.send(Err(error));
                 }
             }
         })
@@ -249,7 +249,7 @@ impl Launched {
         Ok(())
     }
 
-    /// Whether every node exchanges messages with every other by now, or within `patience`.
+    /// Whether every node exchanges messages with every other, within `patience`.
     fn look(&self, patience: Duration) -> Result<(), ClientError> {
         let deadline = Deadline::after(patience);
         self.ranks().try_for_each(|rank| {
@@ -268,7 +268,7 @@ impl Launched {
                 Notice::Ended { rank, status } => {
                     return Err(LaunchError::Ended { rank, status });
                 }
-                // Told of later, with what follows.
+                // Returned later by `next`.
                 Notice::TaskIsolated { .. } => self.early.get_mut().push_back(notice),
                 Notice::Displaced => return Err(self.displaced()),
                 Notice::Reset { .. } | Notice::Restarted { .. } | Notice::Isolated { .. } => {}

@@ -8,14 +8,14 @@
 //!     node-<rank>.sock    the control socket of each node
 //! ```
 //!
-//! A cluster is alive while somebody holds its `lock`, in whatever mode: the kernel lets go
+//! A cluster is alive while a process holds its `lock`, in whatever mode: the kernel lets go
 //! of it when the last process ends, however it ends, so a cluster that was killed is seen to
 //! be dead at once and no pid is ever compared. `weft up` holds the lock exclusively and owns
 //! the name alone ([`RuntimeDir::claim`]). Nodes started by hand hold it shared, beside each
 //! other but never beside an `up` ([`RuntimeDir::join`]).
 //!
-//! Whoever looks at or changes a lock holds the *gate* for that moment: a flock on the
-//! runtime directory itself. Without it a look could not be told from an owner, two starts
+//! A process that looks at or changes a lock holds the *gate* meanwhile: a flock on the
+//! runtime directory itself. Without it a look could be mistaken for an owner, two starts
 //! could clear each other's files away, and a lock file could be unlinked under one who has
 //! opened and not yet locked it.
 //!
@@ -54,10 +54,10 @@ pub struct RuntimeDir {
     path: PathBuf,
 }
 
-/// Whether anybody of a cluster lives.
+/// Whether any process of a cluster runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// Somebody holds the lock.
+    /// A process holds the lock.
     Alive,
     /// The directory was left behind.
     Dead,
@@ -92,7 +92,7 @@ impl RuntimeDir {
         path = path.components().collect();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         match made {
-            // What is there instead of a directory is told by the check below.
+            // The check below reports what is there instead of a directory.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(failed("create", &path)(error));
             }

@@ -1,8 +1,8 @@
-//! Who signs broadcasts with which key: the keys of a node, made anew by each of its supervisors.
+//! The keys that sign broadcasts: each supervisor of a node draws a new one.
 //!
 //! ```text
 //!   supervisor ── draws ──▶ SecretKey ── descriptor ──▶ its components, one after the other
-//!        └── PublicKey ── bootstrap ──▶ every other node, with each of its lives
+//!        └── PublicKey ── bootstrap ──▶ every other node, with each incarnation
 //!                                          └── agreed on by all, then used (`component/signing`)
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! What a program under guard says to its node: that it makes progress, and what went wrong.
+//! Reports of a guarded program to its node: progress and errors.
 //!
 //! ```no_run
 //! # fn work() -> Result<(), u16> { Ok(()) }
@@ -12,10 +12,10 @@
 //! # Ok::<(), weft::task::TaskCallError>(())
 //! ```
 //!
-//! A node tells the programs that it starts, by `WEFT_TASK`, `WEFT_CLUSTER`, `WEFT_NODE` and
-//! `WEFT_CONTROL` in their environment, who they are and where it listens. Programs in other
-//! languages run `weft report`. One connection serves all calls of a process; it is made anew when
-//! it breaks, and only then does a call cost more than a packet each way.
+//! A node passes `WEFT_TASK`, `WEFT_CLUSTER`, `WEFT_NODE` and `WEFT_CONTROL` in the environment of
+//! each program that it starts: the program's identity and the node's socket. Programs in other
+//! languages run `weft report`. One connection serves all calls of a process; it is made again
+//! when it breaks, and only then does a call cost more than a packet each way.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The connection of this process.
 static CONNECTION: Mutex<Option<Client>> = Mutex::new(None);
 
-/// Why a task could not speak to its node.
+/// Why a task could not report to its node.
 #[derive(Debug)]
 pub enum TaskCallError {
     /// This process was not started by a node: a variable is missing or means nothing.
@@ -57,7 +57,7 @@ impl fmt::Display for TaskCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotGuarded { variable } => {
-                write!(f, "this process is no task: {variable} does not say whose it is")
+                write!(f, "this process is not a guarded task: {variable} is missing or invalid")
             }
             Self::Client(error) => error.fmt(f),
         }
@@ -93,9 +93,9 @@ impl Explain for TaskCallError {
     }
 }
 
-/// Tells the node that this task has met `error`, a number whose meaning is the task's. It is
-/// counted, kept with its time, and shown by `weft status`; the manager is told, and has the task
-/// killed and started again. That counts as if the task had failed: one report more than its
+/// Reports `error`, a number that the task defines, to the node. The error is counted, kept with
+/// its time, shown by `weft status` and sent to the manager, which has the task killed and
+/// restarted. That counts as if the task had failed: one report more than its
 /// `restart` allows, and it is isolated.
 ///
 /// # Errors
@@ -104,8 +104,8 @@ pub fn report(error: u16) -> Result<(), TaskCallError> {
     call(|client, task| client.report(task, error).map(drop))
 }
 
-/// Tells the node that this task makes progress. A task with `beat_ms` that does not say so in
-/// time is killed and started again; one that is being ended is refused.
+/// Reports to the node that this task makes progress. A task with `beat_ms` that does not report in
+/// time is killed and restarted; a report of a task that is being ended is refused.
 ///
 /// # Errors
 /// [`TaskCallError`].

@@ -8,7 +8,7 @@
 //! The tag of every message is the stream's own number. A part says where it belongs; the end says
 //! how long the file is and carries its SHA-256, unless it is said that none comes. A part that
 //! comes again adds nothing, by its offset. Messages of other streams and of no stream at all are
-//! told apart by tag and layout, and are the caller's affair.
+//! distinguished by tag and layout; the caller handles them.
 
 use sha2::{Digest as _, Sha256};
 
@@ -207,7 +207,7 @@ mod tests {
                     Piece::Bytes(bytes) => file.extend_from_slice(bytes),
                     Piece::Repeated => {}
                     Piece::End => ended = true,
-                    Piece::GivenUp => unreachable!("nobody did"),
+                    Piece::GivenUp => unreachable!("the sender completes the file"),
                 }
             }
             prop_assert!(ended);

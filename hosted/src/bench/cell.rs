@@ -40,7 +40,7 @@ impl Cell {
         node::plan(&self.cluster(Wait::Spin)).map_err(|error| BenchError::Plan(error.to_string()))
     }
 
-    /// Spin while everybody can have a processor, else let others have theirs.
+    /// Spin while every process can have a processor, else let others have theirs.
     pub(super) fn wait(self, processors: usize) -> Wait {
         if usize::from(self.writers) < processors { Wait::Spin } else { Wait::Yield }
     }

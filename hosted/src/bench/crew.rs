@@ -1,6 +1,6 @@
 //! The processes of one cell as the owner holds them.
 //!
-//! The owner makes everybody's memory and hands it out, as a supervisor does for its component;
+//! The owner makes all processes' memory and hands it out, as a supervisor does for its component;
 //! writers know the owner and not each other.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,8 +21,8 @@ use crate::process::{Liveness, Pidfd, Spawn, Spawned};
 use crate::shm::{Bell, Grant, NodeMemory, OwnMemory, RemoteMemory, Segment, ShmFabric};
 use crate::shm::{Wait, Waiter};
 
-/// The one life of every process here.
-pub(super) const LIFE: Incarnation = Incarnation(1);
+/// The one incarnation of every process here.
+pub(super) const INCARNATION: Incarnation = Incarnation(1);
 /// The owner.
 pub(super) const OWNER: Peer = Peer(0);
 
@@ -87,7 +87,7 @@ impl Crew {
     ) -> Result<(), BenchError> {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let word = ToWriter::Run { phase, millis };
-        self.writers.iter().try_for_each(|writer| writer.tell(&word, &[]))?;
+        self.writers.iter().try_for_each(|writer| writer.send(&word, &[]))?;
         self.seat.vigil.begin(span + PATIENCE);
         // Whatever the owner stumbled over, a writer that is dead is why.
         measure(&mut self.seat, &self.lines).map_err(|error| {
@@ -106,7 +106,7 @@ impl Writer {
         Ok(Self { peer, memory, spawned: spawn.start()?, socket: Some(ours) })
     }
 
-    fn tell(&self, word: &ToWriter, fds: &[BorrowedFd<'_>]) -> Result<(), BenchError> {
+    fn send(&self, word: &ToWriter, fds: &[BorrowedFd<'_>]) -> Result<(), BenchError> {
         let Some(socket) = &self.socket else { return Ok(()) };
         socket.send(word, fds, PATIENCE).map_err(|error| self.lost().unwrap_or(error.into()))
     }
@@ -123,7 +123,7 @@ impl Writer {
         let mut fds: Vec<BorrowedFd<'_>> = own.borrow();
         fds.extend(owners.borrow());
         fds.extend([lines.writable_fd(), process.as_fd()]);
-        self.tell(word, &fds)
+        self.send(word, &fds)
     }
 
     fn await_ready(&self) -> Result<(), BenchError> {
@@ -166,8 +166,8 @@ pub(super) fn take_seat(
 ) -> Result<Seat, BenchError> {
     let own = OwnMemory::map(plan.layout(), grant)?;
     let waiter = Waiter::new(wait, Bell::open(grant.bell())?);
-    let fabric = ShmFabric::new(me, LIFE, plan.layout().clone(), own, wait);
-    let endpoint = Box::new(ShmEndpoint::new(fabric, plan, LIFE));
+    let fabric = ShmFabric::new(me, INCARNATION, plan.layout().clone(), own, wait);
+    let endpoint = Box::new(ShmEndpoint::new(fabric, plan, INCARNATION));
     Ok(Seat { endpoint, vigil: Vigil::new(waiter, guarded) })
 }
 
@@ -181,6 +181,6 @@ pub(super) fn meet(
 ) -> Result<(), BenchError> {
     let memory = RemoteMemory::map(layout, seat.endpoint.me(), grant)?;
     seat.endpoint.fabric().connect(peer, memory, process);
-    let admitted = seat.endpoint.admit(peer, LIFE);
+    let admitted = seat.endpoint.admit(peer, INCARNATION);
     admitted.map_err(|_: FenceError| BenchError::OutOfStep("a process cannot be admitted"))
 }

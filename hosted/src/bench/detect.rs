@@ -8,7 +8,7 @@
 //! | part | where | what |
 //! |---|---|---|
 //! | `detections` | virtual time, or `shm`: real processes | each fault, struck at manager and backup |
-//! | `rest` | `shm` | processes that nobody strikes: whether this host lets them keep a profile |
+//! | `rest` | `shm` | processes without faults: whether this host lets them keep a profile |
 //! | `traffic` | virtual time | frames in a quiet period, frames that a verdict takes |
 //! | `accuracy` | virtual time | verdicts on nodes that live, beside the crate `foca` |
 //!
@@ -50,7 +50,7 @@ pub struct Plan {
 /// The profiles, from the most patient.
 const PROFILES: [Profile; 3] = [Profile::Host, Profile::Lan, Profile::Rdma];
 
-/// Measures; `on_part` is told of every part that is done, [`parts`] of them.
+/// Measures; `on_part` is called for every part that is done, [`parts`] of them.
 ///
 /// # Errors
 /// [`BenchError`].

@@ -10,10 +10,10 @@ use crate::clock::now_ns;
 
 /// Copies between two looks at the clock.
 const COPIES: u64 = 4096;
-/// A gap between two looks at the clock that no processor needs: somebody else was running.
+/// A gap between two looks at the clock that no processor needs: another process was running.
 const GAP_NS: u64 = 10_000;
 /// How long the host's own stall is watched between two measurements: longer than the turn that a
-/// kernel gives a process which has just waited, or nobody else would ever be seen.
+/// kernel gives a process which has just waited, or no other process would ever be seen.
 pub(super) const STALL_WATCH_NS: u64 = 50_000_000;
 
 /// What a process that only reads the clock did not get of its processor.

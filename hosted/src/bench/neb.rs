@@ -77,7 +77,7 @@ impl Counts {
     }
 }
 
-/// Measures; `on_cell` is told of every cell that is done.
+/// Measures; `on_cell` is called for every cell that is done.
 ///
 /// # Errors
 /// [`BenchError`].
@@ -125,13 +125,13 @@ fn measure(members: u16, bytes: usize, messages: u64) -> Result<Cell, BenchError
     }
     thread::scope(|scope| {
         let mut members = all.into_iter();
-        let mut origin = members.next().ok_or(BenchError::OutOfStep("nobody to broadcast"))?;
+        let mut origin = members.next().ok_or(BenchError::OutOfStep("no member to broadcast"))?;
         let others: Vec<_> = members
             .map(|mut member| {
                 let board = &board;
                 scope.spawn(move || {
                     let served = member.serve(board);
-                    // Whoever waits for this member is told not to.
+                    // Releases the threads that wait for this member.
                     board.over.store(true, Ordering::Relaxed);
                     served
                 })

@@ -1,4 +1,4 @@
-//! What owner and writers tell each other over their socket.
+//! Messages between owner and writers, over their socket.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) enum FromWriter {
     Failed { words: String },
 }
 
-/// The wait strategies of a benchmark; nobody sleeps.
+/// The wait strategies of a benchmark; no process sleeps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Strategy {
     Spin,

@@ -25,7 +25,7 @@ pub struct Plan {
     pub per_cell: Duration,
 }
 
-/// Measures; `on_cell` is told of every cell that is done.
+/// Measures; `on_cell` is called for every cell that is done.
 ///
 /// # Errors
 /// [`BenchError`]; its processes are gone then.

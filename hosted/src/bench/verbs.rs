@@ -7,13 +7,13 @@
 //!
 //! | row | ours | its rival, or its limit |
 //! |---|---|---|
-//! | `write` | half of a ping-pong of writes, told by the bytes themselves | `ib_write_lat` |
+//! | `write` | half of a ping-pong of writes, detected by the bytes themselves | `ib_write_lat` |
 //! | `read` | a read, posted to completed | `ib_read_lat` |
 //! | `fetch_add` | an addition, posted to completed | `ib_atomic_lat` |
 //! | `bandwidth` | writes from a region, as many under way as the queue takes | `ib_write_bw` |
 //! | `mailbox` | half of a ping-pong of messages, mailbox to mailbox | the same two operations, bare |
 //! | `broadcast` | among three threads, call to last delivery | a write and a read; beside it its own operations, bare, among the same threads |
-//! | `fence` | a life shut out, from the call to its return | |
+//! | `fence` | an incarnation fenced, from the call to its return | |
 //! | `revoke` | one right granted and taken back, in both ways that verbs have | |
 //!
 //! Both ends of either are processes on one device, each with a processor of its own if there are

@@ -47,7 +47,7 @@ pub struct Plan {
     pub turns: u32,
 }
 
-/// Measures; `on_size` is told of every size that is done.
+/// Measures; `on_size` is called for every size that is done.
 ///
 /// # Errors
 /// [`BenchError`].

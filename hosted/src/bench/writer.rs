@@ -1,4 +1,4 @@
-//! A writer's process: it takes part in what the owner tells it to, until the socket closes.
+//! A writer's process: it carries out the owner's orders until the socket closes.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const WORD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Runs the writer whose socket was inherited.
 ///
 /// # Errors
-/// [`BenchError`], which the owner is told too.
+/// [`BenchError`], which is sent to the owner, too.
 pub fn run() -> Result<(), BenchError> {
     let socket = Socket::from_fd(adopt_inherited(SOCKET_FD)?)?;
     let ended = serve(&socket);

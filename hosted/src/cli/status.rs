@@ -381,12 +381,12 @@ pub(super) fn peers(node: &NodeStatus) -> String {
     let peers = node.peers.iter().map(|peer| {
         let suspected = if suspects.unwrap_or_default().contains(&peer.rank) { "!" } else { "" };
         let cut = if node.cut.contains(&peer.rank) { "x" } else { "" };
-        let life = match (peer.incarnation, peer.joined) {
+        let incarnation = match (peer.incarnation, peer.joined) {
             (Some(incarnation), true) => incarnation.to_string(),
             (Some(incarnation), false) => format!("{incarnation}?"),
             (None, _) => "-".to_owned(),
         };
-        format!("{}:{life}{suspected}{cut}", peer.rank)
+        format!("{}:{incarnation}{suspected}{cut}", peer.rank)
     });
     peers.collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Why a client did not get what it asked for.
+//! Why a client's request failed.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use crate::node::control::Refused;
 use crate::packet::PacketError;
 use crate::runtime_dir::{FindError, RuntimeDirError};
 
-/// Why a client did not get what it asked for.
+/// Why a client's request failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
     /// There is no such cluster, or it is dead.
     Find(FindError),
-    /// The directory of running clusters.
+    /// The directory of running clusters cannot be used.
     Directory(RuntimeDirError),
-    /// The running cluster's copy of its file.
+    /// The running cluster's copy of its file cannot be read.
     Cluster(ClusterError),
     /// The cluster has no such node.
     OutOfRange {
-        /// As asked.
+        /// The requested rank.
         rank: u16,
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// The node's supervisor does not answer.
     Unreachable {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// What the socket said.
+        /// The socket's error.
         source: PacketError,
     },
-    /// The node answered no.
+    /// The node refused the request.
     Refused {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// Why.
+        /// The reason.
         reason: Refused,
     },
 }

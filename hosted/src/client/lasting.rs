@@ -3,14 +3,14 @@
 //! ```text
 //!   ask ──▶ done
 //!       ──▶ the connection closes: the supervisor is being reset; ask its successor, once
-//!       ──▶ the component is lost meanwhile: the supervisor tells the next one, so it is done
+//!       ──▶ the component is lost meanwhile: the supervisor passes it to the next one
 //! ```
 
 use super::ClientError;
 use crate::node::control::Refused;
 use crate::packet::PacketError;
 
-/// Has `ask`, which connects each time, order a fault that outlives components.
+/// Orders a fault that outlives components by `ask`, which connects each time.
 ///
 /// # Errors
 /// [`ClientError`], of the second time if there was one.

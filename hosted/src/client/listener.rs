@@ -1,4 +1,4 @@
-//! What other nodes broadcast, each message once, whatever the component goes through.
+//! Broadcasts of other nodes, each message once, even if the component dies and restarts.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use super::{Client, ClientError, Patience};
 use crate::clock::Deadline;
 use crate::node::control::{Deliveries, Refused};
 
-/// The receiving side of the broadcast at one node. Each origin is held by one listener at a time:
-/// by who asks for it alone, or was handed something of it.
+/// The receiving side of the broadcast at one node. Each origin has one listener at a time: the one
+/// that asked for that origin alone, or that received a message of it.
 #[derive(Debug)]
 pub struct Listener {
     client: Client,
-    /// For each origin, the last message that was dealt with, by this one where it holds it.
+    /// For each origin, the last message that was processed, by this listener if it holds the
+    /// origin.
     after: Vec<u64>,
     /// How long its node may take to begin and to end.
     patience: Duration,
 }
 
 impl Listener {
-    /// Receives at the client's node, beginning with what the last listener has not dealt with.
-    /// The node, which may be starting its next component, is waited for up to `patience`, at the
-    /// end too.
+    /// Receives at the client's node, beginning behind the last message that was processed. Waits
+    /// up to `patience` for a node that is starting its next component, at the end too.
     ///
     /// # Errors
-    /// [`ClientError`], but not that the component was lost: the next one is asked.
+    /// [`ClientError`], but a lost component is no error: the next one is asked.
     pub fn begin(mut client: Client, patience: Duration) -> Result<Self, ClientError> {
         let at_once = Patience { others: Duration::ZERO, node: patience };
         loop {
@@ -34,16 +34,16 @@ impl Listener {
         }
     }
 
-    /// Messages of `origin`, or of every other node, that were not dealt with: up to `max`, at
-    /// least one unless `patience` ends. A conflict with `origin` answers at once; without an
-    /// `origin` the honest ones are waited for, and conflicts are told with what came.
+    /// Messages of `origin`, or of every other node, that were not processed: up to `max`, at least
+    /// one unless `patience` ends. A conflict about `origin` is returned at once; without an
+    /// `origin` the call waits for messages of other origins and returns conflicts with them.
     ///
-    /// With an `origin` this one holds it, and gives back all others. Without one it waits for
-    /// those that no other listener holds, and holds what it was handed something of.
+    /// With an `origin` this listener holds that origin alone. Without one it waits for the origins
+    /// that no other listener holds, and holds each origin of which it received a message.
     ///
     /// # Errors
-    /// [`ClientError`], another one holds `origin`, for instance; but not that the component was
-    /// lost: the next one goes on.
+    /// [`ClientError`], for instance if another listener holds `origin`. A lost component is no
+    /// error: the next one continues.
     pub fn listen(
         &mut self,
         origin: Option<u16>,
@@ -65,17 +65,18 @@ impl Listener {
         }
     }
 
-    /// Message `seq` of `origin`, and all before it, have been dealt with.
+    /// Marks message `seq` of `origin`, and all before it, as processed.
     pub fn note_dealt_with(&mut self, origin: u16, seq: u64) {
         if let Some(after) = self.after.get_mut(usize::from(origin)) {
             *after = seq.max(*after);
         }
     }
 
-    /// Ends, so that the next listener may begin at once, behind what this one has dealt with.
+    /// Ends the subscription, so that the next listener can continue behind the last processed
+    /// message at once.
     ///
     /// # Errors
-    /// [`ClientError`], but not that the component was lost: the next one is told.
+    /// [`ClientError`], but a lost component is no error: the next one is asked.
     pub fn end(mut self) -> Result<(), ClientError> {
         loop {
             match self.client.end_deliveries(self.after.clone(), self.patience) {

@@ -1,10 +1,10 @@
-//! What a client broadcasts at one node and nobody is to interrupt, each message once, whatever the
-//! component goes through.
+//! A sequence of broadcasts by one client that no other client of the node interrupts, each message
+//! once, even if the component dies and restarts.
 //!
 //! A node broadcasts for one client at a time: others wait until this one has left. When the
 //! component dies with a request, its successor knows by number how much of it was broadcast, and
-//! only the rest is handed over again. Whoever leaves before its end has a last will, which the
-//! node broadcasts in its place.
+//! only the rest is handed over again. If a client leaves before its end, the node broadcasts
+//! the client's abort marker.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -19,19 +19,19 @@ pub struct Speaker {
     client: Client,
     tag: u64,
     will: Vec<u8>,
-    /// The number of the last message that the node has broadcast.
+    /// The number of the last message that the node broadcast.
     last: u64,
 }
 
 impl Speaker {
-    /// Begins to broadcast messages with this tag once nobody else is in the midst of something,
-    /// within `timeout`. Should it be dropped before its end, by the end of the process too, the
-    /// node broadcasts `will`, behind what was broadcast, if there is anything; that waits until
-    /// there is room for it.
+    /// Begins to broadcast messages with this tag once no other client is in the middle of a
+    /// sequence, within `timeout`. If the speaker is dropped before [`Self::end`], or its process
+    /// ends, the node broadcasts the abort marker `will` behind the messages sent so far, if there
+    /// are any, as soon as the window has room.
     ///
     /// # Errors
-    /// [`ClientError`]; another one did not end in time, for instance, or the window has no room
-    /// for the will of one that has left.
+    /// [`ClientError`], for instance if another sender did not end in time, or the window has no
+    /// room for the abort marker of one that has left.
     pub fn begin(
         client: Client,
         tag: u64,
@@ -43,8 +43,8 @@ impl Speaker {
         Ok(speaker)
     }
 
-    /// As [`Self::begin`]; whenever `every` has passed and another one is still in the midst of
-    /// something, `look` says whether to wait any longer. That costs no place in line.
+    /// As [`Self::begin`]; whenever `every` has passed and another sender is still active, `look`
+    /// decides whether to go on waiting. The place in the queue is kept.
     ///
     /// # Errors
     /// What `look` says, before all others; inside, as [`Self::begin`].
@@ -60,10 +60,10 @@ impl Speaker {
         Ok(last.map(|last| Self { last, ..speaker }))
     }
 
-    /// Ends, after which others may broadcast and there is no will.
+    /// Ends the sequence: other clients may broadcast, and the abort marker is dropped.
     ///
     /// # Errors
-    /// [`ClientError`], when components are lost until the time is over.
+    /// [`ClientError`], if components are lost until the deadline.
     pub fn end(mut self, timeout: Duration) -> Result<(), ClientError> {
         self.ask_last(&Then::Rest, timeout).map(drop)
     }
@@ -72,7 +72,7 @@ impl Speaker {
     /// component is lost is asked once more by then, however long the next one takes.
     ///
     /// # Errors
-    /// [`ClientError`], when components are lost until the time is over. A broadcast that stopped
+    /// [`ClientError`], if components are lost until the deadline. A broadcast that stopped
     /// early is no error but a [`BroadcastOutcome`].
     pub fn broadcast(
         &mut self,
@@ -102,7 +102,7 @@ impl Speaker {
         Then::GoOn { will: Payload(self.will.clone()) }
     }
 
-    /// The number of the last message that the node has broadcast.
+    /// The number of the last message that the node broadcast.
     fn ask_last(&mut self, then: &Then, timeout: Duration) -> Result<u64, ClientError> {
         let wait: &mut dyn FnMut() -> Result<(), Infallible> = &mut || Ok(());
         let Ok(last) = self.ask_last_looking(then, timeout, (Duration::MAX, wait));

@@ -209,7 +209,7 @@ pub enum ClusterError {
         /// The key.
         key: &'static str,
     },
-    /// A key nobody knows.
+    /// An unknown key.
     Unknown {
         /// Where.
         place: Place,

@@ -2,7 +2,7 @@
 //!
 //! A limit knows how to check a number and how to say itself, so that an error and the
 //! documentation use the same words. Limits are inclusive at both ends. Relations between two
-//! keys are no concern of this file: whoever knows both refuses with the limit that follows.
+//! keys are no concern of this file: the code that knows both refuses with the resulting limit.
 
 use std::fmt;
 
@@ -127,7 +127,7 @@ impl fmt::Display for Limit {
             Self::ResetWindow { min_s, resets, period_ms } => write!(
                 f,
                 "at least {min_s} while dirnet.reset.max is {resets} and each reset takes up to \
-                 {period_ms} ms: a node that never comes back would be reset for ever"
+                 {period_ms} ms: a node that never comes back would be reset forever"
             ),
         }
     }

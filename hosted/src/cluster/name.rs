@@ -1,4 +1,4 @@
-//! The name of a cluster, checked once so that nobody after has to.
+//! The name of a cluster, checked once on construction.
 //!
 //! A name becomes a directory below the runtime directory and part of a socket's path, hence
 //! the narrow alphabet and length: no separators, no dots, nothing a shell would expand.
@@ -44,7 +44,7 @@ impl FromStr for ClusterName {
     }
 }
 
-/// The name of a cluster that nobody named.
+/// The name of a cluster without a given name.
 impl Default for ClusterName {
     fn default() -> Self {
         Self("weft".to_owned())

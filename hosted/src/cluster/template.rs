@@ -98,10 +98,10 @@ profile = "{profile}"
 # How many members, itself included, a manager must hear to remove a node: {min_alive_limit}, and
 # at most `nodes`. The default, here {min_alive}, is a majority of three nodes or more: after a
 # network partition at most one side removes the nodes of the other, and a side without a majority
-# removes none. 1 prefers availability: each side with two nodes or more removes the nodes of the other,
-# which lose what they had in memory, acknowledged messages included. In a cluster of two the
-# default is 1: a node that dies is replaced, but after a cut of their link each removes the other.
-# With 2 they wait for each other instead.
+# removes none. 1 prefers availability: each side with two nodes or more removes the nodes of the
+# other, which lose what they had in memory, acknowledged messages included. In a cluster of two
+# the default is 1: a node that dies is replaced, but after a cut of their link each removes the
+# other. With 2 they wait for each other instead.
 # min_alive = {min_alive}
 {min_alive_set}
 # The role of each node at the first start: one "manager", which decides; "backup", which may take

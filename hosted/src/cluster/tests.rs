@@ -163,8 +163,8 @@ fn a_limit_of_resets_that_no_node_can_reach_is_refused() {
     assert_eq!(
         error.to_string(),
         "c.toml:5: dirnet.reset.within_s is 123, but must be at least 124 while dirnet.reset.max \
-         is 3 and each reset takes up to 41200 ms: a node that never comes back would be reset for \
-         ever"
+         is 3 and each reset takes up to 41200 ms: a node that never comes back would be reset \
+         forever"
     );
     let cure = "raise dirnet.reset.within_s to 124 at least, or lower dirnet.reset.max or \
                 dirnet.timing.reboot_ms";

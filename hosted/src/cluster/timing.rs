@@ -24,9 +24,9 @@ use super::section::Section;
 use crate::explain::{Code, Explain};
 
 /// For many processes on one host: outlasts stalls of half a second. On two processors that had
-/// three times as much to do, all loops were seen 205 ms late at once. A clone that ends before it
-/// is heard of is told by its process, so only one that hangs at once is waited for in vain; one
-/// that lives may have a long way, with a pair to make and memory to register for every peer.
+/// three times as much to do, all loops were seen 205 ms late at once. The end of a
+/// clone's process is reported at once, so only a clone that hangs at its start makes the others
+/// wait in vain; a live one may be slow: it connects to every peer and registers memory for it.
 const HOST: Timing = Timing {
     send: Duration::from_millis(100),
     receive: Duration::from_millis(700),
@@ -53,7 +53,7 @@ impl Profile {
     }
 }
 
-/// Values that are set instead of the profile's own; core's [`Timing`] tells what each means.
+/// Values that are set instead of the profile's own; core's [`Timing`] defines each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// `send_us`: S.
@@ -407,8 +407,8 @@ mod tests {
     }
 
     proptest! {
-        /// The sides that people are told are those that core has compared, and what they are
-        /// told to set mends the rule.
+        /// The reported sides are those that core has compared, and the reported cure satisfies the
+        /// rule.
         #[test]
         fn sides_are_cores_and_the_cure_mends(set in any_overrides()) {
             let timing = set.apply(Timing::LAN);

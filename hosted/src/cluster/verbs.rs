@@ -3,7 +3,8 @@
 //! What the numbers come to is [`Config::worst_case_detection`] of [`Verbs::config`]; `weft up`,
 //! `weft node` and `weft doctor` print it. It is how long a *pair* whose other end does not answer
 //! goes unnoticed; a process that ends, or a node that falls silent, is noticed by other means
-//! (`[dirnet]`). So the default bears more than the driver's own: a pair that is lost costs a life.
+//! (`[dirnet]`). So the default is more patient than the driver's own: a lost pair costs an
+//! incarnation.
 
 use std::fmt;
 
@@ -42,7 +43,7 @@ impl Verbs {
         self.devices.get(turn).map(String::as_str)
     }
 
-    /// What the driver is told.
+    /// The driver's configuration.
     #[must_use]
     pub const fn config(&self) -> Config {
         Config {

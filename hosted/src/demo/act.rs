@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   kill   a component is killed (kill -9): its I'm-Alive Task raises the alarm, a clone follows
-//!   hang   a component stops making progress: nobody but its I'm-Alive Task can tell
+//!   hang   a component stops making progress: only its I'm-Alive Task can detect it
 //!   node   the manager's node dies as a whole: a backup takes over with the next term, the node
-//!          is fenced everywhere, reset, and rejoins as another life
+//!          is fenced everywhere, reset, and rejoins in its next boot
 //! ```
 //!
 //! Every time is one that some node noted when it happened; none is assumed.
@@ -89,7 +89,7 @@ pub(super) struct Act {
 pub struct Milestone {
     /// Which.
     pub name: &'static str,
-    /// Microseconds after the blow; none if nobody noted it.
+    /// Microseconds after the fault; `None` if no node recorded it.
     pub after_us: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The broadcast's part of the demonstration: all nodes at once, then one that lies.
+//! The broadcast's part of the demonstration: all nodes at once, then one that equivocates.
 //!
 //! ```text
 //!   node 0 … 3   a text of its own to all others, at the same time ──▶ twelve digests, all equal
@@ -16,7 +16,7 @@ use crate::launch::Launched;
 use crate::node::control::{DeliveredMessage, MESSAGES_MAX, Payload};
 use crate::transfer::{Cutter, HEADER_LEN, Joiner, Piece};
 
-/// The node that lies at the end.
+/// The node that equivocates at the end.
 const LIAR: u16 = 2;
 /// How much of the input each node broadcasts.
 const TEXT_LEN_MAX: usize = 32 * 1024;
@@ -34,14 +34,13 @@ pub(super) struct Broadcasts {
     pub(super) delivered: u64,
     /// Messages delivered twice or out of order.
     pub(super) repeated: u64,
-    /// The nodes to which the liar sent the original message, and those to which it sent the altered
-    /// one.
+    /// The nodes that received the original message, and those that received the altered one.
     pub(super) sent_to: (Vec<u16>, Vec<u16>),
     /// Nodes that have reported the conflict.
     pub(super) disputed: Vec<u16>,
-    /// Nodes that have delivered one of the two stories.
+    /// Nodes that have delivered one of the two messages.
     pub(super) believed: Vec<u16>,
-    /// How many different stories they have delivered.
+    /// How many different messages they have delivered.
     pub(super) stories: usize,
 }
 

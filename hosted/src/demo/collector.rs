@@ -1,8 +1,8 @@
 //! The receiving side: counts, checks every number and hash, and keeps a digest per stream.
 //!
 //! A component that is killed while it copies a batch may have written later slots of it and not
-//! the earlier ones. What arrives beyond such a gap is put aside: nobody was told that it was put,
-//! and it is put again behind the gap. A gap that nobody closes leaves everything behind it lost.
+//! the earlier ones. What arrives beyond such a gap is set aside: its put was never acknowledged,
+//! and it is put again behind the gap. If a gap is never closed, everything behind it is lost.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(super) struct Collector {
     pub(super) streams: Vec<Received>,
     /// When what arrived.
     pub(super) flow: Flow,
-    /// Messages that are no frame, or from nobody who streams.
+    /// Messages that are no frame, or whose sender has no stream.
     pub(super) altered: u64,
     /// To whom to answer how far it came.
     resumes: Vec<SyncSender<Resumed>>,
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn what_lands_beyond_a_gap_is_put_aside_and_taken_when_it_comes_again() {
         let (mut torn, mut whole) = (Received::default(), Received::default());
-        // 2 and 3 landed, 1 died with its writer, and the next life goes on behind 0.
+        // 2 and 3 landed, 1 died with its writer, and the next incarnation continues behind 0.
         for number in [0, 2, 3, 1, 2, 3] {
             torn.note(&frame(number));
         }

@@ -34,7 +34,7 @@ impl Director {
         let mut acts = Vec::new();
         for strike in Strike::ALL {
             acts.push(self.strike(strike)?);
-            // Whoever was struck goes on, too.
+            // The streams of the struck node continue, too.
             self.traffic.await_more(&self.nodes, &streams)?;
             self.traffic.note_survived();
         }
@@ -45,7 +45,7 @@ impl Director {
     fn strike(&self, strike: Strike) -> Result<Act, DemoError> {
         let aim = || self.aim(strike);
         let (mut client, before) =
-            self.nodes.await_that("a node that is to be struck does not take part", aim)?;
+            self.nodes.await_that("the next node to fail does not take part", aim)?;
         let node = client.rank();
         let at_ns = now_ns();
         match strike {
@@ -61,8 +61,8 @@ impl Director {
         Ok(Act { strike, node, at_ns, back_ns, before, after, entries })
     }
 
-    /// Whom to strike, if all take part, and how it stands: a component that only its supervisor
-    /// has heard of would be missed by nobody else.
+    /// The node to strike, if all take part, and its status. A component that only its supervisor
+    /// knows would be missed by no other node.
     fn aim(&self, strike: Strike) -> Option<(Client, Standing)> {
         let net = self.nodes.agreed()?;
         let node = match strike {

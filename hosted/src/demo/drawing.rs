@@ -35,14 +35,14 @@ text{font:12px system-ui,sans-serif;fill:#222}\
 .number{font-size:10px;font-weight:600;fill:#fff;text-anchor:middle}\
 .grid{stroke:#ddd;stroke-width:1}.flow{fill:#4a88b4;fill-opacity:.75}\
 .runs{fill:#eef5f0}.gone{fill:#f6d4cf}.hangs{fill:#fbe3c0}.begins{fill:#fdf3c4}\
-.reign{stroke:#6b4fa0;stroke-width:3}.thread{stroke:#999;stroke-width:1;stroke-dasharray:2 2}\
+.term{stroke:#6b4fa0;stroke-width:3}.thread{stroke:#999;stroke-width:1;stroke-dasharray:2 2}\
 .blow{fill:#b8271b}.sign{fill:#d2691e}.verdict{fill:#6b4fa0}.deed{fill:#556}.return{fill:#1e7a43}";
 
 /// Legend of the colours: class, and what it means.
 const LEGEND: [(&str, &str); 5] = [
     ("gone", "has no component"),
     ("hangs", "hangs"),
-    ("begins", "begins anew"),
+    ("begins", "restarts"),
     ("flow", "messages of this node that arrive"),
     ("verdict", "manager (line); verdict (number)"),
 ];

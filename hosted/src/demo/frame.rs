@@ -5,10 +5,10 @@
 //!       │ number │ what │ 0… │ SHA-256, 8 bytes │ text …
 //! ```
 //!
-//! Numbers count the frames of one stream from 0, over all rounds of the input. `what` tells a part
-//! of a line from its last part, and both from the two marks that carry no text: `Resume`, by which
-//! a sender that lost its component asks how far it came (its number names the question), and
-//! `End`, whose number is how many frames there were.
+//! Numbers count the frames of one stream from 0, over all rounds of the input. `what`
+//! distinguishes a part of a line from its last part, and both from the two marks that carry no
+//! text: `Resume`, by which a sender that lost its component asks how far it came (its number names
+//! the question), and `End`, whose number is how many frames there were.
 
 use sha2::{Digest as _, Sha256};
 

@@ -12,7 +12,7 @@ use crate::node::chronicle::Entry;
 use crate::node::control::{DirNetStatus, NodeStatus};
 use crate::runtime_dir::ClusterDir;
 
-/// How often is looked for what no event tells.
+/// How often to poll for state that no event reports.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// The nodes of the demonstration's cluster.

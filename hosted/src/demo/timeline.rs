@@ -51,9 +51,9 @@ pub struct Recovery {
     pub node: u16,
     /// When, in microseconds after the demonstration began.
     pub at_us: u64,
-    /// The life that was struck, and the one that came back.
+    /// The incarnation that was struck, and the one that came back.
     pub incarnations: (u32, u32),
-    /// The reign before and after: which, and whose.
+    /// The term before and after, each as epoch and manager.
     pub terms: [(u32, u16); 2],
     /// How long the node was away, until greeted by all.
     pub away_us: u64,
@@ -70,7 +70,7 @@ impl Moment {
         let kind = match &entry.what {
             // Says something of the machine, not of the story.
             What::Late { .. } => return None,
-            // The blow, which is told already.
+            // The fault itself is shown already.
             What::Injected { .. } => return None,
             What::Alarm { .. }
             | What::HungEarly { .. }
@@ -149,7 +149,7 @@ impl Recovery {
         self.milestones.iter().find(|it| it.name == name)?.after_us
     }
 
-    /// The steps that somebody noted, with their times, or what nobody noted.
+    /// The recorded steps with their times, and the steps that no node recorded.
     pub(super) fn steps(&self) -> String {
         let step = |it: &Milestone| match it.after_us {
             Some(us) => format!("{} {}", it.name, Ms(us)),
@@ -222,15 +222,15 @@ mod tests {
             ],
         };
         let recovery = Recovery::new(&act, &Flow::new(0), 0);
-        let told = recovery.to_string();
+        let text = recovery.to_string();
         let expected = "\
 node 1: its component is killed (kill -9)
      0.0 ms  demo           node 1: weft inject kill 1
      0.4 ms  node 1         I'm-Alive Task raises the alarm: the process ended
-     1.2 ms  node 0 about 1 suspected: nothing is heard of it
+     1.2 ms  node 0 about 1 suspected: not heard
     30.0 ms  demo           node 1: component 2 is greeted by all
 ";
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
         assert_eq!((recovery.at_us, recovery.is_complete()), (1_000_000, false));
         assert!(recovery.steps().contains("alarm 0.4 ms, verdict NEVER"), "{}", recovery.steps());
     }

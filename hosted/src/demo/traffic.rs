@@ -1,7 +1,7 @@
 //! What the threads of the demonstration share, and what arrived when.
 //!
-//! The streams flow for as long as the story is told, so it is never the clock but the story that
-//! ends them: [`Traffic::is_enough`].
+//! The streams flow until all faults are survived, so the script ends them and never the clock:
+//! [`Traffic::is_enough`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ const BIN_NS: u64 = 1_000_000;
 pub(super) struct Traffic {
     /// Messages that arrived, by sender.
     arrived: [AtomicU64; NODES],
-    /// The story is told: no new round of the input.
+    /// All faults are survived: no new round of the input.
     enough: AtomicBool,
     /// Some thread cannot go on, and says why when it is joined.
     broken: AtomicBool,
@@ -141,7 +141,7 @@ impl Flow {
 
     fn counts(&self, sender: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = u32> {
         let (from, to) = (self.bin(from_ns), self.bin(to_ns));
-        // What nobody noted is silence.
+        // A missing bin means silence.
         (from..=to).map(move |bin| self.bins.get(bin).map_or(0, |bin| bin[usize::from(sender)]))
     }
 }

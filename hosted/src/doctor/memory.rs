@@ -13,7 +13,7 @@ use super::demand::Demand;
 /// Bytes left, by each who counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// Of the machine; nothing if it does not tell.
+    /// Of the machine; `None` if it does not report it.
     available: Option<u64>,
     /// Until the commit limit, if that is enforced.
     uncommitted: Option<u64>,

@@ -1,7 +1,7 @@
 //! Processors: how many, how many of them for us, and how to wait on them.
 //!
-//! A poller that spins is only fast while it has a processor of its own, and so has whoever
-//! it waits for. With fewer, the spinner takes the time that its peer needs to answer.
+//! A poller that spins is only fast while it and the peer that it waits for have a processor
+//! each. With fewer, the spinner takes the time that its peer needs to answer.
 //! The advice is a rule of thumb from counts; `weft bench` measures what it is worth.
 
 use std::{fs, thread};

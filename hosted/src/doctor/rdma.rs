@@ -11,8 +11,8 @@
 //! | may this user open the device? | `sys/class/infiniband_verbs`, `dev/infiniband` |
 //! | could soft-RoCE make a device? | `lib/modules` |
 //!
-//! What no file tells is whether the device has remote atomics, and whether memory can be
-//! registered: a program with the driver opens each device and says that too.
+//! No file shows whether the device has remote atomics and whether memory can be registered: a
+//! program with the driver opens each device and reports that too.
 //!
 //! Having none of it is no fault: on one host everything works over shared memory. So nothing
 //! here is ever worse than a warning.
@@ -95,12 +95,12 @@ fn addresses(host: &Host) -> Finding {
     const SUBJECT: &str = "rdma addresses";
     let ports: Vec<_> = host.devices.iter().flat_map(|device| &device.ports).collect();
     let lacking = ports.iter().find(|port| port.is_active() && port.address().is_none());
-    let told = ports.iter().filter_map(|port| Some(format!("{port} {}", port.address()?.gid)));
-    let told: Vec<_> = told.collect();
-    let found = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
+    let addresses = ports.iter().filter_map(|port| Some(format!("{port} {}", port.address()?.gid)));
+    let addresses: Vec<_> = addresses.collect();
+    let found = if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") };
     match lacking {
         Some(port) => warn(SUBJECT, found, &Trouble::NoAddress { port: port.to_string() }),
-        None if told.is_empty() => warn(SUBJECT, found, &Trouble::NoPort),
+        None if addresses.is_empty() => warn(SUBJECT, found, &Trouble::NoPort),
         None => Finding::good(SUBJECT, found),
     }
 }

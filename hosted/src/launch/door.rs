@@ -23,23 +23,23 @@ use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::ClusterDir;
 
-/// How long the one who called may take to hear the answer.
+/// How long a caller may take to receive the reply.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Callers at a time that have said nothing, and how long each may take.
+/// Callers that may be connected without a call yet, and how long each may take.
 const CALLERS_MAX: usize = 16;
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long no call is accepted after one could not be.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a caller wants.
+/// A call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Call {
     /// End the cluster.
     End,
 }
 
-/// What who called is told.
+/// The reply to a caller.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Ended {
     /// So many nodes ran, and have ended.

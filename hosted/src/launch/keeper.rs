@@ -1,21 +1,21 @@
-//! The thread that keeps the nodes: it starts them, and starts one again when it is to be reset.
+//! The thread that starts the nodes, and restarts a node when it must be reset.
 //!
 //! ```text
 //!   node's supervisor ── Began, Reset ──┐
-//!   node's end ─────────────────────────┼─▶ keeper ── Notice ──▶ whoever launched the cluster
+//!   node's end ─────────────────────────┼─▶ keeper ── Notice ──▶ the caller that launched
 //!   Launched::stop, drop ───────────────┘     └─ kill, wait, start
 //! ```
 //!
 //! One thread starts all of them and lives as long as the cluster, because the kernel ties a child
-//! to the thread that started it. An order to reset names the life it is about: one that is late
-//! finds a later life that runs, and harms nobody. A node that dies waits for a decision of the
+//! to the thread that started it. An order to reset names the boot it is about, so an order
+//! that arrives late does not hit the next boot. A node that dies waits for a decision of the
 //! manager, which comes after its peers have fenced it, and at the latest when a clone of it should
-//! have joined. Where nobody decides, because too few are left to agree or because nobody has met
-//! the life that died, it is started when that time and half of it are over ([`Start::undecided`]):
-//! its memory is gone with it, and to its peers it is the later life that fences the earlier one.
-//! One that ends before it takes part in the DIR net has been met by nobody who decides, and is
-//! started again soon, later each time. One that has ended in order is never started again, and one
-//! that is isolated is not while it is: nobody could bring it back but the operator.
+//! have joined. If no decision comes, because too few nodes are left to agree or because no manager
+//! has met the boot that died, the node is restarted after one and a half times that time
+//! ([`Start::undecided`]). Its memory is gone, and its peers fence the old boot when they meet the
+//! next one. A node that ends before it takes part in the DIR net is unknown to the manager, and is
+//! retried soon, with growing delays. A node that has ended in order is never restarted, and an
+//! isolated node stays down until the operator releases it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,11 +45,11 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Something to act on.
 pub(super) enum Event {
-    /// A node says something.
+    /// A message of a node.
     Said { rank: u16, run: u64, word: ToLauncher },
     /// A node's process has ended.
     Ended { rank: u16, run: u64 },
-    /// The cluster is to end; somebody may want to know how many nodes have.
+    /// The cluster must end; a caller may wait for the number of nodes that have ended.
     Stop { ended: Option<SyncSender<usize>> },
 }
 
@@ -64,18 +64,18 @@ pub(super) struct Start {
 /// The process of one node.
 struct Node {
     spawned: Option<Spawned>,
-    /// Counts the processes of this node, so that news of an earlier one are known as such.
+    /// Counts the processes of this node, so that events of an earlier one are recognized.
     run: u64,
-    /// The first incarnation of this process, once it has said so.
+    /// The boot of this process, once reported.
     boot: Option<u32>,
     /// It takes part in the DIR net, and a manager may have met it.
     has_entered: bool,
-    /// How long one that nobody has met waits after its end.
+    /// The delay before the restart of a node that has not taken part yet.
     backoff: Backoff,
-    /// When it is started again whatever others decide, after it has died; nothing while it runs,
-    /// and nothing once it has ended in order, when nobody is to bring it back.
+    /// When a dead node is restarted without a decision; `None` while it runs, and after it has
+    /// ended in order.
     due: Option<Deadline>,
-    /// The last life, where none may take part; and up to which lives that is over.
+    /// The last boot of an isolated node; and the boot up to which isolations are over.
     isolated: Option<u32>,
     released: u32,
 }
@@ -123,7 +123,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Keeps the nodes until it is told to stop; then they have ended.
+    /// Runs the nodes until the cluster must end, and returns once they have ended.
     pub(super) fn run(mut self, events: &Receiver<Event>) {
         let asked = loop {
             match events.recv_timeout(self.patience()) {
@@ -135,14 +135,14 @@ impl Keeper {
             }
             if let Err(error) = self.start.home.check_kept() {
                 tracing::error!(%error, "the nodes are ended");
-                self.tell(Notice::Displaced);
+                self.notify(Notice::Displaced);
                 break None;
             }
             self.start_due();
         };
         let ended = self.end_nodes();
         if let Some(asked) = asked {
-            // Who asked may not care any more.
+            // The caller may have left.
             let _ = asked.send(ended);
         }
     }
@@ -163,7 +163,7 @@ impl Keeper {
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
             ToLauncher::Isolated { rank, boot } => self.handle_isolated(rank, boot),
             ToLauncher::Released { rank, boot } => self.handle_released(rank, boot),
-            ToLauncher::TaskIsolated { task } => self.tell(Notice::TaskIsolated { rank, task }),
+            ToLauncher::TaskIsolated { task } => self.notify(Notice::TaskIsolated { rank, task }),
         }
     }
 
@@ -171,11 +171,11 @@ impl Keeper {
     fn handle_isolated(&mut self, rank: u16, boot: u32) {
         let Some(node) = self.node(rank).filter(|node| node.released < boot) else { return };
         if node.isolated.replace(boot).is_none() {
-            self.tell(Notice::Isolated { rank });
+            self.notify(Notice::Isolated { rank });
         }
     }
 
-    /// One that has died is reset by whoever decided, like any other.
+    /// A released node that has died is reset by an order, like any other.
     fn handle_released(&mut self, rank: u16, boot: u32) {
         let undecided = self.start.undecided;
         let Some(node) = self.node(rank) else { return };
@@ -192,17 +192,17 @@ impl Keeper {
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
             end_remains(&remains_file);
-            // Nobody decides about a life that nobody has met.
+            // No manager decides about a boot that no manager has met.
             let wait = if node.has_entered { undecided } else { node.backoff.fail() };
             node.due = (!status.success()).then(|| Deadline::after(wait));
-            self.tell(Notice::Ended { rank, status });
+            self.notify(Notice::Ended { rank, status });
         }
     }
 
-    /// Ends the life `boot` of node `rank`, if it has one, and begins the next.
+    /// Ends boot `boot` of node `rank`, if it runs, and starts the next.
     fn reset(&mut self, rank: u16, boot: u32, by: u16) {
-        // A process that has not said which life it is was started after that order was given. One
-        // that has died may have been a life that the manager never met.
+        // A process that has not reported its boot was started after that order was given. One that
+        // has died may have been a boot that the manager never met.
         let is_meant = |node: &&mut Node| {
             node.due.is_some() || node.spawned.is_some() && node.boot.is_some_and(|is| is <= boot)
         };
@@ -213,7 +213,7 @@ impl Keeper {
             // One that is dead by now is what was wanted.
             let _ = spawned.pidfd.kill();
             if !matches!(spawned.pidfd.wait_dead(KILL_TIMEOUT), Ok(Liveness::Dead)) {
-                tracing::error!(rank, "a node that is to be reset does not die");
+                tracing::error!(rank, "a node that must be reset does not die");
                 node.spawned = Some(spawned);
                 return;
             }
@@ -228,7 +228,7 @@ impl Keeper {
         due.map(|due| due.remaining()).min().unwrap_or(LOOK_HOME_EVERY).min(LOOK_HOME_EVERY)
     }
 
-    /// Starts the nodes that have died and that nobody has decided about.
+    /// Restarts dead nodes for which no decision came in time.
     fn start_due(&mut self) {
         for rank in (0..).take(self.nodes.len()) {
             let is_due = |node: &Node| node.next_start().is_some_and(|due| due.has_passed());
@@ -241,7 +241,7 @@ impl Keeper {
     /// Starts a node that has died, or tries again later.
     fn start_again(&mut self, rank: u16, notice: Notice) {
         match self.start_node(rank) {
-            Ok(()) => self.tell(notice),
+            Ok(()) => self.notify(notice),
             Err(error) => {
                 tracing::error!(rank, %error, "a node cannot be started again");
                 if let Some(node) = self.node(rank) {
@@ -280,11 +280,11 @@ impl Keeper {
             }
             // The socket closes a moment before the process has ended.
             while !matches!(process.wait_dead(Duration::MAX), Ok(Liveness::Dead)) {}
-            // The keeper is gone only when nobody is to be kept.
+            // The keeper is gone only after all nodes have ended.
             let _ = events.send(Event::Ended { rank, run });
         });
         if let Err(error) = listening {
-            // Nobody would notice its end.
+            // No thread would notice its end.
             let _ = spawned.pidfd.kill();
             let _ = spawned.child.wait();
             return Err(error);
@@ -298,16 +298,16 @@ impl Keeper {
         self.nodes.get_mut(usize::from(rank))
     }
 
-    fn tell(&self, notice: Notice) {
+    fn notify(&self, notice: Notice) {
         if let Err(error) = self.notices.try_send(notice) {
-            tracing::debug!(?error, "nobody reads what happens to the nodes");
+            tracing::debug!(?error, "the launcher does not read notices");
         }
     }
 
     /// Ends every node in order, and kills what does not end; how many there were.
     fn end_nodes(&mut self) -> usize {
         for node in self.nodes.iter().filter_map(|node| node.spawned.as_ref()) {
-            // A node that is gone has been told.
+            // A node that is gone needs no signal.
             let _ = node.pidfd.signal(Signal::TERM);
         }
         let deadline = Deadline::after(STOP_TIMEOUT);
@@ -319,7 +319,7 @@ impl Keeper {
             let _ = spawned.pidfd.wait_dead(deadline.remaining());
             let _ = spawned.pidfd.kill();
             if let Ok(status) = spawned.child.wait() {
-                self.tell(Notice::Ended { rank, status });
+                self.notify(Notice::Ended { rank, status });
             }
             ended += 1;
         }
@@ -327,7 +327,7 @@ impl Keeper {
     }
 }
 
-/// The next word of a node; none when it has closed its end.
+/// The next message of a node; `None` once it has closed its end.
 fn hear(socket: &Socket) -> Option<ToLauncher> {
     loop {
         match socket.recv::<ToLauncher>(Duration::MAX) {

@@ -1,37 +1,36 @@
-//! What a node says to the one who launched it.
+//! Messages from a node to its launcher.
 
 use serde::{Deserialize, Serialize};
 
 /// From a node's supervisor to its launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ToLauncher {
-    /// This node has begun the life whose first incarnation is `boot`.
+    /// This node has started; its first incarnation is `boot`.
     Began {
         /// The first incarnation of this supervisor.
         boot: u32,
     },
     /// Its component takes part in the DIR net: the manager may have met it.
     Entered,
-    /// By decision of the manager, the life `boot` of node `rank` is over: end it and begin the
-    /// next.
+    /// By decision of the manager, boot `boot` of node `rank` is over: kill it and start the next.
     Reset {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// Which life of it.
+        /// Its boot.
         boot: u32,
     },
-    /// By decision no life of node `rank` takes part any more, since `boot`.
+    /// By decision node `rank` is isolated since `boot`: no later boot takes part.
     Isolated {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// Its last life.
+        /// Its last boot.
         boot: u32,
     },
-    /// By decision lives of node `rank` after `boot` may take part again.
+    /// By decision boots of node `rank` after `boot` may take part again.
     Released {
-        /// Which node.
+        /// The node.
         rank: u16,
-        /// Its last life that may not.
+        /// Its last boot that may not.
         boot: u32,
     },
     /// This node has isolated a task for its failures.

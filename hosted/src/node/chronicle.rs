@@ -65,7 +65,7 @@ pub enum What {
         /// For how long it stood still.
         ms: u64,
     },
-    /// Its life has ended, or the link to its node has: so its supervisor or the kernel says.
+    /// Its incarnation or the link to its node has ended, as its supervisor or the kernel reports.
     Gone,
     /// It is not heard of: it is gone, or was silent for too long.
     Suspected,
@@ -83,26 +83,26 @@ pub enum What {
     },
     /// A verdict was reached.
     Verdict(VerdictNote),
-    /// Its lives up to the one that began with `boot` are shut out here.
+    /// Its boots up to `boot` are fenced here.
     Fenced {
-        /// The first life of the last that is shut out.
+        /// The last fenced boot.
         boot: u32,
     },
-    /// It is to be reset, by order of the manager.
+    /// The manager ordered its reset.
     ResetOrdered {
-        /// The first life of the one that is over.
+        /// The boot that has ended.
         boot: u32,
         /// Whether something can do it; else it is up to the operator.
         possible: bool,
     },
-    /// It told different nodes different things, or another shows what it did not say.
+    /// It sent different messages under one number, or the replayer shows one that it did not send.
     Disputed {
         /// Under which number of its broadcasts first.
         seq: u64,
-        /// Who shows something else.
+        /// The node that shows another message.
         replayer: u16,
     },
-    /// It told different nodes different things, and that is proven.
+    /// It provably sent different messages under one number.
     Proven {
         /// Under which number of its broadcasts.
         seq: u64,
@@ -114,7 +114,7 @@ pub enum What {
         /// What showed the last of them.
         evidence: String,
     },
-    /// It was removed, and begins anew.
+    /// It was removed, and restarts.
     Reborn,
     /// A fault of it began or ended by order.
     Injected {
@@ -130,9 +130,9 @@ pub struct VerdictNote {
     pub verdict: String,
     /// The rule.
     pub rule: String,
-    /// The life of the node, as its boot and the number of its component.
+    /// The incarnation of the node, as its boot and the number of its component.
     pub life: String,
-    /// The reign, as its epoch and its manager.
+    /// The term, as its epoch and its manager.
     pub term: String,
     /// The alarm that came, if one did.
     pub alarm: Option<String>,
@@ -162,15 +162,15 @@ impl std::fmt::Display for What {
                 write!(f, "hung for {ms} ms before its I'm-Alive Task watched it: killed")
             }
             Self::Gone => f.write_str("gone: its process has ended, or the link to its node"),
-            Self::Suspected => f.write_str("suspected: nothing is heard of it"),
-            Self::Restored => f.write_str("heard of again"),
+            Self::Suspected => f.write_str("suspected: not heard"),
+            Self::Restored => f.write_str("heard again"),
             Self::Late { ms } => write!(f, "own loop was {ms} ms late"),
             Self::Told { words } => f.write_str(words),
             Self::Verdict(note) => note.fmt(f),
-            Self::Fenced { boot } => write!(f, "fenced, life {boot}"),
-            Self::ResetOrdered { boot, possible: true } => write!(f, "reset ordered, life {boot}"),
+            Self::Fenced { boot } => write!(f, "fenced, boot {boot}"),
+            Self::ResetOrdered { boot, possible: true } => write!(f, "reset ordered, boot {boot}"),
             Self::ResetOrdered { boot, possible: false } => {
-                write!(f, "life {boot} is to be reset by the operator")
+                write!(f, "boot {boot} must be reset by the operator")
             }
             Self::Disputed { seq, replayer } => write!(
                 f,
@@ -178,14 +178,14 @@ impl std::fmt::Display for What {
                  which is not delivered"
             ),
             Self::Proven { seq } => {
-                write!(f, "told different nodes different things as number {seq}: proven")
+                write!(f, "sent different messages as number {seq}: proven")
             }
             Self::Forged { tickets, evidence } => write!(
                 f,
                 "{tickets} forged tickets in its mailbox: {evidence}; a member wrote over the \
                  reservation word, or its fabric answered wrongly"
             ),
-            Self::Reborn => f.write_str("was removed, and begins anew"),
+            Self::Reborn => f.write_str("was removed, and restarts"),
             Self::Injected { fault } => write!(f, "by order: {fault}"),
         }
     }
@@ -287,15 +287,15 @@ impl What {
             News::Uncorroborated(node) => {
                 told(node, "silent, and not removed: no second observer can be asked")
             }
-            News::Absent(node) => told(node, "has never been heard of"),
+            News::Absent(node) => told(node, "was never heard"),
             News::Unanswered(node) => {
-                told(node, "nobody answers its alarm: it starts its next component itself")
+                told(node, "no manager answers its alarm: it starts its next component itself")
             }
             News::Alone(node) => {
-                told(node, "no other component lives within reach: it starts its next one itself")
+                told(node, "no other component can be reached: it starts its next one itself")
             }
             News::Isolated(node) => {
-                let words = format!("isolated until `weft release {node}` lets it come back");
+                let words = format!("isolated until `weft release {node}` admits it again");
                 (node, Self::Told { words })
             }
             News::TooFew => told(me, "too few members are alive for a decision"),

@@ -114,8 +114,8 @@ impl ResetNode for OperatorAlarm {
     fn note_isolated(&mut self, Rank(rank): Rank, _boot: Incarnation) {
         tracing::error!(
             rank,
-            "a node is isolated: `weft status --why {rank}` tells why, `weft release {rank}` lets \
-             it come back"
+            "a node is isolated: `weft status --why {rank}` shows why, `weft release {rank}` \
+             admits it again"
         );
     }
 

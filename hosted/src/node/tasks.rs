@@ -215,7 +215,7 @@ impl Tasks {
     /// Looks which tasks have been silent for too long.
     pub(super) fn handle_time(&mut self, now_ns: u64) {
         if self.learn_until_ns.take_if(|at| now_ns >= *at).is_some() {
-            tracing::warn!("nobody tells how the tasks stood: they are started");
+            tracing::warn!("no source knows how the tasks stood: they are started");
             self.start_waiting(now_ns);
         }
         for index in 0..self.guarded.len() {

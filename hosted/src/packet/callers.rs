@@ -70,7 +70,7 @@ impl Callers {
         }
     }
 
-    /// Waits for any connection; for each that is open, whether something is to be heard there.
+    /// Waits for any connection; for each that is open, whether it is readable.
     fn wait(&self, timeout: Duration) -> Result<Vec<bool>, PacketError> {
         let soonest = self.waiting.iter().map(|(_, deadline)| deadline.remaining()).min();
         let callers = self.waiting.iter().map(|(socket, _)| socket.as_fd());

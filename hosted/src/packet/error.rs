@@ -57,21 +57,21 @@ pub enum PacketError {
     Bind {
         /// The path asked for.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// Nobody could be reached at the path.
+    /// No process listens at the path.
     Connect {
         /// The path asked for.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
     /// Any other system call that failed.
     Os {
         /// The system call.
         call: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }

@@ -1,6 +1,6 @@
 //! The named end: a path in the file system where peers connect.
 //!
-//! Binding creates the socket file and fails if anything is there already, be it a living
+//! Binding creates the socket file and fails if anything is there already, whether a live
 //! listener or the leftover of a dead one. Dropping the listener closes it but leaves the file:
 //! by then another process may have taken the name.
 

@@ -72,7 +72,7 @@ impl Socket {
     /// Connects to the [`Listener`](super::Listener) at `path`.
     ///
     /// # Errors
-    /// [`PacketError::Connect`] if nobody listens there, [`PacketError::TimedOut`] if the
+    /// [`PacketError::Connect`] if no process listens there, [`PacketError::TimedOut`] if the
     /// listener's backlog stayed full.
     pub fn connect(path: &Path, timeout: Duration) -> Result<Self, PacketError> {
         let refused = |errno| PacketError::Connect { path: path.to_path_buf(), errno };
@@ -83,7 +83,7 @@ impl Socket {
             .map_err(PacketError::os("socket"))?;
         loop {
             // poll(2) does not report room in a backlog; the send timeout is what bounds a
-            // connect on a Unix socket. Zero would mean "for ever", hence the floor.
+            // connect on a Unix socket. Zero would mean "no limit", hence the minimum.
             let left = deadline.remaining().max(Duration::from_micros(1));
             let bound = (left < Duration::from_secs(1 << 30)).then_some(left);
             sockopt::set_socket_timeout(&fd, Timeout::Send, bound)

@@ -32,8 +32,8 @@ pub fn adopt_inherited(number: RawFd) -> Result<OwnedFd, ProcessError> {
     if flags < 0 || flags & libc::FD_CLOEXEC != 0 {
         return Err(ProcessError::NotInherited { number });
     }
-    // SAFETY: F_SETFD takes no pointer. The descriptor is open and, for want of the mark, owned
-    // by nobody in this process yet.
+    // SAFETY: F_SETFD takes no pointer. The descriptor is open and, for want of the mark, not
+    // owned in this process yet.
     let status = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     if status < 0 {
         let errno = Errno::from_io_error(&std::io::Error::last_os_error());

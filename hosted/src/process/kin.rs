@@ -2,8 +2,8 @@
 //!
 //! A process is ended only if it is known to be one of them, whatever its number was used for
 //! since: its environment has every entry that shows the descent; or it is in a group that was
-//! noted, while the leader of that group still has the start time that was noted, or while somebody
-//! in the group has the entries. For as long as a group has a member, its number is given to no
+//! noted, while the leader of that group still has the start time that was noted, or while a member
+//! of the group has the entries. For as long as a group has a member, its number is given to no
 //! other process.
 
 use std::ffi::{OsStr, OsString};
@@ -102,7 +102,7 @@ impl Kin {
         }
     }
 
-    /// Every one of them that lives.
+    /// Every one of them that runs.
     fn find(&self) -> Vec<(i32, Pidfd)> {
         let own = getpid().as_raw_nonzero().get();
         let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
@@ -168,7 +168,7 @@ pub struct StillRuns {
 
 impl std::fmt::Display for StillRuns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} of an earlier life of the node does not end", self.process)
+        write!(f, "process {} of an earlier incarnation of the node does not end", self.process)
     }
 }
 

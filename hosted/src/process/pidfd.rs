@@ -1,6 +1,6 @@
 //! A hold on one process that no reuse of its number can confuse.
 //!
-//! Dead means that the whole thread group has ended: a zombie that nobody has reaped counts as
+//! Dead means that the whole thread group has ended: an unreaped zombie counts as
 //! dead. By then the kernel has taken the process's memory away from every one of its threads,
 //! so that after [`Pidfd::is_dead`] no store of that process reaches shared memory any more.
 //! This is what makes a kill a fence. (It does not cover a child that shares the address space,
@@ -32,7 +32,7 @@ pub struct Pidfd {
 pub enum Liveness {
     /// It had not ended when the wait was over.
     Alive,
-    /// It has ended, be it reaped or a zombie.
+    /// It has ended, whether reaped or a zombie.
     Dead,
 }
 
@@ -79,7 +79,7 @@ impl Pidfd {
     /// [`ProcessError::NotPidfd`] if it is anything else: a readable file in its place would
     /// pass for a dead process.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, ProcessError> {
-        // waitid alone tells by errno whether a descriptor is a pidfd without side effects: a
+        // waitid alone shows by errno whether a descriptor is a pidfd without side effects: a
         // process that is not our child is ECHILD, a descriptor that is not a process EBADF.
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::PidFd(fd.as_fd()), peek) {

@@ -1,4 +1,4 @@
-//! What a process that was killed has left running: found again, and ended by whoever comes next.
+//! Processes that a killed supervisor left running: the next owner finds and ends them.
 //!
 //! ```text
 //!   remains file     mark                      in the environment of every child, and of theirs
@@ -10,7 +10,7 @@
 //! inherit, or if it is in a group that was noted. What has overwritten or cleared its environment
 //! **and** has survived all of its group that has not, or has left the group, is not found.
 //!
-//! Where the file is damaged, what every task is told shows whose it is.
+//! If the file is damaged, the environment of each task shows which node it belongs to.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
@@ -91,12 +91,12 @@ impl Remains {
         sealed::save(path, text.as_bytes())
     }
 
-    /// Kills all that the life whose file is at `path` has left, and waits for its end; how many
-    /// they were. Where it is damaged, or gone as before a first life, the path of the node's
-    /// control socket shows whose a process is.
+    /// Kills all processes left by the incarnation whose file is at `path` and waits for their end;
+    /// returns how many they were. If the file is damaged, or absent as before a first incarnation,
+    /// the path of the node's control socket shows whose a process is.
     ///
     /// # Errors
-    /// One of them lives after so long.
+    /// One of them still runs after `patience`.
     pub fn end_left(path: &Path, control: &Path, patience: Duration) -> Result<usize, StillRuns> {
         match Self::load(path) {
             Ok(None) => Self::end_of_node(control, patience),
@@ -111,7 +111,7 @@ impl Remains {
     /// Kills all that is left, and waits for its end; how many they were.
     ///
     /// # Errors
-    /// One of them lives after so long.
+    /// One of them still runs after `patience`.
     pub fn end(&self, patience: Duration) -> Result<usize, StillRuns> {
         Kin::with(Self::VARIABLE, &self.mark).or_in(&self.groups).end(patience)
     }
@@ -119,16 +119,16 @@ impl Remains {
     /// As [`Self::end`], but only what the task of this name has started, in whatever group.
     ///
     /// # Errors
-    /// One of them lives after so long.
+    /// One of them still runs after `patience`.
     pub fn end_task(&self, name: &str, patience: Duration) -> Result<usize, StillRuns> {
         Kin::with(Self::VARIABLE, &self.mark).and(Self::VARIABLE_TASK, name).end(patience)
     }
 
-    /// Kills every task, with all that it has started, of any life of the node whose control socket
-    /// is at this path: for whoever cannot read the file of the last one.
+    /// Kills every task, with all that it has started, of any incarnation of the node whose control
+    /// socket is at this path: used if the file of the last one cannot be read.
     ///
     /// # Errors
-    /// One of them lives after so long.
+    /// One of them still runs after `patience`.
     fn end_of_node(control: &Path, patience: Duration) -> Result<usize, StillRuns> {
         let all = Kin::with(Self::VARIABLE_CONTROL, control).and_any(Self::VARIABLE_TASK);
         all.end(patience)
@@ -173,7 +173,7 @@ mod tests {
         |command| command.env(Remains::VARIABLE, mark)
     }
 
-    /// Saved and loaded, as whoever comes next has it.
+    /// Saved and loaded, as the next owner reads it.
     fn inherited(remains: &Remains) -> Remains {
         let scratch = Scratch::new();
         let path = scratch.path().join("node-0.remains");
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(Remains::end_of_node(&own, SOON), Ok(2));
         assert_eq!(Remains::end_of_node(&own, SOON), Ok(0));
         assert_eq!(Remains::end_of_node(&other, SOON), Ok(2));
-        // Whatever has the socket without a task's name is somebody else.
+        // A process that has the socket without a task's name is not a task.
         assert_eq!(Kin::with(Remains::VARIABLE_CONTROL, &own).end(SOON), Ok(2));
     }
 

@@ -225,7 +225,7 @@ fn become_child(parent: Pid, signal: Signal, moves: &[(RawFd, RawFd)]) -> io::Re
     if getppid() != Some(parent) {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));
     }
-    // Descriptors that somebody opened without close-on-exec end here as well.
+    // Descriptors that other code opened without close-on-exec end here as well.
     // SAFETY: close_range takes three numbers, and with this flag it closes nothing now.
     let marked = unsafe {
         libc::syscall(

@@ -91,7 +91,7 @@ pub fn choose(environment: &Environment) -> Result<PathBuf, RuntimeDirError> {
     .ok_or(RuntimeDirError::NoPlace)
 }
 
-/// The directory shared by everybody that `path` is in or below, if it is.
+/// The directory shared by all users that `path` is in or below, if it is.
 pub(super) fn shared_root(path: &Path) -> Option<&'static str> {
     const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run/shm"];
     let mut plain = PathBuf::new();

@@ -3,7 +3,7 @@
 //! `weft up` claims it alone, and the nodes it starts inherit the lock by its file
 //! descriptor, so that the cluster counts as alive until the last of them has ended, even
 //! after a `kill -9` of `weft up` itself. A node started by hand joins. The directory goes
-//! with the last claim: at [`remove`](ClaimedDir::remove), which tells what went wrong, or at
+//! with the last claim: at [`remove`](ClaimedDir::remove), which returns what went wrong, or at
 //! drop, which cannot.
 
 use std::fs;
@@ -49,7 +49,7 @@ impl ClaimedDir {
         Ok(inherited)
     }
 
-    /// The number that tells this cluster from every other of its name; never 0.
+    /// The number that distinguishes this cluster from every other of its name; never 0.
     #[must_use]
     pub const fn instance(&self) -> u64 {
         self.instance
@@ -102,7 +102,7 @@ impl ClaimedDir {
         }
         let runtime_dir = self.dir.path().parent().unwrap_or(Path::new("/"));
         let gate = Gate::enter(runtime_dir)?;
-        // Another cluster's, if somebody removed ours by hand: not ours to remove.
+        // Another cluster's, if a user removed ours by hand: not ours to remove.
         if !self.lock.is_of(&self.dir) || !self.lock.is_last() {
             return Ok(());
         }

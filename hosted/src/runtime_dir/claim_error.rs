@@ -1,6 +1,6 @@
 //! Why a name could not be taken.
 //!
-//! The one who has it is not named: the lock tells that somebody lives, not who.
+//! The holder is not named: the lock shows that a process runs, not which.
 //! Whatever keeps the directory from being used at all is a `RuntimeDirError`, carried along
 //! with its own code and cure.
 

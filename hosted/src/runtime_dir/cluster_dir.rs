@@ -1,8 +1,8 @@
 //! The directory of one cluster and the paths in it.
 //!
 //! Only files that Weft itself makes are ever removed. A directory that holds files and no
-//! `lock` was made by somebody else, however fitting its name, and is refused: a runtime
-//! directory that was set by mistake must not cost anybody their files. To keep that rule
+//! `lock` was made by another program, however fitting its name, and is refused: a runtime
+//! directory that was set by mistake must not delete a user's files. To keep that rule
 //! through a crash, `lock` is the first file made and the last removed.
 
 use std::fs;
@@ -63,7 +63,7 @@ impl ClusterDir {
         self.socket(&format!("{NODE_PREFIX}{rank}.peers"))
     }
 
-    /// The socket at which whoever launched the nodes is told to end them.
+    /// The socket at which the launcher of the nodes receives the call to end them.
     ///
     /// # Errors
     /// The path is longer than the address of a socket may be.

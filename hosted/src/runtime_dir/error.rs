@@ -20,7 +20,7 @@ pub enum RuntimeDirError {
         /// Its value.
         path: PathBuf,
     },
-    /// The directory is in one that everybody shares.
+    /// The directory is in one that all users share.
     Shared {
         /// The directory.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum RuntimeDirError {
         /// Its mode.
         mode: u32,
     },
-    /// A directory with a cluster's name holds somebody else's files.
+    /// A directory with a cluster's name holds files that are not a cluster's.
     NotCluster {
         /// The directory.
         path: PathBuf,

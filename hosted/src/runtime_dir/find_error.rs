@@ -1,8 +1,8 @@
 //! Why no living cluster of a name was found.
 //!
-//! Never started and killed are told apart, since they are mended differently: the first by
+//! Never started and killed are distinguished because their cures differ: the first by
 //! another name or another runtime directory, the second by a new start. The names that do run
-//! are told with the first, because it is mostly a matter of a misspelt or forgotten one.
+//! are listed with the first, because it is mostly a matter of a misspelt or forgotten one.
 
 use std::fmt;
 use std::path::PathBuf;

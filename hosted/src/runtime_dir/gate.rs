@@ -1,8 +1,8 @@
 //! The gate: one process at a time looks at or changes the locks of clusters.
 //!
-//! It is a flock on the runtime directory itself, so it leaves no file of its own. Whoever
+//! It is a flock on the runtime directory itself, so it leaves no file of its own. A process that
 //! holds it does a few system calls and leaves; one who was stopped inside must not hang the
-//! others for ever, so entering has a deadline. Several file systems over a network cannot
+//! others forever, so entering has a deadline. Several file systems over a network cannot
 //! lock a directory; they are no place for sockets either.
 
 use std::fs::File;
@@ -34,7 +34,7 @@ impl Gate {
                 Err(Errno::WOULDBLOCK) if deadline.has_passed() => {
                     return Err(RuntimeDirError::Busy { path: dir.to_owned() });
                 }
-                // A flock has no deadline of its own, and tells nobody when it is free.
+                // A flock has no deadline of its own, and notifies no waiter when it is free.
                 Err(Errno::WOULDBLOCK) => thread::park_timeout(LOOK_EVERY),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(failed("lock", dir)(error)),

@@ -26,7 +26,7 @@ use crate::regular_file;
 /// Whom a lock excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Everybody else.
+    /// All others.
     Exclusive,
     /// Only those who want to be alone.
     Shared,
@@ -46,7 +46,7 @@ impl Lock {
         Self::over(file, &path, mode)
     }
 
-    /// Whether anybody holds the lock of `dir`; nothing if it has no lock file.
+    /// Whether a process holds the lock of `dir`; `None` if it has no lock file.
     pub(super) fn is_held(dir: &ClusterDir) -> Result<Option<bool>, RuntimeDirError> {
         let path = dir.lock_file();
         let file = match regular_file::read(&path) {
@@ -70,14 +70,14 @@ impl Lock {
         Ok(Some(held))
     }
 
-    /// Whether nobody else holds this lock. If somebody does, this lock may be lost, so it is
+    /// Whether no other process holds this lock. If one does, this lock may be lost, so it is
     /// for those who are leaving.
     pub(super) fn is_last(&self) -> bool {
         flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
     /// Whether `dir` still has the file of this lock: it may have been removed by hand and
-    /// made anew by another cluster.
+    /// made again by another cluster.
     pub(super) fn is_of(&self, dir: &ClusterDir) -> bool {
         match (self.file.metadata(), dir.lock_file().symlink_metadata()) {
             (Ok(mine), Ok(there)) => mine.dev() == there.dev() && mine.ino() == there.ino(),

@@ -108,11 +108,11 @@ fn a_killed_cluster_is_dead_until_claimed() {
     let scratch = Scratch::new();
     let dir = runtime_dir(&scratch);
     let path = leave_behind(&dir);
-    let error = dir.find(&name("t")).expect_err("nobody lives");
+    let error = dir.find(&name("t")).expect_err("no process runs");
     assert_eq!(error.code(), Code::ClusterDead);
     assert!(error.cure().contains("weft up --name t"), "{}", error.cure());
 
-    let claimed = dir.claim(&name("t")).expect("nobody holds it");
+    let claimed = dir.claim(&name("t")).expect("no process holds it");
     let left: Vec<_> = fs::read_dir(&path).expect("ours").flatten().collect();
     assert_eq!(left.len(), 1, "only the lock: {left:?}");
     drop(claimed);
@@ -124,7 +124,7 @@ fn nodes_started_by_hand_share_a_directory() {
     let scratch = Scratch::new();
     let dir = runtime_dir(&scratch);
     leave_behind(&dir);
-    let first = dir.join(&name("t")).expect("nobody holds it");
+    let first = dir.join(&name("t")).expect("no process holds it");
     let socket = first.dir().node_socket(0).expect("short");
     assert!(!socket.exists(), "cleared by the first");
     fs::write(&socket, "").expect("ours");
@@ -206,8 +206,8 @@ fn a_socket_path_beyond_the_limit_is_refused_at_the_claim() {
     assert!(!dir.path().join("t").exists());
 }
 
-/// Claims, joins, looks and removals by many at once: nobody is alone beside another, and no
-/// one is told anything but "in use".
+/// Claims, joins, looks and removals by many at once: no two hold it alone, and no
+/// caller gets any other error than "in use".
 #[test]
 fn a_storm_of_claims_never_gives_a_name_twice() {
     const OWNER: usize = 1000;

@@ -2,9 +2,9 @@
 //!
 //! A page of its own, which every peer may write, holding one word in one cache line: busy
 //! mailboxes share no line with it. While the owner is awake a ring costs a fence and a load of a
-//! line that nobody writes; only the ring for a sleeper costs a system call.
+//! line that no process writes; only the ring for a sleeper costs a system call.
 //!
-//! A bell carries no information. Whoever is woken looks for work everywhere, and finding none
+//! A bell carries no information. A woken thread looks for work everywhere, and finding none
 //! is no error. Lost wake-ups are excluded between processes that keep to the armed word;
 //! for one that dies half-way, or writes nonsense, the sleeper's timeout and [`Bell::ring`] remain.
 
@@ -21,7 +21,7 @@ use crate::clock::Deadline;
 use crate::readiness::timespec_until;
 
 /// All sleepers: a stopped predecessor of the owner may be queued ahead of it.
-const EVERYBODY: u32 = i32::MAX as u32;
+const ALL_SLEEPERS: u32 = i32::MAX as u32;
 
 /// One endpoint's bell, mapped by its owner and by all who ring it.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Bell {
     }
 
     /// Wakes the owner whatever its word says: for a supervisor that saw a peer die, perhaps in
-    /// the middle of ringing. An owner that is awake is not told to stay so: what it shall find
+    /// the middle of ringing. An owner that is awake is not notified: what it must find
     /// must be stored before, and it will look once more before it sleeps.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Bell {
 
     fn wake(&self) -> Result<Ring, BellError> {
         // The kernel orders our change of the word before its look for sleepers.
-        futex::wake(self.word(), futex::Flags::empty(), EVERYBODY).map_err(BellError::Wake)?;
+        futex::wake(self.word(), futex::Flags::empty(), ALL_SLEEPERS).map_err(BellError::Wake)?;
         self.arm_word().finish_ring();
         Ok(Ring::Rung)
     }

@@ -1,7 +1,7 @@
 //! Why memory was not shared, and why a bell was not heard.
 //!
-//! What a peer can cause by handing over a wrong descriptor is told apart from what the
-//! operating system refuses, because the first is to be held against the peer. A bell fails only
+//! A wrong descriptor from a peer is distinguished from a refusal of the operating system, because
+//! only the first counts against the peer. A bell fails only
 //! if the kernel has no futex for us (a sandbox) or if the page cannot be touched any more.
 
 use std::error::Error;

@@ -42,7 +42,7 @@ struct Link {
     open: bool,
 }
 
-/// Which lives of a peer were let in and shut out, whatever its link.
+/// Which incarnations of a peer were admitted and fenced, whatever its link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     admitted: Incarnation,
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Stall {
 }
 
 impl ShmFabric {
-    /// The endpoint `me` in its life `incarnation`, over its own memory; nobody is let in.
+    /// The endpoint `me` in incarnation `incarnation`, over its own memory; no peer is admitted.
     #[must_use]
     pub fn new(
         me: Peer,
@@ -111,8 +111,8 @@ impl ShmFabric {
         }
     }
 
-    /// Where `peer` lies and which process posts for it, to be let in by the next `admit`. What
-    /// was known of an earlier life is forgotten; fence it first.
+    /// Where `peer` lies and which process posts for it, to be admitted by the next `admit`. What
+    /// was known of an earlier incarnation is forgotten; fence it first.
     pub fn connect(&mut self, peer: Peer, memory: RemoteMemory, process: Option<Pidfd>) {
         if let Some(link) = self.links.get_mut(peer.index()) {
             *link = Some(Link { memory, process, open: false });
@@ -190,7 +190,7 @@ impl ShmFabric {
         self.links[peer.index()].as_ref()
     }
 
-    /// Whether `peer` is connected, was admitted here, and lets this life in there.
+    /// Whether `peer` is connected, was admitted here, and admits this incarnation there.
     #[inline]
     fn is_open(&self, peer: Peer) -> bool {
         peer == self.me

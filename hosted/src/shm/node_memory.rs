@@ -7,7 +7,7 @@
 //!   region  one segment each, so that the rights of a region are the rights of its pages
 //! ```
 //!
-//! Whoever holds the [`NodeMemory`] keeps the memory alive: on one host that is the node's
+//! The holder of the [`NodeMemory`] keeps the memory alive: on one host that is the node's
 //! supervisor, so the memory outlives the component that uses it, and a new component finds
 //! what the old one left. A peer is handed the descriptors that its rights call for and no
 //! other; [`Grant`] is that handful in its order on the socket.
@@ -158,7 +158,7 @@ impl OwnMemory {
         &self.bell
     }
 
-    /// Lets `incarnation` of `peer` post here, and no other life of it.
+    /// Lets `incarnation` of `peer` post here, and no other incarnation of it.
     pub(super) fn set_gate(&self, peer: Peer, incarnation: Incarnation) {
         // SYNC: words-publish. Who sees the gate open sees what was reset before.
         self.gates.words()[peer.index()].store(u64::from(incarnation.0), Ordering::SeqCst);
@@ -253,7 +253,7 @@ impl RemoteMemory {
         Ok(Self { gates, bell: Bell::open(bell.as_fd())?, regions })
     }
 
-    /// Which life of `me` the node lets in.
+    /// The incarnation of `me` that the node admits.
     #[inline]
     pub(super) fn gate(&self, me: Peer) -> u64 {
         let admitted = self.gates.load(me.index());

@@ -2,11 +2,11 @@
 //!
 //! All pages are allocated at creation and the size is sealed, so that no process which maps the
 //! segment can be hit by SIGBUS because another one has shortened the file or because memory ran
-//! out later. (Whoever may write may also punch holes; a hole reads as zeros and is filled on
-//! touch, which is no more than writing zeros, short of the host itself being out of memory.)
+//! out later. (A process that may write may also punch holes; a hole reads as zeros and is filled
+//! on touch, which is no more than writing zeros, short of the host itself being out of memory.)
 //!
 //! The read-only descriptor is a second opening of the same memory, without the right to write.
-//! Its holder cannot map it writable. Opening it anew through /proc is refused by the mode of
+//! Its holder cannot map it writable. Opening it again through /proc is refused by the mode of
 //! the file, except to root and to a process of the same user that first changes that mode.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -53,7 +53,7 @@ impl Segment {
         Ok(Self { fd, len })
     }
 
-    /// Length in bytes, which whoever maps the segment has to know.
+    /// Length in bytes, which a process needs to map the segment.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len

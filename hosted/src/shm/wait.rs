@@ -3,7 +3,7 @@
 //! | strategy | costs                          | answers            | fits                        |
 //! |----------|--------------------------------|--------------------|-----------------------------|
 //! | spin     | a whole processor              | soonest            | one processor per endpoint  |
-//! | yield    | a processor nobody else wants  | when scheduled     | few processors, busy peers  |
+//! | yield    | a processor without other load | when scheduled     | few processors, busy peers  |
 //! | futex    | a fence per message for peers  | after a wake-up    | everything else             |
 //!
 //! Only `futex` ever sleeps, so only its peers need to ring ([`Wait::needs_bell`]).
@@ -18,7 +18,7 @@ use crate::explain::{Code, Explain};
 pub enum Wait {
     /// Looks again and again.
     Spin,
-    /// Looks again after everybody else has had a turn.
+    /// Looks again after all other runnable threads have had a turn.
     Yield,
     /// Looks for a while, then sleeps until the bell rings.
     #[default]

@@ -21,7 +21,7 @@ pub struct SecretKey {
     public: PublicKey,
 }
 
-/// By what everybody may know.
+/// Prints the public key only.
 impl fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SecretKey of {}", self.public)
@@ -45,7 +45,7 @@ impl SecretKey {
         Ok(Self { memory, public })
     }
 
-    /// What everybody may know.
+    /// The public key.
     #[must_use]
     pub const fn public(&self) -> PublicKey {
         self.public

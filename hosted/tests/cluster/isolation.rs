@@ -244,7 +244,7 @@ fn a_node_that_fails_again_and_again_is_isolated_until_it_is_released() {
         assert!((2..=3).contains(&failures), "{failures} in round {round}\n{}", nodes.state());
         let shown = place.weft("status --name t").done();
         let line =
-            "node 2 is isolated; `weft status --why 2` lets it come back, `weft status --why 2`";
+            "node 2 is isolated; `weft status --why 2` shows the reason, `weft release 2` admits";
         assert!(shown.contains(line), "{shown}");
         let why = place.weft("status --name t --why 2").done();
         assert!(why.contains("isolated by rule intensity"), "{why}");

@@ -78,7 +78,7 @@ fn an_origin_is_received_by_one_client_and_others_are_told_by_whom() {
     hold(&mut first, 0).expect("nobody else does");
     let line = "bcast --neb --receive --node 1 --name t --json";
     let taken = place.weft(&format!("{line} --origin 0")).refused(26, "busy");
-    let holder = format!("process {} receives what node 0 broadcasts", std::process::id());
+    let holder = format!("process {} already receives from node 0", std::process::id());
     assert!(taken.starts_with(&holder), "{taken}");
     // Who names no origin waits for those that are free, though this one came first.
     place.weft_with("bcast --neb --from 0 --name t", "held").done();

@@ -97,7 +97,7 @@ fn a_component_that_dies_where_nobody_is_reached_is_started_again_at_once_and_th
     place.weft("inject kill 1 --name t --wait 0").done();
     eventually("it is told who has started it", || {
         let why = place.weft("status --why 1 --name t").done();
-        why.contains("no other component lives within reach: it starts its next one itself")
+        why.contains("no other component can be reached: it starts its next one itself")
     });
     place.weft("inject heal --name t").done();
     nodes.await_joined();

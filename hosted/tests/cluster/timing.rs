@@ -26,7 +26,7 @@ fn values_that_are_set_are_told_and_kept_to() {
         assert_eq!(told, kept, "{status}");
     }
     let shown = place.weft("status --name t").done();
-    let line = "timing host: silence of 700 ms is a suspicion, of 2200 ms a verdict";
+    let line = "timing host: suspected after 700 ms of silence, removed after 2200 ms";
     assert!(shown.contains(line), "{shown}");
 
     place.weft("inject partition 2 --name t").done();

@@ -1,4 +1,4 @@
-//! Everybody lives, and it is hard to see: how often the DIR net is wrong.
+//! All nodes run under bad conditions: how often the DIR net is wrong.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const MS: u64 = 1_000_000;
 /// Links of both detectors take up to so long, and lose so many of a thousand messages.
 pub(super) const DELAY_MAX: u64 = 20 * MS;
 pub(super) const LOST: u64 = 100;
-/// A cluster is started anew after so many periods, so that seeds differ.
+/// A cluster is restarted after this many periods, so that seeds differ.
 pub(super) const RUN_PERIODS: u64 = 500;
 /// From the beginning of one stall to the next, in periods.
 pub(super) const STALL_EVERY: u64 = 25;

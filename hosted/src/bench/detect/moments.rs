@@ -7,13 +7,13 @@ use crate::cluster::Profile;
 /// One fault: when what followed, in nanoseconds after it; nothing for what did not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moments {
-    /// Somebody noticed: a suspicion, or the alarm of the node's own I'm-Alive Task.
+    /// The first sign: a suspicion, or the alarm of the node's own I'm-Alive Task.
     pub(super) suspicion: Option<u64>,
     /// The first verdict.
     pub(super) verdict: Option<u64>,
     /// Another manager reigns.
     pub(super) takeover: Option<u64>,
-    /// The node's next life is a member.
+    /// The node's next incarnation is a member.
     pub(super) admission: Option<u64>,
     /// The first verdict is the right one of component and node.
     pub(super) is_right: bool,

@@ -2,8 +2,8 @@
 //! read as one.
 //!
 //! ```text
-//!   start ──▶ at rest for a while: is anybody judged?  no ──▶ strike, read what followed, again
-//!                                                     yes ──▶ told; no fault is struck
+//!   start ──▶ at rest for a while: is there a verdict?  no ──▶ strike, read what followed, again
+//!                                                     yes ──▶ reported; no fault
 //! ```
 //!
 //! A profile that processes cannot keep on this host judges the living, so what it would show of
@@ -26,7 +26,7 @@ use crate::node::control;
 const NODES: usize = 4;
 /// How long any step may take on a busy host.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a cluster that nobody strikes may take to agree on a manager.
+/// How long a cluster without faults may take to agree on a manager.
 const SETTLE: Duration = Duration::from_secs(20);
 /// How long it is watched then.
 const AT_REST: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ fn measure(
     Ok((rest, detections))
 }
 
-/// Watches a cluster that nobody strikes.
+/// Watches a cluster without faults.
 fn watch_rest(launched: &mut Launched) -> Result<Rest, BenchError> {
     let profile = launched.cluster().dirnet.profile.as_str();
     let came_together = match launched.await_running(SETTLE) {
@@ -114,7 +114,7 @@ fn connect(launched: &Launched, rank: u16) -> Result<Client, ClientError> {
     launched.connect(rank, PATIENCE)
 }
 
-/// Waits until all agree on a manager, and nobody is suspected or removed.
+/// Waits until all agree on a manager, and no node is suspected or removed.
 fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError> {
     let deadline = Deadline::after(patience);
     while !deadline.has_passed() {
@@ -165,7 +165,7 @@ fn strike(launched: &Launched, fault: Fault, victim: u16) -> Result<Moments, Ben
         if deadline.has_passed() {
             return Err(BenchError::Stuck { patience: PATIENCE });
         }
-        // Until somebody reads a chronicle again there is nothing to be found in it.
+        // Between two reads of a chronicle there is nothing to find.
         launched.next_notice(LOOK_EVERY).ok();
     }
 }
@@ -188,7 +188,7 @@ fn order(launched: &Launched, rank: u16, fault: &control::Fault) -> Result<(), B
     Ok(client::order_lasting(ask)?)
 }
 
-/// How often chronicles are read: seldom, so that reading them does not slow what they tell of.
+/// How often chronicles are read: seldom, so that reading them does not slow what they record.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What all nodes that answer have noted since, in the order of time.

@@ -63,23 +63,23 @@ pub struct Detection {
     pub target: Target,
     /// How often.
     pub runs: usize,
-    /// Until somebody noticed; none where nobody did.
+    /// Until the first sign; `None` if there was none.
     pub suspicion: Option<Span>,
     /// Until the first verdict.
     pub verdict: Option<Span>,
     /// Until another manager reigned; none where none had to.
     pub takeover: Option<Span>,
-    /// Until the next life was a member.
+    /// Until the next incarnation was a member.
     pub admission: Option<Span>,
     /// How many led to a verdict.
     pub judged: usize,
     /// How many came back.
     pub admitted: usize,
-    /// In how many the verdict told component and node apart as it should.
+    /// In how many the verdict distinguished component and node correctly.
     pub right: usize,
 }
 
-/// A cluster of processes that nobody struck.
+/// A cluster of processes without faults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rest {
     /// The timing profile.
@@ -90,7 +90,7 @@ pub struct Rest {
     pub came_together: bool,
     /// How long they were watched, in milliseconds.
     pub watched_ms: u64,
-    /// Verdicts meanwhile that somebody's component or node is down; all are false.
+    /// Verdicts meanwhile that a component or node is down; all are false.
     pub false_verdicts: usize,
     /// Whether processes keep the profile here; if not, no fault was struck.
     pub is_kept: bool,
@@ -120,7 +120,7 @@ pub struct Traffic {
     pub frames_max: u64,
 }
 
-/// What makes it hard to tell the living from the dead.
+/// What makes it hard to distinguish live nodes from dead ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {

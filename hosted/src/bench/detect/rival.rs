@@ -1,8 +1,8 @@
 //! `foca`, with what it calls `simple`, in the network that ours has: the same links, losses and
 //! stalls.
 //!
-//! A heartbeat is a probe that a member begins. Whoever is declared down takes a new identity and
-//! is a member again, as `foca` has it.
+//! A heartbeat is a probe that a member begins. A member that is declared down takes a new identity
+//! and is a member again, as `foca` has it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::sim::draws::{Draws, Purpose};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Member {
     node: u16,
-    life: u32,
+    incarnation: u32,
 }
 
 impl Identity for Member {
     type Addr = u16;
 
     fn renew(&self) -> Option<Self> {
-        Some(Self { life: self.life + 1, ..*self })
+        Some(Self { incarnation: self.incarnation + 1, ..*self })
     }
 
     fn addr(&self) -> u16 {
@@ -38,7 +38,7 @@ impl Identity for Member {
     }
 
     fn win_addr_conflict(&self, adversary: &Self) -> bool {
-        self.life > adversary.life
+        self.incarnation > adversary.incarnation
     }
 }
 
@@ -97,7 +97,7 @@ impl Cluster {
     fn settled(trouble: Trouble, seed: u64, for_ns: u64) -> Self {
         let machine = |node| {
             let generator = ChaCha8Rng::seed_from_u64(seed << 8 | u64::from(node));
-            Foca::new(Member { node, life: 0 }, Config::simple(), generator, PostcardCodec)
+            Foca::new(Member { node, incarnation: 0 }, Config::simple(), generator, PostcardCodec)
         };
         let few = trouble == Trouble::FewLosses;
         let mut cluster = Self {
@@ -115,7 +115,7 @@ impl Cluster {
             wrong: 0,
         };
         let all: Vec<_> =
-            (0..NODES).map(|node| foca::Member::alive(Member { node, life: 0 })).collect();
+            (0..NODES).map(|node| foca::Member::alive(Member { node, incarnation: 0 })).collect();
         for node in 0..NODES {
             cluster.act(node, |machine, runtime| {
                 machine.apply_many(all.iter().cloned(), false, runtime)

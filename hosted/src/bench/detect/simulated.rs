@@ -76,7 +76,7 @@ fn strike(lab: &mut Lab, timing: &Timing, fault: Fault, victim: Rank) -> (Moment
             note(&mut moments, &event, began, victim, fault);
         }
         // Who comes back with a higher term than the manager's is no member by its verdict: the
-        // period in which everybody agrees on it counts.
+        // period in which all nodes agree on it counts.
         if moments.verdict.is_some() && lab.manager().is_some() {
             moments.admission = moments.admission.or(Some(lab.now().0 - began));
         }

@@ -1,4 +1,4 @@
-//! One member: its endpoint, and what it tells the others of its progress.
+//! One member: its endpoint, and the progress that it reports to the others.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

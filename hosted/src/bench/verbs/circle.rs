@@ -25,7 +25,7 @@ use weft_driver::{DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 use self::bare::Bare;
 use self::board::Board;
 use self::member::Member;
-use super::end::{LIFE, Vigil};
+use super::end::{INCARNATION, Vigil};
 use super::error::VerbsBenchError;
 use super::pins::Pins;
 use super::word::PATIENCE;
@@ -62,7 +62,7 @@ fn others(me: Peer) -> impl Iterator<Item = Peer> {
     PEERS.into_iter().filter(move |peer| *peer != me)
 }
 
-/// Connects each fabric with all others; nobody is let in yet.
+/// Connects each fabric with all others; no member is admitted yet.
 fn connect<T>(
     parties: &mut [T],
     fabric: impl Fn(&mut T) -> &mut VerbsFabric<Heap>,
@@ -70,7 +70,7 @@ fn connect<T>(
     let mut ends = Vec::new();
     for from in PEERS {
         for to in others(from) {
-            let end = fabric(&mut parties[from.index()]).prepare(to, LIFE)?.to_bytes();
+            let end = fabric(&mut parties[from.index()]).prepare(to, INCARNATION)?.to_bytes();
             ends.push((from, to, end));
         }
     }
@@ -122,7 +122,7 @@ fn course<P: Party>(
 ) -> Result<Samples, VerbsBenchError> {
     let board = Board::default();
     let Some((origin, others)) = parties.split_first_mut() else {
-        return Err(VerbsBenchError::OutOfStep("nobody takes part"));
+        return Err(VerbsBenchError::OutOfStep("no member takes part"));
     };
     thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -130,7 +130,7 @@ fn course<P: Party>(
             let (board, numbers) = (&board, numbers.clone());
             let follow = move || {
                 let followed = follow(party, board, place, (bytes, numbers));
-                // Whoever waits for this one is told not to.
+                // Releases the threads that wait for this one.
                 board.end();
                 followed
             };

@@ -43,7 +43,7 @@ impl Companions {
         let spawned = spawn.stdout(Stdio::null()).inherit(SOCKET_FD, theirs.into()).start()?;
         let pair = Pair { end, mail };
         let mut both = Self { pair, spawned, socket: Some(socket), next: 1 };
-        both.tell(&ToPeer::Meet {
+        both.send(&ToPeer::Meet {
             device: device.name().to_owned(),
             port: device.port(),
             processor: pins.follower(),
@@ -77,7 +77,7 @@ impl Companions {
         samples: &mut Samples,
     ) -> Result<(), VerbsBenchError> {
         let Course { iterations, first } = course;
-        self.tell(&ToPeer::Run { turn, iterations, first })?;
+        self.send(&ToPeer::Run { turn, iterations, first })?;
         let led = self.pair.lead(turn, course, samples);
         // Whatever the leader stumbled over, a follower that is dead is why.
         led.map_err(|error| self.last_words().unwrap_or(error))?;
@@ -89,7 +89,7 @@ impl Companions {
         }
     }
 
-    fn tell(&self, word: &ToPeer) -> Result<(), VerbsBenchError> {
+    fn send(&self, word: &ToPeer) -> Result<(), VerbsBenchError> {
         let Some(socket) = &self.socket else { return Ok(()) };
         let sent = socket.send(word, &[], PATIENCE);
         sent.map_err(|error| self.last_words().unwrap_or(error.into()))

@@ -16,8 +16,8 @@ use super::error::VerbsBenchError;
 use super::subject::Subject;
 use crate::clock::now_ns;
 
-/// The one life of every endpoint here.
-pub(super) const LIFE: Incarnation = Incarnation(1);
+/// The one incarnation of every endpoint here.
+pub(super) const INCARNATION: Incarnation = Incarnation(1);
 /// The process that measures.
 pub(super) const LEADER: Peer = Peer(0);
 /// The other one.
@@ -134,14 +134,14 @@ impl End {
 
     /// This end, to be sent to the other endpoint.
     pub(super) fn prepare(&mut self) -> Result<Vec<u8>, VerbsBenchError> {
-        Ok(self.fabric.prepare(self.other, LIFE)?.to_bytes())
+        Ok(self.fabric.prepare(self.other, INCARNATION)?.to_bytes())
     }
 
     /// Lets the other endpoint in.
     pub(super) fn open(&mut self, end: &[u8]) -> Result<(), VerbsBenchError> {
         let end = RemoteEnd::from_bytes(end).map_err(weft_driver::Error::End)?;
         self.fabric.connect(self.other, end)?;
-        Ok(self.fabric.open(self.other, LIFE)?)
+        Ok(self.fabric.open(self.other, INCARNATION)?)
     }
 
     /// Runs one work to its end.

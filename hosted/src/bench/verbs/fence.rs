@@ -59,8 +59,8 @@ pub(super) fn measure(choice: &DeviceChoice) -> Result<Vec<Fence>, VerbsBenchErr
     for bytes in BYTES {
         let [mut fences, mut deregistered, mut invalidated] = [(); 3].map(|()| Spans::default());
         let mut peers = Peers::new(choice, bytes)?;
-        for life in 1..=ROUNDS as u32 {
-            let (grant, revoke) = peers.live(Incarnation(life))?;
+        for incarnation in 1..=ROUNDS as u32 {
+            let (grant, revoke) = peers.live(Incarnation(incarnation))?;
             fences.push(grant, revoke);
             for (way, spans) in
                 [(Way::Deregister, &mut deregistered), (Way::Invalidate, &mut invalidated)]
@@ -100,20 +100,20 @@ impl Peers {
         Ok(Self { owner: fabric(OWNER)?, peer: fabric(PEER)? })
     }
 
-    /// One life of the peer: let in, heard of, and fenced. Returns how long the owner took for
-    /// its part of letting in, and for the fence.
-    fn live(&mut self, life: Incarnation) -> Result<(u64, u64), VerbsBenchError> {
+    /// One incarnation of the peer: admitted, heard, and fenced. Returns how long the owner took
+    /// for its part of letting in, and for the fence.
+    fn live(&mut self, incarnation: Incarnation) -> Result<(u64, u64), VerbsBenchError> {
         let Self { owner, peer } = self;
         let begun = now();
-        let of_owner = owner.prepare(PEER, life)?.to_bytes();
+        let of_owner = owner.prepare(PEER, incarnation)?.to_bytes();
         let mut grant = now().since(begun).0;
-        let of_peer = peer.prepare(OWNER, life)?.to_bytes();
+        let of_peer = peer.prepare(OWNER, incarnation)?.to_bytes();
         let end = |bytes: &[u8]| RemoteEnd::from_bytes(bytes).map_err(weft_driver::Error::End);
         peer.connect(OWNER, end(&of_owner)?)?;
-        peer.open(OWNER, life)?;
+        peer.open(OWNER, incarnation)?;
         let begun = now();
         owner.connect(PEER, end(&of_peer)?)?;
-        owner.open(PEER, life)?;
+        owner.open(PEER, incarnation)?;
         grant += now().since(begun).0;
 
         let op = Op::Write { to: At { region: Region(0), offset: 0 }, bytes: &[1; 8] };

@@ -8,7 +8,7 @@ use weft_core::time::Duration;
 use weft_core::{lane, mailbox};
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
-use super::end::{FOLLOWER, LEADER, LIFE, Vigil};
+use super::end::{FOLLOWER, INCARNATION, LEADER, Vigil};
 use super::error::VerbsBenchError;
 use crate::bench::parcel;
 
@@ -44,19 +44,19 @@ impl Mail {
         let fabric =
             VerbsFabric::new(me, plan.layout().clone(), device, Config::default(), memory)?;
         let other = if me == LEADER { FOLLOWER } else { LEADER };
-        Ok(Self { endpoint: Box::new(Endpoint::new(fabric, &plan, LIFE)), other })
+        Ok(Self { endpoint: Box::new(Endpoint::new(fabric, &plan, INCARNATION)), other })
     }
 
     /// This end, to be sent to the other endpoint.
     pub(super) fn prepare(&mut self) -> Result<Vec<u8>, VerbsBenchError> {
-        Ok(self.endpoint.fabric().prepare(self.other, LIFE)?.to_bytes())
+        Ok(self.endpoint.fabric().prepare(self.other, INCARNATION)?.to_bytes())
     }
 
     /// Lets the other endpoint in.
     pub(super) fn open(&mut self, end: &[u8]) -> Result<(), VerbsBenchError> {
         let end = RemoteEnd::from_bytes(end).map_err(weft_driver::Error::End)?;
         self.endpoint.fabric().connect(self.other, end)?;
-        let admitted = self.endpoint.admit(self.other, LIFE);
+        let admitted = self.endpoint.admit(self.other, INCARNATION);
         admitted.map_err(|_| VerbsBenchError::OutOfStep("the other process cannot be admitted"))
     }
 

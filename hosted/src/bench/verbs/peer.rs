@@ -1,4 +1,4 @@
-//! The other process: it answers as it is told, until its socket closes.
+//! The other process: it carries out orders until its socket closes.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const WORD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Runs the peer whose socket was inherited.
 ///
 /// # Errors
-/// [`VerbsBenchError`], which the leader is told too.
+/// [`VerbsBenchError`], which is sent to the leader, too.
 pub fn run() -> Result<(), VerbsBenchError> {
     let socket = Socket::from_fd(adopt_inherited(SOCKET_FD)?)?;
     let ended = serve(&socket);

@@ -1,4 +1,4 @@
-//! What the two processes tell each other over their socket.
+//! Messages between the two processes, over their socket.
 
 use std::os::fd::RawFd;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One contender's turns: the same timers, the same delays, the same order for everybody.
+//! One contender's turns: the same timers, the same delays, the same order for each contender.
 
 use weft_core::time::{Duration, Instant};
 
@@ -75,8 +75,8 @@ impl Course {
     }
 
     /// Touches timers that stand before the next turn's, untimed: where all of them fit into the
-    /// cache, nobody pays for what the rival before it threw out; where they do not, the timers of
-    /// the turn stay as cold as they are.
+    /// cache, no contender pays for what the rival before it threw out; where they do not, the
+    /// timers of the turn stay as cold as they are.
     pub(super) fn warm_up(
         &self,
         contender: &mut impl Contender,

@@ -11,7 +11,7 @@ pub(super) struct Rates {
     pub(super) taken: u64,
 }
 
-/// What one node had counted, and in which life.
+/// The counters of one node, and its incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
     incarnation: u32,
@@ -50,7 +50,7 @@ impl Screen {
 }
 
 impl Count {
-    /// The rates since `earlier`; none when another life counted then.
+    /// The rates since `earlier`; none if another incarnation counted then.
     fn since(&self, earlier: &Self, period_ns: u64) -> Option<Rates> {
         let rate = |now: u64, then: u64| {
             let per_s = u128::from(now.saturating_sub(then)) * 1_000_000_000;

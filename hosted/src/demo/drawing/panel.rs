@@ -98,14 +98,14 @@ impl<'a> Panel<'a> {
         }
         self.draw_flow(svg, rank, bottom, height);
         let mut part = if rank == COLLECTOR { "agent, collects" } else { "" };
-        for (reign, from_us, to_us) in self.reigns() {
-            if reign != rank {
+        for (manager, from_us, to_us) in self.terms() {
+            if manager != rank {
                 continue;
             }
             part = "manager";
             let _ = writeln!(
                 svg,
-                "<line class=\"reign\" x1=\"{:.1}\" y1=\"{top}\" x2=\"{:.1}\" y2=\"{top}\"/>",
+                "<line class=\"term\" x1=\"{:.1}\" y1=\"{top}\" x2=\"{:.1}\" y2=\"{top}\"/>",
                 self.axis.place(from_us),
                 self.axis.place(to_us)
             );
@@ -158,7 +158,7 @@ impl<'a> Panel<'a> {
     }
 
     /// Who reigns, from when to when after the axis begins.
-    fn reigns(&self) -> Vec<(u16, u64, u64)> {
+    fn terms(&self) -> Vec<(u16, u64, u64)> {
         let [(_, before), (_, after)] = self.recovery.terms;
         let end = self.axis.span_us();
         if before == after {
@@ -169,8 +169,8 @@ impl<'a> Panel<'a> {
         vec![(before, 0, blow), (after, taken, end)]
     }
 
-    /// A number for each moment in the lane of whoever noted it, and a thread to the lane of whom
-    /// it is about.
+    /// A number for each moment in the lane of the node that recorded it, and a line to the lane of
+    /// the node that it is about.
     fn draw_numbers(&self, svg: &mut String, lanes: u32) {
         let middle = |rank: u16| lanes + LANE * u32::from(rank) + (LANE - LANE_GAP) / 2;
         let mut last = [f64::NEG_INFINITY; NODES];

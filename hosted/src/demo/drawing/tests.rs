@@ -60,10 +60,10 @@ fn every_moment_is_drawn_and_told_in_a_document_that_is_whole() {
 #[test]
 fn the_reign_ends_with_the_old_manager_and_begins_with_the_next() {
     let svg = draw(&summary(), &Flow::new(0), 0);
-    assert_eq!(svg.matches("class=\"reign\"").count(), 2);
+    assert_eq!(svg.matches("class=\"term\"").count(), 2);
     let mut same = summary();
     same.recoveries[0].terms = [(1, 0), (1, 0)];
-    assert_eq!(draw(&same, &Flow::new(0), 0).matches("class=\"reign\"").count(), 1);
+    assert_eq!(draw(&same, &Flow::new(0), 0).matches("class=\"term\"").count(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What only the driver can tell: it opens each device as a node would.
+//! Findings that need the driver, which opens each device as a node would.
 
 use super::super::Finding;
 
@@ -31,12 +31,12 @@ fn of(opened: Result<weft_driver::Device, weft_driver::Error>) -> Finding {
     }
 }
 
-/// A program without the driver has nothing to add, and says so, because nobody else could tell
-/// why a cluster over verbs will not start.
+/// A program without the driver reports just that, because it is why no cluster over verbs can
+/// start.
 #[cfg(not(feature = "verbs"))]
 pub(super) fn examine() -> Vec<Finding> {
     let finding = Finding::warning("rdma driver", "not in this program")
-        .because("whether a device has remote atomics cannot be told, and no cluster uses it")
+        .because("it is unknown whether a device has remote atomics, and no cluster can use RDMA")
         .cured_by("build it with `cargo build --release --features weft/verbs`");
     vec![finding]
 }

@@ -85,7 +85,7 @@ impl Port {
         self.state == "active"
     }
 
-    /// The address that peers would be told: the driver's own choice.
+    /// The address that peers would get: the driver's own choice.
     pub(super) fn address(&self) -> Option<GidEntry> {
         GidEntry::choose(self.link, &self.gids)
     }
@@ -102,7 +102,7 @@ fn gid(port: &Path, index: u8) -> Option<GidEntry> {
     let number = index.to_string();
     let kind = match word(&port.join("gid_attrs/types").join(&number)).as_str() {
         "RoCE v2" => GidKind::RoceV2,
-        // The kernel has one word for two kinds, and the link layer tells them apart.
+        // The kernel has one word for two kinds, which the link layer distinguishes.
         "IB/RoCE v1" if word(&port.join("link_layer")) == "Ethernet" => GidKind::RoceV1,
         "IB/RoCE v1" => GidKind::InfiniBand,
         _ => return None,

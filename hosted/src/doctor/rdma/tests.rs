@@ -88,7 +88,7 @@ fn a_host_without_devices_is_told_how_to_make_one_if_it_can() {
     let found = trouble(&host);
     assert!(!found.cure.contains("rdma link add"), "{found:?}");
     assert!(found.cure.contains("ci/rxe"), "{found:?}");
-    // Whoever needs a device is told the same.
+    // A command that needs a device gives the same cure.
     assert_eq!(cure(&Host::probe(host.path())), found.cure);
 }
 

@@ -137,7 +137,7 @@ impl Supervisor {
         }
         if let Entry::Vacant(first) = self.broadcasts.proofs.entry(origin) {
             first.insert(proof);
-            tracing::error!(origin, seq, "told different nodes different things: proven");
+            tracing::error!(origin, seq, "sent different messages under one number: proven");
             self.note(origin, What::Proven { seq });
         }
     }
@@ -175,7 +175,10 @@ impl Supervisor {
         if let Some(number) = self.broadcasts.wills.keep(will.clone()) {
             self.tell(&ToComponent::Execute { number, will }, &[]);
         } else {
-            tracing::warn!(client, "too many wills: nobody is told that it has left");
+            tracing::warn!(
+                client,
+                "too many abort markers: receivers do not learn that it has left"
+            );
         }
     }
 

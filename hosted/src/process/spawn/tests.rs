@@ -13,7 +13,7 @@ const CHILD_VARIABLE: &str = "WEFT_TEST_CHILD_SOCKET";
 const SOCKET: RawFd = 3;
 const PIPE: RawFd = 7;
 
-/// This test binary again, told to run nothing but the child's half below.
+/// This test binary again, with arguments to run only the child's half below.
 fn child_half(socket_number: RawFd) -> Spawn {
     Spawn::own_program()
         .arg("--exact")
@@ -46,7 +46,7 @@ fn child() {
     let open = open_numbers();
     let socket = Socket::from_fd(adopt_inherited(number).unwrap()).unwrap();
     socket.send(&open, &[], SOON).unwrap();
-    // Lives until it is told to end, killed, or orphaned.
+    // Runs until it is asked to end, killed, or orphaned.
     let (status, _): (i32, _) = socket.recv(10 * SOON).unwrap();
     std::process::exit(status);
 }

@@ -12,7 +12,7 @@ use weft_core::neb::SIGNAL_EVERY;
 use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
 
 use super::{ORIGIN, PEERS, Party, connect, others};
-use crate::bench::verbs::end::{LIFE, Vigil};
+use crate::bench::verbs::end::{INCARNATION, Vigil};
 use crate::bench::verbs::error::VerbsBenchError;
 use crate::bench::verbs::subject::Subject;
 
@@ -56,7 +56,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Bare>, VerbsBenchError> {
     connect(&mut bares, |bare| &mut bare.fabric)?;
     for bare in &mut bares {
         for peer in others(bare.me) {
-            bare.fabric.open(peer, LIFE)?;
+            bare.fabric.open(peer, INCARNATION)?;
         }
     }
     Ok(bares)

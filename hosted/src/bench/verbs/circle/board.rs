@@ -33,7 +33,7 @@ impl Board {
         times.max().filter(|_| all)
     }
 
-    /// Nobody needs to wait for anybody any more.
+    /// Ends all waiting.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -8,7 +8,7 @@ use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
 
 use super::{ORIGIN, PEERS, Party, connect, others};
 use crate::bench::parcel;
-use crate::bench::verbs::end::{LIFE, Vigil, check};
+use crate::bench::verbs::end::{INCARNATION, Vigil, check};
 use crate::bench::verbs::error::VerbsBenchError;
 use crate::bench::verbs::subject::Subject;
 use crate::cluster::{self, Cluster};
@@ -25,8 +25,8 @@ fn plan() -> Option<Plan> {
     crate::node::plan(&Cluster { nodes: PEERS.len(), neb, ..Cluster::default() }).ok()
 }
 
-/// All of them, connected: every pair first, and only then the first word, so that nobody writes to
-/// whom is not ready.
+/// All of them, connected: every pair first, and only then the first word, so that no member writes
+/// to whom is not ready.
 pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError> {
     let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
     let mut members = Vec::new();
@@ -35,13 +35,13 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError>
         let device = Device::open(choice)?;
         let layout = plan.layout().clone();
         let fabric = VerbsFabric::new(me, layout, device, Config::default(), memory)?;
-        let endpoint = Box::new(Endpoint::new(fabric, &plan, LIFE));
+        let endpoint = Box::new(Endpoint::new(fabric, &plan, INCARNATION));
         members.push(Member { endpoint, payload: vec![0; Subject::MESSAGE_MAX] });
     }
     connect(&mut members, |member| member.endpoint.fabric())?;
     for (me, member) in PEERS.into_iter().zip(&mut members) {
         for peer in others(me) {
-            let admitted = member.endpoint.admit(peer, LIFE);
+            let admitted = member.endpoint.admit(peer, INCARNATION);
             admitted.map_err(|_| VerbsBenchError::OutOfStep("a member is not admitted"))?;
         }
     }

@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// measures nothing.
 const RUNS_MAX: u32 = 8;
 
-/// What is to be run.
+/// The run's parameters.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tool {
     pub(in super::super) name: &'static str,
@@ -127,7 +127,7 @@ fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// Whether somebody of this host listens at `port`.
+/// Whether a process of this host listens at `port`.
 fn is_listening(port: u16) -> bool {
     const LISTEN: &str = "0A";
     let wanted = format!(":{port:04X}");
