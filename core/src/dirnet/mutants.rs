@@ -31,8 +31,11 @@ mutants! {
     JOINERS_VOUCH = "joiners-vouch", "G-11: who asks is not met as the manager it was";
     ANSWERS_ARE_SIGNS = "answers-are-signs", "G-31: an answer to a probe hides no dead timers";
     MANAGERLESS_ARE_DEAF = "managerless-are-deaf", "G-11: who misses the manager hears new lives";
+    MANAGERS_HAVE_NO_INCARNATION = "managers-have-no-incarnation", "G-11: a far manager is known";
+    THE_OUTVOTED_STAY = "the-outvoted-stay", "G-11: the last of a half gives way to the other";
     NOBODY_INTRODUCES = "nobody-introduces", "G-11: whom another hears is a member";
     ONE_WITNESS_REMOVES = "one-witness-removes", "X-8: all are asked, and one that meets keeps";
+    PROBES_NEED_THE_TERM = "probes-need-the-term", "X-8: who follows another manager is met";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
     CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";

@@ -31,6 +31,13 @@ enum Age {
     Unmet,
 }
 
+/// Whether a component runs is not a question of terms: where links are not transitive, members
+/// that follow different managers would testify that they do not meet each other.
+fn is_asked_in_any_term(message: &Message) -> bool {
+    matches!(message, Message::Probe { .. } | Message::Alive { .. })
+        && !crate::dirnet::PROBES_NEED_THE_TERM.is_planted()
+}
+
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn accept(&mut self, now: Instant, from: Rank, frame: &Frame) -> Result<(), Reject> {
         if frame.sender != from {
@@ -44,8 +51,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.tell_removed(from, frame.life);
             }
         })?;
+        let mut in_term = Ok(());
         if !is_witm && frame.seat == Seat::Component {
-            self.check_reign(now, from, frame.life, frame.term)?;
+            in_term = self.check_reign(now, from, frame.life, frame.term);
+            if in_term.is_err() {
+                self.hear_of_claimant(frame, matches!(age, Age::Current));
+            }
+            if !is_asked_in_any_term(&frame.message) {
+                in_term?;
+            }
         }
         if self.is_removed_by(frame) && !crate::dirnet::DEAF_ARE_ANSWERED.is_planted() {
             return Err(Reject::OldTerm);
@@ -70,10 +84,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Ok(());
         }
         self.note_alive(now, from);
-        self.settle_term(now, from, frame.term)?;
+        let in_term = in_term.and_then(|()| self.settle_term(now, from, frame.term));
         if let State::Joining(_) = self.state {
-            return self.accept_while_joining(frame);
+            return in_term.and_then(|()| self.accept_while_joining(frame));
         }
+        if is_asked_in_any_term(&frame.message) && in_term.is_err() {
+            return Ok(());
+        }
+        in_term?;
         let is_hidden = matches!(frame.message, Message::Db { .. })
             && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted();
         // Who has dead timers answers still, and may be asked for ever on behalf of one that it
@@ -179,6 +197,46 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Err(Reject::RemovedClaimant)
     }
 
+    /// Answers one in an earlier term: who the manager is, and in which incarnation. It may hold an
+    /// earlier one removed, and never hear the manager itself.
+    fn name_manager(&mut self, to: Rank) {
+        let manager = self.term.claimant;
+        let Standing { life, .. } = self.db.standing(manager);
+        let is_named = matches!(self.state, State::Backup(_)) && to != manager;
+        if is_named
+            && self.db.standing(manager).is_up()
+            && !crate::dirnet::MANAGERS_HAVE_NO_INCARNATION.is_planted()
+        {
+            let niua = Message::Niua { node: manager, life };
+            self.send(Members::only(to), Seat::Component, niua);
+        }
+        self.send(Members::only(to), Seat::Component, Message::Nmi);
+    }
+
+    /// A removed node is manager: so says the manager that removed it and follows it now, or a
+    /// member while the manager is missed.
+    ///
+    /// A later incarnation is a member from now on, as by any NIUA of a manager; its term is
+    /// adopted with the next message in it. The removed one is fenced here for good: this node
+    /// gives way if no member is left that could follow its own manager with it. An isolated node
+    /// comes back by its release alone.
+    fn hear_of_claimant(&mut self, frame: &Frame, is_current: bool) {
+        let Message::Niua { node, life } = frame.message else { return };
+        let standing = self.db.standing(node);
+        let is_manager = is_current && frame.sender == self.term.claimant;
+        let is_missed = self.misses_manager();
+        let is_claimed = frame.term > self.term && frame.term.claimant == node;
+        let State::Backup(succession) = &mut self.state else { return };
+        if !is_claimed || standing.level != Level::Down || !(is_manager || is_missed) {
+            return;
+        }
+        if standing.life.boot < life.boot {
+            self.introduce(node, life);
+        } else if standing.life.boot == life.boot {
+            succession.is_outvoted = true;
+        }
+    }
+
     /// The manager may not hear a later life of `node`, which this one does.
     fn tell_manager(&mut self, node: Rank, life: Life) {
         let manager = Members::only(self.term.claimant);
@@ -252,7 +310,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.explain(now, from, life, Verdict::Admitted, Rule::NewLife.into());
             }
             State::Manager | State::Backup(_) if term < self.term => {
-                self.send(Members::only(from), Seat::Component, Message::Nmi);
+                self.name_manager(from);
                 return Err(Reject::OldTerm);
             }
             State::Manager if term > self.term => {}
@@ -322,7 +380,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if term < self.term {
             if !crate::dirnet::OLD_TERMS_ARE_HEARD.is_planted() {
                 if !matches!(self.state, State::Joining(_)) {
-                    self.send(Members::only(from), Seat::Component, Message::Nmi);
+                    self.name_manager(from);
                 }
                 return Err(Reject::OldTerm);
             }

@@ -15,6 +15,10 @@
 //! of each other one was reported, by the transport or by its own I'm-Alive Task; silence is no
 //! report.
 //!
+//! Where a partition heals, one node may be left of the half that removed the other half's manager.
+//! It cannot follow an incarnation that it has fenced, and with no member of its own half left it
+//! cannot claim: it gives way, and joins in its next incarnation (`is_outvoted`).
+//!
 //! Being passed over removes nobody. Two claims at once are two terms, and the higher one wins:
 //! its rival becomes a backup in place (G-22) and asks for the database.
 
@@ -37,6 +41,8 @@ pub(super) struct Succession {
     loss: Option<Loss>,
     /// How the others were asked whether they meet the manager, if this node's turn is next.
     pub(super) round: Option<u32>,
+    /// A member follows an incarnation that this node has fenced, in a later term.
+    pub(super) is_outvoted: bool,
     /// When one of them answered that it does not.
     pub(super) answered: Option<Instant>,
 }
@@ -143,6 +149,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let State::Backup(succession) = self.state else { return };
         let passed = succession.passed;
         let Some(rule) = self.may_claim(now, loss, &succession) else {
+            if succession.is_outvoted && !crate::dirnet::THE_OUTVOTED_STAY.is_planted() {
+                return self.exclude(Level::Down);
+            }
             self.tell_unheard();
             self.state = State::Backup(Succession::default());
             let life = self.db.standing(manager).life;

@@ -3,6 +3,7 @@
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
+use crate::time::Instant;
 use std::vec::Vec;
 
 /// Longer than it takes to lose a manager and to pass over every candidate.
@@ -127,6 +128,106 @@ pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
     net.run_while(1_000, |net| net.nodes[3].component.is_some());
     assert_settles(&mut net, ());
     assert!(net.component(3).term() > term);
+}
+
+/// Node 2 came back while node 4 was not sent its return, and succeeded the manager.
+fn readmitted() -> Net {
+    let mut net = Net::settled(5);
+    net.resets_work = false;
+    cut(&mut net, 2, 4);
+    for node in [1, 2] {
+        net.crash(node);
+        net.run_while(5_000, |net| !net.rules(node, Verdict::NodeDown).is_empty());
+    }
+    net.run(100);
+    net.lost.extend(["NIUA", "REPLY_DB"]);
+    net.boot(2);
+    let is_up = |net: &Net, at: u16| net.component(at).database().standing(Rank(2)).is_up();
+    net.run_while(5_000, |net| is_up(net, 0));
+    let niua = net.frame(0, Message::Niua { node: Rank(2), life: net.component(2).life() });
+    assert_eq!(net.deliver(3, niua), Ok(()));
+    assert!(is_up(&net, 0) && is_up(&net, 3) && !is_up(&net, 4));
+    net.crash(0);
+    net
+}
+
+/// Found by the swarm: no message of node 2 arrives at node 4, which held it removed and refused
+/// its term by hearsay, and could claim none itself: it stayed in the earlier term.
+#[test]
+pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_removed() {
+    let mut net = readmitted();
+    net.lost.clear();
+    net.run_while(9_000, |net| net.manager() == Some(2));
+    assert_eq!(net.manager(), Some(2));
+    let standing = net.component(4).database().standing(Rank(2));
+    assert_eq!(standing, Standing::up(net.component(2).life()));
+    let is_removed = |node| !net.rules(node, Verdict::NodeDown).is_empty();
+    assert!(!is_removed(3) && !is_removed(4));
+}
+
+/// While the manager that removed it is heard, its NIUA alone readmits a claimant; an isolated one
+/// is not readmitted at all.
+#[test]
+pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    net.run(100);
+    let term = Term { epoch: 5, claimant: Rank(2) };
+    let life = Life { boot: Incarnation(2), generation: 0 };
+    let said = |net: &Net, from| {
+        let niua = Message::Niua { node: Rank(2), life };
+        Frame { term, ..net.frame(from, niua) }
+    };
+    let is_up = |net: &Net| net.component(1).database().standing(Rank(2)).is_up();
+    let (hearsay, first) = (said(&net, 3), said(&net, 0));
+    assert_eq!(net.deliver(1, hearsay), Err(Reject::RemovedClaimant));
+    assert!(!is_up(&net));
+    let mut isolated = net.component(1).clone();
+    let anid = Message::Anid { node: Rank(2), life, level: Level::Isolated };
+    let now = Instant(net.now);
+    assert_eq!(isolated.handle_message(now, Rank(0), &net.frame(0, anid)), Ok(()));
+    while isolated.poll_output().is_some() {}
+    let again = Frame { sequence: first.sequence + 1, ..first };
+    assert_eq!(isolated.handle_message(now, Rank(0), &again), Err(Reject::RemovedClaimant));
+    assert_eq!(isolated.database().standing(Rank(2)).level, Level::Isolated);
+    assert_eq!(net.deliver(1, first), Err(Reject::RemovedClaimant));
+    assert!(is_up(&net));
+}
+
+/// Found by the swarm: a partition had healed, all others followed an incarnation that the last one
+/// of the other half had fenced and did not meet, and it stayed in its term.
+#[test]
+pub(in crate::dirnet) fn g11_the_last_of_a_half_gives_way_to_the_other() {
+    let term = Term { epoch: 5, claimant: Rank(2) };
+    for is_last in [true, false] {
+        let mut net = Net::settled(4);
+        net.resets_work = false;
+        net.crash(2);
+        net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+        net.run(100);
+        let removed = net.component(1).database().standing(Rank(2)).life;
+        let said = net.frame(3, Message::Niua { node: Rank(2), life: removed });
+        net.crash(0);
+        if is_last {
+            net.crash(3);
+        }
+        for sequence in 1..=60 {
+            if net.component(1).role() == Role::Backup {
+                let said = Frame { term, sequence: said.sequence + sequence, ..said };
+                assert_eq!(net.deliver(1, said), Err(Reject::RemovedClaimant));
+                net.run(40);
+            }
+            if net.told(News::Excluded) > 0 {
+                break;
+            }
+        }
+        assert_eq!(net.told(News::Excluded), usize::from(is_last));
+        if !is_last {
+            assert_eq!(net.manager(), Some(1), "a member of its own half follows it");
+        }
+    }
 }
 
 /// Found by the swarm: the manager's next life asked who the manager is, and was met; so the

@@ -77,6 +77,7 @@ scenarios! {
         a_node_that_the_new_manager_knows_by_hearsay_is_watched;
     witness:
         x8_one_negative_testimony_removes_no_node_that_others_meet
+        x8_members_that_follow_different_managers_meet_each_other
         x8_a_witness_answers_two_askers
         x8_testimonies_expire_and_are_asked_for_again
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
@@ -101,6 +102,9 @@ scenarios! {
         g11_a_life_that_its_manager_does_not_hear_is_introduced
         g10_terms_do_not_race_where_links_are_not_transitive
         g11_a_joiner_that_knows_a_higher_term_is_asked_for
+        g11_a_backup_learns_the_term_of_a_manager_that_it_held_removed
+        g11_no_claimant_is_readmitted_against_the_manager
+        g11_the_last_of_a_half_gives_way_to_the_other
         g11_a_joiner_is_not_taken_for_the_manager_that_it_was
         g31_a_manager_with_dead_timers_is_missed_though_it_answers;
     rivals:

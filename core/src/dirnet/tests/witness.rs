@@ -34,6 +34,19 @@ pub(in crate::dirnet) fn x8_a_witness_answers_two_askers() {
     assert_eq!((net.verdicts(), net.manager()), (Vec::new(), Some(0)));
 }
 
+/// The path 0, 1, 2, 3: either end removes the other, which only one node meets, and claims a term
+/// that the other half refuses. Nodes 1 and 2 still meet each other, and each of them is met by
+/// three of four.
+#[test]
+pub(in crate::dirnet) fn x8_members_that_follow_different_managers_meet_each_other() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    cut(&mut net, &[(0, 2), (0, 3), (1, 3)]);
+    net.run(9_000);
+    let removed = removed(&net).iter().map(|it| it.node.0).collect::<Vec<_>>();
+    assert!(!removed.contains(&1) && !removed.contains(&2), "{removed:?}");
+}
+
 /// Nodes 2 and 3 were cut off when node 1 was asked about them; too few were left to decide. By the
 /// time that enough are, nodes 1 and 2 meet node 3, which the manager alone does not hear.
 #[test]

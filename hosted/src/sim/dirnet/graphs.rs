@@ -29,15 +29,8 @@ pub struct Row {
     pub removing: u32,
     /// Those in which a node is removed that a quorum meets.
     pub removing_falsely: u32,
-}
-
-impl Row {
-    /// How many graphs remove a node that a quorum meets, as far as is known: with `min_alive` = 1
-    /// the paths of four nodes with the manager at an end, which has one witness.
-    #[must_use]
-    pub const fn expected(&self) -> u32 {
-        if self.nodes == 4 { 6 } else { 0 }
-    }
+    /// The most terms that are claimed in one of them.
+    pub terms: u32,
 }
 
 type Link = (u16, u16);
@@ -57,8 +50,9 @@ pub fn count() -> u64 {
 fn row(nodes: u16, on_graphs: &impl Fn(u64)) -> Row {
     let mut row = Row { nodes, ..Row::default() };
     for cut in cuts(nodes) {
-        let removed = removed(nodes, &cut);
+        let Outcome { removed, terms } = run(nodes, &cut);
         row.graphs += 1;
+        row.terms = row.terms.max(terms);
         row.removing += u32::from(!removed.is_empty());
         let is_false = |node: &Rank| u32::from(nodes) / 2 < met_by(nodes, &cut, *node);
         row.removing_falsely += u32::from(removed.iter().any(|node| is_false(&node)));
@@ -102,8 +96,15 @@ fn met_by(nodes: u16, cut: &[Link], node: Rank) -> u32 {
     (0..nodes).map(|other| u32::from(!is_cut(cut, node.0, other))).sum()
 }
 
-/// Which nodes a cluster removes that loses these links.
-fn removed(nodes: u16, cut: &[Link]) -> Members {
+/// What becomes of a cluster.
+struct Outcome {
+    removed: Members,
+    /// How many terms are claimed.
+    terms: u32,
+}
+
+/// What becomes of a cluster that loses these links.
+fn run(nodes: u16, cut: &[Link]) -> Outcome {
     let setting = Setting::fair(nodes, Timing::LAN, 5 * MS);
     let mut lab = Lab::settled(setting, 1, SETTLED_MS * MS);
     for (one, other) in cut {
@@ -111,23 +112,31 @@ fn removed(nodes: u16, cut: &[Link]) -> Members {
         lab.strike(Strike::Sever(*other, *one));
     }
     lab.run_for(STEADY_MS * MS);
-    let removed = |output: &Output| match output {
-        Output::Verdict(why) if matches!(why.verdict, Verdict::NodeDown | Verdict::Isolated) => {
-            Some(why.node)
+    let mut outcome = Outcome { removed: Members::NONE, terms: 0 };
+    for (_, _, output) in lab.take_events() {
+        let Output::Verdict(why) = output else { continue };
+        match why.verdict {
+            Verdict::NodeDown | Verdict::Isolated => outcome.removed.insert(why.node),
+            Verdict::TookOver => outcome.terms += 1,
+            Verdict::AgentDown | Verdict::Admitted => {}
         }
-        _ => None,
-    };
-    lab.take_events().iter().filter_map(|(_, _, output)| removed(output)).collect()
+    }
+    outcome
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Two managers at the ends of a path may each go above the other once in a while; a race of
+    /// terms claims one with each message that passes between them.
+    const TERMS_MAX: u32 = 8;
+
     #[test]
     fn x8_no_node_is_removed_that_a_quorum_meets() {
         for row in table(|_| ()) {
-            assert!(row.removing_falsely <= row.expected(), "{row:?}");
+            assert_eq!(row.removing_falsely, 0, "{row:?}");
+            assert!(row.terms <= TERMS_MAX, "{row:?}");
         }
     }
 
