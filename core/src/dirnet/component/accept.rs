@@ -94,11 +94,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         in_term?;
         let is_hidden = matches!(frame.message, Message::Db { .. })
             && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted();
-        // Who has dead timers answers still, and may be asked for ever on behalf of one that it
-        // cannot reach (D-56).
-        let is_answer = matches!(frame.message, Message::Alive { .. })
-            && !crate::dirnet::ANSWERS_ARE_SIGNS.is_planted();
-        if !(is_answer || is_hidden) {
+        // A component with dead timers still does what others ask of it, and is asked as long as a
+        // link stays cut: as a suspect, and as a witness (D-56).
+        let is_asked_for = matches!(
+            frame.message,
+            Message::Probe { .. } | Message::Alive { .. } | Message::Testimony { .. }
+        ) && !crate::dirnet::ANSWERS_ARE_SIGNS.is_planted();
+        if !(is_asked_for || is_hidden) {
             self.hear(now, from);
         }
         Ok(())

@@ -257,3 +257,16 @@ pub(in crate::dirnet) fn g31_a_manager_with_dead_timers_is_missed_though_it_answ
     assert_eq!(net.component(1).role(), Role::Manager);
     assert_settles(&mut net, ());
 }
+
+/// Found by the swarm: two nodes that did not hear each other asked the one between them without
+/// end; its timers were dead, and its probes and testimonies passed for heartbeats.
+#[test]
+pub(in crate::dirnet) fn g31_a_witness_with_dead_timers_is_missed_though_it_testifies() {
+    let mut net = Net::settled(3);
+    cut(&mut net, 0, 2);
+    net.run(3_000);
+    assert_eq!(net.told(News::OneWay(Rank(2))), 1);
+    net.nodes[1].has_dead_timers = true;
+    net.run_while(5_000, |net| !net.rules(1, Verdict::AgentDown).is_empty());
+    assert!(!net.rules(1, Verdict::AgentDown).is_empty());
+}

@@ -106,7 +106,8 @@ scenarios! {
         g11_no_claimant_is_readmitted_against_the_manager
         g11_the_last_of_a_half_gives_way_to_the_other
         g11_a_joiner_is_not_taken_for_the_manager_that_it_was
-        g31_a_manager_with_dead_timers_is_missed_though_it_answers;
+        g31_a_manager_with_dead_timers_is_missed_though_it_answers
+        g31_a_witness_with_dead_timers_is_missed_though_it_testifies;
     rivals:
         g10_managers_that_removed_each_others_earlier_lives_meet
         g10_rivals_meet_if_either_is_heard_first
