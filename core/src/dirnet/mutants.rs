@@ -59,6 +59,7 @@ mutants! {
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
     OUTCASTS_REIGN = "outcasts-reign", "G-19: who was removed has no static role";
     REMOVED_NODES_REIGN = "removed-nodes-reign", "G-10: a removed node's claim is refused";
+    TERMS_RACE = "terms-race", "G-10: a manager waits before it goes above a term again";
     REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";
     RIVALS_STAY_OUT = "rivals-stay-out", "G-10: who claimed above it is then a member";
     REMOVED_HEAR_NOTHING = "removed-hear-nothing", "G-10: managers that removed each other meet";

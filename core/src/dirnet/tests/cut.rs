@@ -114,6 +114,29 @@ pub(in crate::dirnet) fn g10_terms_do_not_race_where_links_are_not_transitive() 
     assert!(claimed <= 4, "{claimed} terms in 10 s");
 }
 
+/// Found by the swarm: two managers that had removed each other went above each other's terms as
+/// often as a third node reported them, and no term lasted.
+#[test]
+pub(in crate::dirnet) fn g10_a_manager_waits_before_it_goes_above_a_term_again() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    net.run(100);
+    for claimed in 1..=2 {
+        let before = net.component(0).term().epoch;
+        for _ in 0..10 {
+            let Term { epoch, .. } = net.component(0).term();
+            let term = Term { epoch: epoch + 1, claimant: Rank(2) };
+            let said = Frame { term, ..net.frame(3, Message::Nmi) };
+            assert_eq!(net.deliver(0, said), Err(Reject::RemovedClaimant));
+        }
+        let epoch = net.component(0).term().epoch;
+        assert_eq!(epoch - before, 2, "round {claimed}: it goes above the first term alone");
+        net.run(500);
+    }
+}
+
 /// Found by the swarm: the manager did not hear that a joiner knew a higher term, and nobody told
 /// it; so the joiner asked for ever.
 #[test]

@@ -101,6 +101,7 @@ scenarios! {
         g11_a_manager_that_others_meet_is_followed_when_it_dies
         g11_a_life_that_its_manager_does_not_hear_is_introduced
         g10_terms_do_not_race_where_links_are_not_transitive
+        g10_a_manager_waits_before_it_goes_above_a_term_again
         g11_a_joiner_that_knows_a_higher_term_is_asked_for
         g11_a_backup_learns_the_term_of_a_manager_that_it_held_removed
         g11_no_claimant_is_readmitted_against_the_manager
