@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::failure::Failure;
+use super::node::beside;
 use super::output::Output;
+use crate::bootstrap::Key;
 use crate::cluster::Cluster;
 use crate::doctor;
 use crate::explain::Code;
@@ -20,7 +22,13 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let report = match &arguments.cluster {
         None => doctor::examine(),
-        Some(path) => doctor::examine_for(&Cluster::load(path).map_err(Failure::new)?),
+        Some(path) => {
+            let cluster = Cluster::load(path).map_err(Failure::new)?;
+            if let Some(key) = &cluster.network.key {
+                Key::load(&beside(path, key)).map_err(Failure::new)?;
+            }
+            doctor::examine_for(&cluster)
+        }
     };
     output.finish(&report, &report.to_string());
     if report.ok() {

@@ -1,7 +1,7 @@
 //! `weft node`: one node of a cluster, by hand or below `weft up`.
 
 use std::os::fd::RawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -98,11 +98,8 @@ impl Arguments {
         if addresses.is_empty() {
             return Ok(None);
         }
-        let beside = |path: &PathBuf| match self.cluster.parent() {
-            Some(folder) => folder.join(path),
-            None => path.clone(),
-        };
-        let named = self.key.clone().or_else(|| key.as_ref().map(beside));
+        let named =
+            self.key.clone().or_else(|| key.as_deref().map(|key| beside(&self.cluster, key)));
         let key = match named {
             _ if self.insecure => Key::INSECURE,
             Some(path) => Key::load(&path).map_err(Failure::new)?,
@@ -110,6 +107,11 @@ impl Arguments {
         };
         Ok(Some(Meeting { addresses: addresses.clone(), key, timing: Timing::default() }))
     }
+}
+
+/// The file that `cluster_file` names `path`: relative paths begin at its folder.
+pub(super) fn beside(cluster_file: &Path, path: &Path) -> PathBuf {
+    cluster_file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
 /// Refuses a file that is not the one the other nodes were started with.

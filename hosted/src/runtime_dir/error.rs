@@ -10,6 +10,11 @@ use std::{fmt, io};
 use super::cluster_dir::SOCKET_PATH_LEN_MAX;
 use crate::explain::{Code, Explain};
 
+/// The bit of a directory in which users may only remove what is their own.
+const STICKY: u32 = 0o1000;
+/// Others may write there.
+const WRITABLE_BY_OTHERS: u32 = 0o002;
+
 /// Why the runtime directory cannot be used.
 #[derive(Debug)]
 pub enum RuntimeDirError {
@@ -162,11 +167,15 @@ impl Explain for RuntimeDirError {
             Self::NoPlace | Self::Relative { .. } | Self::Shared { .. } => {
                 "set WEFT_RUNTIME_DIR to an absolute path in a directory of your own".to_owned()
             }
-            Self::Link { path } | Self::NotDirectory { path } => {
-                format!("remove {} or set WEFT_RUNTIME_DIR to another path", path.display())
+            Self::Link { .. } | Self::NotDirectory { .. } => {
+                "set WEFT_RUNTIME_DIR to a directory, not to a file or a link to one".to_owned()
             }
             Self::Foreign { path, .. } => {
                 format!("run as the owner of {} or set WEFT_RUNTIME_DIR", path.display())
+            }
+            // Closing a directory that others work in, such as /tmp, would do harm.
+            Self::Open { mode, .. } if mode & (STICKY | WRITABLE_BY_OTHERS) != 0 => {
+                "set WEFT_RUNTIME_DIR to a directory of your own with mode 0700".to_owned()
             }
             Self::Open { path, .. } => format!("run `chmod 700 {}`", path.display()),
             Self::NotCluster { .. } => {

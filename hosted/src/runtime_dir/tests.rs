@@ -59,6 +59,9 @@ fn what_others_could_tamper_with_is_refused() {
     let open = refused("open");
     assert!(matches!(open, RuntimeDirError::Open { mode: 0o770, .. }));
     assert!(open.cure().contains("chmod 700"), "{}", open.cure());
+    fs::set_permissions(path("open"), Permissions::from_mode(0o1777)).expect("ours");
+    let shared = refused("open");
+    assert!(!shared.cure().contains("chmod"), "{}", shared.cure());
     // The slash or the dot has the system follow the link.
     symlink(path("open"), path("way")).expect("a link");
     fs::set_permissions(path("open"), Permissions::from_mode(0o700)).expect("ours");

@@ -26,6 +26,10 @@ use super::subject::{Expected, Explorer, Subject};
 const SHRINKING_RUNS_MAX: u32 = 150;
 /// Seeds that break another promise than is expected, after which no more are run.
 const OTHERS_MAX: usize = 400;
+/// States of each configuration that the explorer walks first, and how many times more after each
+/// round that shows nothing.
+const FIRST_STATES: u64 = 2_000;
+const FURTHER: u64 = 10;
 
 /// What became of one planted bug.
 #[derive(Clone, Debug)]
@@ -172,7 +176,21 @@ fn show_again(subject: &Subject, failed: &Failed, broken: Violation) -> Caught {
     }
 }
 
+/// Walks the first states of every configuration, then more of each, until one breaks a promise or
+/// the bounds are reached: a bug that is shown soon in a late configuration does not wait for whole
+/// walks of those before it.
 fn explore(subject: &Subject, bounds: &Bounds) -> Explored {
+    let mut states_max = FIRST_STATES.min(bounds.states_max);
+    loop {
+        let explored = walk(subject, &Bounds { states_max, ..*bounds });
+        if explored.found.is_some() || explored.finished || states_max == bounds.states_max {
+            return explored;
+        }
+        states_max = (states_max * FURTHER).min(bounds.states_max);
+    }
+}
+
+fn walk(subject: &Subject, bounds: &Bounds) -> Explored {
     let explored = (subject.explore)(bounds, &|_| ());
     let mut broken = explored.iter().filter_map(|(_, found)| found.violation.as_ref());
     Explored {

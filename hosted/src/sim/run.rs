@@ -324,18 +324,16 @@ impl<P: Protocol> Run<P> {
         peer: Peer,
         action: impl FnOnce(&P, &mut P::Node, &mut Seat<'_, P::Event>),
     ) {
-        let Some(mut node) = self.nodes[peer.index()].take() else {
-            return;
-        };
+        // In its place: a node is far larger than what a round of it touches.
+        let Some(node) = &mut self.nodes[peer.index()] else { return };
         let mut seat = Self::seat(
             &mut self.world,
             &mut self.orders[peer.index()],
             &mut self.work[peer.index()],
             peer,
         );
-        action(&self.protocol, &mut node, &mut seat);
+        action(&self.protocol, node, &mut seat);
         let records = seat.records;
-        self.nodes[peer.index()] = Some(node);
         self.judge_all(peer, records);
     }
 

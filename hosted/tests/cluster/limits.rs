@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::place::Place;
@@ -54,6 +55,10 @@ fn a_limit_on_the_size_of_files_is_an_error_with_a_cure() {
     said.refused(31, "component_lost");
     assert!(said.err.contains("`ulimit -f unlimited` [limit]"), "{}", said.err);
     place.assert_nothing_left();
+    // Half a key would be in the way of a whole one.
+    let key = place.path_of("k0.key");
+    limited(&place, "ulimit -f 0", &format!("key {key} --json")).refused(45, "limit");
+    assert!(!Path::new(&key).exists());
 }
 
 #[test]

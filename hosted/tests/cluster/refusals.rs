@@ -315,7 +315,18 @@ fn a_cluster_file_without_an_end_is_refused_at_once() {
             let told = told.refused(24, "input_unreadable");
             assert!(told.contains("no regular file"), "{told}");
         }
+        place.weft(&format!("neb verify {file} --json")).refused(24, "input_unreadable");
     }
+}
+
+#[test]
+fn the_key_that_a_cluster_file_names_is_examined() {
+    let place = Place::new();
+    let text = "name = \"t\"\nnodes = 2\n[network]\nkey = \"none.key\"\n\
+                addresses = [\"127.0.0.1:7001\", \"127.0.0.1:7002\"]\n";
+    let file = place.file("keyed.toml", text);
+    let said = place.weft(&format!("doctor {file} --json")).refused(22, "input_missing");
+    assert!(said.contains("none.key"), "{said}");
 }
 
 fn make_fifo(path: &Path) {

@@ -4,7 +4,7 @@
 //! that nobody else may read. `weft key FILE` makes one. Whoever has it is a member.
 
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -70,7 +70,12 @@ impl Key {
         let mut open = OpenOptions::new();
         let mut file =
             open.write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
-        writeln!(file, "{text}").and_then(|()| file.sync_all()).map_err(unwritable)?;
+        let written = writeln!(file, "{text}").and_then(|()| file.sync_all());
+        if written.is_err() {
+            // Half a key would be refused as one that exists.
+            let _ = fs::remove_file(path);
+        }
+        written.map_err(unwritable)?;
         Ok(Self(bytes))
     }
 

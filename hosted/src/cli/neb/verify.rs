@@ -1,10 +1,12 @@
 //! `weft neb verify`: what a third party does with a proof. It needs no cluster.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read, StdinLock};
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::Duration;
 
+use rustix::event::PollFlags;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use weft_core::neb::{PROOF_LEN_MAX, Proof, ProofError, Statement};
@@ -12,8 +14,14 @@ use weft_core::neb::{PROOF_LEN_MAX, Proof, ProofError, Statement};
 use super::Verify;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::clock::Deadline;
 use crate::explain::Code;
+use crate::readiness::{Readiness, await_events};
+use crate::regular_file;
 use crate::signing::PublicKey;
+
+/// How long standard input may take to end.
+const INPUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(arguments: &Verify, output: Output) -> Result<(), Failure> {
     let path = &arguments.proof;
@@ -65,19 +73,39 @@ fn shown(statement: Statement<'_>) -> serde_json::Value {
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| {
         let code = match error.kind() {
-            io::ErrorKind::NotFound => Code::InputMissing,
+            ErrorKind::NotFound => Code::InputMissing,
             _ => Code::InputUnreadable,
         };
         let cause = format!("{} cannot be read: {error}", name(path));
         Failure::of(code, cause, "name a file that `weft neb proof` wrote")
     };
-    let file: Box<dyn Read> = match is_stdin(path) {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(path).map_err(failed)?),
-    };
     let mut bytes = Vec::new();
-    file.take(PROOF_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if is_stdin(path) {
+        let input = Paced { input: io::stdin().lock(), deadline: Deadline::after(INPUT_TIMEOUT) };
+        input.take(PROOF_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let file = regular_file::read_named(path).map_err(failed)?;
+        file.take(PROOF_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    }
     Ok(bytes)
+}
+
+/// Standard input, which another program may never end.
+struct Paced {
+    input: StdinLock<'static>,
+    deadline: Deadline,
+}
+
+impl Read for Paced {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match await_events(self.input.as_fd(), PollFlags::IN, self.deadline)? {
+            Readiness::TimedOut => Err(io::Error::new(
+                ErrorKind::TimedOut,
+                format!("it did not end within {} s", INPUT_TIMEOUT.as_secs()),
+            )),
+            _ => self.input.read(into),
+        }
+    }
 }
 
 fn is_stdin(path: &Path) -> bool {

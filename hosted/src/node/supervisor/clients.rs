@@ -352,7 +352,7 @@ impl Clients {
         for client in deaf.map(|(number, _)| *number).collect::<Vec<_>>() {
             let (pid, program) =
                 (self.pid(client), self.credentials(client).and_then(Credentials::program));
-            tracing::warn!(pid, program, "a client reads no replies: disconnected");
+            tracing::error!(pid, program, "client disconnected: it does not read its replies");
             self.end(client);
         }
     }
