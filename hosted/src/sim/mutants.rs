@@ -137,7 +137,7 @@ fn judge_planted(
         seeds: first.as_ref().map_or(seeds_max, |(failed, _)| failed.seed + 1),
         others,
         caught: first.map(|(failed, broken)| show_again(subject, &failed, broken)),
-        explored: explore(subject, &bounds),
+        explored: explore(subject, expected.explorer, &bounds),
     }
 }
 
@@ -176,14 +176,17 @@ fn show_again(subject: &Subject, failed: &Failed, broken: Violation) -> Caught {
     }
 }
 
-/// Walks the first states of every configuration, then more of each, until one breaks a promise or
-/// the bounds are reached: a bug that is shown soon in a late configuration does not wait for whole
-/// walks of those before it.
-fn explore(subject: &Subject, bounds: &Bounds) -> Explored {
+/// Walks the first states of every configuration, then more of each, until one of the expected
+/// checkers notices or the bounds are reached: a bug that is shown soon in a late configuration does
+/// not wait for whole walks of those before it.
+fn explore(subject: &Subject, expected: Explorer, bounds: &Bounds) -> Explored {
+    let is_expected = |found| matches!(expected, Explorer::Finds(all) if all.contains(&found));
     let mut states_max = FIRST_STATES.min(bounds.states_max);
     loop {
         let explored = walk(subject, &Bounds { states_max, ..*bounds });
-        if explored.found.is_some() || explored.finished || states_max == bounds.states_max {
+        let is_noticed = explored.found.is_some_and(is_expected);
+        let is_done = explored.found.is_none() && explored.finished;
+        if is_noticed || is_done || states_max == bounds.states_max {
             return explored;
         }
         states_max = (states_max * FURTHER).min(bounds.states_max);
