@@ -11,7 +11,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use weft_core::fabric::{Layout, Memory, Region, Words};
+use weft_core::fabric::{Layout, Memory, Region, WordMemory, Words};
 
 /// An endpoint's own regions, addressable as words.
 pub trait HostMemory: Memory + Send + Sync + 'static {
@@ -38,10 +38,6 @@ impl Heap {
         let zeros = |len| (0..len / 8).map(|_| AtomicU64::new(0)).collect();
         Self { regions: layout.regions().iter().map(|spec| zeros(spec.len)).collect() }
     }
-
-    fn region(&self, region: Region) -> Words<'_> {
-        Words(HostMemory::words(self, region))
-    }
 }
 
 impl HostMemory for Heap {
@@ -50,24 +46,8 @@ impl HostMemory for Heap {
     }
 }
 
-impl Memory for Heap {
-    fn load(&self, region: Region, offset: u32) -> u64 {
-        self.region(region).load(offset as usize)
-    }
-
-    fn store(&self, region: Region, offset: u32, value: u64) {
-        self.region(region).store(offset as usize, value);
-    }
-
-    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
-        self.region(region).copy_out(offset as usize, into);
-    }
-
-    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
-        self.region(region).copy_in(offset as usize, bytes);
-    }
-
-    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
-        self.region(region).holds(offset as usize, bytes)
+impl WordMemory for Heap {
+    fn words(&self, region: Region) -> Words<'_> {
+        Words(HostMemory::words(self, region))
     }
 }

@@ -39,8 +39,8 @@ use heapless::Deque;
 use spin::Mutex;
 
 use super::{
-    Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
-    Region, Words, Work,
+    Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Region,
+    WordMemory, Words, Work,
 };
 use crate::ids::{Incarnation, Peer};
 use crate::time::Instant;
@@ -208,25 +208,9 @@ fn copy(from: (Words<'_>, usize), to: (Words<'_>, usize), len: usize) {
     }
 }
 
-impl Memory for LoopbackMemory<'_> {
-    fn load(&self, region: Region, offset: u32) -> u64 {
-        self.region(region).load(offset as usize)
-    }
-
-    fn store(&self, region: Region, offset: u32, value: u64) {
-        self.region(region).store(offset as usize, value);
-    }
-
-    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
-        self.region(region).copy_out(offset as usize, into);
-    }
-
-    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
-        self.region(region).copy_in(offset as usize, bytes);
-    }
-
-    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
-        self.region(region).holds(offset as usize, bytes)
+impl WordMemory for LoopbackMemory<'_> {
+    fn words(&self, region: Region) -> Words<'_> {
+        self.region(region)
     }
 }
 

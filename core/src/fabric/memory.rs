@@ -49,6 +49,43 @@ pub trait Memory {
     }
 }
 
+/// Own regions that are runs of words: what [`Memory`] needs of a fabric whose memory is
+/// addressable.
+pub trait WordMemory {
+    /// The words of `region`.
+    ///
+    /// # Panics
+    /// When there is no such region.
+    fn words(&self, region: Region) -> Words<'_>;
+}
+
+impl<M: WordMemory> Memory for M {
+    #[inline]
+    fn load(&self, region: Region, offset: u32) -> u64 {
+        self.words(region).load(offset as usize)
+    }
+
+    #[inline]
+    fn store(&self, region: Region, offset: u32, value: u64) {
+        self.words(region).store(offset as usize, value);
+    }
+
+    #[inline]
+    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
+        self.words(region).copy_out(offset as usize, into);
+    }
+
+    #[inline]
+    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
+        self.words(region).copy_in(offset as usize, bytes);
+    }
+
+    #[inline]
+    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
+        self.words(region).holds(offset as usize, bytes)
+    }
+}
+
 /// How many bytes are copied at once where they are compared by a copy.
 const CHUNK: usize = 64;
 

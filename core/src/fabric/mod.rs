@@ -42,7 +42,7 @@ pub mod memory;
 mod work;
 
 pub use layout::{Access, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
-pub use memory::{Memory, Words};
+pub use memory::{Memory, WordMemory, Words};
 pub use work::{
     At, Completion, CompletionFlags, Failure, FenceError, Op, PostError, Reject, Work, WorkId,
 };

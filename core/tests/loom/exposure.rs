@@ -18,7 +18,7 @@ use loom::sync::Arc;
 use loom::thread;
 use weft_core::checksum::crc32c;
 use weft_core::fabric::{
-    Completion, Fabric, FenceError, Layout, Memory, Op, PostError, Region, Words, Work,
+    Completion, Fabric, FenceError, Layout, Memory, Op, PostError, Region, WordMemory, Words, Work,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::neb::{Config, Membership, Neb, Regions, Retry, Sizes};
@@ -49,32 +49,16 @@ impl Own {
         let words = layout.total_len().div_ceil(8);
         Self { layout: layout.clone(), words: (0..words).map(|_| AtomicU64::new(0)).collect() }
     }
+}
 
-    fn region(&self, region: Region) -> Words<'_> {
+impl WordMemory for Own {
+    fn words(&self, region: Region) -> Words<'_> {
         let len = self.layout.spec(region).map_or(0, |spec| spec.len as usize);
         Words(&self.words).range(self.layout.offset(region) as usize, len)
     }
 }
 
-impl Memory for Own {
-    fn load(&self, region: Region, offset: u32) -> u64 {
-        self.region(region).load(offset as usize)
-    }
-
-    fn store(&self, region: Region, offset: u32, value: u64) {
-        self.region(region).store(offset as usize, value);
-    }
-
-    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
-        self.region(region).copy_out(offset as usize, into);
-    }
-
-    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
-        self.region(region).copy_in(offset as usize, bytes);
-    }
-}
-
-/// One member's view: everybody is reachable.
+/// One member's view: all members are reachable.
 struct Member {
     me: Peer,
     all: Arc<Vec<Own>>,
@@ -96,9 +80,9 @@ impl Fabric for Member {
         let Op::Read { from, into, len } = work.op else {
             unreachable!("a member that broadcasts nothing only reads")
         };
-        let theirs = self.all[peer.index()].region(from.region);
+        let theirs = self.all[peer.index()].words(from.region);
         let theirs = theirs.range(from.offset as usize, len as usize);
-        let own = self.memory().region(into.region).range(into.offset as usize, len as usize);
+        let own = self.memory().words(into.region).range(into.offset as usize, len as usize);
         own.copy_each(theirs.0.iter().map(|word| word.load(Ordering::Relaxed)));
         self.done.push_back(Completion { id: work.id, peer, outcome: Ok(0) });
         Ok(())

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Words,
-    Work,
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError,
+    WordMemory, Words, Work,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{self, Instant};

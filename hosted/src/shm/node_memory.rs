@@ -15,7 +15,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
 
-use weft_core::fabric::{Access, Layout, Memory, Region, RegionSpec, Words};
+use weft_core::fabric::{Access, Layout, Region, RegionSpec, WordMemory, Words};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::{Bell, Mapping, ReadOnlyMapping, Segment, SegmentError};
@@ -163,37 +163,12 @@ impl OwnMemory {
         // SYNC: words-publish. Who sees the gate open sees what was reset before.
         self.gates.words()[peer.index()].store(u64::from(incarnation.0), Ordering::SeqCst);
     }
-
-    #[inline]
-    pub(super) fn words(&self, region: Region) -> Words<'_> {
-        Words(self.regions[usize::from(region.0)].words())
-    }
 }
 
-impl Memory for OwnMemory {
+impl WordMemory for OwnMemory {
     #[inline]
-    fn load(&self, region: Region, offset: u32) -> u64 {
-        self.words(region).load(offset as usize)
-    }
-
-    #[inline]
-    fn store(&self, region: Region, offset: u32, value: u64) {
-        self.words(region).store(offset as usize, value);
-    }
-
-    #[inline]
-    fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
-        self.words(region).copy_out(offset as usize, into);
-    }
-
-    #[inline]
-    fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
-        self.words(region).copy_in(offset as usize, bytes);
-    }
-
-    #[inline]
-    fn holds(&self, region: Region, offset: u32, bytes: &[u8]) -> bool {
-        self.words(region).holds(offset as usize, bytes)
+    fn words(&self, region: Region) -> Words<'_> {
+        Words(self.regions[usize::from(region.0)].words())
     }
 }
 

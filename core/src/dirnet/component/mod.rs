@@ -540,6 +540,13 @@ struct Why {
     evidence: Evidence,
 }
 
+impl Why {
+    /// The node's own `alarm` says so.
+    fn of_alarm(rule: Rule, alarm: Alarm) -> Self {
+        Self { rule, evidence: Evidence { alarm: Some(alarm), ..Evidence::default() } }
+    }
+}
+
 impl From<Rule> for Why {
     fn from(rule: Rule) -> Self {
         Self { rule, evidence: Evidence::default() }

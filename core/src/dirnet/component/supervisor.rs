@@ -8,7 +8,7 @@
 //! ```
 
 use super::suspicion::Loss;
-use super::{Component, Evidence, News, Raised, Rule, State, Watch, Why};
+use super::{Component, News, Raised, Rule, State, Watch, Why};
 use crate::dirnet::{Alarm, Message, Reject, Seat};
 use crate::ids::Rank;
 use crate::time::Instant;
@@ -46,8 +46,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if crate::dirnet::HUNG_SUPERVISORS_STAY.is_planted() {
             return Ok(());
         }
-        let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
-        let why = Why { rule: Rule::SupervisorHung, evidence };
+        let why = Why::of_alarm(Rule::SupervisorHung, raised.alarm);
         match self.state {
             State::Backup(_) => {
                 self.lose_manager(now, Loss::Node { why, is_corroborated: true });

@@ -31,8 +31,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             && now.since(raised.at).0 <= fresh
             && raised.life == life
         {
-            let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
-            return self.conclude_agent(now, node, life, Why { rule: Rule::AlarmBefore, evidence });
+            let why = Why::of_alarm(Rule::AlarmBefore, raised.alarm);
+            return self.conclude_agent(now, node, life, why);
         }
         self.doubt(now, node, life, Rule::Silence);
     }
@@ -116,8 +116,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.conclude_spawn_failed(now, from, raised.life);
             return Ok(());
         }
-        let evidence = Evidence { alarm: Some(raised.alarm), ..Evidence::default() };
-        let why = Why { rule: Rule::AlarmInWindow, evidence };
+        let why = Why::of_alarm(Rule::AlarmInWindow, raised.alarm);
         if let Watch::Suspect(suspicion) = self.watch(from)
             && suspicion.rule == Rule::Silence
         {
@@ -278,9 +277,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// The node's own task says that only a reset helps: no witness knows better.
     fn conclude_spawn_failed(&mut self, now: Instant, node: Rank, life: Life) {
-        let alarm = Some(Alarm::SpawnFailed);
-        let evidence = Evidence { alarm, ..Evidence::default() };
-        let why = Why { rule: Rule::SpawnFailed, evidence };
+        let why = Why::of_alarm(Rule::SpawnFailed, Alarm::SpawnFailed);
         let is_own_word = !crate::dirnet::FAILED_SPAWNS_NEED_WITNESSES.is_planted();
         let may_decide = self.config.min_alive() <= 1 || self.may_decide(now);
         match (self.state, self.watch(node)) {
