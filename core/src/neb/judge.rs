@@ -6,7 +6,7 @@
 //! had not finished exposing when the read was posted, and so reads this member's copy later.
 //! Everything else that counts needs a checksum that holds, or to be what has one, and must name
 //! what was asked for (N-12): the origin, a number that lies in this slot, and the pass that
-//! follows from that number. A correct replayer shows nothing else there, whoever signed it, so a
+//! follows from that number. A correct replayer shows nothing else there, whichever member signed it, so a
 //! slot that names anything else is the replayer's own nonsense and comes to the same as nothing.
 
 use super::config::{Config, SLOT_LEN_MAX};
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(judged(&own, &theirs, 64), Reading::Different);
     }
 
-    /// N-12: whatever it says, and whoever signed it.
+    /// N-12: whatever it says, and whichever member signed it.
     #[test]
     fn what_names_another_origin_pass_or_place_is_misplaced() {
         let own = slot(5, b"truth");

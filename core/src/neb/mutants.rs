@@ -118,7 +118,7 @@ pub const MUTANTS: &[Mutant] = &[
 ];
 
 /// The fence left out for the model checker to miss (`core/tests/loom`): the simulator's stores are
-/// seen by everybody at once.
+/// sequentially consistent.
 pub const WEAKENED: &[Mutant] = &[UNFENCED_EXPOSURE];
 
 /// Two guards against the same thing, each of which suffices: only a test that takes the part of

@@ -146,7 +146,7 @@ impl<'net> Model<'net> {
         assert!(self.staged.iter().all(Vec::is_empty), "a writer is stuck");
         self.ledger.check_nothing_lost();
         let forgery = self.cluster.owner.mailbox.counters().forgery;
-        assert!(self.misled || forgery.is_none(), "nobody lied: {forgery:?}");
+        assert!(self.misled || forgery.is_none(), "no member wrote over the word: {forgery:?}");
     }
 
     pub(super) fn is_settled(&self) -> bool {

@@ -4,9 +4,13 @@
 
 use std::vec::Vec;
 
-use super::cluster::{Cluster, SIZES, World};
+#[cfg(feature = "signed")]
+use super::cluster::SIZES;
+use super::cluster::{Cluster, World};
 use crate::ids::{Peer, PeerSet};
-use crate::neb::{Conflict, Sizes};
+use crate::neb::Conflict;
+#[cfg(feature = "signed")]
+use crate::neb::Sizes;
 use crate::wire::broadcast::Form;
 
 const O: Peer = Peer(0);
