@@ -121,8 +121,8 @@ impl fmt::Display for Limit {
             Self::Silence { max_ms, restarts, within_s, .. } => write!(
                 f,
                 "at most {max_ms} while task.restart.max is {restarts} and task.restart.within_s \
-                 is {within_s}: a task that is silent from each start on would be restarted for \
-                 ever"
+                 is {within_s}: a task that is silent from each start on would be restarted \
+                 forever"
             ),
             Self::ResetWindow { min_s, resets, period_ms } => write!(
                 f,

@@ -135,7 +135,7 @@ fn a_beat_too_long_for_the_window_of_restarts_is_refused() {
         error.to_string(),
         "c.toml:6: task.beat_ms is 5000, but must be at most 4999 while task.restart.max is 3 and \
          task.restart.within_s is 20: a task that is silent from each start on would be restarted \
-         for ever"
+         forever"
     );
     let cure = "raise task.restart.within_s to 21 at least, or lower task.beat_ms or \
                 task.restart.max";
