@@ -6,8 +6,8 @@
 //! had not finished exposing when the read was posted, and so reads this member's copy later.
 //! Everything else that counts needs a checksum that holds, or to be what has one, and must name
 //! what was asked for (N-12): the origin, a number that lies in this slot, and the pass that
-//! follows from that number. A correct replayer shows nothing else there, whichever member signed it, so a
-//! slot that names anything else is the replayer's own nonsense and comes to the same as nothing.
+//! follows from that number. A correct replayer shows nothing else there, whichever member signed
+//! it, so a slot that names anything else is the replayer's own fault and counts as nothing.
 
 use super::config::{Config, SLOT_LEN_MAX};
 use super::exposed::Exposed;

@@ -25,6 +25,8 @@ pub struct Expected {
     pub checkers: &'static [&'static str],
     /// What the explorer makes of it.
     pub explorer: Explorer,
+    /// Why no seed shows it, where the explorer alone does.
+    pub seedless: Option<&'static str>,
 }
 
 /// What the explorer must make of a planted bug, within the bounds that `ci/test` gives it.
@@ -39,7 +41,7 @@ pub enum Explorer {
 impl Expected {
     /// Seeds and explorer notice `name`, by one of `checkers`.
     pub(super) const fn found(name: &'static str, checkers: &'static [&'static str]) -> Self {
-        Self { name, checkers, explorer: Explorer::Finds(checkers) }
+        Self { name, checkers, explorer: Explorer::Finds(checkers), seedless: None }
     }
 
     /// Seeds notice `name`, by one of `checkers`; the explorer does not, for its bounds leave out
@@ -49,7 +51,16 @@ impl Expected {
         checkers: &'static [&'static str],
         why: &'static str,
     ) -> Self {
-        Self { name, checkers, explorer: Explorer::Misses(why) }
+        Self { name, checkers, explorer: Explorer::Misses(why), seedless: None }
+    }
+
+    /// The explorer notices `name`, by one of `checkers`; no seed does, for a run leaves out `why`.
+    pub(super) const fn explored(
+        name: &'static str,
+        checkers: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        Self { seedless: Some(why), ..Self::found(name, checkers) }
     }
 
     /// Whether it is about `mutant`.

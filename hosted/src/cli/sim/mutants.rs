@@ -52,6 +52,7 @@ fn row(verdict: &Verdict) -> Value {
         "expected": verdict.expected.checkers,
         "others": verdict.others,
         "replays": caught.is_some_and(|caught| caught.replays),
+        "seedless": verdict.expected.seedless,
         "explorer": explored.found.is_some(),
         "explorer_checker": explored.found,
         "explorer_states": explored.states,
@@ -72,7 +73,9 @@ fn misses(verdict: &Verdict) -> Option<&'static str> {
 /// A row of the table, and below it what is not as it must be.
 fn lines(verdict: &Verdict) -> String {
     let mut lines = line(verdict);
-    if verdict.caught.is_none() {
+    if let Some(why) = verdict.expected.seedless {
+        lines += &format!("\n    no seed has {why}");
+    } else if verdict.caught.is_none() {
         let expected = verdict.expected.checkers.join(" or ");
         let others: Vec<_> = verdict.others.iter().copied().collect();
         let others = if others.is_empty() { "none".into() } else { others.join(" and ") };
@@ -97,7 +100,8 @@ fn line(verdict: &Verdict) -> String {
         None => "missed".into(),
     };
     let Some(caught) = &verdict.caught else {
-        let cells = [&verdict.name, &seeds, "UNNOTICED", "-", "-", &explorer];
+        let unnoticed = if verdict.expected.seedless.is_some() { "-" } else { "UNNOTICED" };
+        let cells = [&verdict.name, &seeds, unnoticed, "-", "-", &explorer];
         return columns(cells, verdict.breaks);
     };
     let (before, after) = caught.faults;
