@@ -42,6 +42,10 @@ pub(super) const TICKETS_SKIPPED_UNSEEN: Mutant =
     mutant("skipped-without-a-last-look", "what was put is delivered");
 pub(super) const NEVER_QUESTIONED: Mutant =
     mutant("missing-ticket-never-questioned", "no owner is stuck");
+pub(super) const UNNAMED_QUESTIONED: Mutant = mutant(
+    "questioned-before-all-are-named",
+    "a ticket of a sender that stalls across a restart of the owner is never skipped",
+);
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -63,4 +67,5 @@ pub const MUTANTS: &[Mutant] = &[
     INCARNATION_IGNORED,
     TICKETS_SKIPPED_UNSEEN,
     NEVER_QUESTIONED,
+    UNNAMED_QUESTIONED,
 ];

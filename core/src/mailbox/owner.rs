@@ -17,7 +17,9 @@ use core::fmt;
 
 use super::half::{Half, Place};
 use super::inquiry::{CLAIM_READ, Inquiry};
-use super::mutants::{FORGERY_UNNOTICED, GAP_OVERTAKEN, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN};
+use super::mutants::{
+    FORGERY_UNNOTICED, GAP_OVERTAKEN, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN, UNNAMED_QUESTIONED,
+};
 use super::watch::{Expected, Forgery, Watch};
 use super::{Config, Regions};
 use crate::fabric::{Completion, Fabric, INLINE_LEN, Memory};
@@ -518,7 +520,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
 
     /// Begins an inquiry when it is time, and asks again, once a span, who has not answered.
     fn question(&mut self, fabric: &mut impl Fabric, now: Instant) {
-        if !self.named {
+        if !self.named && !UNNAMED_QUESTIONED.is_planted() {
             return;
         }
         let is_due = self.missing.is_some_and(|missing| missing.question_at <= now);

@@ -112,6 +112,12 @@ pub enum Move {
     Fabric(Choice),
     /// The first shuts the dead life of the second out.
     Fence(Peer, Peer),
+    /// A pair is lost, and its target is restarted for it, not its poster.
+    Loss(Choice, Peer),
+    /// A round of the loop in which the post with this number is refused.
+    Refuse(Peer, u32),
+    /// The peer is removed: the others fence it, and it ends.
+    Remove(Peer),
     /// The next life of a dead peer begins.
     Birth(Peer),
     /// The two take each other up.
@@ -126,6 +132,11 @@ impl fmt::Display for Move {
             Self::Step(peer) => write!(f, "{peer} takes a step"),
             Self::Crash(peer, after) => write!(f, "{peer} dies after {after} operations"),
             Self::Fabric(choice) => write!(f, "{choice:?}"),
+            Self::Loss(choice, peer) => write!(f, "{choice:?}, and {peer} is restarted"),
+            Self::Refuse(peer, post) => {
+                write!(f, "{peer} takes a step, and its post {post} is refused")
+            }
+            Self::Remove(peer) => write!(f, "{peer} is removed"),
             Self::Fence(by, peer) => write!(f, "{by} fences {peer}"),
             Self::Birth(peer) => write!(f, "{peer} is born again"),
             Self::Join(one, other) => write!(f, "{one} and {other} take each other up"),
@@ -208,6 +219,8 @@ fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
     name += &counted(bounds.crashes.min(small.crashes), "a crash", "crashes");
     name += &counted(bounds.births.unwrap_or(small.births), "a birth", "births");
     name += &counted(bounds.faults.unwrap_or(small.faults), "a mishap", "mishaps");
+    name += &counted(small.refusals, "a full queue", "full queues");
+    name += &counted(small.removable.count(), "a removal", "removals");
     name += &counted(bounds.waits.unwrap_or(small.waits), "a wait", "waits");
     name
 }

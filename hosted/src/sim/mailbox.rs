@@ -22,6 +22,7 @@ mod expected;
 mod ledger;
 mod name;
 mod node;
+mod small;
 
 use weft_core::endpoint;
 use weft_core::fabric::{At, Layout, Region};
@@ -74,6 +75,13 @@ pub struct Mailboxes {
     /// The epoch in which every mailbox begins, with what bursts of 2^32 epochs ago left in it; 0
     /// for fresh memory.
     first_epoch: u32,
+    /// Messages that an order puts beside those that are drawn.
+    more: u64,
+    /// What is in doubt after a loss is always put again.
+    repeats: bool,
+    /// An owner begins while peers may stall inside a post to the one before it: no ticket is
+    /// questioned before all others are admitted.
+    stalls: bool,
     ledger: Ledger,
 }
 
@@ -89,6 +97,9 @@ impl Mailboxes {
             liars: PeerSet::EMPTY,
             words_alone: false,
             first_epoch: 0,
+            more: 0,
+            repeats: false,
+            stalls: false,
             ledger: Ledger::default(),
         }
     }
@@ -120,15 +131,8 @@ impl Protocol for Mailboxes {
         run
     }
 
-    /// Two writers, one owner, halves of two slots; nothing waits for a clock.
     fn small() -> Vec<Small<Self>> {
-        let mut protocol = Self::new(3, 2, Duration(0), 2);
-        protocol.traffic = Traffic::Mailbox;
-        protocol.owners = PeerSet::only(Peer(0));
-        // A put takes three rounds: reserve, write, forget the claim.
-        let steps = Some(vec![2, 3, 3]);
-        let small = Small::of("n = 3, two writers, two slots", protocol, vec![0, 1, 1]);
-        vec![Small { steps, ..small }]
+        small::all()
     }
 
     /// Writers with an owner; lanes connect everybody.
@@ -193,7 +197,7 @@ impl Protocol for Mailboxes {
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
         match change {
             Membership::Ended(peer, _) => node.fence(peer, seat),
-            Membership::Began(peer, life) => node.admit(&self.plan, (peer, life), seat),
+            Membership::Began(peer, life) => node.admit(self, (peer, life), seat),
         }
     }
 

@@ -255,6 +255,13 @@ pub struct Small<P> {
     pub births: u32,
     /// Torn works, lost pairs, lost and repeated messages, unless the explorer is told otherwise.
     pub faults: u32,
+    /// Posts that are refused as if the queue were full.
+    pub refusals: u32,
+    /// Peers that may be removed: fenced while they live, and never admitted again.
+    pub removable: PeerSet,
+    /// A peer may stall inside each post that changes bytes of another: it looks at the gate when
+    /// it posts, the bytes change later, and between the two it does nothing.
+    pub stalls: bool,
     /// How often time passes to the next deadline, unless the explorer is told otherwise.
     pub waits: u32,
     /// Peers that differ in nothing but their number: whatever can be done to one can be done to
@@ -279,6 +286,9 @@ impl<P> Small<P> {
             crashes: u32::MAX,
             births: 0,
             faults: 0,
+            refusals: 0,
+            removable: PeerSet::EMPTY,
+            stalls: false,
             waits: 0,
             alike: PeerSet::EMPTY,
             pace: Pace::AtWill,

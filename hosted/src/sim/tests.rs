@@ -2,6 +2,7 @@
 
 mod conformance;
 mod explorer;
+mod stalls;
 pub(crate) mod toy;
 
 use super::endpoint::Endpoints;

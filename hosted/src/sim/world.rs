@@ -85,6 +85,10 @@ pub struct World {
     /// Pairs that the fabric lost since they were last asked for: poster and target.
     losses: Vec<(Peer, Peer)>,
     flights: u64,
+    /// A poster looks at its target's gate when it posts, and the bytes change later.
+    stalling: bool,
+    /// So many posts later one is refused.
+    refusal: Option<u32>,
     trace: Trace,
 }
 
@@ -120,10 +124,11 @@ impl World {
         Self::new(layout, Some(timing), races, faults, trace)
     }
 
-    /// A world in which nothing happens that is not chosen.
+    /// A world in which nothing happens that is not chosen. With `stalling`, a peer may stall
+    /// inside each post, between its look at the gate and the copy, as one over shared memory may.
     #[must_use]
-    pub fn untimed(layout: Layout) -> Self {
-        Self::new(layout, None, |_| None, Faults::none(), Trace::off())
+    pub fn untimed(layout: Layout, stalling: bool) -> Self {
+        Self { stalling, ..Self::new(layout, None, |_| None, Faults::none(), Trace::off()) }
     }
 
     fn new(
@@ -157,6 +162,8 @@ impl World {
             faults,
             losses: Vec::new(),
             flights: 0,
+            stalling: false,
+            refusal: None,
             trace,
             layout,
         }
@@ -177,6 +184,12 @@ impl World {
     /// What `peer`'s own clock shows.
     pub(super) fn clock(&self, peer: Peer) -> u64 {
         self.now + self.places[peer.index()].ahead
+    }
+
+    /// The post behind so many others is refused as if the queue were full. How many were left of
+    /// the last such order, if it was not carried out.
+    pub(super) const fn refuse(&mut self, post: Option<u32>) -> Option<u32> {
+        std::mem::replace(&mut self.refusal, post)
     }
 
     /// The faults of this run.

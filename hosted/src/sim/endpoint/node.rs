@@ -70,7 +70,7 @@ impl Hash for Node {
 impl Node {
     pub(super) fn new(plan: &Plan, seat: &mut Seat<'_, Event>) -> Self {
         let (me, life) = (seat.me(), seat.life);
-        let blank = || World::untimed(plan.layout().clone());
+        let blank = || World::untimed(plan.layout().clone(), false);
         let mut fabric = Reluctant::new(SimFabric::new(blank(), me));
         swap(seat.fabric.world(), fabric.world());
         let mut endpoint = Endpoint::new(fabric, plan, life);

@@ -1,5 +1,7 @@
 //! One state of the explorer, and what may follow from it.
 
+mod mishaps;
+
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
@@ -32,7 +34,11 @@ pub(super) struct State<P: Protocol> {
     crashes: u32,
     births: u32,
     faults: u32,
+    refusals: u32,
     waits: u32,
+    /// Who may still be removed, and who was.
+    removable: PeerSet,
+    removed: PeerSet,
     /// Peers that differ in nothing but their number.
     alike: PeerSet,
     pace: Pace,
@@ -71,7 +77,7 @@ impl<P: Protocol> State<P> {
         let Small { protocol, orders, steps, alike, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
-            world: World::untimed(protocol.layout().clone()),
+            world: World::untimed(protocol.layout().clone(), small.stalls),
             nodes: vec![None; peers],
             orders,
             known: vec![vec![Incarnation(0); peers]; peers],
@@ -79,6 +85,9 @@ impl<P: Protocol> State<P> {
             crashes: bounds.crashes.min(small.crashes),
             births: bounds.births.unwrap_or(small.births),
             faults: bounds.faults.unwrap_or(small.faults),
+            refusals: small.refusals,
+            removable: small.removable,
+            removed: PeerSet::EMPTY,
             waits: bounds.waits.unwrap_or(small.waits),
             alike,
             pace,
@@ -136,6 +145,7 @@ impl<P: Protocol> State<P> {
         self.nodes.hash(&mut hasher);
         (&self.orders, &self.known, &self.steps).hash(&mut hasher);
         (self.crashes, self.births, self.faults, self.waits, self.struck).hash(&mut hasher);
+        (self.refusals, self.removable, self.removed).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -158,11 +168,13 @@ impl<P: Protocol> State<P> {
         }
         self.fabric_goes_on(&mut next);
         for (by, peer) in self.unfenced() {
-            if concerns(by) || concerns(peer) {
+            if (concerns(by) || concerns(peer)) && !self.world.is_stalled(by) {
                 next.extend(self.after_fence((by, peer), idle));
             }
         }
-        let dead = |&peer: &Peer| self.births > 0 && !self.world.is_alive(peer) && concerns(peer);
+        self.remove(&mut next);
+        let waits = |peer| self.world.is_alive(peer) || self.removed.contains(peer);
+        let dead = |&peer: &Peer| self.births > 0 && !waits(peer) && concerns(peer);
         for peer in self.world.peers().filter(dead) {
             next.push(self.after(Move::Birth(peer), |state| {
                 state.births -= 1;
@@ -213,10 +225,14 @@ impl<P: Protocol> State<P> {
         for choice in self.world.fault_choices() {
             let concerns = |struck| matches!(choice, Choice::Lose(_, to) if to == struck);
             if self.struck.is_none_or(concerns) {
-                next.push(self.after(Move::Fabric(choice), |state| {
-                    state.faults -= 1;
-                    state.choose(choice);
-                }));
+                next.extend(self.lose_for_the_target(choice));
+                // With the end of its poster, that is work that lands, and then a crash.
+                if !matches!(choice, Choice::LandLost(..)) {
+                    next.push(self.after(Move::Fabric(choice), |state| {
+                        state.faults -= 1;
+                        state.choose(choice);
+                    }));
+                }
             }
         }
     }
@@ -282,7 +298,7 @@ impl<P: Protocol> State<P> {
         let is_stand_in = self.alike.contains(peer)
             && self.world.memory(peer).is_blank()
             && self.alike.iter().any(follows);
-        self.crashes > 0 && !is_stand_in
+        (self.crashes > 0 && !is_stand_in) || self.removed.contains(peer)
     }
 
     fn after(&self, last: Move, action: impl FnOnce(&mut Self)) -> (Move, Self) {
@@ -303,6 +319,9 @@ impl<P: Protocol> State<P> {
 
     /// A round of the loop of `peer`, and its end at each operation of that round.
     fn step_and_crash(&self, peer: Peer, idle: &mut Seen, next: &mut Vec<(Move, Self)>) {
+        if self.world.is_stalled(peer) {
+            return self.crash(peer, 1, next);
+        }
         let mut operations = 0;
         let outlook = self.outlook(peer);
         if !idle.contains(&outlook) {
@@ -324,14 +343,20 @@ impl<P: Protocol> State<P> {
                     steps[peer.index()] -= u32::from(operations > 0);
                 }
                 next.push((Move::Step(peer), stepped));
+                self.refuse(peer, next);
             }
         }
+        self.crash(peer, operations.max(1), next);
+    }
+
+    /// The end of `peer` at each of the `operations` of its round.
+    fn crash(&self, peer: Peer, operations: u32, next: &mut Vec<(Move, Self)>) {
         if !self.may_die(peer) {
             return;
         }
-        for after in 0..operations.max(1) {
+        for after in 0..operations {
             next.push(self.after(Move::Crash(peer, after), |state| {
-                state.crashes -= 1;
+                state.crashes -= u32::from(!state.removed.contains(peer));
                 state.world.memory(peer).fuse.set(Some(after));
                 state.step(peer);
                 state.die(peer);
@@ -340,6 +365,11 @@ impl<P: Protocol> State<P> {
     }
 
     fn choose(&mut self, choice: Choice) {
+        self.choose_and_restart(choice, None);
+    }
+
+    /// Does it; for a pair that is lost, `suspect` is restarted, or its poster.
+    fn choose_and_restart(&mut self, choice: Choice, suspect: Option<Peer>) {
         self.world.choose(choice);
         if let Choice::Land(from, to) = choice {
             // Nobody sees a completion before the poster's next step, which may come at any time.
@@ -352,7 +382,7 @@ impl<P: Protocol> State<P> {
         for (poster, target) in self.world.take_losses() {
             let current = self.known[poster.index()][target.index()] == self.world.life(target);
             if by_oracle && current && self.world.is_alive(target) {
-                self.die(poster);
+                self.die(suspect.unwrap_or(poster));
             }
         }
     }
@@ -381,6 +411,9 @@ impl<P: Protocol> State<P> {
     }
 
     fn step(&mut self, peer: Peer) {
+        if self.world.is_stalled(peer) {
+            return;
+        }
         self.act(peer, |protocol, node, seat| protocol.step(node, seat));
     }
 
@@ -388,7 +421,8 @@ impl<P: Protocol> State<P> {
     fn unfenced(&self) -> Vec<(Peer, Peer)> {
         let ended = |by: Peer, peer: Peer| {
             let known = self.known[by.index()][peer.index()];
-            let ended = !self.world.is_alive(peer) || self.world.life(peer) != known;
+            let lives = self.world.is_alive(peer) && self.world.life(peer) == known;
+            let ended = !lives || self.removed.contains(peer);
             known != Incarnation(0) && ended
         };
         self.living_pairs(ended)
@@ -399,9 +433,13 @@ impl<P: Protocol> State<P> {
         if self.protocol.supervision() == Supervision::ByProtocol {
             return Vec::new();
         }
+        let knows = |one: Peer, other: Peer| {
+            self.known[one.index()][other.index()] == self.world.life(other)
+        };
         self.living_pairs(|one, other| {
-            let knows = self.known[one.index()][other.index()] == self.world.life(other);
-            one < other && self.world.is_alive(other) && !knows
+            let is_out = self.removed.contains(one) || self.removed.contains(other);
+            let joined = knows(one, other) && knows(other, one);
+            one < other && self.world.is_alive(other) && !joined && !is_out
         })
     }
 
@@ -426,14 +464,19 @@ impl<P: Protocol> State<P> {
         }
     }
 
+    /// The two take each other up; one that stalls inside a post does so once that is over.
     fn join(&mut self, one: Peer, other: Peer) {
-        for (who, peer) in [(one, other), (other, one)] {
-            let life = self.world.life(peer);
-            if ![Incarnation(0), life].contains(&self.known[who.index()][peer.index()]) {
+        let mut pairs = vec![(one, other), (other, one)];
+        pairs.retain(|(who, peer)| {
+            let knows = self.known[who.index()][peer.index()] == self.world.life(*peer);
+            !knows && !self.world.is_stalled(*who)
+        });
+        for &(who, peer) in &pairs {
+            if self.known[who.index()][peer.index()] != Incarnation(0) {
                 self.fence(who, peer);
             }
         }
-        for (who, peer) in [(one, other), (other, one)] {
+        for (who, peer) in pairs {
             let life = self.world.life(peer);
             self.known[who.index()][peer.index()] = life;
             let change = Membership::Began(peer, life);
@@ -453,6 +496,8 @@ impl<P: Protocol> State<P> {
         let mut state = self.clone();
         (state.steps, state.struck) = (None, None);
         (state.crashes, state.births, state.faults, state.waits) = (0, 0, 0, 0);
+        (state.refusals, state.removable) = (0, PeerSet::EMPTY);
+        state.end_removed();
         let mut goal = Ok(());
         let mut way = HashSet::new();
         for _ in 0..SETTLE_ROUNDS {
@@ -471,7 +516,7 @@ impl<P: Protocol> State<P> {
             for peer in state.world.peers() {
                 if state.world.is_alive(peer) {
                     state.step(peer);
-                } else {
+                } else if !state.removed.contains(peer) {
                     state.bear(peer);
                 }
             }

@@ -41,7 +41,7 @@ pub enum Event {
     Forgot,
     /// The owner noticed forged tickets.
     Noticed,
-    /// The fabric answered a reservation wrongly.
+    /// The fabric answered a reservation wrongly, or carried one out that was given up for lost.
     Misled(Peer),
     /// The message that was delivered is to be delivered again.
     Restored(Name),
@@ -97,6 +97,8 @@ pub struct Node {
     hands: VecDeque<(Receipt, Option<Name>)>,
     /// Forged tickets that were recorded.
     noticed: u64,
+    /// What is in doubt after a loss is always put again.
+    repeats: bool,
 }
 
 impl Node {
@@ -112,8 +114,14 @@ impl Node {
         let (sizes, regions) = (plan.mailbox(), plan.mailbox_regions());
         let mut mailbox = Mailbox::attach(&seat.fabric, sizes, regions);
         mailbox.handle_admitted(me);
-        // Nothing lands here that was posted to an earlier incarnation: the world bars it.
-        mailbox.handle_all_named();
+        if !run.stalls {
+            // Nothing lands here that was posted to an earlier incarnation: the world bars it.
+            mailbox.handle_all_named();
+        } else if life > Incarnation(1) {
+            // A reservation at the owner before this one may be carried out here, for a sender that
+            // has given it up: its ticket is skipped, and counts as forged though no member lied.
+            seat.record(Event::Misled(me));
+        }
         let peers = plan.layout().peers();
         let outboxes = (0..peers).map(Peer).map(|owner| {
             let mut outbox = Outbox::new(&seat.fabric, sizes, regions, owner, life);
@@ -134,6 +142,7 @@ impl Node {
             made: vec![0; usize::from(peers)],
             hands: VecDeque::new(),
             noticed: 0,
+            repeats: run.repeats,
         }
     }
 
@@ -166,11 +175,12 @@ impl Node {
 
     pub(super) fn admit(
         &mut self,
-        plan: &Plan,
+        run: &Mailboxes,
         theirs: (Peer, Incarnation),
         seat: &mut Seat<'_, Event>,
     ) {
         let (peer, life) = theirs;
+        let plan = &run.plan;
         let (config, regions) = (plan.lane(), plan.lane_regions());
         let reader = LaneReader::new(&seat.fabric, config, regions, self.life, theirs);
         let writer = LaneWriter::new(&seat.fabric, config, regions, self.life, theirs);
@@ -178,6 +188,9 @@ impl Node {
         self.lanes[peer.index()] =
             Some(Lanes { writer, reader, theirs: life, sent: 0, pending: 0 });
         self.mailbox.handle_admitted(peer);
+        if self.lanes.iter().flatten().count() + 1 == self.lanes.len() {
+            self.mailbox.handle_all_named();
+        }
         self.outboxes[peer.index()].readmit(&seat.fabric);
         seat.record(Event::Admitted(peer, life));
     }
@@ -236,7 +249,7 @@ impl Node {
             PutEvent::TicketUnknown => seat.record(Event::Misled(owner)),
             PutEvent::Lost { unknown, .. } => {
                 assert!(unknown as usize <= staged.len(), "more in doubt than staged");
-                if seat.draw(2) == 1 {
+                if self.repeats || seat.draw(2) == 1 {
                     // All of it is put again, under the same numbers.
                     let doubtful = staged.iter().take(unknown as usize);
                     doubtful.for_each(|name| seat.record(Event::Repeated(*name)));
@@ -325,7 +338,8 @@ impl Node {
         let owners: Vec<Peer> = run.owners.iter().collect();
         let owner = owners[seat.draw(owners.len() as u64) as usize];
         let outbox = &mut self.outboxes[owner.index()];
-        for _ in 0..=seat.draw(4) {
+        let made = self.made[owner.index()];
+        for _ in 0..=run.more + seat.draw(4) {
             let staged = &mut self.staged[owner.index()];
             let number = self.made[owner.index()] + 1;
             let (from, to) = ((self.me, self.life), (owner, Incarnation(0)));
@@ -335,6 +349,10 @@ impl Node {
                 staged.push_back(name);
                 seat.record(Event::Staged(name));
             }
+        }
+        if seat.draws.is_none() && self.made[owner.index()] == made {
+            // Explored, an order waits until it can be carried out.
+            *seat.orders += 1;
         }
     }
 

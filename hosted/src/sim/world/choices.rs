@@ -20,6 +20,8 @@ pub enum Choice {
     LandLate(usize),
     /// The pair is lost.
     Lose(Peer, Peer),
+    /// The first work of the pair lands, and the pair is lost before that is reported.
+    LandLost(Peer, Peer),
     /// A message arrives.
     Deliver(usize),
     /// A message is lost.
@@ -122,6 +124,10 @@ impl World {
                 if from != to && !pair.flights.is_empty() {
                     choices.push(Choice::Lose(from, to));
                 }
+                let lands = |flight| self.gate(flight) == Gate::Open;
+                if from != to && pair.landing().is_some_and(lands) {
+                    choices.push(Choice::LandLost(from, to));
+                }
             }
         }
         let letters = 0..self.letters.len();
@@ -140,6 +146,10 @@ impl World {
                 self.land_late(number);
             }
             Choice::Lose(from, to) => self.lose(from, to, Loss::Untold(Failure::DeadlinePassed)),
+            Choice::LandLost(from, to) => {
+                self.land(from, to);
+                self.lose(from, to, Loss::Untold(Failure::Gone));
+            }
             Choice::Deliver(index) => self.deliver_at(index),
             Choice::Drop(index) => self.drop_at(index),
             Choice::Repeat(index) => self.repeat_at(index),

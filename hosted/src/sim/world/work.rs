@@ -1,6 +1,6 @@
 //! Work: posted, landed, completed, or lost.
 
-use weft_core::fabric::{Completion, Failure, PostError, Work};
+use weft_core::fabric::{Access, Completion, Failure, PostError, Work};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::{Due, ROOM, World};
@@ -33,6 +33,12 @@ impl World {
         if self.outstanding(me) >= ROOM {
             return Err(PostError::Full);
         }
+        if let Some(left) = self.refusal {
+            self.refusal = left.checked_sub(1);
+            if self.refusal.is_none() {
+                return Err(PostError::Full);
+            }
+        }
         if let Some(strike) = self.faults.strikes(Fault::FullQueue) {
             self.note(|| format!("fault {}: the queue of {me} is full", strike.number));
             return Err(PostError::Full);
@@ -42,6 +48,9 @@ impl World {
         }
         self.flights += 1;
         let mut flight = Flight::new(self.flights, (me, life), (to, target), work, self.now);
+        if self.may_stall(&flight) && self.gate_now(&flight) != Gate::Open {
+            return Err(PostError::Gone);
+        }
         if to != me
             && let Some(strike) = self.faults.strikes(Fault::WrongKey)
         {
@@ -73,7 +82,32 @@ impl World {
         count
     }
 
+    /// Whether its poster looked at the gate when it posted, and may be anywhere before the copy.
+    fn may_stall(&self, flight: &Flight) -> bool {
+        let (_, needs) = flight.load.target();
+        self.stalling && flight.from.0 != flight.to.0 && needs != Access::REMOTE_READ
+    }
+
+    /// Whether `peer` stands still inside a post.
+    pub(in crate::sim) fn is_stalled(&self, peer: Peer) -> bool {
+        let stalls = |to| {
+            let flights = &self.pair_ref(peer, to).flights;
+            flights.iter().any(|flight| !flight.is_landed() && self.may_stall(flight))
+        };
+        self.stalling && self.is_alive(peer) && self.peers().any(stalls)
+    }
+
     pub(super) fn gate(&self, flight: &Flight) -> Gate {
+        if !self.may_stall(flight) {
+            return self.gate_now(flight);
+        }
+        // Its process has passed the gate. A target that fences it has killed it and waited.
+        let target = &self.places[flight.to.0.index()];
+        let fenced = target.alive && target.earliest[flight.from.0.index()] > flight.from.1;
+        if fenced { Gate::Closed } else { Gate::Open }
+    }
+
+    fn gate_now(&self, flight: &Flight) -> Gate {
         let (from, to) = (flight.from, flight.to);
         let target = &self.places[to.0.index()];
         let shut = target.earliest[from.0.index()] > from.1 || target.life != to.1;
@@ -320,7 +354,8 @@ impl World {
 
     /// The flight belongs to no pair any more; it may land until its target shuts it out.
     pub(super) fn linger(&mut self, flight: Flight) {
-        if flight.wrong_key {
+        // The copies of a process end with it.
+        if flight.wrong_key || self.may_stall(&flight) {
             return;
         }
         if self.timing.is_none() && matches!(flight.load, Load::Read { .. }) {
