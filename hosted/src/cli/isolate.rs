@@ -115,6 +115,11 @@ impl Order {
                     // The manager that was lost had done it.
                     return Ok(Given { manager, was_isolated: true });
                 }
+                // A manager that has just taken over learns of isolations from the others.
+                if self.is_isolated_for_any() && !self.deadline.has_passed() {
+                    std::thread::park_timeout(LOOK_EVERY);
+                    continue;
+                }
                 let cause = format!("node {} is not isolated", self.node);
                 return Err(Failure::of(
                     Code::Standing,
@@ -132,6 +137,12 @@ impl Order {
                 Err(error) => return Err(Failure::new(error)),
             }
         }
+    }
+
+    /// Whether a node that answers holds the node for isolated.
+    fn is_isolated_for_any(&self) -> bool {
+        let mut standings = self.running.ranks().filter_map(|rank| self.standing(rank));
+        standings.any(|standing| standing.isolated.contains(&self.node))
     }
 
     /// The node that says it is the manager, and its status.
