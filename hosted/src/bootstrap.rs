@@ -121,7 +121,7 @@ pub enum News {
 pub struct ShutOut {
     /// The life, and all before it.
     pub life: Incarnation,
-    /// The reign that decided it; none where the connection was lost, and nobody decided.
+    /// The term of the decision; none where a connection was lost and no manager has decided.
     pub decided: Option<Term>,
 }
 

@@ -51,13 +51,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.tell_removed(from, frame.life);
             }
         })?;
+        let needs_term = !is_asked_in_any_term(&frame.message);
         let mut in_term = Ok(());
         if !is_witm && frame.seat == Seat::Component {
             in_term = self.check_reign(now, from, frame.life, frame.term);
             if in_term.is_err() {
                 self.hear_of_claimant(frame, matches!(age, Age::Current));
             }
-            if !is_asked_in_any_term(&frame.message) {
+            if needs_term {
                 in_term?;
             }
         }
@@ -88,10 +89,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let State::Joining(_) = self.state {
             return in_term.and_then(|()| self.accept_while_joining(frame));
         }
-        if is_asked_in_any_term(&frame.message) && in_term.is_err() {
-            return Ok(());
+        if in_term.is_err() {
+            return if needs_term { in_term } else { Ok(()) };
         }
-        in_term?;
         let is_hidden = matches!(frame.message, Message::Db { .. })
             && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted();
         // A component with dead timers still does what others ask of it, and is asked as long as a

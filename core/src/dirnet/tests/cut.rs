@@ -188,8 +188,8 @@ pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_
     assert!(!is_removed(3) && !is_removed(4));
 }
 
-/// While the manager that removed it is heard, its NIUA alone readmits a claimant; an isolated one
-/// is not readmitted at all.
+/// While the manager that removed it is heard, the NIUA of its current incarnation alone readmits a
+/// claimant; an isolated one is not readmitted at all.
 #[test]
 pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
     let mut net = Net::settled(4);
@@ -207,12 +207,22 @@ pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
     let (hearsay, first) = (said(&net, 3), said(&net, 0));
     assert_eq!(net.deliver(1, hearsay), Err(Reject::RemovedClaimant));
     assert!(!is_up(&net));
+    let readmits = |frame: Frame| {
+        let mut node = net.component(1).clone();
+        let _ = node.handle_message(Instant(net.now), Rank(0), &frame);
+        node.database().standing(Rank(2)).is_up()
+    };
+    assert!(!readmits(Frame { life, ..first }), "another incarnation of the manager");
+    assert!(readmits(first));
     let mut isolated = net.component(1).clone();
     let anid = Message::Anid { node: Rank(2), life, level: Level::Isolated };
     let now = Instant(net.now);
     assert_eq!(isolated.handle_message(now, Rank(0), &net.frame(0, anid)), Ok(()));
     while isolated.poll_output().is_some() {}
-    let again = Frame { sequence: first.sequence + 1, ..first };
+    // Of a later incarnation than the one that was isolated.
+    let next = Life { boot: Incarnation(3), generation: 0 };
+    let niua = Message::Niua { node: Rank(2), life: next };
+    let again = Frame { sequence: first.sequence + 1, message: niua, ..first };
     assert_eq!(isolated.handle_message(now, Rank(0), &again), Err(Reject::RemovedClaimant));
     assert_eq!(isolated.database().standing(Rank(2)).level, Level::Isolated);
     assert_eq!(net.deliver(1, first), Err(Reject::RemovedClaimant));

@@ -8,7 +8,7 @@ const PEER: Peer = Peer(1);
 
 const TERM: Term = Term { epoch: 4, claimant: Rank(0) };
 
-/// A connection was lost, and nobody decided.
+/// A connection was lost, and no manager has decided.
 fn undecided(life: u32) -> ShutOut {
     ShutOut { life: Incarnation(life), decided: None }
 }
