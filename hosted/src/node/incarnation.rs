@@ -74,8 +74,10 @@ impl Incarnations {
 
     /// The next life; noted before it is used.
     pub(super) fn next(&mut self) -> Result<Incarnation, NodeError> {
-        let Some(next) = self.last.0.checked_add(1).map(Incarnation) else {
-            let error = io::Error::new(io::ErrorKind::InvalidData, "it names the last there is");
+        // The largest number is never saved: in the file it stands for damage.
+        let next = self.last.0.checked_add(1).filter(|next| *next < u32::MAX);
+        let Some(next) = next.map(Incarnation) else {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "all incarnations are used up");
             return Err(NodeError::Incarnation { path: self.path.clone(), error });
         };
         // Always as long, and in one call: no kill leaves half a number.
@@ -109,6 +111,20 @@ mod tests {
         assert_eq!(second.next().unwrap(), Incarnation(3));
         second.raise(Incarnation(9));
         assert_eq!(second.next().unwrap(), Incarnation(10));
+    }
+
+    #[test]
+    fn the_last_incarnation_is_found_again_and_has_no_successor() {
+        let scratch = Scratch::new();
+        let file = scratch.path().join("node-0.incarnation");
+        std::fs::write(&file, "4294967293\n").unwrap();
+        let mut last = Incarnations::open(&file).unwrap();
+        assert_eq!(last.next().unwrap(), Incarnation(u32::MAX - 1));
+        drop(last);
+        let mut again = Incarnations::open(&file).unwrap();
+        assert!(!again.are_forgotten());
+        let refused = again.next().unwrap_err();
+        assert!(matches!(refused, NodeError::Incarnation { .. }), "{refused}");
     }
 
     #[test]
