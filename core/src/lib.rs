@@ -39,8 +39,8 @@
 //! | `Neb<4, 1>` | 9544 | 10576 |
 //! | `Neb<4, BROADCAST_DEPTH>` | 16264 | 17296 |
 //! | `Neb<7, BROADCAST_DEPTH>` | 22120 | 23752 |
-//! | `Component<4, 2>` | 10184 | 10184 |
-//! | `LargestComponent` | 53760 | 53760 |
+//! | `Component<4, 2>` | 10280 | 10280 |
+//! | `LargestComponent` | 55296 | 55296 |
 //! | `ImAliveTask` | 3792 | 3792 |
 //! | `Plan` | 2136 | 2136 |
 //! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55144 | 56176 |

@@ -122,6 +122,11 @@ impl Testimonies {
         self.met.count() + self.met_task.count() + self.met_neither.count()
     }
 
+    /// Those that answered.
+    pub(super) fn answered(&self) -> Members {
+        [self.met, self.met_task, self.met_neither].into_iter().flat_map(Members::iter).collect()
+    }
+
     /// Takes the answer of `witness`; whether it was asked.
     pub(super) fn note(&mut self, witness: Rank, seen: Seen) -> bool {
         let was_asked = self.asked.contains(witness);

@@ -36,10 +36,13 @@ mutants! {
     NOBODY_INTRODUCES = "nobody-introduces", "G-11: whom another hears is a member";
     ONE_WITNESS_REMOVES = "one-witness-removes", "X-8: all are asked, and one that meets keeps";
     PROBES_NEED_THE_TERM = "probes-need-the-term", "X-8: who follows another manager is met";
+    SILENT_WITNESSES_COUNT = "silent-witnesses-count", "X-8: who has yet to answer is waited for";
+    MEMBERS_ALONE_PROBE = "members-alone-probe", "X-8: a new incarnation is a witness at once";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
     CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";
     UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
+    THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
     OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";

@@ -1,4 +1,6 @@
-//! Which of an endpoint's words were heard before: the latest sequence and 64 before it.
+//! Which of an endpoint's messages were heard before: the latest sequence and 64 before it.
+
+use super::Life;
 
 /// The number before the first one that an endpoint uses. It lies close to the end of the numbers,
 /// so that every run passes over it, as the jiffies of Linux do.
@@ -12,17 +14,24 @@ pub(super) fn is_after(this: u32, that: u32) -> bool {
     this != that && this.wrapping_sub(that) < 1 << 31
 }
 
-/// A sliding window over sequence numbers.
+/// A sliding window over the sequence numbers of one incarnation; a later one begins again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Replay {
+    life: Life,
     latest: u32,
     /// Bit n for `latest - n`.
     heard: u64,
 }
 
 impl Replay {
-    /// Whether `sequence` is heard for the first time. One that is too old to tell is not.
-    pub(super) fn is_new(&mut self, sequence: u32) -> bool {
+    /// Whether `sequence` of `life` is heard for the first time. One that is too old to tell is
+    /// not, nor is any of an incarnation before the latest.
+    pub(super) fn is_new(&mut self, life: Life, sequence: u32) -> bool {
+        if life > self.life {
+            *self = Self { life, ..Self::default() };
+        } else if life < self.life {
+            return false;
+        }
         if self.heard == 0 || is_after(sequence, self.latest) {
             let ahead = if self.heard == 0 { 64 } else { sequence.wrapping_sub(self.latest) };
             self.heard = self.heard.checked_shl(ahead).unwrap_or(0) | 1;
@@ -42,6 +51,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    use crate::ids::Incarnation;
+
+    const LIFE: Life = Life { boot: Incarnation(1), generation: 0 };
+
     proptest! {
         #[test]
         fn nothing_is_heard_twice_and_nothing_near_is_lost(
@@ -51,7 +64,7 @@ mod tests {
                 let (mut replay, mut heard) = (Replay::default(), BTreeSet::new());
                 for word in words.iter().copied().map(u32::from) {
                     let is_near = heard.last().is_none_or(|latest| word + 64 > *latest);
-                    let is_new = replay.is_new(first.wrapping_add(word));
+                    let is_new = replay.is_new(LIFE, first.wrapping_add(word));
                     prop_assert_eq!(is_new, is_near && heard.insert(word));
                 }
             }
@@ -61,6 +74,14 @@ mod tests {
     #[test]
     fn the_ends_of_the_numbers_are_numbers() {
         let mut replay = Replay::default();
-        assert!(replay.is_new(0) && replay.is_new(u32::MAX) && !replay.is_new(0));
+        assert!(replay.is_new(LIFE, 0) && replay.is_new(LIFE, u32::MAX));
+        assert!(!replay.is_new(LIFE, 0));
+    }
+
+    #[test]
+    fn each_incarnation_begins_again_and_ends_the_one_before() {
+        let mut replay = Replay::default();
+        assert!(replay.is_new(LIFE, 9) && replay.is_new(LIFE.clone_of(), 5));
+        assert!(!replay.is_new(LIFE, 10) && !replay.is_new(LIFE.clone_of(), 5));
     }
 }

@@ -56,7 +56,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !is_witm && frame.seat == Seat::Component {
             in_term = self.check_reign(now, from, frame.life, frame.term);
             if in_term.is_err() {
-                self.hear_of_claimant(frame, matches!(age, Age::Current));
+                self.hear_of_claimant(now, frame, matches!(age, Age::Current));
             }
             if needs_term {
                 in_term?;
@@ -66,10 +66,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::OldTerm);
         }
         match age {
-            Age::Later if !is_witm => self.meet(now, from, frame.life, frame.term)?,
+            // Whether it is a member yet is not what it asks, or is asked.
+            Age::Later if !is_witm => match self.meet(now, from, frame.life, frame.term) {
+                Err(_) if !needs_term && !crate::dirnet::MEMBERS_ALONE_PROBE.is_planted() => {
+                    return Ok(());
+                }
+                met => met?,
+            },
             Age::Current | Age::Later => {}
             Age::Unmet => {
-                self.introduce(from, frame.life);
+                self.introduce(now, from, frame.life);
                 self.watch_anew(now, from);
             }
         }
@@ -77,7 +83,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let seat = frame.seat as usize;
         if !is_witm
             && let Some(fellow) = self.fellow_mut(from)
-            && !fellow.replay[seat].is_new(sequence)
+            && !fellow.replay[seat].is_new(frame.life, sequence)
         {
             return Err(Reject::Duplicate);
         }
@@ -222,7 +228,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// adopted with the next message in it. The removed one is fenced here for good: this node
     /// gives way if no member is left that could follow its own manager with it. An isolated node
     /// comes back by its release alone.
-    fn hear_of_claimant(&mut self, frame: &Frame, is_current: bool) {
+    fn hear_of_claimant(&mut self, now: Instant, frame: &Frame, is_current: bool) {
         let Message::Niua { node, life } = frame.message else { return };
         let standing = self.db.standing(node);
         let is_manager = is_current && frame.sender == self.term.claimant;
@@ -233,7 +239,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return;
         }
         if standing.life.boot < life.boot {
-            self.introduce(node, life);
+            self.introduce(now, node, life);
         } else if standing.life.boot == life.boot {
             succession.is_outvoted = true;
         }
@@ -306,9 +312,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 return Err(Reject::UnknownLife);
             }
             State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
-            _ if !self.db.standing(from).is_known() => self.introduce(from, life),
+            _ if !self.db.standing(from).is_known() => self.introduce(now, from, life),
             _ if term.claimant == from && term >= self.term => {
-                self.introduce(from, life);
+                self.introduce(now, from, life);
                 self.explain(now, from, life, Verdict::Admitted, Rule::NewLife.into());
             }
             State::Manager | State::Backup(_) if term < self.term => {
@@ -316,7 +322,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 return Err(Reject::OldTerm);
             }
             State::Manager if term > self.term => {}
-            State::Joining(_) => self.introduce(from, life),
+            State::Joining(_) => self.introduce(now, from, life),
             // Without a manager it cannot claim a term unanswered: what it missed meanwhile,
             // a later term included, it learns from a member that it has yet to meet.
             State::Backup(_)
@@ -324,7 +330,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                     && self.misses_manager()
                     && !crate::dirnet::MANAGERLESS_ARE_DEAF.is_planted() =>
             {
-                self.introduce(from, life);
+                self.introduce(now, from, life);
             }
             State::Backup(_) if term == self.term => {
                 self.tell_manager(from, life);
@@ -336,17 +342,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Takes note of a later life; the one before is fenced.
-    pub(super) fn introduce(&mut self, node: Rank, life: Life) {
+    pub(super) fn introduce(&mut self, now: Instant, node: Rank, life: Life) {
         let before = self.db.standing(node);
         if !self.db.advance(node, Standing::up(life)) {
             return;
         }
         if let Some(fellow) = self.fellow_mut(node) {
-            fellow.replay = Default::default();
             fellow.beat = 0;
             fellow.echo = Echo::default();
             fellow.lost = None;
             fellow.raised = None;
+            fellow.since = now;
         }
         for fellow in &mut self.fellows {
             if let Watch::Fencing { fenced, .. } = &mut fellow.watch {
@@ -364,7 +370,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// The manager hears of a later life in its own term: it is a member (D-21, NIUA).
     fn admit(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
-        self.introduce(node, life);
+        self.introduce(now, node, life);
         self.explain(now, node, life, Verdict::Admitted, rule.into());
         let due = now.after(self.timing().receive);
         self.set_watch(node, Watch::Up { due });

@@ -173,11 +173,23 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         match loss {
             Loss::Agent(why) => self.recover_agent(now, manager, life, why),
-            Loss::Node { why, is_corroborated: true } if self.may_decide(now) => {
+            Loss::Node { why, is_corroborated: true }
+                if self.may_decide(now) && self.is_settled(&passed, why) =>
+            {
                 self.remove_node(now, manager, life, why);
             }
             Loss::Node { .. } => self.doubt(now, manager, life, Rule::Silence),
         }
+    }
+
+    /// Whether nothing is left to ask about the manager that is lost: its node has said itself what
+    /// is the matter, or each other member has just answered. One that was silent may meet it.
+    fn is_settled(&self, passed: &Members, why: Why) -> bool {
+        let testimonies = why.evidence.testimonies;
+        let is_answered = testimonies.answered() == testimonies.asked;
+        why.rule != Rule::Silence
+            || (is_answered && *passed == Members::NONE)
+            || crate::dirnet::SILENT_WITNESSES_COUNT.is_planted()
     }
 
     /// By which rule this node may claim a term now, if it may: the loss is more than
@@ -258,6 +270,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.reigns_since = now;
         self.is_unheard_told = false;
         self.beat_due = now;
+        self.fellows.iter_mut().for_each(|fellow| fellow.since = now);
         for node in self.config.others().iter() {
             let watch = match self.watch(node) {
                 // What this manager has begun goes on in its next reign.

@@ -156,6 +156,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.explanations = Default::default();
         for fellow in &mut self.fellows {
             earlier(&mut fellow.heard);
+            earlier(&mut fellow.since);
             fellow.echo.rebase(by);
             fellow.lost.iter_mut().for_each(earlier);
             if let Watch::Suspect(suspicion) = &mut fellow.watch {

@@ -9,6 +9,8 @@
 //! ```
 //!
 //! Only if all others ask as well is there nobody who could answer, and the static roles stand.
+//! One that hears no other member, not even one that asks, may be deaf: it claims no term, but asks
+//! on (X-9).
 
 use super::sync::Past;
 use super::{Component, Role, Rule, State};
@@ -78,6 +80,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_own = self.term.claimant == self.me();
         let is_static = self.config.first_term().claimant == self.me();
         let claims = if joining.is_answered { is_own } else { is_own || is_static };
+        if claims && !self.may_begin(joining) {
+            self.tell_unheard();
+            return self.ask_for_manager(now);
+        }
         if claims && may_manage {
             let rule = if joining.is_answered { Rule::OwnReign } else { Rule::Succession };
             self.claim(now, rule);
@@ -87,6 +93,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if self.role() == Role::Backup {
             self.ask_for_database(now, self.term.claimant);
         }
+    }
+
+    /// Whether a claim now is no deaf node's: another member answered or asks as well, or no other
+    /// is left. Of two nodes neither has a witness.
+    fn may_begin(&self, joining: Joining) -> bool {
+        joining.is_answered
+            || !joining.asking.is_empty()
+            || self.config.nodes() < 3
+            || self.is_last_alive()
+            || crate::dirnet::THE_DEAF_BEGIN.is_planted()
     }
 
     /// An earlier life of this node was removed, and nobody has told this one who the manager is.

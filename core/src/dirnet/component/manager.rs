@@ -280,7 +280,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn stand(&mut self, now: Instant, node: Rank, standing: Standing) -> bool {
         if standing.level == Level::Up {
             let moved = self.db.standing(node).is_before(standing);
-            self.introduce(node, standing.life);
+            self.introduce(now, node, standing.life);
             if moved {
                 self.watch_anew(now, node);
             }

@@ -88,6 +88,8 @@ struct Fellow {
     watch: Watch,
     /// When its component was last heard of.
     heard: Instant,
+    /// Since when it can have answered this node: its admission, or the begin of this term.
+    since: Instant,
     /// The last alarm of its I'm-Alive Task (G-5).
     raised: Option<Raised>,
     /// What its two endpoints said, by [`Seat`].

@@ -4,6 +4,10 @@
 //! component is down and the node is not; silence says that the node is down. Meanwhile all other
 //! members look for themselves: a node that one of them meets is not removed, and the link to
 //! it is the suspect. What they say belongs to one window, and is asked again in the next.
+//!
+//! A member that owes its answer holds the verdict up: it runs and hears this node, or is about to
+//! be replaced by a clone, and may be the only one that meets the suspect. It either answers in a
+//! later window or falls silent, becomes a suspect itself, and owes nothing.
 
 use super::watch::Suspicion;
 use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
@@ -193,6 +197,25 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             || crate::dirnet::TESTIMONIES_NEVER_EXPIRE.is_planted()
     }
 
+    /// Whether a member that is not suspected itself has yet to say if it meets `node`.
+    fn is_owed(&self, now: Instant, node: Rank, testimonies: &Testimonies) -> bool {
+        let echoing = self.echoing(now);
+        let owes = |witness: Rank| match self.watch(witness) {
+            // One that shows no echo does not hear the question. A new one has had no time yet.
+            Watch::Up { .. } => {
+                let since = self.fellow(witness).map(|fellow| fellow.since).unwrap_or_default();
+                echoing.contains(witness) || now.since(since) <= self.timing().verdict_after()
+            }
+            // Its clone is a member soon, or it becomes a suspect (G-18).
+            Watch::Joining { .. } => true,
+            Watch::Off | Watch::Suspect(_) | Watch::Fencing { .. } => false,
+        };
+        let has_answered = |witness: Rank| testimonies.answered().contains(witness);
+        !crate::dirnet::SILENT_WITNESSES_COUNT.is_planted()
+            && !crate::dirnet::ONE_WITNESS_REMOVES.is_planted()
+            && self.members().without(node).iter().any(|it| !has_answered(it) && owes(it))
+    }
+
     /// W is over.
     pub(super) fn window_over(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
         if crate::dirnet::SUSPICION_NEVER_ENDS.is_planted() && self.role() == Role::Backup {
@@ -202,6 +225,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.ask_again(now, node, suspicion);
         }
         let Suspicion { life, testimonies, rule, .. } = suspicion;
+        let is_owed = self.role() == Role::Manager && self.is_owed(now, node, &testimonies);
+        if testimonies.met.is_empty() && is_owed {
+            return self.ask_again(now, node, suspicion);
+        }
         let evidence = Evidence { alarm: None, testimonies };
         // Clones were tried: the task's answer does not help any more.
         let is_escalated = rule != Rule::Silence;

@@ -188,6 +188,38 @@ pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_
     assert!(!is_removed(3) && !is_removed(4));
 }
 
+/// Found by hand: the one witness that met the old manager hung as the verdict was due. Its silence
+/// counted, though it was about to be replaced, and so did what its clone, no member yet, met.
+#[test]
+pub(in crate::dirnet) fn x8_a_witness_that_is_replaced_is_waited_for() {
+    for count in [4, 5] {
+        for hangs_at in (0..1_500).step_by(20) {
+            for is_killed in [false, true] {
+                let mut net = Net::settled(count);
+                (1..count - 1).for_each(|other| cut(&mut net, 0, other));
+                net.run(hangs_at);
+                match is_killed {
+                    true => net.hang(count - 1),
+                    false => net.stall_component(count - 1, 1_500),
+                }
+                net.run(9_000);
+                let case = (count, hangs_at, is_killed);
+                assert!(
+                    net.rules(0, Verdict::NodeDown).is_empty(),
+                    "{case:?} {:?}",
+                    net.verdicts()
+                );
+                assert!(
+                    net.rules(0, Verdict::AgentDown).is_empty(),
+                    "{case:?} {:?}",
+                    net.verdicts()
+                );
+                assert!(net.manager().is_some(), "{case:?}");
+            }
+        }
+    }
+}
+
 /// While the manager that removed it is heard, the NIUA of its current incarnation alone readmits a
 /// claimant; an isolated one is not readmitted at all.
 #[test]

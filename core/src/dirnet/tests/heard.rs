@@ -43,6 +43,43 @@ pub(in crate::dirnet) fn x9_a_deaf_manager_is_followed() {
     assert!(net.is_whole() && net.manager() == Some(1));
 }
 
+/// The deaf manager is removed and begins again, as deaf: each of its incarnations claimed a term.
+#[test]
+pub(in crate::dirnet) fn x9_a_node_that_starts_and_hears_none_claims_no_term() {
+    let mut net = Net::settled(4);
+    net.cuts.extend([(1, 0), (2, 0), (3, 0)]);
+    net.run(3_000);
+    let removals = net.rules(0, Verdict::NodeDown).len();
+    assert!(removals > 0 && net.component(0).life().boot.0 > 1);
+    let term = net.component(1).term();
+    assert_eq!((net.component(0).role(), term.claimant), (Role::Joining, Rank(1)));
+    net.run(5_000);
+    assert_eq!(net.component(1).term(), term);
+    net.cuts.clear();
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole() && net.component(1).term() == term);
+}
+
+/// The manager hears node 1 and is not heard by it, and none may follow it; the task of node 2 asks
+/// for a reset. That needs two of three.
+#[test]
+pub(in crate::dirnet) fn x9_a_member_that_does_not_hear_the_manager_does_not_count() {
+    let mut net = Net::new(3);
+    (net.parts[1], net.parts[2]) = (Part::Agent, Part::Agent);
+    net.min_alive = 2;
+    net.boot_all();
+    net.run(1_000);
+    net.cuts.insert((0, 1));
+    net.run(1_000);
+    net.nodes[2].cannot_spawn = true;
+    net.hang(2);
+    net.run(5_000);
+    assert!(net.rules(2, Verdict::NodeDown).is_empty(), "{:?}", net.verdicts());
+    net.cuts.clear();
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::SpawnFailed]);
+}
+
 /// Node 1 is deaf; then node 2 dies.
 #[test]
 pub(in crate::dirnet) fn x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed() {

@@ -80,10 +80,13 @@ scenarios! {
         x8_members_that_follow_different_managers_meet_each_other
         x8_a_witness_answers_two_askers
         x8_testimonies_expire_and_are_asked_for_again
+        x8_testimonies_from_before_a_stall_are_asked_for_again
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
     heard:
         x9_a_deaf_backup_deposes_no_manager
         x9_a_deaf_manager_is_followed
+        x9_a_member_that_does_not_hear_the_manager_does_not_count
+        x9_a_node_that_starts_and_hears_none_claims_no_term
         x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed
         x9_the_last_one_claims_when_the_end_of_all_others_is_reported
         x9_a_manager_that_too_few_hear_knows_it
@@ -107,6 +110,7 @@ scenarios! {
         g11_no_claimant_is_readmitted_against_the_manager
         g11_the_last_of_a_half_gives_way_to_the_other
         g11_a_joiner_is_not_taken_for_the_manager_that_it_was
+        x8_a_witness_that_is_replaced_is_waited_for
         g31_a_manager_with_dead_timers_is_missed_though_it_answers
         g31_a_witness_with_dead_timers_is_missed_though_it_testifies;
     rivals:

@@ -155,6 +155,8 @@ impl Net {
         let life = Life { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.has_dead_timers = false;
+        // Another process.
+        it.component_stalls = 0;
         let snapshots = [&it.saved[0][..], &it.saved[1][..]];
         let kept = Kept { term: it.kept, snapshots };
         it.component = Some(Component::new(Instant(self.now), config, life, 2, kept));

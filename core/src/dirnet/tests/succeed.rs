@@ -138,9 +138,9 @@ pub(in crate::dirnet) fn g10_a_backup_does_not_go_back_to_a_lower_term() {
     assert!(told, "who is behind is told of it");
 }
 
-/// G-10: node 0 was removed and begins anew; it hears nobody, is not heard to ask, takes its static
-/// role in a term above all others, and is heard. The others refuse it, and their manager goes
-/// above it.
+/// G-10: node 0 was removed and starts again; it hears one member ask and no answer, is not heard to
+/// ask, takes its static role in a term above all others, and is heard. The others refuse it, and
+/// their manager goes above it.
 #[test]
 pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitted() {
     let mut net = Net::settled(4);
@@ -148,6 +148,9 @@ pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitt
     net.lost.push("WITM");
     net.nodes[0].kept = Some(Term { epoch: 7, claimant: Rank(0) });
     net.crash(0);
+    net.run_while(9_000, |net| net.nodes[0].component.is_some());
+    let asks = net.frame(3, Message::Witm);
+    assert_eq!(net.deliver(0, asks), Err(Reject::Joining));
     let reigns =
         |net: &Net| net.nodes[0].component.as_ref().is_some_and(|c| c.role() == Role::Manager);
     net.run_while(9_000, reigns);
@@ -161,6 +164,7 @@ pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitt
     }
     assert!(net.component(1).term() > claimed);
     net.cuts.clear();
+    net.lost.clear();
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole() && net.manager() == Some(1));
 }

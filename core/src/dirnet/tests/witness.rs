@@ -68,6 +68,24 @@ pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
     assert_eq!(net.component(0).role(), Role::Manager);
 }
 
+/// Both witnesses had answered when the manager stood still twice, each time for less than R; when it
+/// went on, both met node 3, which the manager alone did not hear.
+#[test]
+pub(in crate::dirnet) fn x8_testimonies_from_before_a_stall_are_asked_for_again() {
+    let mut net = Net::settled(4);
+    cut(&mut net, &[(0, 3), (1, 3), (2, 3)]);
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(3)));
+    net.run(20);
+    net.cuts.clear();
+    cut(&mut net, &[(0, 3)]);
+    for _ in 0..2 {
+        net.stall(0, 150);
+        net.run(200);
+    }
+    net.run(5_000);
+    assert_eq!(removed(&net), []);
+}
+
 /// node 4 was asked too, and could not answer.
 #[test]
 pub(in crate::dirnet) fn x8_an_explanation_names_who_was_asked_and_what_each_answered() {
