@@ -44,6 +44,7 @@ mutants! {
     UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
     THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
     OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";
+    REFUSED_CLAIMS_ANSWER_NOTHING = "refused-claims-answer-nothing", "X-9: it is an answer";
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";

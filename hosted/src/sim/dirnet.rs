@@ -3,8 +3,11 @@
 //! A run takes seconds of virtual time, and what a lane or a heartbeat cell does to bytes is
 //! another protocol's proof; so here a message is what is lost, repeated, late or overtaken, and
 //! a heartbeat is a cell whose latest value counts. Processes crash, hang, stand still, lose
-//! their timers, fail to spawn, find what they had saved damaged; links are cut one way, for a
-//! while or for good; nodes start late or all at once.
+//! their timers, fail to spawn, find what they had saved damaged; any set of links is cut, one way
+//! or both, for a while, and up to three for good; a node is deaf; no process can be started on any
+//! node; supervisors stop; a transport reports a loss, rightly or not; fences are late; decisions
+//! need one member or a majority; nodes start late or all at once, in the profiles `lan`, `host`
+//! and `rdma`. Sequences, heartbeat numbers and rounds begin 20 below their end each time.
 //!
 //! | checker | promise |
 //! |---|---|

@@ -201,6 +201,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             && from == term.claimant
         {
             self.tell_above(term);
+            // Its own manager may follow the claimant. Then no member will say that it misses the
+            // manager, and the refused claim is the answer that a claim of its own needs.
+            if self.misses_manager() && !crate::dirnet::REFUSED_CLAIMS_ANSWER_NOTHING.is_planted() {
+                self.note_answer(now);
+            }
         }
         Err(Reject::RemovedClaimant)
     }

@@ -13,7 +13,7 @@
 //! A claim needs an answer of a member in this loss: one that hears no other member may be
 //! deaf itself, and deposes no manager. The last member that is left claims as well, once the end
 //! of each other one was reported, by the transport or by its own I'm-Alive Task; silence is no
-//! report.
+//! report. A claim that this node refuses, since it holds the claimant removed, is an answer too.
 //!
 //! Where a partition heals, one node may be left of the half that removed the other half's manager.
 //! It cannot follow an incarnation that it has fenced, and with no member of its own half left it

@@ -2,7 +2,7 @@
 
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
-use crate::ids::Rank;
+use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 use std::vec::Vec;
 
@@ -156,4 +156,32 @@ pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
         while candidate.poll_output().is_some() {}
         assert_eq!(candidate.role(), Role::Backup, "what it was told is old");
     }
+}
+
+/// Manager 0 dies, and node 2 holds 1 and 3 removed, which follow another term. Node 2 must neither
+/// adopt that term nor wait without end. Found by the swarm.
+#[test]
+pub(in crate::dirnet) fn x9_a_claim_that_is_refused_is_an_answer() {
+    let mut net = Net::settled(4);
+    let first = Life { boot: Incarnation(1), generation: 0 };
+    for node in [Rank(1), Rank(3)] {
+        let removed = net.frame(0, Message::Anid { node, life: first, level: Level::Down });
+        assert_eq!(net.deliver(2, removed), Ok(()));
+        net.run(1);
+    }
+    let mut left = net.component(2).clone();
+    let mut claim = net.frame(1, Message::Nmi);
+    claim.term = Term { epoch: 5, claimant: Rank(1) };
+    claim.life = Life { boot: Incarnation(2), generation: 0 };
+    for ms in 1..3_000 {
+        let now = Instant(net.now + ms * MS);
+        left.handle_timeout(now);
+        while left.poll_output().is_some() {}
+        if ms.is_multiple_of(40) && left.role() == Role::Backup {
+            claim.sequence += 1;
+            assert_eq!(left.handle_message(now, Rank(1), &claim), Err(Reject::RemovedClaimant));
+            while left.poll_output().is_some() {}
+        }
+    }
+    assert_eq!(left.role(), Role::Manager);
 }

@@ -90,7 +90,8 @@ scenarios! {
         x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed
         x9_the_last_one_claims_when_the_end_of_all_others_is_reported
         x9_a_manager_that_too_few_hear_knows_it
-        x9_a_candidate_that_stood_still_asks_again;
+        x9_a_candidate_that_stood_still_asks_again
+        x9_a_claim_that_is_refused_is_an_answer;
     supervisor:
         x13_a_hung_supervisor_is_a_node_failure
         x13_a_manager_whose_supervisor_hangs_is_followed_and_removed;

@@ -19,7 +19,7 @@ use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
 use super::ledger::Ledger;
-use super::strike::{self, MS, Strike};
+use super::strike::{self, Strike};
 use crate::sim::draws::{Draws, Purpose};
 use crate::sim::fault::Keep;
 use crate::sim::run::Plan;
@@ -45,7 +45,7 @@ enum Flight {
     Boot { node: u16, life: u32 },
     Ended { at: u16, life: u32 },
     Refused { at: u16, by: u16, boot: u32, life: u32, term: Term },
-    Parted { at: u16, life: u32, node: u16, boot: u32 },
+    Parted { at: u16, life: u32, node: u16, boot: u32, is_whole: bool },
     Strike { number: u32, strike: Strike },
     Heal { cut: (u16, u16) },
     Look,
@@ -105,18 +105,18 @@ impl Net {
     /// The run of `plan`.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut draws = Draws::new(plan.seed, Purpose::Setup);
-        let setting = Setting::draw(&mut draws, &plan.keep);
+        let setting = Setting::draw(&mut draws);
         let (count, weather) = (setting.parts.len() as u16, setting.weather);
         let spread = draws.pick(&[0, 0, 50, 800]);
         let mut net = Self::set_up(setting, plan.seed);
         net.trace = plan.trace.clone();
         for node in 0..count {
-            let at = draws.below(spread + 1) * MS;
+            let at = draws.below(spread + 1) * net.setting.unit;
             net.post_at(at, Flight::Boot { node, life: 0 });
         }
         for ((at, strike), number) in strike::draw(&mut draws, count, weather).iter().zip(0..) {
             if is_kept(&plan.keep, number) {
-                net.post_at(*at, Flight::Strike { number, strike: *strike });
+                net.post_at(*at * net.setting.unit, Flight::Strike { number, strike: *strike });
             }
         }
         net
@@ -141,7 +141,7 @@ impl Net {
             draws: Draws::new(seed, Purpose::Work),
             lost_in_a_row: BTreeMap::new(),
         };
-        net.post_at(LOOK_MS * MS, Flight::Look);
+        net.post_at(LOOK_MS * net.setting.unit, Flight::Look);
         net
     }
 
@@ -176,7 +176,7 @@ impl Net {
                 if self.stays_well(missing.is_none()) {
                     return;
                 }
-                let is_late = self.now > self.setting.calm_from + CALM_MS_MAX * MS;
+                let is_late = self.now > self.setting.calm_from + CALM_MS_MAX * self.setting.unit;
                 if let Some(what) = missing.filter(|_| is_late || self.events > EVENTS_MAX) {
                     return self.ledger.broken("progress", what);
                 }
@@ -231,8 +231,9 @@ impl Net {
         let limit = |within| RestartLimit { max: 5, within };
         // As long as six that never come back take.
         let resets = limit(Duration(6 * profile.timing().reset_period().0));
-        let limits = Limits { restarts: limit(Duration(20_000 * MS)), resets };
-        Config::new(Rank(node), &self.setting.parts, profile, 1, limits).expect("one manager")
+        let limits = Limits { restarts: limit(Duration(20_000 * self.setting.unit)), resets };
+        Config::new(Rank(node), &self.setting.parts, profile, self.setting.min_alive, limits)
+            .expect("one manager")
     }
 
     fn boot(&mut self, node: u16) {
@@ -273,16 +274,7 @@ impl Net {
         let it = self.node(node);
         (it.component, it.task, it.supervisor_stalls) = (None, None, None);
         let boot = it.boot;
-        (0..self.nodes.len() as u16).for_each(|at| self.part(at, node, boot));
-    }
-
-    /// The transport of one node may notice that it has lost the life `boot` of another.
-    fn part(&mut self, at: u16, node: u16, boot: u32) {
-        if at != node && self.draws.chance(self.setting.noticed, 1_000) {
-            let after = self.draws.between(1, self.setting.delay_max);
-            let life = self.node(at).boot;
-            self.post_at(self.now + after, Flight::Parted { at, life, node, boot });
-        }
+        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, boot), true));
     }
 
     fn expire(&mut self, node: u16, seat: Seat) {
@@ -333,11 +325,13 @@ impl Net {
                 }
                 self.drain(at);
             }
-            Flight::Parted { at, life, node, boot }
+            Flight::Parted { at, life, node, boot, is_whole }
                 if self.node(at).boot == life && self.node(node).boot == boot =>
             {
-                if let Some(component) = &mut self.node(at).component {
-                    component.handle_parted(now, Rank(node));
+                match &mut self.node(at).component {
+                    Some(component) if is_whole => component.handle_parted(now, Rank(node)),
+                    Some(component) => component.handle_gone(now, Rank(node)),
+                    None => {}
                 }
                 self.drain(at);
             }
@@ -422,7 +416,7 @@ impl Net {
     pub(super) fn strike(&mut self, number: u32, strike: Strike) {
         self.happened.push(number);
         self.note(|| format!("fault {number}: {strike:?}"));
-        let now = self.now;
+        let (now, unit) = (self.now, self.setting.unit);
         match strike {
             Strike::Crash(node) => self.crash(node),
             Strike::Restart(node) => {
@@ -434,18 +428,36 @@ impl Net {
             Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
             Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
             Strike::Stall(node, ms) => {
-                self.node(node).component_stalls = now + ms * MS;
-                self.node(node).task_stalls = now + ms * MS;
+                self.node(node).component_stalls = now + ms * unit;
+                self.node(node).task_stalls = now + ms * unit;
             }
-            Strike::StallComponent(node, ms) => self.node(node).component_stalls = now + ms * MS,
+            Strike::StallComponent(node, ms) => self.node(node).component_stalls = now + ms * unit,
             Strike::StopSupervisor(node, ms) => {
-                self.node(node).supervisor_stalls = Some((now, now + ms * MS));
-                self.node(node).task_stalls = now + ms * MS;
+                self.node(node).supervisor_stalls = Some((now, now + ms * unit));
+                self.node(node).task_stalls = now + ms * unit;
             }
             Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
             Strike::Cut(..) => {}
             Strike::Sever(from, to) => self.sever(from, to),
-            Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * MS,
+            Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * unit,
+            Strike::Deafen(node, ms) => {
+                for other in (0..self.nodes.len() as u16).filter(|other| *other != node) {
+                    self.cut((other, node), ms);
+                }
+            }
+            Strike::RefuseAllSpawns(ms) => {
+                self.nodes.iter_mut().for_each(|it| it.refuses_spawns = now + ms * unit);
+            }
+            Strike::CutSet(ways, ms) => {
+                let count = self.nodes.len() as u16;
+                for (from, to) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
+                    if from != to && ways & strike::way(from, to) != 0 {
+                        self.cut((from, to), ms);
+                    }
+                }
+            }
+            Strike::Lose(node, other) if node != other => self.lose(node, other),
+            Strike::Lose(..) => {}
             Strike::Partition(ms) => {
                 let count = self.nodes.len() as u16;
                 for (one, other) in
@@ -456,13 +468,6 @@ impl Net {
                 }
             }
         }
-    }
-
-    /// The component's process ends, which its task is told.
-    fn end(&mut self, node: u16) {
-        self.node(node).component = None;
-        let life = self.node(node).boot;
-        self.post_at(self.now + MS, Flight::Ended { at: node, life });
     }
 
     fn post_at(&mut self, at: u64, flight: Flight) {
@@ -544,7 +549,8 @@ impl Net {
             }
             Output::Tell(News::Excluded) => {
                 self.ledger.handle_excluded(Rank(node));
-                let begins = self.node(node).stopped_until(now).unwrap_or(now) + 300 * MS;
+                let begins =
+                    self.node(node).stopped_until(now).unwrap_or(now) + 300 * self.setting.unit;
                 self.crash(node);
                 self.post_at(begins, Flight::Boot { node, life });
             }

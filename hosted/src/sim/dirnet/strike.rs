@@ -7,6 +7,8 @@ pub(super) const MS: u64 = 1_000_000;
 pub(super) const STORM_MS: u64 = 8_000;
 /// The longest stall that the profile `lan` outlasts.
 const STALL_MS: u64 = 160;
+/// More nodes has no run.
+pub(super) const NODES_MAX: u16 = 7;
 /// Stalls of one node are so far apart that they do not add up.
 const STALLS_APART_MS: u64 = 700;
 
@@ -50,6 +52,19 @@ pub(crate) enum Strike {
     Partition(u64),
     /// Nothing gets from the first to the second any more.
     Sever(u16, u16),
+    /// The node hears no other.
+    Deafen(u16, u64),
+    /// No process can be started on any node.
+    RefuseAllSpawns(u64),
+    /// These ways are cut, each a bit of [`way`].
+    CutSet(u64, u64),
+    /// The transport of the first loses the second, though both live and the link is up.
+    Lose(u16, u16),
+}
+
+/// The bit of the way from one node to another in a [`Strike::CutSet`].
+pub(super) const fn way(from: u16, to: u16) -> u64 {
+    1 << (from * NODES_MAX + to)
 }
 
 /// What kind of run it is.
@@ -61,7 +76,7 @@ pub(crate) enum Weather {
     Storm,
 }
 
-/// The strikes of a run with `nodes` nodes, and when.
+/// The strikes of a run with `nodes` nodes, and when, in [units](super::net::Setting::unit).
 pub(super) fn draw(draws: &mut Draws, nodes: u16, weather: Weather) -> Vec<(u64, Strike)> {
     match weather {
         Weather::Stalls => stalls(draws, nodes),
@@ -79,7 +94,7 @@ fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
                 0 => Strike::Stall(node, span),
                 _ => Strike::StallComponent(node, span),
             };
-            strikes.push((at * MS, strike));
+            strikes.push((at, strike));
             at += STALLS_APART_MS + draws.below(900);
         }
     }
@@ -104,26 +119,46 @@ fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
     damages
 }
 
-/// Some runs lose a link for good, or one way of it, be it at once or in the storm.
+/// Some runs lose up to three links for good, or one way of them, at once or in the storm. Two
+/// nodes that do not meet have a third that meets both.
 fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     if nodes < 3 || !draws.chance(1, 4) {
         return Vec::new();
     }
-    let one = draws.below(u64::from(nodes)) as u16;
-    let other = (one + 1 + draws.below(u64::from(nodes) - 1) as u16) % nodes;
-    let at = draws.pick(&[0, 1]) * draws.below(STORM_MS) * MS;
-    let mut strikes = vec![(at, Strike::Sever(one, other))];
-    if draws.chance(2, 3) {
-        strikes.push((at, Strike::Sever(other, one)));
+    let at = draws.pick(&[0, 1]) * draws.below(STORM_MS);
+    let (mut cut, mut strikes) = (Vec::new(), Vec::new());
+    for _ in 0..draws.pick(&[1, 1, 2, 3]) {
+        let one = draws.below(u64::from(nodes)) as u16;
+        let other = (one + 1 + draws.below(u64::from(nodes) - 1) as u16) % nodes;
+        let is_both_ways = draws.chance(2, 3);
+        cut.push((one.min(other), one.max(other)));
+        if !have_common_neighbours(nodes, &cut) {
+            cut.pop();
+            continue;
+        }
+        strikes.push((at, Strike::Sever(one, other)));
+        if is_both_ways {
+            strikes.push((at, Strike::Sever(other, one)));
+        }
     }
     strikes
+}
+
+/// Whether a third node meets both ends of each of these links.
+fn have_common_neighbours(nodes: u16, cut: &[(u16, u16)]) -> bool {
+    let meet = |one: u16, other: u16| !cut.contains(&(one.min(other), one.max(other)));
+    let mut thirds = cut.iter().map(|(one, other)| {
+        let is_third = |it: u16| it != *one && it != *other && meet(it, *one) && meet(it, *other);
+        (0..nodes).any(is_third)
+    });
+    thirds.all(|has_third| has_third)
 }
 
 /// Damage at any time, as often as the run is unlucky with its memory.
 fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let count = draws.pick(&[0, 0, 2, 20]);
     let strike = |_| {
-        let at = draws.below(STORM_MS) * MS;
+        let at = draws.below(STORM_MS);
         let node = draws.below(u64::from(nodes)) as u16;
         (at, Strike::Damage(node, damage(draws)))
     };
@@ -137,7 +172,7 @@ fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     }
     let node = draws.below(u64::from(nodes)) as u16;
     let span = draws.between(100, 6_000);
-    vec![(draws.below(STORM_MS) * MS, Strike::StopSupervisor(node, span))]
+    vec![(draws.below(STORM_MS), Strike::StopSupervisor(node, span))]
 }
 
 fn damage(draws: &mut Draws) -> Damage {
@@ -153,11 +188,11 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let count = draws.between(1, 9);
     let mut strikes: Vec<_> = (0..count)
         .map(|_| {
-            let at = draws.below(STORM_MS) * MS;
+            let at = draws.below(STORM_MS);
             let node = draws.below(u64::from(nodes)) as u16;
             let other = draws.below(u64::from(nodes)) as u16;
             let span = draws.between(10, 3_000);
-            let strike = match draws.below(12) {
+            let strike = match draws.below(18) {
                 0..=2 => Strike::Crash(node),
                 3 => Strike::Restart(node),
                 4 => Strike::Hang(node),
@@ -167,6 +202,10 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
                 8 => Strike::StallComponent(node, span),
                 9 => Strike::Cut(node, other, span),
                 10 => Strike::RefuseSpawns(node, span),
+                11 => Strike::Deafen(node, span),
+                12 => Strike::RefuseAllSpawns(3 * span),
+                13 => Strike::CutSet(draws.below(u64::MAX) & draws.below(u64::MAX), span),
+                14 | 15 => Strike::Lose(node, other),
                 _ => Strike::Partition(span),
             };
             (at, strike)

@@ -4,7 +4,7 @@ use weft_core::dirnet::{Component, Level, Role};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
-use super::{Flight, LOOK_MS, MS, Net};
+use super::{Flight, LOOK_MS, Net};
 
 /// One term lasts so long where links stay cut: longer than it takes to lose a manager and to pass
 /// over every candidate.
@@ -14,19 +14,19 @@ impl Net {
     /// What transports and operators do every now and then: a life that was fenced learns it, a
     /// node that nobody resets is started, an isolated one is released.
     pub(super) fn look_after(&mut self) {
-        self.post_at(self.now + LOOK_MS * MS, Flight::Look);
+        self.post_at(self.now + LOOK_MS * self.setting.unit, Flight::Look);
         for at in 0..self.nodes.len() as u16 {
             self.knock(at);
             self.report_stopped(at);
         }
-        let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * MS);
+        let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * self.setting.unit);
         for node in 0..self.nodes.len() as u16 {
             let it = self.node(node);
             let is_dead = it.task.is_none();
             let life = it.boot;
-            let is_old = (it.born + 5_000 * MS) < self.now;
+            let is_old = (it.born + 5_000 * self.setting.unit) < self.now;
             if is_dead && is_time && is_old && !self.is_booting(node) {
-                self.post_at(self.now + MS, Flight::Boot { node, life });
+                self.post_at(self.now + self.setting.unit, Flight::Boot { node, life });
             }
         }
         if is_time {
@@ -56,7 +56,7 @@ impl Net {
     }
 
     fn knock(&mut self, at: u16) {
-        let (life, soon) = (self.node(at).boot, self.now + MS);
+        let (life, soon) = (self.node(at).boot, self.now + self.setting.unit);
         for by in 0..self.nodes.len() as u16 {
             let is_cut = self.is_cut(at, by) || self.is_cut(by, at);
             let other = self.node(by);
@@ -92,7 +92,7 @@ impl Net {
         };
         let since = self.well.filter(|(_, before)| *before == term).map_or(self.now, |it| it.0);
         self.well = Some((since, term));
-        self.severed.is_empty() || since + STEADY_MS * MS < self.now
+        self.severed.is_empty() || since + STEADY_MS * self.setting.unit < self.now
     }
 
     /// What is not well, if anything.

@@ -2,22 +2,46 @@
 
 use weft_core::ids::Rank;
 
-use super::{Flight, MS, Net};
+use super::{Flight, Net};
 
 impl Net {
     pub(super) fn cut(&mut self, cut: (u16, u16), ms: u64) {
         self.cuts.insert(cut);
         let (from, to) = cut;
         let boot = self.node(from).boot;
-        self.part(to, from, boot);
-        self.post_at(self.now + ms * MS, Flight::Heal { cut });
+        self.part(to, (from, boot), true);
+        self.post_at(self.now + ms * self.setting.unit, Flight::Heal { cut });
     }
 
     /// Cuts it for good.
     pub(super) fn sever(&mut self, from: u16, to: u16) {
         self.severed.insert((from, to));
         let boot = self.node(from).boot;
-        self.part(to, from, boot);
+        self.part(to, (from, boot), true);
+    }
+
+    /// The transport of one node may notice that it has lost an incarnation of another: the whole
+    /// of it, or its component alone.
+    pub(super) fn part(&mut self, at: u16, (node, boot): (u16, u32), is_whole: bool) {
+        if at != node && self.draws.chance(self.setting.noticed, 1_000) {
+            let after = self.draws.between(1, self.setting.delay_max);
+            let life = self.node(at).boot;
+            self.post_at(self.now + after, Flight::Parted { at, life, node, boot, is_whole });
+        }
+    }
+
+    /// The transport of `at` reports that it has lost `node`, which is not so.
+    pub(super) fn lose(&mut self, at: u16, node: u16) {
+        let (life, boot) = (self.node(at).boot, self.node(node).boot);
+        self.post_at(self.now, Flight::Parted { at, life, node, boot, is_whole: true });
+    }
+
+    /// The component's process ends, which its task learns.
+    pub(super) fn end(&mut self, node: u16) {
+        self.node(node).component = None;
+        let life = self.node(node).boot;
+        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, life), false));
+        self.post_at(self.now + self.setting.unit, Flight::Ended { at: node, life });
     }
 
     pub(super) fn is_cut(&self, from: u16, to: u16) -> bool {

@@ -2,15 +2,17 @@
 
 use weft_core::dirnet::{Part, Timing};
 
-use crate::sim::dirnet::strike::{MS, STORM_MS, Weather};
+use crate::cluster::Profile;
+use crate::sim::dirnet::strike::{MS, NODES_MAX, STORM_MS, Weather};
 use crate::sim::draws::Draws;
-use crate::sim::fault::Keep;
 
 /// What stays the same throughout a run. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     /// The part of each node at the first start.
     pub(crate) parts: Vec<Part>,
+    /// What a strike takes for a millisecond: a run with shorter deadlines is as much shorter.
+    pub(crate) unit: u64,
     /// The profile of all nodes.
     pub(crate) timing: Timing,
     /// What its strikes are.
@@ -34,6 +36,8 @@ pub(crate) struct Setting {
     pub(crate) spawn: u64,
     /// How long a node takes to begin its next life.
     pub(crate) reboot: u64,
+    /// Decisions need so many members.
+    pub(crate) min_alive: u16,
     /// Whether somebody can reset a node.
     pub(crate) resets_work: bool,
 }
@@ -44,6 +48,7 @@ impl Setting {
         let first = |node| if node == 0 { Part::Manager } else { Part::Backup };
         Self {
             parts: (0..nodes).map(first).collect(),
+            unit: MS,
             timing,
             weather: Weather::Storm,
             delay_max,
@@ -55,14 +60,18 @@ impl Setting {
             fence_max: 5 * MS,
             spawn: 30 * MS,
             reboot: 400 * MS,
+            min_alive: 1,
             resets_work: true,
         }
     }
 
-    pub(super) fn draw(draws: &mut Draws, keep: &Keep) -> Self {
-        let count = draws.between(2, 7) as usize;
-        let weather = if draws.chance(1, 4) { Weather::Stalls } else { Weather::Storm };
-        let is_rough = weather == Weather::Storm && *keep == Keep::All;
+    pub(super) fn draw(draws: &mut Draws) -> Self {
+        let count = draws.between(2, u64::from(NODES_MAX)) as usize;
+        let (timing, unit) = profile(draws);
+        // Only `lan` outlasts the stalls that a run of nothing else has.
+        let stalls = timing == Timing::LAN && draws.chance(1, 4);
+        let weather = if stalls { Weather::Stalls } else { Weather::Storm };
+        let is_rough = weather == Weather::Storm;
         let mut parts = vec![Part::Backup; count];
         let manager = draws.index(parts.len());
         parts[manager] = Part::Manager;
@@ -70,7 +79,7 @@ impl Setting {
         if draws.chance(1, 4) && count > 2 && agent != manager {
             parts[agent] = Part::Agent;
         }
-        let delay_max = draws.magnitude(MS / 10, 20 * MS);
+        let delay_max = draws.magnitude(timing.delay.0 / 200, timing.delay.0);
         Self {
             parts,
             weather,
@@ -78,8 +87,27 @@ impl Setting {
             repeated: if is_rough { draws.pick(&[0, 10, 100]) } else { 0 },
             noticed: 500,
             resets_work: draws.chance(3, 4),
-            calm_from: STORM_MS * MS,
-            ..Self::fair(count as u16, Timing::LAN, delay_max)
+            unit,
+            calm_from: STORM_MS * unit,
+            // A fence may fail, and is tried again until it holds.
+            fence_max: draws.pick(&[5, 5, 5, 1_500]) * unit,
+            min_alive: draws.pick(&[1, 1, count as u16 / 2 + 1]),
+            spawn: 30 * unit,
+            reboot: 400 * unit,
+            ..Self::fair(count as u16, timing, delay_max)
         }
+    }
+}
+
+/// The profile of a run and what it takes for a millisecond. Most have the default profile. A run
+/// of `rdma`, with its short periods, is twenty times as short: it still has ten thousands of
+/// events.
+fn profile(draws: &mut Draws) -> (Timing, u64) {
+    let profile = draws.pick(&[Profile::Lan, Profile::Host, Profile::Rdma]);
+    match profile {
+        _ if draws.chance(4, 5) => (Timing::LAN, MS),
+        Profile::Rdma if draws.chance(1, 4) => (profile.timing(), MS / 20),
+        Profile::Rdma | Profile::Lan => (Timing::LAN, MS),
+        Profile::Host => (profile.timing(), MS),
     }
 }
