@@ -124,7 +124,7 @@ impl Ballot {
                 self.broken.insert(replayer);
                 return Again::Later;
             }
-            Reading::Different | Reading::Newer | Reading::Failed => {
+            Reading::Different | Reading::Newer | Reading::Failed | Reading::Unfit => {
                 return self.hear(replayer, reading);
             }
         }
@@ -147,7 +147,9 @@ impl Ballot {
                 self.dispute = Dispute::Unreported(replayer);
             }
             Reading::Different => {}
-            Reading::Torn | Reading::Failed | Reading::Forged => return Again::Later,
+            Reading::Torn | Reading::Failed | Reading::Forged | Reading::Unfit => {
+                return Again::Later;
+            }
         }
         Again::Never
     }

@@ -38,6 +38,8 @@ pub(super) enum Reading {
     Torn,
     /// Nothing was read: the read failed.
     Failed,
+    /// Another message than what stands in the own replay region, which is no message any more.
+    Unfit,
 }
 
 /// Judges what a read of the replay of `exposed` by `replayer` has brought. Nobody writes where it
@@ -47,7 +49,7 @@ pub(super) fn judge_landed(
     fabric: &impl Fabric,
     map: &Map,
     (exposed, replayer): (&Exposed, Peer),
-    (own, theirs): (&mut OwnCopy, &mut [u8; SLOT_LEN_MAX]),
+    (copy, theirs): (&mut OwnCopy, &mut [u8; SLOT_LEN_MAX]),
 ) -> Reading {
     let Stamp { origin, seq, .. } = exposed.stamp();
     let (at, memory) = (map.landing(origin, seq, replayer), fabric.memory());
@@ -55,13 +57,18 @@ pub(super) fn judge_landed(
     if seen < seq {
         return Reading::Nothing;
     }
-    let own = own.recall(fabric, map, exposed);
+    let own = copy.recall(fabric, map, exposed);
     if seen == seq && memory.holds(at.region, at.offset + 8, &own[8..]) {
         return Reading::Same;
     }
     let theirs = &mut theirs[..map.config.stride() as usize];
     memory.copy_out(at.region, at.offset, theirs);
-    judge(&map.config, exposed.stamp(), (own, theirs), |bytes| fabric.crc32c(bytes))
+    let stamp = exposed.stamp();
+    match judge(&map.config, stamp, (own, theirs), |bytes| fabric.crc32c(bytes)) {
+        // A copy that was damaged after it was exposed is no evidence against another one.
+        Reading::Different if copy.recall_whole(fabric, map, exposed).is_none() => Reading::Unfit,
+        reading => reading,
+    }
 }
 
 /// Judges `theirs`, at least as long as `own`, which is the whole message named by `asked`.

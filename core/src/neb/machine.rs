@@ -18,7 +18,7 @@ use super::mutants::OVERRUN_WINDOW;
 use super::origin::Origin;
 use super::outcome::{BroadcastError, Counters, Standing};
 use super::own_copy::OwnCopy;
-use super::stream::{Stream, earlier};
+use super::stream::{Found, Stream, earlier};
 use super::window::{News, Window, read_progress};
 use super::work::Errand;
 use crate::fabric::{Completion, Fabric, PostError};
@@ -119,11 +119,14 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             return None;
         }
         let stream = self.streams.get(origin.index())?;
+        let voters = self.members.voters(origin);
+        let torn = stream.torn_replayer().filter(|replayer| voters.contains(*replayer));
         Some(Standing {
             seen: stream.next - 1,
             delivered: stream.delivered,
             settled: self.window.settled(&self.members, origin, stream.delivered),
             conflicts: stream.conflicts,
+            damaged: if stream.is_damaged() { Some(self.members.me) } else { torn },
         })
     }
 
@@ -212,8 +215,14 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.flush(fabric);
         for origin in self.others() {
-            while self.accept(fabric, origin) {}
-            self.streams[origin.index()].resume(&self.map, now);
+            let mut found = Found::Message;
+            while found == Found::Message {
+                found = self.accept(fabric, origin);
+            }
+            let patience = self.map.config.retry().after_max;
+            let stream = &mut self.streams[origin.index()];
+            self.counters.0.unfit += u64::from(stream.note_found(found, now, patience));
+            stream.resume(&self.map, now);
             if self.streams[origin.index()].asks {
                 self.ask(fabric, origin);
             }

@@ -70,6 +70,9 @@ pub struct Standing {
     pub settled: u64,
     /// Slots in conflict.
     pub conflicts: u32,
+    /// The member whose memory holds no message where the next one is due: this member, or a
+    /// replayer that stays torn. Its memory is damaged, or the origin writes garbage there.
+    pub damaged: Option<Peer>,
 }
 
 /// What was done since this life began.
@@ -91,8 +94,9 @@ pub struct Counters {
     pub progress_reads: u64,
     /// Completions handled.
     pub completions: u64,
-    /// Copies of an origin's slot that bore the right stamp and did not hold: still arriving,
-    /// torn or garbage.
+    /// Places in this member's rings and replays that held no message where one was due, for
+    /// longer than the longest pause of [`Config`](super::Config): damaged, or written by an origin
+    /// that stopped in the middle of its write. Nothing there is delivered.
     pub unfit: u64,
     /// Replays that showed a later message than the one they were asked for.
     pub newer: u64,

@@ -7,20 +7,22 @@
 use super::config::SLOT_LEN_MAX;
 use super::exposed::Exposed;
 use super::map::Map;
-use super::mutants::TRUST_ORIGIN_BUFFER;
-use crate::fabric::Fabric;
-use crate::wire::broadcast::Stamp;
+use super::mutants::{SKIP_CHECKSUM, TRUST_ORIGIN_BUFFER};
+use crate::fabric::{At, Fabric, Memory};
+use crate::wire::broadcast::{Header, Stamp};
 
 /// A buffer for one slot, and which exposed one it holds.
 #[derive(Clone)]
 pub(super) struct OwnCopy {
     bytes: [u8; SLOT_LEN_MAX],
     of: Option<Stamp>,
+    /// The bytes were found whole since they were copied.
+    is_checked: bool,
 }
 
 impl OwnCopy {
     pub(super) const fn new() -> Self {
-        Self { bytes: [0; SLOT_LEN_MAX], of: None }
+        Self { bytes: [0; SLOT_LEN_MAX], of: None, is_checked: false }
     }
 
     /// The bytes as they are.
@@ -37,6 +39,7 @@ impl OwnCopy {
     /// The buffer holds what `exposed` was made of.
     pub(super) const fn note(&mut self, exposed: &Exposed) {
         self.of = Some(exposed.stamp());
+        self.is_checked = true;
     }
 
     /// What `exposed` stands for: from the buffer if it still holds that, else from the replay
@@ -46,6 +49,41 @@ impl OwnCopy {
             return &self.bytes[..exposed.used()];
         }
         self.of = Some(exposed.stamp());
+        self.is_checked = false;
         exposed.copy_out(fabric, map, &mut self.bytes)
     }
+
+    /// As [`Self::recall`]; nothing if the replay region no longer holds that message.
+    pub(super) fn recall_whole(
+        &mut self,
+        fabric: &impl Fabric,
+        map: &Map,
+        exposed: &Exposed,
+    ) -> Option<&[u8]> {
+        self.recall(fabric, map, exposed);
+        let slot = &mut self.bytes[..exposed.used()];
+        if !self.is_checked && !is_whole(fabric, exposed.stamp(), slot) {
+            self.of = None;
+            return None;
+        }
+        self.is_checked = true;
+        Some(slot)
+    }
+
+    /// The message with the stamp `due` that lies at `at`; nothing if it does not lie there.
+    pub(super) fn read(
+        &mut self,
+        fabric: &impl Fabric,
+        (at, len): (At, usize),
+        due: Stamp,
+    ) -> Option<&[u8]> {
+        let slot = &mut self.anew()[..len];
+        fabric.memory().copy_out(at.region, at.offset, slot);
+        is_whole(fabric, due, slot).then_some(slot)
+    }
+}
+
+fn is_whole(fabric: &impl Fabric, due: Stamp, slot: &mut [u8]) -> bool {
+    let opened = Header::open(slot, |bytes| fabric.crc32c(bytes));
+    opened.is_ok_and(|header| header.stamp == due) || SKIP_CHECKSUM.is_planted()
 }

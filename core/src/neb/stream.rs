@@ -5,13 +5,14 @@
 //!               │ exposed, a ballot each   │ looked for in the origin's ring
 //! ```
 
+use super::aside::Aside;
 #[cfg(feature = "signed")]
 use super::ballot::Signed;
 use super::ballot::{Ballot, Dispute};
 use super::map::Map;
 use super::work::tag_of;
 use crate::ids::Peer;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// One origin's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +29,23 @@ pub(super) struct Stream<const DEPTH: usize> {
     pub(super) conflicts: u32,
     /// Conflicts that the caller has not heard of.
     unreported: u32,
+    /// Since when the slot of the next message holds neither that message nor an earlier one.
+    unfit_since: Aside<Option<Instant>>,
+    /// The message in whose place own memory holds none, once that is counted.
+    damaged: Aside<Option<u64>>,
+    /// The message that is due, and a replayer whose copy of it stays torn.
+    torn: Aside<Option<(u64, Peer)>>,
+}
+
+/// What the slot of the next message holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The message; it was accepted.
+    Message,
+    /// The message before it in that slot, or none; or there is no place for it yet.
+    Earlier,
+    /// Something else: it is still arriving, or garbage.
+    Unfit,
 }
 
 impl<const DEPTH: usize> Stream<DEPTH> {
@@ -40,6 +58,9 @@ impl<const DEPTH: usize> Stream<DEPTH> {
             again_at: None,
             conflicts: 0,
             unreported: 0,
+            unfit_since: Aside(None),
+            damaged: Aside(None),
+            torn: Aside(None),
         }
     }
 
@@ -56,6 +77,53 @@ impl<const DEPTH: usize> Stream<DEPTH> {
     pub(super) fn has_place(&self, map: &Map) -> bool {
         self.next - self.delivered <= u64::from(map.config.depth())
             && self.ballot(map, self.next).reading.is_empty()
+    }
+
+    /// What was `found` in the slot of the next message at `now`. Whether that is damage: no
+    /// message has come together there for as long as `patience`, and it was not counted.
+    pub(super) fn note_found(&mut self, found: Found, now: Instant, patience: Duration) -> bool {
+        if found != Found::Unfit {
+            if self.unfit_since.0.take().is_some() && self.damaged.0 == Some(self.next) {
+                self.damaged.0 = None;
+            }
+            return false;
+        }
+        let since = *self.unfit_since.0.get_or_insert(now);
+        now.since(since) >= patience && self.note_damage(self.next)
+    }
+
+    /// Own memory does not hold message `seq`. Whether it was not counted before.
+    pub(super) fn note_damage(&mut self, seq: u64) -> bool {
+        self.damaged.0.replace(seq) != Some(seq)
+    }
+
+    /// The next message was accepted.
+    pub(super) fn advance(&mut self) {
+        if self.damaged.0 == Some(self.next) {
+            self.damaged.0 = None;
+        }
+        self.unfit_since.0 = None;
+        self.next += 1;
+    }
+
+    /// Records whether what was `read`, a message at a replayer, stays torn.
+    pub(super) fn note_torn(&mut self, read: (u64, Peer), stays_torn: bool) {
+        if stays_torn && read.0 == self.delivered + 1 {
+            self.torn.0 = Some(read);
+        } else if self.torn.0 == Some(read) {
+            self.torn.0 = None;
+        }
+    }
+
+    /// The replayer whose copy of the message that is due stays torn.
+    pub(super) fn torn_replayer(&self) -> Option<Peer> {
+        let due = |&(seq, _): &(u64, Peer)| seq == self.delivered + 1;
+        self.torn.0.filter(due).map(|(_, replayer)| replayer)
+    }
+
+    /// Whether own memory does not hold a message that is due.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damaged.0.is_some_and(|seq| seq > self.delivered)
     }
 
     /// The messages that are voted on.

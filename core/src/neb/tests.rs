@@ -21,6 +21,7 @@
 
 mod cluster;
 mod costs;
+mod damage;
 mod faces;
 mod held;
 mod lives;

@@ -99,8 +99,17 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
-    let notes =
-        [hung, holders, undecided, left_broadcasts, isolated, isolated_tasks, cuts, forged_tickets];
+    let notes = [
+        hung,
+        holders,
+        undecided,
+        left_broadcasts,
+        isolated,
+        isolated_tasks,
+        cuts,
+        forged_tickets,
+        damage,
+    ];
     let standings: String = notes.iter().map(|note| note(status)).collect();
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
@@ -230,6 +239,12 @@ fn forged_tickets(status: &Survey) -> String {
         ))
     };
     status.answered().filter_map(line).collect()
+}
+
+/// The nodes whose broadcast memory is damaged.
+fn damage(status: &Survey) -> String {
+    let damage = status.ranks().flat_map(|origin| status.damage(origin));
+    damage.map(|damage| format!("{damage}\n")).collect()
 }
 
 /// The control messages that the DIR net ignored, by reason: at a node's component, its I'm-Alive

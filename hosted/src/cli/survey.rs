@@ -3,6 +3,7 @@
 //! A node that hangs costs its own deadline; the others' answers do not wait for it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::thread;
 use std::time::Duration;
 
@@ -142,6 +143,17 @@ impl Survey {
         row(node, origin)?.first_conflict.filter(|_| is_complaint)
     }
 
+    /// The nodes whose memory holds garbage where the next message of `origin` is due.
+    pub(super) fn damage(&self, origin: u16) -> impl Iterator<Item = Damage> {
+        let membership = self.cluster.neb.membership;
+        self.answered().filter_map(move |node| {
+            let counters = node.counters.unwrap_or_default();
+            let (by, places) = (node.rank, counters.broadcast_unfit);
+            let damaged = row(node, origin)?.damaged?;
+            Some(Damage { by, damaged, origin, places, membership })
+        })
+    }
+
     /// How `node` stands with `origin`, if it answered.
     pub(super) fn row(&self, node: u16, origin: u16) -> Option<&OriginStatus> {
         row(self.answered().find(|answered| answered.rank == node)?, origin)
@@ -161,6 +173,48 @@ impl Survey {
     /// Every task, with its node.
     pub(super) fn tasks(&self) -> impl Iterator<Item = (u16, &TaskStatus)> {
         self.answered().flat_map(|node| node.tasks.iter().map(|task| (node.rank, task)))
+    }
+}
+
+/// Garbage where a message is due, which is not delivered. Displayed
+/// with what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damage {
+    /// The node that found it.
+    by: u16,
+    /// The node whose memory it is.
+    damaged: u16,
+    /// Whose message is due.
+    origin: u16,
+    /// Damaged places that `by` has counted in its own memory.
+    places: u64,
+    membership: Membership,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, damaged, origin, places, membership } = *self;
+        write!(
+            f,
+            "the memory of node {damaged} holds garbage where a message of node {origin} is due"
+        )?;
+        let remove = match membership {
+            Membership::Decided => format!("remove it with `weft isolate {damaged}`"),
+            Membership::Fixed => "restart the cluster".to_owned(),
+        };
+        if damaged == origin {
+            // Its next component would broadcast other messages under numbers that are in use.
+            write!(f, " (damaged places: {places}): broadcast from another node, and {remove}")
+        } else if damaged == by {
+            write!(
+                f,
+                " (damaged places: {places}): replace its component with `weft inject kill \
+                 {damaged}`, and the next one receives the message again; if the damage comes \
+                 back, {remove}"
+            )
+        } else {
+            write!(f, ", and node {by} cannot deliver without it: {remove}")
+        }
     }
 }
 
@@ -199,6 +253,8 @@ pub(super) mod tests {
         pub(in crate::cli) conflict: Option<ConflictStatus>,
         /// Who has left the broadcasts.
         pub(in crate::cli) without: &'static [u16],
+        /// The node whose memory is damaged.
+        pub(in crate::cli) damaged: Option<u16>,
         /// Broadcasts are signed, and the conflict is proven or not; else they are not signed.
         pub(in crate::cli) is_proven: Option<bool>,
     }
@@ -224,6 +280,7 @@ pub(super) mod tests {
                 window: WindowStatus { used: self.used, slots: SLOTS },
                 conflicts: first_conflict.is_some().into(),
                 first_conflict,
+                damaged: self.damaged,
                 key: None,
             }
         }
@@ -274,6 +331,27 @@ pub(super) mod tests {
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),
         }))
+    }
+
+    #[test]
+    fn damage_is_displayed_with_what_to_do_about_it() {
+        let displayed = |membership, by, damaged| {
+            let seen = Seen { damaged: Some(damaged), ..Seen::at(9, 4) };
+            survey(membership, &[(by, seen)]).damage(0).next().expect("a finding").to_string()
+        };
+        let own = displayed(Membership::Fixed, 1, 1);
+        assert!(own.starts_with("the memory of node 1 holds garbage where a message of node 0"));
+        assert!(
+            own.contains("`weft inject kill 1`") && own.ends_with("restart the cluster"),
+            "{own}"
+        );
+        let replayer = displayed(Membership::Decided, 2, 1);
+        assert!(
+            replayer.ends_with("node 2 cannot deliver without it: remove it with `weft isolate 1`")
+        );
+        // The next component of an origin would broadcast other messages under numbers in use.
+        let origin = displayed(Membership::Decided, 0, 0);
+        assert!(origin.contains("broadcast from another node") && !origin.contains("inject kill"));
     }
 
     #[test]

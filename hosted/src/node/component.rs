@@ -546,6 +546,10 @@ impl Component {
         }
     }
 
+    fn broadcast_unfit(&mut self) -> u64 {
+        self.endpoint.broadcast().map_or(0, |(broadcast, _)| broadcast.counters().unfit)
+    }
+
     /// What the component knows; the supervisor fills in the rest.
     fn status(&mut self) -> NodeStatus {
         let counters = self.endpoint.counters();
@@ -577,6 +581,7 @@ impl Component {
                 forged_tickets: counters.mailbox.forged_tickets,
                 longest_stall_us: counters.mailbox.longest_stall.as_micros(),
                 lane_failures: counters.lane_failures,
+                broadcast_unfit: self.broadcast_unfit(),
             }),
             holders,
             form: self.cluster.neb.form,

@@ -554,6 +554,9 @@ pub struct CounterStatus {
     pub longest_stall_us: u64,
     /// Damaged lane messages.
     pub lane_failures: u64,
+    /// Places in the own broadcast memory that hold garbage where a message is due: nothing of them
+    /// is delivered.
+    pub broadcast_unfit: u64,
 }
 
 #[cfg(test)]

@@ -215,7 +215,7 @@ impl DeliveryLine {
     pub(super) fn status(&self, endpoint: &mut NodeEndpoint) -> Vec<OriginStatus> {
         let row = |origin: Peer| {
             let standing = standing(endpoint, origin);
-            let Standing { seen, delivered, conflicts, .. } = standing;
+            let Standing { seen, delivered, conflicts, damaged, .. } = standing;
             let first_conflict = self.conflicts[origin.index()];
             let key = key_of(endpoint, origin);
             let layout = endpoint.broadcast().map(|(broadcast, _)| broadcast.layout().0);
@@ -228,6 +228,7 @@ impl DeliveryLine {
                 window,
                 conflicts,
                 first_conflict,
+                damaged: damaged.map(|node| node.0),
                 key,
             }
         };

@@ -38,6 +38,7 @@ mod babble;
 mod births;
 mod broadcast;
 mod control;
+mod damage;
 mod database;
 mod decided;
 mod demo;

@@ -3,6 +3,7 @@
 use super::super::ballot::Ballot;
 use super::super::exposed::{Exposed, Extent};
 use super::super::mutants::{REUSE_EARLY, SKIP_CHECKSUM};
+use super::super::stream::Found;
 use super::Neb;
 use crate::fabric::{Fabric, Memory, PostError};
 use crate::ids::Peer;
@@ -25,29 +26,29 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     }
 
     /// Copies, exposes and asks about the next message of `origin`, if it is there (N-2 to N-4).
-    pub(super) fn accept(&mut self, fabric: &mut impl Fabric, origin: Peer) -> bool {
+    pub(super) fn accept(&mut self, fabric: &mut impl Fabric, origin: Peer) -> Found {
         let next = self.streams[origin.index()].next;
         let at = self.map.bcast(origin, next);
         // A hint: only the copy counts.
-        if fabric.memory().load(at.region, at.offset) != next
-            || !self.streams[origin.index()].has_place(&self.map)
-            || !self.may_expose(origin)
-        {
-            return false;
+        let seen = fabric.memory().load(at.region, at.offset);
+        if seen != next {
+            let lies_here = self.map.config.index(seen) == self.map.config.index(next);
+            let is_earlier = seen == 0 || seen < next && lies_here;
+            return if is_earlier { Found::Earlier } else { Found::Unfit };
         }
-        let Some(header) = self.copy_in(fabric, origin, next) else {
-            self.counters.0.unfit += 1;
-            return false;
-        };
+        if !self.streams[origin.index()].has_place(&self.map) || !self.may_expose(origin) {
+            return Found::Earlier;
+        }
+        let Some(header) = self.copy_in(fabric, origin, next) else { return Found::Unfit };
         let message = (self.map.config.stamp(origin, next), header.used());
         let exposed = Exposed::seal(fabric, &self.map, message, self.own.0.anew());
         self.own.0.note(&exposed);
         let stream = &mut self.streams[origin.index()];
         *stream.ballot_mut(&self.map, next) = Ballot::on(exposed);
-        stream.next = next + 1;
+        stream.advance();
         self.window.note_head(&self.members, origin, next, self.map.config.lag());
         self.ask_about(fabric, origin, next);
-        true
+        Found::Message
     }
 
     /// The origin's slot, copied once and judged: it may be rewritten at any time.

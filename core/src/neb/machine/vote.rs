@@ -9,10 +9,13 @@ use super::super::outcome::Message;
 use super::super::stream::earlier;
 use super::super::window::show_progress;
 use super::Neb;
-use crate::fabric::{Completion, Fabric, Memory};
+use crate::fabric::{Completion, Fabric};
 use crate::ids::Peer;
 use crate::time::Instant;
 use crate::wire::broadcast::{Form, Header};
+
+/// Reads after which a slot that is torn still is taken for damaged.
+const TORN_READS: u8 = 16;
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     pub(super) fn handle_vote(
@@ -83,6 +86,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let stream = &mut self.streams[origin.index()];
         let ballot = stream.ballot_mut(&map, u64::from(index));
         let before = ballot.dispute;
+        let read = (ballot.seq(), replayer);
+        let stays_torn = reading == Reading::Torn && ballot.attempts >= TORN_READS;
         let again = match map.config.form() {
             Form::Unsigned => ballot.hear(replayer, reading),
             Form::Signed => ballot.hear_signed(replayer, reading),
@@ -105,6 +110,10 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         stream.asks |= again == Again::AtOnce;
         self.counters.0.newer += u64::from(reading == Reading::Newer);
         self.counters.0.misplaced += u64::from(reading == Reading::Misplaced);
+        stream.note_torn(read, stays_torn);
+        if reading == Reading::Unfit {
+            self.counters.0.unfit += u64::from(stream.note_damage(read.0));
+        }
         if disputed {
             stream.note_conflict();
             self.counters.0.conflicts += 1;
@@ -125,19 +134,21 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let map = self.map;
         let stream = &mut self.streams[origin.index()];
         let seq = stream.delivered + 1;
-        let slot = match &stream.ballot(&map, seq).exposed {
+        let whole = match &stream.ballot(&map, seq).exposed {
             Some(exposed) if origin != self.members.me => {
                 if READ_BEFORE_EXPOSE.is_planted() {
                     exposed.publish(fabric, &map);
                 }
-                self.own.0.recall(fabric, &map, exposed)
+                self.own.0.recall_whole(fabric, &map, exposed)
             }
             _ => {
-                let at = map.bcast(origin, seq);
-                let slot = &mut self.own.0.anew()[..map.config.stride() as usize];
-                fabric.memory().copy_out(at.region, at.offset, slot);
-                slot
+                let place = (map.bcast(origin, seq), map.config.stride() as usize);
+                self.own.0.read(fabric, place, map.config.stamp(origin, seq))
             }
+        };
+        let Some(slot) = whole else {
+            self.counters.0.unfit += u64::from(stream.note_damage(seq));
+            return None;
         };
         let header = Header::peek(slot).ok()?;
         let payload = slot.get(header.payload())?;

@@ -10,7 +10,7 @@ const Q: Peer = Peer(2);
 
 impl<const N: usize> Cluster<'_, N> {
     /// A new life of `peer` takes over its memory.
-    fn revive(&mut self, peer: Peer) {
+    pub(super) fn revive(&mut self, peer: Peer) {
         let life = self.node(peer).life.next();
         let mut born = Node::new(self.world, peer, life);
         for node in self.nodes.iter_mut().filter(|node| node.fabric.me() != peer) {

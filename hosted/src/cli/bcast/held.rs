@@ -53,6 +53,8 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
             "node {node} was removed, and with `membership = \"fixed\"` broadcasts wait for it: \
              start it again, or restart the cluster with \"decided\""
         )
+    } else if let Some(damage) = survey.damage(from).next() {
+        damage.to_string()
     } else if let Some(node) = behind.iter().find(|node| survey.complaint(**node, from).is_some()) {
         complains(*node, from)
     } else {

@@ -283,7 +283,8 @@ fn final_cure(survey: &Survey, origin: u16) -> Option<String> {
              receive from another node"
         ));
     }
-    survey.lost().first().copied().map(restart_cure)
+    let lost = survey.lost().first().copied().map(restart_cure);
+    lost.or_else(|| survey.damage(origin).next().map(|damage| damage.to_string()))
 }
 
 /// The cure where the window of `origin` is full of messages that this node has received.

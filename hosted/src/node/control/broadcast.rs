@@ -112,6 +112,8 @@ pub struct OriginStatus {
     pub conflicts: u32,
     /// The first of them.
     pub first_conflict: Option<ConflictStatus>,
+    /// The node whose memory holds garbage where the next message is due: this one, or a replayer.
+    pub damaged: Option<u16>,
     /// What it signs with, as this node was told, if broadcasts are signed.
     pub key: Option<PublicKey>,
 }

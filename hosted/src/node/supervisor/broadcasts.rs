@@ -225,6 +225,7 @@ mod tests {
             window: WindowStatus::default(),
             conflicts,
             first_conflict: first,
+            damaged: None,
             key: None,
         }
     }
