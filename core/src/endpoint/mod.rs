@@ -227,7 +227,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     }
 
     /// Every sender that may still write into the own mailbox is admitted or fenced; before, no
-    /// ticket is questioned in memory that an earlier incarnation used (see
+    /// ticket is questioned (see
     /// [`Mailbox::handle_all_named`]).
     pub const fn handle_all_named(&mut self) {
         self.mailbox.handle_all_named();

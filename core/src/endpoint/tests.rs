@@ -30,7 +30,12 @@ fn net() -> Box<TestNet> {
 }
 
 fn endpoint(net: &TestNet, me: Peer, incarnation: Incarnation) -> TestEndpoint<'_> {
-    Endpoint::new(net.endpoint(me, incarnation), &plan(), incarnation)
+    let mut endpoint = Endpoint::new(net.endpoint(me, incarnation), &plan(), incarnation);
+    if incarnation == FIRST {
+        // No process had this memory before.
+        endpoint.handle_all_named();
+    }
+    endpoint
 }
 
 /// Two endpoints that have admitted each other.

@@ -159,8 +159,8 @@ pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// The owner of the mailbox in `fabric`'s memory, be it fresh and zeroed or left behind by
-    /// an owner that died. No sender is admitted yet, and where the memory was used before no
-    /// ticket is questioned before [`Self::handle_all_named`].
+    /// an owner that died. No sender is admitted yet, and no ticket is questioned before
+    /// [`Self::handle_all_named`] (MB-13).
     ///
     /// # Panics
     /// When `config` is larger than `SLOTS` or `PEERS`.
@@ -193,7 +193,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             admitted: PeerSet::EMPTY,
             expected: [None; PEERS],
             watch: Watch::new(given),
-            named: is_fresh,
+            // Fresh memory is no exception: a sender may have looked at the gate of an owner that
+            // began and ended before any ticket was given out, and add to the count now.
+            named: false,
             missing: None,
             in_order_at: Instant(0),
             inquiry: Inquiry::new(),

@@ -45,13 +45,14 @@ impl<'net> Cluster<'net> {
             writers: Vec::new(),
             ghosts: Vec::new(),
         };
+        // No process had this memory before.
+        cluster.owner.mailbox.handle_all_named();
         for peer in (1..PEERS as u16).map(Peer) {
             let mut writer = Writer::new(world, peer, FIRST);
             cluster.owner.admit(peer, FIRST);
             writer.admit_owner(FIRST);
             cluster.writers.push(writer);
         }
-        cluster.owner.mailbox.handle_all_named();
         cluster
     }
 

@@ -241,6 +241,33 @@ fn an_owner_that_begins_questions_nothing_before_all_are_named() {
     assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
 }
 
+/// The same over memory that looks fresh: the writer stalls before its fetch-add, and the owner
+/// ends before any ticket is given out. The message must not be skipped and reported as put.
+#[test]
+fn an_owner_of_fresh_memory_questions_nothing_before_all_are_named() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(A).stage(b"late");
+    cluster.writer(A).flush().unwrap();
+    let life = cluster.owner.life.next();
+    cluster.owner = super::owner::Owner::attach(&world, life);
+    // The fabric of both takes the fetch-add for one that passed the gate before.
+    cluster.owner.fabric.admit(A, crate::mailbox::tests::harness::FIRST).unwrap();
+    cluster.writer(A).fabric.admit(OWNER, life).unwrap();
+    assert!(cluster.writer(A).land());
+    for _ in 0..4 {
+        assert_eq!(cluster.owner.take(), None);
+        cluster.owner.wait();
+        assert_eq!(cluster.owner.mailbox.counters().skipped, 0, "A was not named");
+    }
+    cluster.owner.mailbox.handle_admitted(A);
+    cluster.owner.mailbox.handle_all_named();
+    cluster.owner.wait();
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+    assert_eq!(cluster.owner.mailbox.counters().forged_tickets, 0);
+}
+
 #[test]
 fn once_all_are_named_a_ticket_of_one_that_is_gone_is_skipped() {
     let world = world(8);
