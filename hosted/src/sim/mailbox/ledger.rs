@@ -12,11 +12,13 @@ use crate::sim::protocol::{Entry, Violation, What};
 struct Fate {
     put: bool,
     withdrawn: bool,
-    /// Delivered in the present life of the owner.
-    delivered: bool,
+    /// Deliveries in the present incarnation of the owner that were not given back.
+    delivered: u32,
     ever_delivered: bool,
-    released: bool,
-    /// How often it may come although it came or was released: it was put again in doubt.
+    released: u32,
+    /// Of those, in earlier incarnations of the owner.
+    released_before: u32,
+    /// How often it was put again in doubt: the first put may have left a copy, and each of these.
     repeats: u32,
     /// It came and was given back.
     restored: bool,
@@ -88,7 +90,8 @@ impl Ledger {
         }
         for (name, fate) in &mut self.fates {
             if name.to.0 == owner {
-                fate.delivered = false;
+                fate.delivered = 0;
+                fate.released_before = fate.released;
             }
         }
         self.last.retain(|(to, _), _| *to != owner);
@@ -104,7 +107,7 @@ impl Ledger {
             Event::Repeated(name) => self.fates.entry(*name).or_default().repeats += 1,
             Event::Restored(name) => {
                 let fate = self.fates.entry(*name).or_default();
-                (fate.delivered, fate.restored) = (false, true);
+                (fate.delivered, fate.restored) = (fate.delivered.saturating_sub(1), true);
             }
             Event::Forgot => self.forget(by.0),
             Event::Misled(owner) => self.misled.insert(*owner),
@@ -113,7 +116,7 @@ impl Ledger {
             Event::Taken { sender, id, payload } => {
                 return self.judge_taken(by, (*sender, *id), payload);
             }
-            Event::Released(name) => self.fates.entry(*name).or_default().released = true,
+            Event::Released(name) => self.fates.entry(*name).or_default().released += 1,
             Event::Sent(name) => self.lanes.entry((name.from, name.to)).or_default().sent += 1,
             Event::Heard { sender, payload } => return self.judge_heard(by, *sender, payload),
         }
@@ -179,26 +182,28 @@ impl Ledger {
             return broken("integrity", format!("{name:?} was never put"));
         };
         let before = *fate;
-        fate.delivered = true;
+        fate.delivered += 1;
         fate.ever_delivered = true;
         fate.restored = false;
-        let is_again = before.delivered || before.released;
         if self.ids.insert((by.0, sender, id), name).is_some_and(|other| other != name) {
             return broken("names", format!("{name:?} came under the name {id:?} of another"));
         }
         if before.repeats > 0 {
-            // What was put behind it may have come before it, and comes again.
-            fate.repeats -= u32::from(is_again);
-            fate.released &= !is_again;
-            return Ok(());
+            // One copy for each put, less those that an earlier owner released; an owner delivers
+            // each of them once. They carry one name, so that their order says nothing.
+            let copies = (1 + before.repeats).saturating_sub(before.released_before);
+            if before.delivered < copies {
+                return Ok(());
+            }
+            return broken("once", format!("{name:?} came more often than its {copies} copies"));
         }
         if before.withdrawn {
             return broken("withdrawn", format!("{name:?} was delivered"));
         }
-        if before.delivered {
+        if before.delivered > 0 {
             return broken("once", format!("{name:?} came twice in one life of {}", by.0));
         }
-        if before.released {
+        if before.released > 0 {
             return broken("once", format!("{name:?} came again after its release"));
         }
         if before.restored {
@@ -241,7 +246,7 @@ impl Ledger {
     pub(in crate::sim) fn check_nothing_lost(&self) -> Result<(), Violation> {
         for (name, fate) in &self.fates {
             let is_held = !self.spoiled.contains(name.to.0) && !fate.excused;
-            if is_held && fate.put && !fate.released {
+            if is_held && fate.put && fate.released == 0 {
                 let how_far = if fate.ever_delivered { "released" } else { "delivered" };
                 return broken("loss", format!("{name:?} was put and never {how_far}"));
             }
