@@ -1,5 +1,5 @@
 //! Every committed input of every fuzz target, in the ordinary tests: what a fuzzer once found, or
-//! was told to begin with, holds without a fuzzer.
+//! began with, holds without a fuzzer.
 
 use std::fs;
 use std::path::Path;

@@ -14,7 +14,7 @@ struct Host {
     memories: [NodeMemory; PEERS],
     ends: Vec<ShmFabric>,
     processes: Vec<Child>,
-    lives: [Incarnation; PEERS],
+    incarnations: [Incarnation; PEERS],
     began: std::time::Instant,
 }
 
@@ -26,13 +26,13 @@ impl Host {
     fn new() -> Self {
         let layout = layout();
         let memories = [0, 1, 2].map(|_| NodeMemory::create("suite", &layout).unwrap());
-        let lives = [Incarnation(1); PEERS];
+        let incarnations = [Incarnation(1); PEERS];
         let mut host = Self {
             ends: Vec::new(),
             processes: (0..PEERS).map(|_| process()).collect(),
             memories,
             layout,
-            lives,
+            incarnations,
             began: std::time::Instant::now(),
         };
         for me in 0..PEERS {
@@ -50,7 +50,13 @@ impl Host {
 
     fn end(&self, me: usize) -> ShmFabric {
         let own = OwnMemory::map(&self.layout, &self.memories[me].grant_owner().unwrap()).unwrap();
-        ShmFabric::new(Peer(me as u16), self.lives[me], self.layout.clone(), own, Wait::Yield)
+        ShmFabric::new(
+            Peer(me as u16),
+            self.incarnations[me],
+            self.layout.clone(),
+            own,
+            Wait::Yield,
+        )
     }
 
     fn connect(&mut self, me: usize, peer: usize) {
@@ -90,13 +96,13 @@ impl Harness for Host {
         let _ = self.processes[me].kill();
         self.processes[me].wait().unwrap();
         self.processes[me] = process();
-        self.lives[me] = self.lives[me].next();
+        self.incarnations[me] = self.incarnations[me].next();
         self.ends[me] = self.end(me);
         for other in (0..PEERS).filter(|&other| other != me) {
             self.connect(me, other);
             self.connect(other, me);
         }
-        self.lives[me]
+        self.incarnations[me]
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an endpoint tells its caller, and what it counts.
+//! The events and counters of an endpoint.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use crate::fabric::{Failure, PostError};
 use crate::ids::Peer;
 use crate::mailbox::{self, PutEvent, StageError};
 
-/// What happened to a put, or to a peer.
+/// The outcome of a put, or the loss of a peer or lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The first `count` messages staged for `to` are in its memory; `left` are still staged.
@@ -28,22 +28,22 @@ pub enum Event {
         /// The owner.
         to: Peer,
     },
-    /// `peer` does not answer any more. What was staged for it still is; the first `unknown` of
-    /// it may have been put.
+    /// `peer` does not answer any more. Messages for it are still staged; the first `unknown` of
+    /// them may have been put.
     Lost {
-        /// Who.
+        /// The lost peer.
         peer: Peer,
-        /// Messages of unknown fate.
+        /// Messages that may be in the owner's memory.
         unknown: u32,
-        /// What the fabric said.
+        /// The failure that the fabric reported.
         failure: Failure,
     },
-    /// A lane message or its credit did not reach `peer`: the lane is of no use before the peer
+    /// A lane message or its credit did not reach `peer`: the lane is useless until the peer
     /// is fenced and admitted again.
     LaneLost {
-        /// Who.
+        /// The lost peer.
         peer: Peer,
-        /// What the fabric said.
+        /// The failure that the fabric reported.
         failure: Failure,
     },
 }
@@ -71,7 +71,7 @@ impl fmt::Display for PutError {
 
 impl core::error::Error for PutError {}
 
-/// What the endpoint has done and seen since it was made (MB-10).
+/// The counters of an endpoint since it was created (MB-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
     /// Messages put into mailboxes.
@@ -87,7 +87,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts what became of a flush towards `peer`.
+    /// Counts the outcome of a flush towards `peer`.
     pub(super) fn note(&mut self, peer: Peer, event: PutEvent) -> Event {
         match event {
             PutEvent::Put { count, left } => {

@@ -7,17 +7,17 @@
 //!                     broadcast ◀───┘
 //! ```
 //!
-//! The caller owns the loop: [`Endpoint::poll`] moves everything on and never waits;
-//! [`Endpoint::poll_event`] is drained before the next `poll`, messages are fetched with
-//! [`Endpoint::take`] and [`Endpoint::take_lane`], and [`Endpoint::poll_timeout`] says when to
-//! poll again if nothing happens: it asks the endpoint's one wheel, in which the machines' and the
-//! owner's deadlines ([`Endpoint::wake_at`]) stand. The broadcast is there when the plan has one
-//! ([`Plan::with_broadcast`]); it is spoken to through [`Endpoint::broadcast`].
+//! The caller owns the loop: [`Endpoint::poll`] makes all progress that is possible and never
+//! waits; the caller drains [`Endpoint::poll_event`] before the next `poll` and takes messages with
+//! [`Endpoint::take`] and [`Endpoint::take_lane`]. [`Endpoint::poll_timeout`] says when to poll
+//! again if no event comes before: the earliest deadline in the endpoint's wheel, which holds those
+//! of the machines and of the owner ([`Endpoint::wake_at`]). The broadcast exists if the plan has
+//! one ([`Plan::with_broadcast`]); see [`Endpoint::broadcast`].
 //!
-//! Membership is driven from outside: [`Endpoint::fence`] when a life of a peer has ended by
-//! decision, [`Endpoint::admit`] when the next one begins. Order, so that nothing is lost: the
-//! new life makes its endpoint first (which clears what the old one left), then every other
-//! member fences the old and admits the new, and then the new one admits them.
+//! The caller decides about membership: it calls [`Endpoint::fence`] when an incarnation of a peer
+//! is removed and [`Endpoint::admit`] when the next one begins. Nothing is lost in this order: the
+//! new incarnation creates its endpoint, which clears the work of the old one; then every other
+//! member fences the old incarnation and admits the new one; then the new one admits them.
 //!
 //! ```
 //! use weft_core::endpoint::{Endpoint, Event, Plan};
@@ -73,14 +73,14 @@ use mutants::FENCE_ERROR_IGNORED;
 
 /// Deadlines are rounded up to multiples of this.
 const TICK: Duration = Duration::from_micros(1);
-/// The deadlines that an owner may keep here beside the machines' own.
+/// The deadlines that an owner may keep in the wheel beside the machines' own.
 pub const OWNER_TIMERS: u32 = 56;
 /// The deadlines of the machines.
 const MAILBOX: Key = Key(0);
 const BROADCAST: Key = Key(1);
 const MACHINE_TIMERS: u32 = 8;
 const TIMERS: usize = (MACHINE_TIMERS + OWNER_TIMERS) as usize;
-/// Steps of the wheel in one poll; what is left over is done in the next, which is due at once.
+/// Steps of the wheel in one poll; the rest is left to the next poll, which is due at once.
 const WHEEL_BUDGET: u32 = 2 * TIMERS as u32;
 
 /// Completions handled by one poll.
@@ -88,7 +88,7 @@ const BATCH: usize = 16;
 /// A poll makes at most one event for each completion and each outbox, a fence one.
 const EVENTS: usize = BATCH + 2 * PeerSet::CAPACITY;
 
-/// How many slots of one origin an endpoint has places to vote on at a time.
+/// The number of slots of one origin that an endpoint can vote on at a time.
 pub const BROADCAST_DEPTH: usize = 16;
 
 static_assertions::const_assert!(OUTBOX_WORK != OWNER_WORK);
@@ -115,20 +115,20 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
     /// Outboxes whose write a full queue refused.
     unposted: PeerSet,
     lanes: [Option<Lanes>; PEERS],
-    /// The peer whose lane is looked at first, so that no lane starves another.
+    /// The peer whose lane is read first, so that no lane starves another.
     lane_turn: usize,
     broadcast: Option<Neb<PEERS, BROADCAST_DEPTH>>,
     events: Deque<Event, EVENTS>,
     /// Every deadline: the machines' and the owner's.
     wheel: Wheel<TIMERS>,
-    /// Where a poll collects; kept here so that an empty poll writes nothing.
+    /// The completions of one poll; a field, so that an empty poll writes nothing.
     done: [Completion; BATCH],
     counters: Counters,
 }
 
 impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS> {
-    /// The endpoint of `fabric.me()` in its life `incarnation`. Clears what an earlier life left
-    /// under way, and goes on with what it left in the mailbox. Admits itself and nobody else.
+    /// The endpoint of `fabric.me()` in its `incarnation`. Clears work that an earlier incarnation
+    /// had under way, and continues with the messages in its mailbox. Admits itself and no peer.
     ///
     /// # Panics
     /// When the plan is larger than `SLOTS`, `PEERS` or [`BROADCAST_DEPTH`], or its broadcast is
@@ -200,17 +200,17 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.fabric.me()
     }
 
-    /// Which life of it this is.
+    /// Its incarnation.
     pub const fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
 
-    /// Who may reach this endpoint and be reached, itself included.
+    /// The peers that may reach this endpoint and are reachable, itself included.
     pub const fn admitted(&self) -> PeerSet {
         self.admitted
     }
 
-    /// What was done and seen so far.
+    /// The counters of this incarnation.
     pub fn counters(&self) -> Counters {
         let lanes = self.lanes.iter().flatten();
         Counters {
@@ -220,7 +220,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         }
     }
 
-    /// What the owner's side of the mailbox has seen so far.
+    /// The counters of the owner's side of the mailbox.
     #[inline]
     pub const fn mailbox_counters(&self) -> mailbox::Counters {
         self.mailbox.counters()
@@ -238,16 +238,16 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.mailbox.owed()
     }
 
-    /// The fabric, for what the port does not cover.
+    /// The fabric, for operations outside the port.
     pub const fn fabric(&mut self) -> &mut F {
         &mut self.fabric
     }
 
-    /// Lets `peer` in, in its life `incarnation`, and takes up traffic with it.
+    /// Admits `peer` in its `incarnation`, and begins to exchange messages with it.
     ///
     /// # Errors
-    /// [`FenceError`]; the peer stays out. [`FenceError::NotReady`] when a life of it is in that
-    /// was not fenced: nothing changes.
+    /// [`FenceError`]; the peer is not admitted. [`FenceError::NotReady`] if an incarnation of it
+    /// is admitted and not fenced: nothing changes.
     pub fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
         self.check_other(peer)?;
         if self.admitted.contains(peer) {
@@ -271,10 +271,10 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         Ok(())
     }
 
-    /// Shuts `peer` out by decision: nothing of its last life changes a byte here any more.
+    /// Fences `peer`: its last incarnation can no longer change a byte here.
     ///
     /// # Errors
-    /// [`FenceError`]; the peer's words are refused all the same, but its tickets are still
+    /// [`FenceError`]; messages of the peer are refused all the same, but its tickets are still
     /// waited for.
     pub fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
         self.check_other(peer)?;
@@ -292,7 +292,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         Ok(())
     }
 
-    /// Refuses who is no other member: nobody shuts itself out.
+    /// Refuses a peer that is not another member: no member fences itself.
     fn check_other(&self, peer: Peer) -> Result<(), FenceError> {
         if peer == self.me() || peer.0 >= self.plan.layout().peers() {
             Err(FenceError::UnknownPeer)
@@ -320,7 +320,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.outbox(to)?.stage(kind, payload).map_err(PutError::Stage)
     }
 
-    /// Starts to put the batch for `to`; exactly one event tells how it ended.
+    /// Starts to put the batch for `to`; exactly one event reports the outcome.
     ///
     /// # Errors
     /// [`PutError::Post`], [`PutError::UnknownPeer`]; no event will come.
@@ -332,7 +332,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.outboxes[to.index()].flush(&mut self.fabric).map_err(PutError::Post)
     }
 
-    /// The batch for `to`: what is staged, and whether a put is under way.
+    /// The batch for `to`: its staged messages, and whether a put is under way.
     ///
     /// # Errors
     /// [`PutError::UnknownPeer`].
@@ -355,7 +355,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         }
     }
 
-    /// Overwrites the own pulse in the memory of `to`: what is true now and is never queued.
+    /// Overwrites the own pulse in the memory of `to`: a present state, never queued.
     ///
     /// # Errors
     /// [`PostError`]; for a peer that is not admitted, [`PostError::Gone`].
@@ -366,8 +366,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.plan.lane_regions().post_pulse(&mut self.fabric, to, bytes)
     }
 
-    /// A copy of the last pulse of `from`: it may be torn, and is all zero when there was none in
-    /// its present life; nothing for a peer that is not admitted.
+    /// A copy of the last pulse of `from`: it may be torn, and is all zero if there was none in its
+    /// present incarnation; `None` for a peer that is not admitted.
     pub fn pulse_of(&self, from: Peer) -> Option<[u8; PULSE_LEN]> {
         let is_heard = from != self.me() && self.admitted.contains(from);
         is_heard.then(|| self.plan.lane_regions().copy_pulse(&self.fabric, from))
@@ -384,7 +384,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.mailbox.take(&self.fabric, now)
     }
 
-    /// The message of `receipt` has been dealt with.
+    /// The message of `receipt` has been processed.
     ///
     /// # Errors
     /// [`UnknownReceipt`].
@@ -393,8 +393,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.mailbox.release(&self.fabric, receipt)
     }
 
-    /// The message of `receipt` was taken and not dealt with: it is delivered again, after those
-    /// that its sender put later if they have been delivered already.
+    /// The message of `receipt` was taken and not processed: it is delivered again, after later
+    /// messages of its sender if they have been delivered already.
     ///
     /// # Errors
     /// [`UnknownReceipt`].
@@ -421,7 +421,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.lanes[ready].as_mut()?.reader.take(&mut self.fabric)
     }
 
-    /// The broadcast, and the fabric that its calls take; nothing when the plan has none.
+    /// The broadcast, and the fabric that its calls take; `None` if the plan has no broadcast.
     pub const fn broadcast(&mut self) -> Option<(&mut Neb<PEERS, BROADCAST_DEPTH>, &mut F)> {
         match &mut self.broadcast {
             Some(broadcast) => Some((broadcast, &mut self.fabric)),
@@ -429,7 +429,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         }
     }
 
-    /// Moves everything on; returns how many completions were handled. Never waits.
+    /// Makes all progress that is possible now; returns how many completions were handled. Never
+    /// waits.
     ///
     /// # Panics
     /// When [`Self::poll_event`] was not drained: a bug of the caller.
@@ -449,21 +450,21 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             self.handle_completion(now, &completion);
         }
         self.mailbox.poll(&mut self.fabric, now);
-        // A deadline is a reason to poll, and this is the poll. Time that went back changes
-        // nothing: the deadlines are still ahead.
+        // Expired deadlines need nothing but this poll. If time went back, the deadlines are still
+        // ahead.
         if self.wheel.advance(now, WHEEL_BUDGET).is_ok() {
             while self.wheel.poll_expired().is_some() {}
         }
         count
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When to poll again if nothing else happens before: the earliest deadline of the machines
+    /// When to poll again if no event comes before: the earliest deadline of the machines
     /// and of [`Self::wake_at`], or a little sooner (see [`Wheel::next_deadline`]).
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let broadcast = self.broadcast.as_ref().and_then(Neb::poll_timeout);
@@ -474,8 +475,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.wheel.next_deadline()
     }
 
-    /// Keeps a deadline of the owner in the endpoint's wheel, for [`Self::poll_timeout`]; `None`
-    /// takes it back. It is over with the first poll at or after it. `timer` is one of
+    /// Sets a deadline of the owner in the endpoint's wheel, for [`Self::poll_timeout`]; `None`
+    /// clears it. It ends with the first poll at or after it. `timer` is one of
     /// [`OWNER_TIMERS`].
     ///
     /// # Errors

@@ -1,11 +1,11 @@
-//! What an endpoint needs to know before it exists: sizes, and the layout that follows.
+//! The sizes of an endpoint's machines, and the layout that follows from them.
 
 use core::fmt;
 
 use crate::fabric::{Layout, LayoutError};
 use crate::{lane, mailbox, neb};
 
-/// The sizes of all machines and the regions they have in the layout.
+/// The sizes of all machines and their regions in the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     layout: Layout,
@@ -82,19 +82,19 @@ impl Plan {
         self.lane
     }
 
-    /// Where the mailbox lies.
+    /// The regions of the mailbox.
     #[must_use]
     pub const fn mailbox_regions(&self) -> mailbox::Regions {
         self.mailbox_regions
     }
 
-    /// Where the lanes lie.
+    /// The regions of the lanes.
     #[must_use]
     pub const fn lane_regions(&self) -> lane::Regions {
         self.lane_regions
     }
 
-    /// The sizes of the broadcast and where it lies; nothing when there is none.
+    /// The sizes and regions of the broadcast; `None` if there is none.
     #[must_use]
     pub const fn broadcast(&self) -> Option<(neb::Config, neb::Regions)> {
         self.broadcast

@@ -1,4 +1,4 @@
-//! The endpoint over the in-memory fabric: batches, fences, and lives that take over from others.
+//! The endpoint over the in-memory fabric: batches, fences, and successive incarnations.
 
 use std::boxed::Box;
 use std::vec::Vec;
@@ -17,7 +17,7 @@ const SLOTS: usize = 4;
 const WORDS: usize = 320;
 
 type TestNet = Net<2, WORDS>;
-/// Made for more peers than the plan names.
+/// Has room for more peers than the plan names.
 type TestEndpoint<'net> = Endpoint<Loopback<'net, 2, WORDS>, SLOTS, 4>;
 
 fn plan() -> Plan {
@@ -56,7 +56,7 @@ fn settle(endpoint: &mut TestEndpoint<'_>) -> Vec<Event> {
     events
 }
 
-/// Takes and releases whatever has landed.
+/// Takes and releases all messages that have arrived.
 fn drain(endpoint: &mut TestEndpoint<'_>) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     while let Some(message) = endpoint.take(NOW) {
@@ -127,14 +127,14 @@ fn an_endpoint_puts_to_itself() {
 }
 
 #[test]
-fn a_put_that_cannot_start_says_why() {
+fn a_put_that_cannot_start_returns_the_reason() {
     let net = net();
     let mut a = endpoint(&net, A, FIRST);
     let _b = endpoint(&net, B, FIRST);
     assert_eq!(a.put(Peer(2), 0, b""), Err(PutError::UnknownPeer));
     assert_eq!(a.put(Peer(9), 0, b""), Err(PutError::UnknownPeer));
     let gone = Err(PutError::Post(PostError::Gone));
-    assert_eq!(a.put(B, 0, b"to nobody"), gone);
+    assert_eq!(a.put(B, 0, b"to no peer"), gone);
     let too_long = Err(PutError::Stage(StageError::TooLong));
     assert_eq!(a.put(A, 0, &[0; 41]), too_long);
     a.put(A, 0, b"under way").unwrap();
@@ -161,7 +161,7 @@ fn a_fence_ends_the_put_under_way() {
 }
 
 #[test]
-fn a_new_life_takes_over_what_the_old_one_had_put() {
+fn a_new_incarnation_delivers_what_the_old_one_received() {
     let net = net();
     let [mut a, mut b] = pair(&net);
     a.put(B, 0, b"old").unwrap();
@@ -177,7 +177,7 @@ fn a_new_life_takes_over_what_the_old_one_had_put() {
 }
 
 #[test]
-fn a_lost_owner_comes_back_with_everything_not_released() {
+fn a_restarted_owner_delivers_all_unreleased_messages() {
     let net = net();
     let [mut a, mut b] = pair(&net);
     a.put(B, 0, b"kept").unwrap();
@@ -195,7 +195,7 @@ fn a_lost_owner_comes_back_with_everything_not_released() {
 }
 
 #[test]
-fn what_a_fenced_peer_had_only_reserved_is_skipped() {
+fn a_ticket_that_a_fenced_peer_only_reserved_is_skipped() {
     let net = net();
     let [mut a, mut b] = pair(&net);
     a.put(B, 0, b"never written").unwrap();
@@ -219,7 +219,7 @@ fn events_are_drained_before_the_next_poll() {
 
 /// Found by reading: the own outbox was lost before the fabric refused.
 #[test]
-fn nobody_fences_itself() {
+fn no_endpoint_fences_itself() {
     let net = net();
     let mut a = endpoint(&net, A, FIRST);
     assert_eq!(a.fence(A), Err(FenceError::UnknownPeer));
@@ -240,7 +240,7 @@ fn a_peer_that_the_plan_does_not_name_is_refused() {
 /// Found by reading: the lane's ring was cleared under the messages in it, and a put under way
 /// ended without an event.
 #[test]
-fn a_peer_that_is_in_is_not_admitted_again() {
+fn an_admitted_peer_is_not_admitted_again() {
     let net = net();
     let [mut a, mut b] = pair(&net);
     b.send(A, 3, b"waiting").unwrap();
@@ -252,7 +252,7 @@ fn a_peer_that_is_in_is_not_admitted_again() {
 }
 
 #[test]
-fn a_pulse_is_of_one_life_and_of_admitted_peers() {
+fn a_pulse_belongs_to_one_incarnation_of_an_admitted_peer() {
     let net = net();
     let [mut a, mut b] = pair(&net);
     assert_eq!(b.pulse_of(A), Some([0; PULSE_LEN]));
@@ -280,7 +280,7 @@ fn the_owners_deadlines_and_the_machines_share_one_wheel() {
     b.wake_at(OWNER_TIMERS - 1, Some(Instant(30_000))).unwrap();
     assert_eq!(b.poll_timeout(), Some(Instant(30_000)));
 
-    // The later one stands in a wider slot, so it may be asked for sooner, but never later.
+    // The later one is in a wider slot of the wheel: it may expire sooner, but never later.
     b.poll(Instant(30_000));
     let next = b.poll_timeout().unwrap();
     assert!(next > Instant(30_000) && next <= Instant(70_000));
@@ -290,10 +290,10 @@ fn the_owners_deadlines_and_the_machines_share_one_wheel() {
 }
 
 #[test]
-fn a_ticket_that_does_not_land_sets_a_deadline_of_the_mailbox() {
+fn a_ticket_without_a_message_sets_a_deadline_of_the_mailbox() {
     let net = net();
     let [mut a, mut b] = pair(&net);
-    // The ticket is drawn, and the write that follows is not posted.
+    // The ticket is given out, and the write is not posted.
     a.put(B, 0, b"late").unwrap();
     b.poll(NOW);
     assert!(b.take(NOW).is_none());

@@ -17,7 +17,7 @@
 //! never read as new. Messages that were not taken by then are lost with the incarnation that
 //! they were meant for.
 //!
-//! Source: `spec/mailbox.md`, section Lane.
+//! Specification: `core/src/mailbox/SPEC.md`, section Lane.
 
 mod mutants;
 mod pulse;

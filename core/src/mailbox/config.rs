@@ -1,10 +1,10 @@
 //! The sizes of a mailbox, the relations between them, and where it lies in memory.
 //!
 //! ```text
-//! word    8 bytes                        remote atomics by all, nothing else in reach (MB-2)
+//! word    8 bytes                        remote atomics by all, nothing else in the region (MB-2)
 //! slots   2 halves × slots × stride      remote writes by all
 //! claims  one cell of 64 bytes per owner remote reads by all, written by the sender itself
-//! local   journal of both halves, then one landing cell per peer      nobody remote
+//! local   journal of both halves, then one landing cell per peer      no remote access
 //! ```
 
 use core::fmt;

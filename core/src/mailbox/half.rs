@@ -5,12 +5,13 @@
 //!                      bitmap: bit t is set when ticket t was released or skipped
 //! ```
 //!
-//! The journal is written so that a successor which finds it at any step is right: the record
-//! of a new epoch first, then its empty bitmap, then the word opens it; the number owed after
-//! the word closed it; a bit after its message was released. At worst a successor finds no
-//! number on a closed half; it then owes every slot, and questioning clears those that were
-//! never given out. Which half is open follows from the records, so that a damaged word misleads
-//! no successor. Zeroed memory is the journal of a mailbox that was never used.
+//! The journal is correct for a successor whenever its owner dies: the record of a new epoch is
+//! written first, then its empty bitmap, then the word opens it; the number of owed tickets is
+//! written after the word has closed the half, and a bit after its message was released. At worst a
+//! successor finds a closed half without that number; it then owes every slot, and questioning
+//! clears the tickets that were never given out. The records alone say which half is open, so a
+//! damaged word misleads no successor. Zeroed memory is the journal of a mailbox that was never
+//! used.
 
 use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, STAMPS_NOT_CLEARED, TAKE_JOURNALLED};
 use super::{Config, Regions};
@@ -22,7 +23,7 @@ use crate::wire::slot::{STAMP_OFFSET, Stamp};
 pub(super) enum Ticket {
     /// Given out or not yet given out; its message was not delivered.
     Open,
-    /// As [`Self::Open`], and its message was delivered once and came back.
+    /// As [`Self::Open`]; its message was taken once and restored.
     Returned,
     /// Its message was handed out and not released.
     Taken,
@@ -48,14 +49,14 @@ pub(super) struct Half<const SLOTS: usize> {
     stamped: u32,
     /// This owner began the epoch, so no earlier one took of it.
     pub(super) is_own: bool,
-    /// What is owed was told by the word and not assumed, and no sender was fenced since: every
-    /// ticket has a sender that asked for it.
+    /// The owed tickets were read from the word, not assumed, and no sender was fenced since: an
+    /// admitted sender reserved each of them.
     pub(super) is_certain: bool,
     tickets: [Ticket; SLOTS],
 }
 
 impl<const SLOTS: usize> Half<SLOTS> {
-    /// A half with nothing owed, of whose slots nothing is known.
+    /// A half with nothing owed and slots of unknown content.
     pub(super) const fn drained(epoch: u32) -> Self {
         let stamped = SLOTS as u32;
         let (is_own, is_certain) = (true, true);
@@ -72,7 +73,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
             // or do so later: members may write.
             *self = Self { is_own: false, is_certain: false, ..Self::drained(epoch) };
         } else {
-            // Before the journal names the epoch: who finds it there finds the stamps cleared.
+            // Before the journal names the epoch: a successor that finds it there relies on this.
             self.clear_stamps(fabric, place);
             *self = Self { stamped: self.owed, ..Self::drained(epoch) };
         }
@@ -86,9 +87,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
         }
     }
 
-    /// Clears the stamps of the tickets that the epoch before did not give out. A slot that only
-    /// bursts reach would else hold a message of 2^32 epochs ago when its stamp comes round. The
-    /// half is drained and not open, so no peer writes it.
+    /// Clears the stamps of the tickets that the epoch before did not give out (MB-11). Otherwise a
+    /// slot that only bursts reach would hold a message of 2^32 epochs ago when the epoch wraps.
+    /// The half is drained and not open, so no peer writes it.
     fn clear_stamps(&self, fabric: &impl Fabric, place: Place<'_>) {
         if STAMPS_NOT_CLEARED.is_planted() {
             return;
@@ -98,7 +99,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         }
     }
 
-    /// What the journal says of `epoch`; `owed` are the tickets given out when it is still open.
+    /// The half of `epoch` as journalled; `owed` tickets were given out if it is still open.
     pub(super) fn recover(fabric: &impl Fabric, place: Place<'_>, epoch: u32, owed: u32) -> Self {
         let at = place.regions.record(place.config, epoch);
         let record = Stamp::from_word(fabric.memory().load(at.region, at.offset));
@@ -150,7 +151,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         matches!(self.tickets[ticket as usize], Ticket::Open | Ticket::Returned)
     }
 
-    /// Whether the message of `ticket` was delivered before and came back.
+    /// Whether the message of `ticket` was taken and restored.
     pub(super) fn is_returned(&self, ticket: u32) -> bool {
         self.tickets[ticket as usize] == Ticket::Returned
     }
@@ -188,9 +189,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.journal(fabric, place, ticket);
     }
 
-    /// `ticket` never landed and never will.
+    /// `ticket` has no message and never will.
     pub(super) fn skip(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
-        // No peer may write the slot any more, and what it holds is of an earlier epoch.
+        // No peer can write the slot any more; it holds a message of an earlier epoch.
         place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
         self.finish(fabric, place, ticket);
     }
@@ -202,7 +203,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         fabric.memory().store(at.region, at.offset, word | 1 << (ticket % 64));
     }
 
-    /// Whether the message of `ticket` of `epoch` is in somebody's hands.
+    /// Whether the message of `stamp` was taken and not released.
     pub(super) fn is_taken(&self, stamp: Stamp) -> bool {
         let ticket = self.tickets.get(stamp.ticket as usize);
         stamp.epoch == self.epoch && ticket == Some(&Ticket::Taken)
@@ -223,9 +224,9 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The epoch that gives out tickets when the reservation word shows `shown`. The journal
-    /// knows better than a damaged word, and leaves one thing open: whether the word already
-    /// moved to the epoch that was begun last.
+    /// The epoch that gives out tickets if the reservation word shows `shown`. The journal
+    /// overrules a damaged word; it leaves one question open: whether the word has already moved to
+    /// the epoch that was begun last.
     pub(super) fn open_epoch(self, fabric: &impl Fabric, shown: u32) -> u32 {
         let [even, odd] = [0, 1].map(|half| {
             let at = self.regions.record(self.config, half);

@@ -1,16 +1,16 @@
-//! Whom does a missing ticket belong to? The owner asks every sender's claim (MB-7).
+//! Which sender holds a missing ticket? The owner reads every sender's claim (MB-7).
 //!
 //! ```text
 //!   tickets owed at the start ──▶ read all claims ──▶ all answered ──▶ judge each ticket:
 //!                                    │  ▲                 held by a live claim → wait for it
-//!                          Reserving │  │ read again      landed by now       → nothing
-//!                                    └──┘                 else                → skip
+//!                          Reserving │  │ read again      its message is there → deliver it
+//!                                    └──┘                 otherwise            → skip it
 //! ```
 //!
-//! Why a skip is safe: a ticket that was given out before the inquiry began belongs to a
-//! reservation whose claim was stored before. A sender that is then seen `Idle`, or in another
-//! reservation than the one it was first seen in, has finished every write of before; one that
-//! is seen `Holding` says what it still writes. A sender that was fenced writes nothing.
+//! Why a skip is safe: the claim of a reservation is stored before its ticket is given out, so all
+//! tickets that are owed when the inquiry begins have a claim. A sender whose claim is then `Idle`,
+//! or a different reservation from the first one read, has finished all earlier writes; a claim
+//! `Holding` names what its sender still writes. A fenced sender writes nothing.
 
 use super::mutants::{FENCED_WAITED_FOR, RESERVING_BELIEVED, SKIP_WITHOUT_FENCE};
 use super::{Config, OWNER_WORK, Regions};
@@ -29,13 +29,13 @@ pub(super) struct Inquiry<const PEERS: usize> {
     round: u16,
     /// For each half, by parity of its epoch: the epoch and the tickets owed at the start.
     subjects: [(u32, u32); 2],
-    /// Whose claim must still be read.
+    /// Senders whose claim must still be read.
     waiting: PeerSet,
-    /// Of those, whose read was posted and has not completed.
+    /// Those whose read was posted and has not completed.
     reading: PeerSet,
     reserving: [Option<u32>; PEERS],
     holding: [Claim; PEERS],
-    /// Who of them holds anything.
+    /// Senders whose claim is `Holding`.
     holders: PeerSet,
 }
 
@@ -57,14 +57,14 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         self.active
     }
 
-    /// Begins to ask `senders` about the tickets owed in the two halves.
+    /// Begins to read the claims of `senders`, about the tickets owed in the two halves.
     pub(super) fn begin(&mut self, senders: PeerSet, subjects: [(u32, u32); 2]) {
         *self = Self {
             active: true,
             waiting: senders,
             subjects,
             round: self.round,
-            // Still true of the tickets they name, until their holders answer again.
+            // They still hold for the tickets that they name, until their senders answer again.
             holding: self.holding,
             holders: self.holders,
             ..Self::new()
@@ -72,8 +72,8 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         self.round = self.round.wrapping_add(1);
     }
 
-    /// Posts the reads that are due. A peer that cannot be read now is tried at the next call;
-    /// one that is gone keeps the inquiry open until it is fenced.
+    /// Posts the reads that are due. A refused read is posted again by the next call; a peer that
+    /// is gone keeps the inquiry open until it is fenced.
     pub(super) fn ask(&mut self, fabric: &mut impl Fabric, config: &Config, regions: Regions) {
         let from = regions.claim(fabric.me());
         for peer in self.waiting.iter() {
@@ -89,7 +89,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         }
     }
 
-    /// Takes in a claim that was read.
+    /// Handles the completed read of a claim.
     pub(super) fn handle_completion(
         &mut self,
         fabric: &impl Fabric,
@@ -108,7 +108,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         let at = regions.landing(config, peer);
         let mut copy = [0; CELL_LEN];
         fabric.memory().copy_out(at.region, at.offset, &mut copy);
-        // A broken claim was being written: it is read again.
+        // A torn claim was being written: it is read again.
         let Some(claim) = Claim::decode(&copy, |bytes| fabric.crc32c(bytes)) else {
             return;
         };
@@ -131,14 +131,14 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         }
     }
 
-    /// `peer` has answered.
+    /// The claim of `peer` is known.
     fn settle(&mut self, peer: Peer) {
         self.waiting.remove(peer);
         self.holders.remove(peer);
     }
 
-    /// Whose a missing ticket is, as far as is known; nobody when it is not. A ticket belongs to
-    /// one sender for ever, so an answer of an earlier inquiry is as good.
+    /// The senders known to hold a missing ticket; empty if none is known. A ticket never changes
+    /// its holder, so answers to earlier inquiries count as well.
     pub(super) fn holders(&self, stamp: Stamp) -> PeerSet {
         let mut found = PeerSet::EMPTY;
         for peer in self.holders.iter() {
@@ -149,7 +149,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         found
     }
 
-    /// `peer` was fenced: it writes nothing any more, whatever it claimed.
+    /// `peer` was fenced: it writes nothing any more, whatever its claim says.
     pub(super) fn forget(&mut self, peer: Peer) {
         if FENCED_WAITED_FOR.is_planted() {
             return;
@@ -159,7 +159,7 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         self.holders.remove(peer);
     }
 
-    /// Ends the inquiry when everybody has answered. Its findings hold until the next `begin`.
+    /// Ends the inquiry once all claims are known. Its findings hold until the next `begin`.
     pub(super) fn conclude(&mut self) -> bool {
         let concluded = self.active && self.waiting.is_empty();
         if concluded {
@@ -168,8 +168,8 @@ impl<const PEERS: usize> Inquiry<PEERS> {
         concluded
     }
 
-    /// Whether a ticket that has not landed by now never will: it was given out before the
-    /// inquiry began and nobody holds it.
+    /// Whether a ticket whose message is missing now can be skipped: it was given out before the
+    /// inquiry began, and no sender holds it.
     pub(super) fn clears(&self, stamp: Stamp) -> bool {
         let (epoch, owed) = self.subjects[(stamp.epoch & 1) as usize];
         epoch == stamp.epoch
@@ -178,8 +178,9 @@ impl<const PEERS: usize> Inquiry<PEERS> {
                 || !self.holders.iter().any(|peer| self.may_write(peer, stamp)))
     }
 
-    /// Whether `peer` still writes the slot of `stamp`, be it under an epoch that is none of this
-    /// owner's: a damaged word hands out such, and the slot must not be recycled under the write.
+    /// Whether `peer` still writes the slot of `stamp`, even under an epoch that this owner never
+    /// opened: a damaged word gives out such tickets, and the slot must not be reused during the
+    /// write.
     fn may_write(&self, peer: Peer, stamp: Stamp) -> bool {
         let Claim::Holding { first, .. } = self.holding[peer.index()] else {
             return false;
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_holds_it_so_it_is_cleared() {
+    fn a_ticket_without_a_holder_is_cleared() {
         let mut inquiry = inquiry();
         inquiry.hear(A, Claim::Idle);
         assert!(!inquiry.conclude());

@@ -12,22 +12,22 @@
 //!                                           by compare-swap (epoch+1, 0)
 //! ```
 //!
-//! A put is two one-sided operations ([`Outbox`]); taking is the owner's own affair
-//! ([`Mailbox`]). Nobody waits for anybody: a writer that dies or stalls between the two leaves
-//! a ticket that has not landed, and the owner *questions* it by reading every sender's claim.
-//! Only a ticket that no admitted sender may still write is skipped, so nothing of a live
-//! sender is lost and nothing of a dead one blocks.
+//! A put takes two one-sided operations ([`Outbox`]); a take is local to the owner ([`Mailbox`]).
+//! Neither side waits for the other: a writer that dies or stalls between its two operations leaves
+//! a ticket whose message is missing, and the owner *questions* that ticket by reading every
+//! sender's claim. It skips a ticket only if no admitted sender can still write it, so no message
+//! of a live sender is lost and a dead sender blocks nothing.
 //!
-//! The owner's progress lies in its own region beside the slots. An owner that dies is
-//! succeeded by [`Mailbox::attach`] on the same memory: what was released is not delivered
-//! again, what was not is.
+//! The owner keeps its progress in a region of its own beside the slots. After an owner dies, the
+//! next one begins with [`Mailbox::attach`] on the same memory: released messages are not delivered
+//! again, all others are.
 //!
-//! Order: messages of one sender arrive in its order; a missing ticket holds up only its own
+//! Order: the messages of one sender arrive in its order; a missing ticket delays only its own
 //! sender. A mailbox trusts its admitted members: each can write every slot and the reservation
-//! word. One that writes what the protocol does not is noticed ([`Forgery`]) and not prevented; a
-//! [`lane`](crate::lane) needs no such trust.
+//! word. A member that breaks the protocol is detected ([`Forgery`]) but not prevented from doing
+//! harm; a [`lane`](crate::lane) needs no such trust.
 //!
-//! Source: MPI-3 RMA buffer (`seeds/001`), behaviours MB-1 to MB-10 of `spec/mailbox.md`.
+//! Behaviours MB-1 to MB-15: `SPEC.md` beside this file.
 
 mod config;
 mod half;

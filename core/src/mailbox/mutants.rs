@@ -27,7 +27,7 @@ pub(super) const FENCED_WAITED_FOR: Mutant =
 pub(super) const GAP_OVERTAKEN: Mutant =
     mutant("gap-overtaken-by-its-own-sender", "messages of one sender arrive in its order");
 pub(super) const TAKE_JOURNALLED: Mutant =
-    mutant("journalled-when-taken", "what was not released is delivered to the next life");
+    mutant("journalled-when-taken", "what was not released is delivered to the next incarnation");
 pub(super) const BITMAP_NOT_CLEARED: Mutant =
     mutant("journal-of-a-new-epoch-not-cleared", "what was put is delivered");
 pub(super) const JOURNAL_IGNORED: Mutant =

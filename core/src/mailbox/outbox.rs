@@ -10,9 +10,9 @@
 //!    └─ still full ─── Probing ── room again ───▶ Reserving
 //! ```
 //!
-//! The claim in this endpoint's memory follows the state, always before the step it speaks of
-//! (MB-7). A message that was refused stays staged: `flush` tries again, `discard` gives it up.
-//! Works by polling alone: `flush` posts, [`Outbox::handle_completion`] goes on.
+//! The claim in this endpoint's memory follows the state: it is stored before the step that it
+//! announces (MB-7). A refused message stays staged: `flush` tries again, `discard` gives it up.
+//! Works by polling alone: `flush` posts, [`Outbox::handle_completion`] continues.
 
 use core::fmt;
 
@@ -29,10 +29,10 @@ use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
 use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
-/// A count at or past this is no ticket but a damaged answer (MB-7a).
+/// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
 
-/// What became of a flush. Every accepted flush leads to exactly one of these.
+/// The outcome of a flush. Every accepted flush leads to exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PutEvent {
     /// The first `count` staged messages are in the owner's memory; `left` had no slot in this
@@ -46,15 +46,15 @@ pub enum PutEvent {
     /// The open half is full. Everything is still staged.
     Full,
     /// The fabric answered the reservation implausibly. Nothing was put and nothing will be;
-    /// everything is still staged. The owner skips what was reserved.
+    /// everything is still staged. The owner skips the reserved tickets.
     TicketUnknown,
     /// The owner was lost. The first `unknown` staged messages may or may not be in its memory,
     /// the others are not. Everything is still staged; nothing is posted before
     /// [`Outbox::readmit`].
     Lost {
-        /// Messages of unknown fate.
+        /// Messages that may be in the owner's memory.
         unknown: u32,
-        /// What the fabric said.
+        /// The failure that the fabric reported.
         failure: Failure,
     },
 }
@@ -85,10 +85,10 @@ impl core::error::Error for StageError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Idle,
-    /// Asks, by adding nothing, whether there is room again.
+    /// Adds zero to learn whether there is room again.
     Probing,
     Reserving,
-    /// `posted` tells whether the write was accepted; a full queue may have refused it.
+    /// `posted`: the write was accepted; a full queue may have refused it.
     Holding {
         first: Stamp,
         count: u32,
@@ -109,18 +109,18 @@ pub struct Outbox {
     state: State,
     /// Sequence number of the first staged message.
     sequence: u32,
-    /// So many of the staged messages may be in the owner's memory already.
+    /// The number of staged messages that may be in the owner's memory already.
     unknown: u32,
-    /// Counts the reservations, so that no two neighbouring ones look alike in the claim.
+    /// Counts the reservations, so that consecutive claims differ.
     attempt: u32,
-    /// The open half was seen full, or its count beyond belief: look before adding to it again.
+    /// The open half was full, or its count implausible: probe before adding to it again.
     full: bool,
     staged: u32,
     stage: [u8; INLINE_LEN],
 }
 
 impl core::hash::Hash for Outbox {
-    /// Of the stage, what is staged: what lies behind decides nothing but padding.
+    /// Of the buffer, only what is staged: the rest becomes padding at most.
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
         let Self { config, regions, me, owner, incarnation, .. } = self;
         let Self { state: stage_of_put, sequence, .. } = self;
@@ -132,8 +132,8 @@ impl core::hash::Hash for Outbox {
 }
 
 impl Outbox {
-    /// The outbox of `me`, in its life `incarnation`, towards `owner`. Declares in `fabric`'s
-    /// memory that nothing is under way, so it must be made before `owner` admits this life.
+    /// The outbox of this endpoint, in its `incarnation`, towards `owner`. Stores the claim `Idle`
+    /// in `fabric`'s memory, so it must be created before `owner` admits this incarnation.
     #[must_use]
     pub fn new(
         fabric: &impl Fabric,
@@ -161,7 +161,7 @@ impl Outbox {
         outbox
     }
 
-    /// How many messages are staged: not yet put, or of unknown fate.
+    /// How many messages are staged: not yet put, or possibly in the owner's memory.
     #[must_use]
     pub const fn staged(&self) -> u32 {
         self.staged
@@ -216,18 +216,19 @@ impl Outbox {
 
     /// Forgets what is staged. Does nothing while a flush is under way.
     ///
-    /// Messages of unknown fate keep their sequence numbers for ever; flushed again instead, they
-    /// carry the same ones, so that the owner can tell a repeated message.
+    /// The sequence numbers of messages that may be in the owner's memory are never used for
+    /// others. Flushed again instead, such messages carry the same numbers, so that the owner
+    /// recognizes a repeated message.
     pub fn discard(&mut self) {
         if matches!(self.state, State::Idle | State::Lost) {
-            // Under a number of theirs, a later message could overtake its elder.
+            // A later message under one of their numbers could overtake an earlier one.
             self.sequence = self.sequence.wrapping_add(self.unknown);
             self.unknown = 0;
             self.staged = 0;
         }
     }
 
-    /// The number of the next message, as if so many had been put.
+    /// Sets the number of the next message.
     #[cfg(test)]
     pub(super) const fn count_from(&mut self, sequence: u32) {
         self.sequence = sequence;
@@ -257,7 +258,7 @@ impl Outbox {
         }
     }
 
-    /// Goes on with the flush that `completion` belongs to; others are ignored.
+    /// Continues the flush that `completion` belongs to; ignores other completions.
     #[inline]
     pub fn handle_completion(
         &mut self,
@@ -271,16 +272,16 @@ impl Outbox {
             (State::Reserving, Ok(word)) => self.handle_ticket(fabric, Stamp::from_count(word)),
             (State::Probing, Ok(word)) => self.handle_probe(fabric, Stamp::from_count(word)),
             (State::Holding { count, .. }, Ok(_)) => Some(self.handle_written(fabric, count)),
-            // No write was posted for the reservation, so its tickets will never land. The claim
-            // stays: to an owner that goes on, they are those of a sender that it fences.
+            // No write was posted for the reservation, so its tickets stay empty. The claim stays
+            // as well: an owner that stays alive fences this sender, and then skips them.
             (State::Reserving | State::Probing, Err(failure)) => Some(self.lost(0, failure)),
-            // The claim stays `Holding`: bytes may still arrive until the owner fences this life.
+            // The claim stays `Holding`: bytes may arrive until the owner fences this incarnation.
             (State::Holding { count, .. }, Err(failure)) => Some(self.lost(count, failure)),
             (State::Idle | State::Lost, _) => None,
         }
     }
 
-    /// The owner admitted this life (again): nothing of before is under way any more.
+    /// The owner admitted this incarnation (again): no earlier work is under way any more.
     pub fn readmit(&mut self, fabric: &impl Fabric) {
         self.attempt = self.attempt.wrapping_add(1);
         self.full = false;
@@ -288,7 +289,7 @@ impl Outbox {
         self.state = State::Idle;
     }
 
-    /// The owner is gone: a flush under way ends here, as if the fabric had said so.
+    /// The owner is gone: a flush under way ends as if the fabric had reported it.
     pub fn lose(&mut self) -> Option<PutEvent> {
         let unknown = match self.state {
             State::Idle | State::Lost => {
@@ -303,7 +304,7 @@ impl Outbox {
 
     fn lost(&mut self, unknown: u32, failure: Failure) -> PutEvent {
         self.state = State::Lost;
-        // An earlier attempt at the same messages may have left more of them in doubt.
+        // An earlier attempt may have left more of the same messages in doubt.
         self.unknown = self.unknown.max(unknown);
         PutEvent::Lost { unknown: self.unknown, failure }
     }
@@ -380,7 +381,7 @@ impl Outbox {
         let stride = self.config.stride() as usize;
         let last = (count as usize - 1) * stride;
         let len = usize::from(u16::from_le_bytes([self.stage[last], self.stage[last + 1]]));
-        // Up to the next word: a half-covered one would cost the fabric a read.
+        // Up to the next word: a partly covered word would cost the fabric a read.
         let end = (last + HEADER_LEN + len).next_multiple_of(8).min(last + stride);
         let to: At = self.regions.slot(&self.config, first);
         self.state = State::Holding { first, count, posted: false };
@@ -400,7 +401,7 @@ impl Outbox {
                 self.state = State::Holding { first, count, posted };
                 None
             }
-            // The claim stays, as where the reservation fails.
+            // The claim stays, as after a failed reservation.
             Err(PostError::Gone | PostError::Rejected(_)) => Some(self.lost(0, Failure::Gone)),
         }
     }

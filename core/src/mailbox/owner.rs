@@ -1,15 +1,14 @@
-//! The owner's side: what landed is copied, judged, delivered and released.
+//! The owner's side: messages are copied out of their slots, checked, delivered and released.
 //!
-//! The owner reads landed slots of the open half as they come, in ticket order, and closes a
-//! half by compare-swap through its own fabric (F-4) once half of its slots are given out and
-//! nothing of the other half is owed any more. So one epoch costs one atomic of the owner, an
-//! empty mailbox costs one plain load, and writers meet `Full` only when the owner falls behind
-//! by half the slots.
+//! The owner reads the slots of the open half in ticket order, as messages arrive. It closes a half
+//! by compare-swap through its own fabric (F-4) once half of its slots are given out and nothing of
+//! the other half is owed any more. So one epoch costs the owner one atomic, an empty mailbox costs
+//! one plain load, and writers get `Full` only if the owner falls behind by half the slots.
 //!
-//! A message is handed out by [`Mailbox::take`] and given back by [`Mailbox::release`]. Its slot
-//! is used again only after that, and an owner that dies in between leaves it to its successor:
-//! delivery is exactly once in one life of the owner, at least once across lives, and
-//! [`Receipt`] tells a repeated message.
+//! [`Mailbox::take`] delivers a message, and [`Mailbox::release`] frees its slot. If the owner dies
+//! in between, its successor delivers the message again: delivery is exactly once within one
+//! incarnation of the owner and at least once across incarnations, where [`Receipt`] identifies a
+//! repeated message.
 
 mod closing;
 
@@ -29,8 +28,8 @@ use crate::wire::slot::{self, HEADER_LEN, Header, SlotError, Stamp};
 
 /// Names a message of this mailbox. The same receipt names another message 2^32 epochs later, and
 /// an epoch has at least half as many messages as a half has slots: with 1024 slots that is after
-/// 2^41 messages. A message that was taken and not released holds its half, so no receipt comes
-/// round while its message is out.
+/// 2^41 messages. A half is not reused before its taken messages are released, so no two messages
+/// that are taken have the same receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt(Stamp);
 
@@ -51,22 +50,22 @@ impl Receipt {
 /// A message in the owner's private memory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Who put it.
+    /// The sender.
     pub sender: Peer,
     /// The low 16 bits of the sender's incarnation.
     pub incarnation: u16,
-    /// The sender's own count, rising by one for each message of one incarnation. A message that
-    /// is put again after a loss carries the same count and incarnation.
+    /// The sender's sequence number, one higher for each message of an incarnation. A message that
+    /// is put again after a loss has the same number and incarnation.
     pub sequence: u32,
     /// As the sender gave it.
     pub kind: u16,
     /// As the sender gave it.
     pub payload: &'a [u8],
-    /// To be handed to [`Mailbox::release`].
+    /// What [`Mailbox::release`] takes.
     pub receipt: Receipt,
 }
 
-/// The receipt names no message that is out. Nothing changed.
+/// The receipt names no taken message. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownReceipt;
 
@@ -78,43 +77,43 @@ impl fmt::Display for UnknownReceipt {
 
 impl core::error::Error for UnknownReceipt {}
 
-/// What the owner has seen (MB-10), since this life of it began.
+/// The owner's counters (MB-10), since its incarnation began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Messages handed out.
+    /// Messages taken.
     pub taken: u64,
-    /// Tickets given up because no admitted sender could still write them.
+    /// Tickets skipped because no admitted sender could still write them.
     pub skipped: u64,
     /// Inquiries begun.
     pub questioned: u64,
-    /// Copies whose stamp was right and whose length or checksum was not: torn, still
-    /// arriving, or garbage. Each was looked at again or skipped, never delivered.
+    /// Copies with the expected stamp and a wrong length or checksum: torn, still arriving, or
+    /// garbage. Each was read again or skipped, never delivered.
     pub checksum_failures: u64,
-    /// Well-formed messages under a name that may not write here.
+    /// Well-formed messages that name a sender without the right to write here.
     pub forged: u64,
-    /// Times the reservation word showed an epoch that this owner had not seen opened, by damage
-    /// or because the fabric failed a swap that took effect, and the half was closed over it.
+    /// Halves that were closed while the reservation word showed another epoch than the open one:
+    /// the word was damaged, or the fabric reported a swap as failed that took effect.
     pub word_repairs: u64,
-    /// Tickets that a member forged: it wrote over the reservation word, or its fabric answered
-    /// wrong (MB-14).
+    /// Tickets that a member forged by writing over the reservation word, or that its fabric
+    /// answered wrongly (MB-14).
     pub forged_tickets: u64,
-    /// The last evidence of that.
+    /// The latest evidence of a forged ticket.
     pub forgery: Option<Forgery>,
-    /// The longest that a ticket was missing before it landed or was skipped.
+    /// The longest time between a ticket and its message, or the skip.
     pub longest_stall: Duration,
 }
 
 impl core::hash::Hash for Counters {
-    /// Nothing: what was counted decides nothing, and an explorer that tells states apart by
-    /// their hashes is not to tell apart what goes on alike.
+    /// Hashes nothing: counters affect no later step, and states that differ in nothing else must
+    /// be the same state to an explorer that compares hashes.
     fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
 }
 
-/// How long after a message that came in its turn the reservation word is left alone. Each look
-/// takes the word's cache line away from the writers, who have to fetch it back to add to it.
+/// How long the reservation word is not read after a message that came in ticket order. Each read
+/// takes the word's cache line from the writers, which must fetch it back to add to it.
 const LOOK_AFTER: Duration = Duration::from_micros(5);
 
-/// The first ticket that was owed and had not landed.
+/// The first owed ticket whose message is missing.
 #[derive(Clone, Copy, Debug, Hash)]
 struct Missing {
     stamp: Stamp,
@@ -122,12 +121,12 @@ struct Missing {
     question_at: Instant,
 }
 
-/// The copy that is being judged. Between two calls nobody reads it.
+/// The copy that is checked. Nothing reads it between two calls.
 #[derive(Clone, Debug)]
 struct Scratch([u8; INLINE_LEN]);
 
 impl core::hash::Hash for Scratch {
-    /// Nothing: every call copies before it reads.
+    /// Hashes nothing: every call copies before it reads.
     fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
 }
 
@@ -145,21 +144,21 @@ pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
     admitted: PeerSet,
     expected: [Option<Expected>; PEERS],
     watch: Watch,
-    /// All senders that may still write here were named. Before, no ticket is questioned.
+    /// All senders that may still write here are known. Before, no ticket is questioned.
     named: bool,
     missing: Option<Missing>,
-    /// When a message last came in its turn.
+    /// When a message last came in ticket order.
     in_order_at: Instant,
     inquiry: Inquiry<PEERS>,
-    /// A sender was fenced: question without waiting.
+    /// A sender was fenced: question at once.
     question_now: bool,
     scratch: Scratch,
     counters: Counters,
 }
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
-    /// The owner of the mailbox in `fabric`'s memory, be it fresh and zeroed or left behind by
-    /// an owner that died. No sender is admitted yet, and no ticket is questioned before
+    /// The owner of the mailbox in `fabric`'s memory, which is zeroed or was left behind by an
+    /// owner that died. No sender is admitted yet, and no ticket is questioned before
     /// [`Self::handle_all_named`] (MB-13).
     ///
     /// # Panics
@@ -172,7 +171,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let at = regions.word();
         let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
         let open = place.open_epoch(fabric, word.epoch);
-        // The count of a word that was damaged says nothing: every slot may be given out.
+        // The count of a damaged word means nothing: every slot may be given out.
         let given = if word.epoch == open { word.ticket } else { config.slots() };
         let before = open.wrapping_sub(1);
         let is_fresh = place.is_fresh(fabric);
@@ -205,14 +204,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// What was seen so far.
+    /// The counters.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Tickets given out whose messages were not released: in the slots, in somebody's hands,
-    /// or missing.
+    /// Tickets given out whose messages were not released: they are in the slots, taken, or
+    /// missing.
     #[must_use]
     pub fn owed(&self) -> u32 {
         self.halves.iter().map(Half::outstanding).sum()
@@ -222,20 +221,20 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     pub fn handle_admitted(&mut self, sender: Peer) {
         self.admitted.insert(sender);
         if !self.named {
-            // What it posted to the owner before this one may add to the count until now.
+            // Work that it posted to the previous owner may have added to the count until now.
             self.doubt();
         }
     }
 
-    /// Every sender that may still write here was named: it is admitted, or `handle_fenced` ends
-    /// the wait for it. One that stalls in the middle of its write to the owner before this one is
-    /// asked, too, from now on (MB-13).
+    /// All senders that may still write here are known: each is admitted or fenced (MB-13). From
+    /// now on the owner questions tickets, and so asks a sender that stalled in the middle of a
+    /// write to the previous owner as well.
     pub const fn handle_all_named(&mut self) {
         self.named = true;
     }
 
-    /// `sender` is fenced: nothing it posted or posts changes a byte here (F-9). What it had put
-    /// is still delivered; what it had only reserved is skipped.
+    /// `sender` is fenced: none of its work changes a byte here (F-9). Messages that it put are
+    /// still delivered; tickets that it only reserved are skipped.
     pub fn handle_fenced(&mut self, sender: Peer) {
         self.admitted.remove(sender);
         self.inquiry.forget(sender);
@@ -243,13 +242,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.doubt();
     }
 
-    /// Tickets given out so far may have been asked for by one that is gone.
+    /// A sender that is gone may have reserved tickets that were given out so far.
     const fn doubt(&mut self) {
         self.halves[0].is_certain = false;
         self.halves[1].is_certain = false;
     }
 
-    /// The next message, or nothing when none has landed (MB-5, MB-6): never waits.
+    /// The next message, or `None` if none has arrived (MB-5, MB-6): never waits.
     #[inline]
     pub fn take(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Message<'_>> {
         let header = if let Some(header) = self.find_next(fabric) {
@@ -278,7 +277,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         })
     }
 
-    /// The message of `receipt` has been dealt with; it is not delivered again.
+    /// The message of `receipt` has been processed; it is not delivered again.
     ///
     /// # Errors
     /// [`UnknownReceipt`].
@@ -298,8 +297,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         Ok(())
     }
 
-    /// The message of `receipt` was taken and not dealt with: it is delivered again, after those
-    /// that its sender put later if they have been delivered already.
+    /// The message of `receipt` was taken and not processed: it is delivered again, after later
+    /// messages of its sender if they have been delivered already.
     ///
     /// # Errors
     /// [`UnknownReceipt`].
@@ -325,14 +324,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// When [`Self::poll`] wants to be called without a message having come.
+    /// When to call [`Self::poll`] next if no message arrives before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let missing = self.missing.filter(|_| self.named);
         missing.map(|missing| missing.question_at)
     }
 
-    /// Goes on with what `completion` belongs to; others are ignored.
+    /// Continues the work that `completion` belongs to; ignores other completions.
     pub fn handle_completion(&mut self, fabric: &mut impl Fabric, completion: &Completion) {
         if completion.id.detail() & CLAIM_READ != 0 {
             self.inquiry.handle_completion(fabric, &self.config, self.regions, completion);
@@ -345,10 +344,10 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// `header` has come: in its sender's sequence, or there is something to note.
+    /// Checks that `header` is the next of its sender's sequence, and records it.
     #[inline]
     fn follow(&mut self, header: &Header, is_own: bool) {
-        // A missing ticket may be that of the message between.
+        // A missing ticket may belong to a message in between.
         let is_own = is_own && self.missing.is_none();
         let expected = &mut self.expected[usize::from(header.sender)];
         let forgery = expected.and_then(|expected| expected.judge(header, is_own));
@@ -371,8 +370,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         &mut self.halves[(epoch & 1) as usize]
     }
 
-    /// Learns by a plain load how many tickets were given out (F-4 allows it), unless messages
-    /// have just come in order, which says as much. A clock that stands still puts nothing off.
+    /// Learns by a plain load how many tickets were given out (F-4 allows it), unless messages have
+    /// just come in ticket order, which shows the same. A clock that stands still delays no read.
     #[inline]
     fn look(&mut self, fabric: &impl Fabric, now: Instant) {
         if self.in_order_at < now && now < self.in_order_at.after(LOOK_AFTER) {
@@ -393,13 +392,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// The word shows an epoch that no swap of this owner led to. Every slot may have been given
-    /// out, and closing the half puts the word right.
+    /// The word shows an epoch that this owner did not open. Every slot may have been given out,
+    /// and closing the half repairs the word.
     fn look_foreign(&mut self, shown: u32) {
         let (open, slots) = (self.open, self.config.slots());
         self.half(open).owe(slots);
         self.half(open).is_certain = false;
-        // The next epoch is that of a swap that took effect although the fabric failed it.
+        // The next epoch comes from a swap that took effect although its failure was reported.
         if shown != open.wrapping_add(1)
             && let Some(forgery) = self.watch.see_foreign(open, shown)
         {
@@ -407,9 +406,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// The message of the first ticket that was not delivered, be it known to be given out or
-    /// not: a message that has landed proves its ticket. Nothing when that is not enough to see
-    /// the whole.
+    /// The message of the first ticket that was not delivered, whether or not the ticket is known
+    /// to be given out: a message in its slot proves that it is. `None` if that ticket alone does
+    /// not decide which message is next.
     #[inline]
     fn find_next(&mut self, fabric: &impl Fabric) -> Option<Header> {
         if self.missing.is_some() {
@@ -435,7 +434,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Finds the first deliverable message and leaves its copy in `scratch`.
     fn find(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Header> {
         let mut gap = None;
-        // Whose message may be missing before the ticket that is looked at.
+        // The senders one of whose messages may be missing before this ticket.
         let mut held_up = PeerSet::EMPTY;
         for epoch in [self.open.wrapping_sub(1), self.open] {
             let half = &self.halves[(epoch & 1) as usize];
@@ -470,7 +469,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         None
     }
 
-    /// Whose message a missing ticket may be: its holder's, or anybody's before one is known.
+    /// The senders that a missing ticket may belong to: its holder, or all while none is known.
     fn suspects(&self, stamp: Stamp) -> PeerSet {
         let holders = self.inquiry.holders(stamp);
         if holders.is_empty() { PeerSet::first(PeerSet::CAPACITY) } else { holders }
@@ -480,7 +479,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.expected[usize::from(header.sender)].is_some_and(|expected| expected.is(header))
     }
 
-    /// Keeps since when the first missing ticket is missing.
+    /// Records the first missing ticket and since when it is missing.
     fn note_gap(&mut self, gap: Option<Stamp>, landed: Option<Stamp>, now: Instant) {
         if let Some(missing) = self.missing
             && gap != Some(missing.stamp)
@@ -501,7 +500,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.counters.longest_stall = self.counters.longest_stall.max(stall);
     }
 
-    /// Copies a slot into `scratch` once and judges the copy (MB-4).
+    /// Copies a slot into `scratch` once and checks the copy (MB-4).
     #[inline]
     fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Header> {
         let at = self.regions.slot(&self.config, stamp);
@@ -520,7 +519,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// Begins an inquiry when it is time, and asks again, once a span, who has not answered.
+    /// Begins an inquiry when one is due, and repeats the missing reads once per `stall_after`.
     fn question(&mut self, fabric: &mut impl Fabric, now: Instant) {
         if !self.named && !UNNAMED_QUESTIONED.is_planted() {
             return;
@@ -544,13 +543,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// Who is still missing is asked for again after another span.
+    /// The missing ticket is questioned again after another `stall_after`.
     fn put_off(&mut self, now: Instant) {
         let question_at = now.after(self.config.stall_after());
         self.missing = self.missing.map(|missing| Missing { question_at, ..missing });
     }
 
-    /// Skips every ticket that has not landed by now and never will.
+    /// Skips every ticket whose message has not arrived and never will.
     fn judge(&mut self, fabric: &impl Fabric, now: Instant) {
         for epoch in [self.open.wrapping_sub(1), self.open] {
             let half = &self.halves[(epoch & 1) as usize];
@@ -572,7 +571,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                     }
                     let place = Place { config: &self.config, regions: self.regions };
                     self.halves[(epoch & 1) as usize].skip(fabric, place, ticket);
-                    // Its message may be any sender's: a gap after it shows nothing.
+                    // The ticket may have been any sender's: a gap after it is no evidence.
                     for expected in self.expected.iter_mut().flatten() {
                         expected.is_certain = false;
                     }

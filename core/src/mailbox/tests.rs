@@ -1,4 +1,4 @@
-//! The mailbox against everything that its members and its fabric may do to it.
+//! The mailbox against the faults of its members and its fabric.
 
 mod crash;
 mod garbage;

@@ -1,21 +1,21 @@
-//! What shows that a member wrote over the reservation word (MB-14).
+//! Evidence that a member wrote over the reservation word (MB-14).
 //!
-//! Every member may write the word and every slot, so one that lies can do harm; it cannot do it
-//! unseen. Nothing of this happens while all members keep to the protocol:
+//! Every member may write the word and every slot, so a lying member can do harm, but not without
+//! leaving evidence. None of this occurs while all members follow the protocol:
 //!
-//! | evidence | what a liar did |
+//! | evidence | what the liar did |
 //! |---|---|
-//! | the count of the open epoch goes back | tickets are given out twice, messages overwrite each other |
-//! | an epoch that the owner did not open | likewise, in the other half |
-//! | a message lands past the count | its sender never had the ticket: another will get it |
-//! | a ticket that no admitted sender asked for | it added to the count: slots are lost until questioned |
-//! | a gap in a sender's sequence | the message between was overwritten before it was taken |
+//! | the count of the open epoch decreases | tickets are given out twice, messages overwrite each other |
+//! | an epoch that the owner did not open | the same, in the other half |
+//! | a message beyond the count | its sender did not reserve the ticket: another sender will get it |
+//! | a ticket that no admitted sender reserved | it increased the count: slots are lost until questioned |
+//! | a gap in a sender's sequence | a message was overwritten before it was taken |
 //!
-//! A fabric leaves a ticket unasked for as well when it answers an atomic wrongly, which the sender
-//! counts (`tickets_unknown`), or carries one out that it had given up for lost.
+//! A fabric causes a ticket without a holder as well if it answers an atomic wrongly, which the
+//! sender counts (`tickets_unknown`), or executes one after it has reported its failure.
 //!
-//! What is never seen: a message overwritten before it was taken, when its sender puts none after
-//! it and the count was put right before the owner looked.
+//! Not detected: a message that was overwritten before it was taken, if its sender puts no other
+//! and the count was restored before the owner read it.
 
 use core::fmt;
 
@@ -23,42 +23,42 @@ use super::mutants::INCARNATION_IGNORED;
 use crate::ids::Peer;
 use crate::wire::slot::{Header, Stamp};
 
-/// What an owner saw that no member causes by keeping to the protocol.
+/// Evidence that a member did not follow the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Forgery {
-    /// The count went back: tickets `to` to `from` of `epoch` are given out again.
+    /// The count decreased: tickets `to` to `from` of `epoch` are given out again.
     WentBack {
         /// The open epoch.
         epoch: u32,
-        /// The count seen before.
+        /// The count read before.
         from: u32,
-        /// The count seen now.
+        /// The count read now.
         to: u32,
     },
     /// The word showed an epoch that the owner did not open.
     Epoch {
         /// The epoch that is open.
         open: u32,
-        /// What the word showed.
+        /// The epoch in the word.
         shown: u32,
     },
-    /// A message landed for a ticket that the word never gave out.
+    /// A slot holds a message for a ticket that the word never gave out.
     NotGivenOut {
         /// The ticket.
         ticket: Stamp,
     },
-    /// The word gave out a ticket that no admitted sender asked for.
+    /// The word gave out a ticket that no admitted sender reserved.
     NotAskedFor {
         /// The ticket.
         ticket: Stamp,
     },
-    /// A message came out of its sender's sequence.
+    /// A message broke its sender's sequence.
     Sequence {
-        /// Under whose name.
+        /// The sender that the message names.
         sender: Peer,
-        /// The number that was due.
+        /// The expected number.
         due: u32,
-        /// The number that came.
+        /// The number of the message.
         came: u32,
     },
 }
@@ -90,13 +90,13 @@ impl fmt::Display for Forgery {
 pub(super) struct Expected {
     pub(super) incarnation: u16,
     pub(super) sequence: u32,
-    /// The message before lay in an epoch that this owner began: an earlier owner released none
-    /// behind it.
+    /// The previous message lay in an epoch that this owner began, so that no earlier owner can
+    /// have released a later one.
     pub(super) is_certain: bool,
 }
 
 impl Expected {
-    /// What follows `header`.
+    /// The message after `header`.
     pub(super) const fn after(header: &Header, is_certain: bool) -> Self {
         let sequence = header.sequence.wrapping_add(1);
         Self { incarnation: header.incarnation, sequence, is_certain }
@@ -110,7 +110,7 @@ impl Expected {
         (self.incarnation, self.sequence) == (header.incarnation, header.sequence)
     }
 
-    /// What it shows that `header` came now.
+    /// The evidence, if any, in that `header` came now.
     pub(super) fn judge(&self, header: &Header, is_certain: bool) -> Option<Forgery> {
         let comparable = self.is_certain && is_certain && self.incarnation == header.incarnation;
         (comparable && !self.is(header)).then_some(Forgery::Sequence {
@@ -121,25 +121,26 @@ impl Expected {
     }
 }
 
-/// What the owner has seen of the word in the open epoch.
+/// What the owner has read of the word in the open epoch.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub(super) struct Watch {
-    /// The count, as the word last showed it.
+    /// The count as last read.
     count: u32,
-    /// Tickets below were given out, or it is noted that they were not.
+    /// All tickets below were given out or are reported as forged.
     noted: u32,
-    /// A foreign epoch of this value is noted.
+    /// The foreign epoch that was last reported.
     foreign: Option<u32>,
 }
 
 impl Watch {
-    /// The word of an epoch that gave out `count` tickets before this owner looked.
+    /// The word of an epoch in which `count` tickets were given out before this owner began.
     pub(super) const fn new(count: u32) -> Self {
         Self { count, noted: count, foreign: None }
     }
 
-    /// The word shows `count` in the open epoch, and tickets up to `owed` have landed or were
-    /// given out. What that shows, and how many tickets it is about.
+    /// Compares `word`, in the open epoch, with the earlier ones; the tickets up to `owed` were
+    /// given out or have a message. Returns the evidence of forgery, if any, and the number of
+    /// tickets.
     pub(super) fn see(&mut self, word: Stamp, owed: u32, slots: u32) -> Option<(Forgery, u32)> {
         let Stamp { epoch, ticket: to } = word;
         let from = core::mem::replace(&mut self.count, to);
@@ -155,7 +156,7 @@ impl Watch {
         (past > 0).then_some((Forgery::NotGivenOut { ticket }, past))
     }
 
-    /// The word shows epoch `shown`, which is neither `open` nor the next. What that shows, once.
+    /// The word shows epoch `shown`, which is neither `open` nor the next: evidence, returned once.
     pub(super) fn see_foreign(&mut self, open: u32, shown: u32) -> Option<Forgery> {
         let is_new = self.foreign.replace(shown) != Some(shown);
         is_new.then_some(Forgery::Epoch { open, shown })

@@ -1,12 +1,12 @@
-//! What two equal machines may differ in: buffers between uses, and counters.
+//! State that does not count for equality: buffers between uses, and counters.
 //!
-//! The simulator's explorer takes two machines for the same state when they are equal, so what
-//! changes no later step must not tell them apart.
+//! The simulator's explorer treats equal machines as the same state, so a value that affects no
+//! later step must not distinguish them.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-/// A value that equality and hashing pass over.
+/// A value that equality and hashing ignore.
 #[derive(Clone)]
 pub(super) struct Aside<T>(pub(super) T);
 

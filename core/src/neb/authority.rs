@@ -1,6 +1,6 @@
-//! Who signs for whom: the keys of a cluster.
+//! The keys of a cluster.
 //!
-//! What a signature covers: [`Statement`](super::statement::Statement).
+//! For the bytes that a signature covers: [`Statement`](super::statement::Statement).
 
 use core::fmt;
 
@@ -13,16 +13,16 @@ use crate::wire::broadcast::{Header, SIGNATURE_LEN, SlotError};
 /// An origin's public key.
 pub type PublicKey = [u8; 32];
 
-/// Why a key is not remembered.
+/// Why a key was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyError {
     /// There is no such peer.
     UnknownPeer,
-    /// The bytes are no key.
+    /// The bytes are not a key.
     Invalid,
     /// The peer has another key already.
     Changed,
-    /// The form is unsigned: there is nothing to remember it for.
+    /// The form is unsigned and uses no keys.
     Unsigned,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnknownPeer => "there is no such peer",
-            Self::Invalid => "the bytes are no public key",
+            Self::Invalid => "the bytes are not a public key",
             Self::Changed => "the peer has another key already",
             Self::Unsigned => "the broadcast is not signed",
         })
@@ -46,20 +46,20 @@ pub struct Keys<const PEERS: usize> {
     pub session: u64,
     /// This member's own key.
     pub own: SigningKey,
-    /// Everybody's public keys, as bootstrap exchanged them; a member without one signs nothing
-    /// that counts.
+    /// All members' public keys, as exchanged at bootstrap; a signature of a member without one
+    /// does not count.
     pub public: [Option<VerifyingKey>; PEERS],
 }
 
 impl<const PEERS: usize> Keys<PEERS> {
-    /// The keys of the member that signs with `own`, nobody else's known yet.
+    /// The keys of the member that signs with `own`; no other member's key is known yet.
     #[must_use]
     pub const fn new(session: u64, own: SigningKey) -> Self {
         Self { session, own, public: [None; PEERS] }
     }
 
-    /// Remembers that `public` is the key of `peer`. The first one heard stays: were an origin
-    /// believed under two keys, two members could each hold what the other takes for forged.
+    /// Stores `public` as the key of `peer`. The first key stays: with two keys for one origin, two
+    /// members could each accept what the other rejects as forged.
     ///
     /// # Errors
     /// [`KeyError`]; nothing changed.
@@ -76,9 +76,8 @@ impl<const PEERS: usize> Keys<PEERS> {
         }
     }
 
-    /// Signs a whole slot anew, whatever it held for a signature: for those who make an origin
-    /// lie to see what becomes of it. The checksum is
-    /// left to [`seal`](crate::wire::broadcast::seal).
+    /// Replaces the signature of a whole slot, for tests in which an origin lies. The caller
+    /// computes the checksum: [`seal`](crate::wire::broadcast::seal).
     ///
     /// # Errors
     /// [`SlotError::Form`], [`SlotError::Length`]: it has no room for a signature.

@@ -7,16 +7,16 @@
 //!      └── pausing ◀─────┴── torn, or the read failed
 //! ```
 //!
-//! In the signed form a vote is what was seen the same twice, since the first read may have met
-//! the copy half exposed. Who shows nothing, or something that its origin did not sign, is asked
-//! a few times and then votes too, if the own copy is signed (the slow path). So does who shows
-//! no whole slot twice, the second time to a read of all of it: one that is correct was not done
-//! exposing when that read was posted, and sees the own copy later. Either way two that deliver
-//! agree: who is seen the same twice has exposed the same for good, and of two signed copies that
-//! differ one is seen by the other's owner.
+//! In the signed form a replayer votes once its copy was read and found the same twice, since the
+//! first read may have met a half exposed copy. A replayer that shows nothing, or a slot without
+//! its origin's signature, is read a few times and then counts as a voter too, if the own copy is
+//! signed (the slow path). So does a replayer that shows a torn slot twice, the second time to a
+//! read of the whole slot: a correct one had not finished exposing when that read was posted, and
+//! reads the own copy later. Either way two members that deliver agree: a copy that was the same
+//! twice stays so, and of two members with different signed copies one reads the other's.
 //!
-//! Sets of voters, not counters: a vote of somebody who is removed later, or a second one of the
-//! same voter, weighs nothing.
+//! Sets of voters, not counters: the vote of a member that is removed later does not count, nor
+//! does a second vote of the same member.
 
 use super::exposed::Exposed;
 use super::judge::Reading;
@@ -27,12 +27,12 @@ use super::mutants::{
 use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
 
-/// How a conflict stands.
+/// The state of a conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Dispute {
     #[default]
     None,
-    /// With whom; the caller has not heard of it.
+    /// With this replayer; not yet reported to the caller.
     Unreported(Peer),
     Reported(Peer),
 }
@@ -52,24 +52,25 @@ pub(super) enum Signed {
 /// The votes on one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Ballot {
-    /// What is voted on. Nothing: the place was never used.
+    /// The message that is voted on; `None` if the place was never used.
     pub(super) exposed: Option<Exposed>,
     pub(super) voted: PeerSet,
     pub(super) reading: PeerSet,
     pub(super) pausing: PeerSet,
     pub(super) unknown: PeerSet,
-    /// Signed form: who was seen the same once.
+    /// Signed form: replayers whose copy was the same once.
     seen: PeerSet,
-    /// Signed form: who showed nothing, and who showed something that its origin did not sign.
+    /// Signed form: replayers that showed nothing, and those that showed a slot without its
+    /// origin's signature.
     silent: PeerSet,
     denying: PeerSet,
-    /// Signed form: who showed no whole slot once.
+    /// Signed form: replayers that showed a torn slot once.
     broken: PeerSet,
     pub(super) signed: Signed,
     pub(super) dispute: Dispute,
-    /// How often somebody had to be read again.
+    /// How often a replayer had to be read again.
     pub(super) attempts: u8,
-    /// When those who pause are read again; meaningless while nobody does.
+    /// When the pausing replayers are read again; meaningless while there are none.
     pub(super) again_at: Instant,
 }
 
@@ -83,7 +84,7 @@ impl Ballot {
         self.exposed.as_ref().map_or(0, Exposed::seq)
     }
 
-    /// Whom to read next, of `voters`.
+    /// The replayers among `voters` to read next.
     pub(super) fn to_ask(&self, voters: PeerSet) -> PeerSet {
         if self.dispute == Dispute::None {
             voters
@@ -97,15 +98,15 @@ impl Ballot {
         }
     }
 
-    /// Who votes by the slow path: no word of theirs outweighs a signature.
+    /// The replayers that vote by the slow path: they have shown no signed copy.
     fn excused(&self) -> PeerSet {
-        let is_signed = self.signed == Signed::Yes;
-        let silent = if is_signed || UNSIGNED_SILENCE.is_planted() { self.silent } else { NOBODY };
-        let denying = if is_signed || UNSIGNED_DENIAL.is_planted() { self.denying } else { NOBODY };
+        let (is_signed, none) = (self.signed == Signed::Yes, PeerSet::EMPTY);
+        let silent = if is_signed || UNSIGNED_SILENCE.is_planted() { self.silent } else { none };
+        let denying = if is_signed || UNSIGNED_DENIAL.is_planted() { self.denying } else { none };
         silent.union(denying)
     }
 
-    /// What was read of `replayer` in the signed form. Returns what is to be done about it.
+    /// Handles what was read of `replayer` in the signed form. Returns whether to read it again.
     pub(super) fn hear_signed(&mut self, replayer: Peer, reading: Reading) -> Again {
         match reading {
             Reading::Same if self.seen.contains(replayer) || COUNT_UNSEALED.is_planted() => {
@@ -118,7 +119,7 @@ impl Ballot {
             }
             Reading::Nothing | Reading::Misplaced => self.silent.insert(replayer),
             Reading::Forged => self.denying.insert(replayer),
-            // The first time as much was read as the own copy has: what is there may be longer.
+            // The first read had the length of the own copy: the other slot may be longer.
             Reading::Torn if self.broken.contains(replayer) => self.denying.insert(replayer),
             Reading::Torn => {
                 self.broken.insert(replayer);
@@ -135,7 +136,7 @@ impl Ballot {
         }
     }
 
-    /// What was read of `replayer`. Returns what is to be done about it.
+    /// Handles what was read of `replayer`. Returns whether to read it again.
     pub(super) fn hear(&mut self, replayer: Peer, reading: Reading) -> Again {
         match reading {
             Reading::Nothing | Reading::Misplaced | Reading::Same => {
@@ -156,13 +157,13 @@ impl Ballot {
 
     /// `replayer` is read again at `at`.
     pub(super) fn pause(&mut self, replayer: Peer, at: Instant) {
-        // Who pauses already is read a little later, together with this one.
+        // Replayers that pause already are read a little later, together with this one.
         self.pausing.insert(replayer);
         self.attempts = self.attempts.saturating_add(1);
         self.again_at = at;
     }
 
-    /// Whether those who pause are to be read again.
+    /// Ends the pause if it is over, and returns whether it did.
     pub(super) fn resume(&mut self, now: Instant) -> bool {
         let due = !self.pausing.is_empty() && self.again_at <= now;
         if due {
@@ -187,8 +188,6 @@ impl Ballot {
         self.exposed.is_some() && undisputed && complete
     }
 }
-
-const NOBODY: PeerSet = PeerSet::EMPTY;
 
 /// Whether a replayer must be read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,20 +221,20 @@ mod tests {
         assert!(!ballot.is_carried(voters()));
         assert_eq!(ballot.hear(Q, Reading::Same), Again::Never);
         assert_eq!(ballot.hear(Q, Reading::Nothing), Again::Never);
-        assert!(!ballot.is_carried(voters()), "nobody votes twice");
+        assert!(!ballot.is_carried(voters()), "one vote per member");
         ballot.hear(R, Reading::Nothing);
         assert!(ballot.is_carried(voters()));
     }
 
     #[test]
-    fn the_vote_of_who_left_stands_for_nobody_else() {
+    fn the_vote_of_a_removed_member_does_not_count() {
         let mut ballot = ballot();
         ballot.hear(Q, Reading::Same);
         assert!(!ballot.is_carried(PeerSet::only(R)));
     }
 
     #[test]
-    fn a_conflict_is_for_ever() {
+    fn a_conflict_is_permanent() {
         let mut ballot = ballot();
         ballot.hear(Q, Reading::Different);
         ballot.hear(Q, Reading::Same);
@@ -251,11 +250,11 @@ mod tests {
         ballot.hear(Q, Reading::Same);
         ballot.hear(R, Reading::Newer);
         assert!(!ballot.is_carried(voters()));
-        assert!(ballot.to_ask(voters()).is_empty(), "and reading again is of no use");
+        assert!(ballot.to_ask(voters()).is_empty(), "reading again is useless");
     }
 
     #[test]
-    fn who_was_torn_is_read_again_after_a_pause() {
+    fn a_torn_slot_is_read_again_after_a_pause() {
         let mut ballot = ballot();
         assert_eq!(ballot.hear(R, Reading::Torn), Again::Later);
         ballot.pause(R, Instant(5));

@@ -26,14 +26,14 @@ pub const SLOTS_MAX: u32 = 1 << 16;
 /// The largest number of slots of one origin that are voted on at a time.
 pub const DEPTH_MAX: u16 = 1 << 10;
 
-/// At the latest one write in so many reports its success (N-11).
+/// At least one write in this many reports its success (N-11).
 pub const SIGNAL_EVERY: u32 = 16;
 
-/// When something is read again that was torn or did not answer, or a peer is asked again how
-/// far it is: after `after`, then after twice as long, at the most after `after_max`.
+/// When a torn or failed read, or a read of a peer's progress, is repeated: after `after`, then
+/// after twice as long each time, but at most after `after_max`.
 ///
-/// There is no last attempt: a replayer that stalls in the middle of exposing is slow, not
-/// faulty. What is bounded is the rate.
+/// There is no last attempt: a replayer that stalls while it exposes a slot is slow, not faulty.
+/// Only the rate is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Retry {
     /// The first pause.
@@ -43,14 +43,14 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// How long to pause after `attempts` attempts.
+    /// The pause after `attempts` attempts.
     pub(super) fn pause(self, attempts: u8) -> Duration {
         let doubled = self.after.0.saturating_mul(1 << u32::from(attempts).min(32));
         Duration(doubled.min(self.after_max.0))
     }
 }
 
-/// What a configuration is made of. All members of a cluster have the same.
+/// The parameters of a configuration. All members of a cluster have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sizes {
     /// How many members, each of which may broadcast: 1 to 64.
@@ -66,7 +66,7 @@ pub struct Sizes {
     pub form: Form,
     /// Whether members can be removed.
     pub membership: Membership,
-    /// How soon what failed is tried again.
+    /// When failed reads are repeated.
     pub retry: Retry,
 }
 
@@ -87,7 +87,7 @@ pub enum ConfigError {
     MessageLen(u16),
     /// The signed form needs the feature `signed`.
     Form,
-    /// The first pause must be longer than nothing and not longer than the longest.
+    /// The first pause must be positive and at most the longest.
     Retry,
     /// No region may reach 4 GiB.
     TooLarge,
@@ -181,7 +181,7 @@ impl Config {
         self.0.membership
     }
 
-    /// How soon what failed is tried again.
+    /// When failed reads are repeated.
     #[must_use]
     pub const fn retry(&self) -> Retry {
         self.0.retry
@@ -204,12 +204,12 @@ impl Config {
         }
     }
 
-    /// One write in so many reports its success; never fewer than one in a ring.
+    /// One write in this many reports its success; at least one per ring.
     pub(super) const fn signal_every(&self) -> u32 {
         if self.0.slots < SIGNAL_EVERY { self.0.slots } else { SIGNAL_EVERY }
     }
 
-    /// So many slots behind, a member is asked how far it is.
+    /// A member that is this many slots behind is asked for its progress.
     pub(super) const fn lag(&self) -> u64 {
         if self.0.slots < 2 { 1 } else { self.0.slots as u64 / 2 }
     }
@@ -232,7 +232,7 @@ impl Config {
         self.votes_len() + self.0.peers as u64 * self.progress_len() as u64
     }
 
-    /// Bytes of one member's progress: two cells for each origin, written in turn, so that one
+    /// Bytes of one member's progress: two cells for each origin, written alternately, so that one
     /// of them is whole at any time.
     pub(super) const fn progress_len(&self) -> u32 {
         self.0.peers as u32 * 2 * CELL_LEN as u32

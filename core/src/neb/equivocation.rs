@@ -1,5 +1,5 @@
-//! The proof that an origin equivocated: two messages that it signed under one number. Whoever
-//! has its public key can check it, and nobody else can make it.
+//! The proof that an origin equivocated: two messages that it signed under one number. It is
+//! verified with the origin's public key, and only the origin's secret key can produce it.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -16,22 +16,22 @@ use crate::ids::Peer;
 pub struct Equivocation<'a> {
     /// The run of the cluster that the signatures are bound to.
     pub session: u64,
-    /// Who made both.
+    /// The origin that signed both.
     pub origin: Peer,
-    /// Under which number.
+    /// Their common number.
     pub seq: u64,
-    /// What one member has: the lesser of the two by tag, then by payload.
+    /// The message of one member: the lesser of the two by tag, then by payload.
     pub one: Statement<'a>,
-    /// What another has.
+    /// The message of another member.
     pub other: Statement<'a>,
 }
 
-/// Why a proof proves nothing.
+/// Why a proof is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProofError {
-    /// The key is none.
+    /// The key is not a public key.
     Key,
-    /// One of the two is no slot of the signed form.
+    /// One of the two is not a slot of the signed form.
     Slot,
     /// The two are not about the same number of the same origin.
     Unrelated,
@@ -41,13 +41,13 @@ pub enum ProofError {
     Order,
     /// One of the two is not signed by that key for that session.
     Signature,
-    /// The bytes do not begin as a proof does.
+    /// The bytes do not begin like a proof.
     Magic,
     /// The proof has a form that this build does not read.
     Version(u32),
-    /// The proof is cut off, or longer than what it says is in it.
+    /// The proof is shorter or longer than its content.
     Length,
-    /// The proof is by another key than the one that is known to be the origin's.
+    /// The proof has a different key from the one that is known to be the origin's.
     OtherKey,
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for ProofError {
 impl core::error::Error for ProofError {}
 
 impl<'a> Equivocation<'a> {
-    /// Of the copies of two slots, in any order. Nothing is verified yet but that they are about
-    /// one number of one origin.
+    /// From the copies of two slots, in any order. Checks only that they have the same origin and
+    /// number.
     ///
     /// # Errors
     /// [`ProofError::Slot`], [`ProofError::Unrelated`].
@@ -89,7 +89,7 @@ impl<'a> Equivocation<'a> {
         Ok(Self { session, origin, seq, one, other })
     }
 
-    /// Who equivocated, under which number, if `public` is that origin's key.
+    /// The origin that equivocated and the number, if `public` is that origin's key.
     ///
     /// # Errors
     /// [`ProofError`].

@@ -1,9 +1,9 @@
-//! Expose, then read: the order that the whole protocol rests on (N-3, N-4).
+//! Expose, then read: the order on which the protocol's safety rests (N-3, N-4).
 //!
-//! An [`Exposed`] says that the copy of a message stands in the replay region, whole, and that
-//! everybody who reads it from now on sees it. Only [`Exposed::seal`] and [`Exposed::find`] make
-//! one, both end with the barrier, and only an `Exposed` can post the reads. So a read before
-//! the barrier cannot be written.
+//! An [`Exposed`] means that the whole copy of a message is in the replay region and visible to
+//! every later read of any member. Only [`Exposed::seal`] and [`Exposed::find`] create one, both
+//! end with the barrier, and only an `Exposed` can post the reads. So no code can read before the
+//! barrier.
 
 use crate::sync::{Ordering, fence};
 
@@ -17,13 +17,13 @@ use crate::wire::broadcast::{HEADER_LEN, Header, Stamp};
 /// How much of a slot to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// As many bytes as the own copy has (N-11).
+    /// The length of the own copy (N-11).
     Used,
-    /// All of it: what is there may be longer.
+    /// The whole slot: the other copy may be longer.
     Whole,
 }
 
-/// A message that stands in the replay region for everybody to see.
+/// A message in the replay region, visible to all members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Exposed {
     stamp: Stamp,
@@ -31,9 +31,9 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// Exposes `copy`, a private copy of a message that was judged whole and is `used` bytes long,
-    /// where the message with the stamp `due` belongs; bytes up to the next word are zeroed. The
-    /// place is the one where the message was looked for, whatever its header says (N-12).
+    /// Exposes `copy`, a checked private copy of `used` bytes, in the place of the message with the
+    /// stamp `due`; bytes up to the next word are zeroed. The place is the one where the message
+    /// was expected, not one that its header names (N-12).
     pub(super) fn seal(
         fabric: &impl Fabric,
         map: &Map,
@@ -43,7 +43,7 @@ impl Exposed {
         let padded = used.next_multiple_of(8);
         copy[used..padded].fill(0);
         let at = map.replay(due.origin, due.seq);
-        // Body, then stamp. For as long as the stamp is an older one, readers see an older slot.
+        // Body, then stamp: until the stamp changes, readers see an older slot.
         fabric.memory().copy_in(at.region, at.offset + 8, &copy[8..padded]);
         #[expect(clippy::cast_possible_truncation, reason = "at most a slot")]
         let exposed = Self { stamp: due, used: used as u32 };
@@ -53,7 +53,7 @@ impl Exposed {
         exposed
     }
 
-    /// Message `seq` of `origin` if an earlier life of this member exposed it, using `scratch`.
+    /// The message with `stamp`, if an earlier incarnation of this member exposed it.
     pub(super) fn find(
         fabric: &impl Fabric,
         map: &Map,
@@ -76,10 +76,10 @@ impl Exposed {
         Some(exposed)
     }
 
-    /// Stores the stamp, and lets nothing that is posted afterwards overtake it.
+    /// Stores the stamp, ordered before all work that is posted afterwards.
     ///
-    /// SYNC: neb-expose. Two members that store here and then read each other need the store of
-    /// at least one of them to be seen; release and acquire do not give that, `SeqCst` does.
+    /// SYNC: neb-expose. Of two members that store here and then read each other, at least one must
+    /// see the other's store; release and acquire do not guarantee that, `SeqCst` does.
     pub(super) fn publish(&self, fabric: &impl Fabric, map: &Map) {
         let at = map.replay(self.stamp.origin, self.stamp.seq);
         fabric.memory().store(at.region, at.offset, self.stamp.seq);
@@ -107,7 +107,8 @@ impl Exposed {
         fabric.post(replayer, Work { id, op, flags: CompletionFlags::empty() })
     }
 
-    /// Copies the message out of the replay region, which nobody else can write, and returns it.
+    /// Copies the message out of the replay region, which no other member can write, and returns
+    /// it.
     pub(super) fn copy_out<'a>(
         &self,
         fabric: &impl Fabric,
@@ -122,7 +123,7 @@ impl Exposed {
         };
         let used = &mut into[..self.used()];
         fabric.memory().copy_out(at.region, at.offset, used);
-        // The stamp is known, and stored last.
+        // The stamp is known; in memory it is stored last.
         used[..8].copy_from_slice(&seq.to_le_bytes());
         used
     }

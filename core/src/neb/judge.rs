@@ -1,13 +1,13 @@
-//! What a read of somebody's replay says about the own copy (N-5).
+//! Judging what was read of another member's replay against the own copy (N-5).
 //!
-//! The judge sees private copies: the own one, and what has landed, where nothing writes but own
-//! reads, one at a time. The first word of the other one tells what it claims to be: nothing yet or
-//! older than the own one is a vote, torn or not, because a correct replayer that shows such a word
-//! had not finished exposing when the read was posted, and so reads this member's copy later.
-//! Everything else that counts needs a checksum that holds, or to be what has one, and must name
-//! what was asked for (N-12): the origin, a number that lies in this slot, and the pass that
-//! follows from that number. A correct replayer shows nothing else there, whichever member signed
-//! it, so a slot that names anything else is the replayer's own fault and counts as nothing.
+//! The judge sees private copies: the own one, and the landing, which only one own read at a time
+//! writes. The first word of the other copy says what it claims to be. Empty, or older than the own
+//! copy, is a vote, torn or not: a correct replayer that shows such a word had not finished
+//! exposing when the read was posted, and so reads this member's copy later. Any other copy counts
+//! only if its checksum holds or its bytes equal a copy whose checksum holds, and if it names what
+//! was asked for (N-12): the origin, a number that belongs in this slot, and that number's pass. A
+//! correct replayer shows nothing else there, whichever member signed it, so a slot that names
+//! anything else is the replayer's fault and counts as empty.
 
 use super::config::{Config, SLOT_LEN_MAX};
 use super::exposed::Exposed;
@@ -18,33 +18,33 @@ use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
 use crate::wire::broadcast::{Header, Stamp, seq_of};
 
-/// What was read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Nothing yet, or an earlier message.
+    /// Empty, or an earlier message.
     Nothing,
-    /// A whole slot that no correct replayer shows there: of another origin, of a number that lies
-    /// elsewhere, or of a pass that is not that number's.
+    /// A whole slot that no correct replayer shows there: of another origin, of a number that
+    /// belongs elsewhere, or of a pass that is not that number's.
     Misplaced,
     /// The same bytes.
     Same,
     /// Another message under the same number.
     Different,
-    /// In the signed form: another message, or a later one, without its origin's signature.
+    /// In the signed form: another or a later message without its origin's signature.
     Forged,
-    /// A later message under a number that lies in the same slot.
+    /// A later message that belongs in the same slot.
     Newer,
-    /// No message: torn, garbage, or longer than what was read of it.
+    /// Not a message: torn, garbage, or longer than the read.
     Torn,
-    /// Nothing was read: the read failed.
+    /// The read failed.
     Failed,
     /// Another message than what stands in the own replay region, which is no message any more.
     Unfit,
 }
 
-/// Judges what a read of the replay of `exposed` by `replayer` has brought. Nobody writes where it
-/// landed but that read, so what can be told there is: that it is older, by its first word, and
-/// that it is the same, by one comparison. Anything else is copied into `theirs` and judged there.
+/// Judges the landing of a read of the replay of `exposed` by `replayer`. No other work writes the
+/// landing, so two cases are decided in place: an older slot by its first word, the same slot by
+/// one comparison. Anything else is copied into `theirs` and judged there.
 pub(super) fn judge_landed(
     fabric: &impl Fabric,
     map: &Map,
@@ -82,7 +82,7 @@ fn judge(
     if seen < asked.seq {
         return Reading::Nothing;
     }
-    // The first word is the same, or is judged below.
+    // The first word is equal here, or judged below.
     if seen == asked.seq && theirs[8..own.len()] == own[8..] {
         return Reading::Same;
     }
@@ -96,7 +96,7 @@ fn judge(
         return Reading::Misplaced;
     }
     match seen == asked.seq {
-        // An origin can sign one message in many ways.
+        // One message has many valid signatures.
         true if is_same_message(own, theirs) => Reading::Same,
         true => Reading::Different,
         false => Reading::Newer,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reading_is_told_from_the_others() {
+    fn each_reading_is_recognized() {
         let own = slot(5, b"truth");
         let cases = [
             (slot(0, b""), Reading::Nothing),
@@ -186,9 +186,9 @@ mod tests {
         assert_eq!(judged(&own, &theirs, 64), Reading::Different);
     }
 
-    /// N-12: whatever it says, and whichever member signed it.
+    /// N-12: for any payload, and whichever member signed it.
     #[test]
-    fn what_names_another_origin_pass_or_place_is_misplaced() {
+    fn a_slot_of_another_origin_pass_or_place_is_misplaced() {
         let own = slot(5, b"truth");
         let due = config().stamp(Peer(1), 5);
         let cases = [

@@ -1,4 +1,4 @@
-//! One member: origin of its own messages, replayer and voter of everybody else's.
+//! One member: origin of its own messages, replayer and voter for those of all others.
 
 mod replay;
 #[cfg(feature = "signed")]
@@ -26,20 +26,20 @@ use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
 use crate::wire::broadcast::{Form, Header};
 
-/// The broadcast of one member: up to `PEERS` members, up to `DEPTH` slots of each voted on at a
-/// time.
+/// The broadcast of one member: up to `PEERS` members, with votes on up to `DEPTH` slots of each at
+/// a time.
 ///
 /// The caller polls, hands in completions, and takes outcomes; nothing waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Neb<const PEERS: usize, const DEPTH: usize> {
     map: Map,
     members: Members,
-    /// To whom posting did not fail the last time.
+    /// The peers to which the last post did not fail.
     reachable: PeerSet,
     origin: Origin<PEERS>,
     streams: [Stream<DEPTH>; PEERS],
     window: Window<PEERS>,
-    /// Whose outcomes are looked at first, so that no origin starves another.
+    /// The origin whose outcomes are taken first, so that no origin starves another.
     turn: u16,
     own: Aside<OwnCopy>,
     theirs: Aside<[u8; SLOT_LEN_MAX]>,
@@ -49,8 +49,8 @@ pub struct Neb<const PEERS: usize, const DEPTH: usize> {
 }
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
-    /// The member `fabric.me()`, going on after what an earlier life left in its memory; from
-    /// zeroed memory, the first. Nobody is reachable before [`Self::handle_admitted`].
+    /// The member `fabric.me()`, which continues from the memory of its earlier incarnation; zeroed
+    /// memory is that of a new member. No peer is reachable before [`Self::handle_admitted`].
     ///
     /// # Panics
     /// When the configuration is larger than `PEERS` or `DEPTH`, or its form is signed, for
@@ -68,7 +68,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let me = fabric.me();
         let mut own = OwnCopy::new();
         let delivered = |origin| read_progress(fabric, &map, map.progress(), origin);
-        let origin = Origin::attach(fabric, &map, delivered(me), own.anew());
+        let origin = Origin::attach(fabric, &map, delivered(me), own.clear());
         let mut streams = core::array::from_fn(|_| Stream::<DEPTH>::new(0));
         for (peer, stream) in (0..config.peers()).map(Peer).zip(&mut streams) {
             *stream = Stream::new(delivered(peer));
@@ -76,7 +76,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
                 stream.next = origin.last() + 1;
                 continue;
             }
-            find_exposed(fabric, &map, peer, stream, own.anew());
+            find_exposed(fabric, &map, peer, stream, own.clear());
         }
         Self {
             map,
@@ -94,25 +94,25 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Who takes part, this member included.
+    /// The members that take part, this one included.
     #[must_use]
     pub const fn live(&self) -> PeerSet {
         self.members.live
     }
 
-    /// What was done since this life began.
+    /// The counters of this incarnation.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters.0
     }
 
-    /// The configuration and where it lies.
+    /// The configuration and its regions.
     #[must_use]
     pub const fn layout(&self) -> (Config, Regions) {
         (self.map.config, self.map.regions)
     }
 
-    /// How this member stands with `origin`; nothing when there is no such member.
+    /// The state of `origin`'s broadcast at this member; `None` if there is no such member.
     #[must_use]
     pub fn standing(&self, origin: Peer) -> Option<Standing> {
         if origin.0 >= self.map.config.peers() {
@@ -161,7 +161,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         Ok(seq)
     }
 
-    /// Numbers one message and keeps it for [`Self::flush`], so that a batch goes out together.
+    /// Numbers one message and keeps it for [`Self::flush`], so that a batch is sent together.
     ///
     /// # Errors
     /// [`BroadcastError`].
@@ -187,15 +187,15 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             }
         };
         let message = (tag, payload);
-        let seq = self.origin.stage(fabric, &self.map, message, self.own.0.anew(), sign);
+        let seq = self.origin.stage(fabric, &self.map, message, self.own.0.clear(), sign);
         self.streams[me.index()].next = seq + 1;
         self.window.note_head(&self.members, me, seq, self.map.config.lag());
         self.counters.0.broadcast += 1;
         Ok(seq)
     }
 
-    /// Sends everybody what was staged, as far as the queues take it; [`Self::poll`] sends the
-    /// rest.
+    /// Sends the staged messages to all members, as far as the queues accept them; [`Self::poll`]
+    /// sends the rest.
     pub fn flush(&mut self, fabric: &mut impl Fabric) {
         for peer in self.members.others().without(self.unreachable()).iter() {
             while self.origin.owes(peer) {
@@ -210,7 +210,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Moves everything on. Never waits.
+    /// Makes all progress that is possible now. Never waits.
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.flush(fabric);
@@ -235,26 +235,27 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// When to poll again if nothing else happens before.
+    /// When to poll again if no event comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let streams = self.streams.iter().map(|stream| stream.again_at);
         streams.fold(self.window.deadline(self.unreachable()), earlier)
     }
 
-    /// Has [`Self::poll`] read the progress of everybody who has shown less than was seen here: the
-    /// window asks only once it matters, and [`Standing::settled`] is as old as its last answer.
+    /// Makes [`Self::poll`] read the progress of all members that have shown less than this member
+    /// has seen. Otherwise progress is read only when the window needs it, and
+    /// [`Standing::settled`] is as old as the last read.
     pub fn ask_progress(&mut self) {
         self.note_heads(1);
     }
 
-    /// Whether the progress of somebody who can be reached is still to be read, or on its way.
+    /// Whether a read of a reachable member's progress is due or under way.
     #[must_use]
     pub fn asks_progress(&self) -> bool {
         !self.window.asked().without(self.unreachable()).is_empty()
     }
 
-    /// Goes on with what `completion` belongs to; others are ignored.
+    /// Continues the work that `completion` belongs to; ignores other completions.
     pub fn handle_completion(
         &mut self,
         fabric: &mut impl Fabric,
@@ -273,7 +274,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             Errand::Write { last } if completion.outcome.is_ok() => {
                 self.origin.handle_written(peer, last);
             }
-            // Whatever was not written is written again once the peer is admitted.
+            // What was not written is written again once the peer is admitted.
             Errand::Write { .. } => {}
             Errand::Progress => self.handle_progress(fabric, now, completion),
             Errand::Vote { replayer, origin, .. }
@@ -285,13 +286,14 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// `peer` can be reached, in this life of it: what it may have missed is sent again.
+    /// `peer` is reachable in its present incarnation: messages that it may have missed are sent
+    /// again.
     pub fn handle_admitted(&mut self, peer: Peer) {
         if !self.members.others().contains(peer) {
             return;
         }
         self.reachable.insert(peer);
-        // No more than a ring is there, and no member is further behind.
+        // A ring holds no more, and no member is further behind.
         let oldest = self.origin.last().saturating_sub(u64::from(self.map.config.slots()));
         let shown = self.window.shown(peer, self.members.me);
         self.origin.restart(peer, shown.max(oldest));
@@ -301,8 +303,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Carries out the decision that a member is out: fences it, and judges what is pending anew
-    /// by the votes of those who remain. Idempotent within its term.
+    /// Executes the decision to remove a member: fences it; pending messages then need the votes of
+    /// the remaining members only. Idempotent within its term.
     ///
     /// # Errors
     /// [`RemoveError`]; nothing changed.
@@ -347,7 +349,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Whoever has shown `lag` messages less of some origin than were seen here lags.
+    /// Marks members that have shown `lag` messages less of an origin than this member has seen.
     fn note_heads(&mut self, lag: u64) {
         for origin in (0..self.map.config.peers()).map(Peer) {
             let head = self.streams[origin.index()].next - 1;
@@ -373,7 +375,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     }
 }
 
-/// Takes up what an earlier life had exposed and not delivered.
+/// Finds the messages that an earlier incarnation exposed and did not deliver.
 fn find_exposed<const DEPTH: usize>(
     fabric: &impl Fabric,
     map: &Map,

@@ -1,16 +1,16 @@
-//! Where everything lies (N-9, traps T2 and T5).
+//! The layout of the regions (N-9, traps T2 and T5).
 //!
 //! ```text
-//! bcast[q]  ring of W slots              remote writes by q, by nobody else
+//! bcast[q]  ring of W slots              remote writes by q alone
 //! replay    n rings of W slots           remote reads by all, written by the member itself
-//! landing   votes, then progresses       nobody remote
+//! landing   votes, then progresses       no remote access
 //!           [origin][seq mod depth][replayer], one slot each: one place per read under way
 //!           [peer], one whole progress each
 //! progress  two cells for each origin    remote reads by all, written by the member itself
 //! ```
 //!
-//! `bcast[me]` is where an origin keeps what it broadcasts: its writes are posted from there, and
-//! its next life finds there what was under way.
+//! `bcast[me]` holds an origin's own messages: its writes are posted from there, and its next
+//! incarnation finds there the messages that were under way.
 
 use super::config::Config;
 use super::mutants::{FOREIGN_WRITER, SHARED_LANDING};
@@ -28,7 +28,7 @@ pub struct Regions {
     progress: Region,
 }
 
-/// Every address follows from the sizes and the regions.
+/// Computes every address from the sizes and the regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Map {
     pub(super) config: Config,
@@ -78,7 +78,7 @@ impl Config {
         index
     }
 
-    /// Where `origin` writes its message `seq`, in everybody.
+    /// Where `origin` writes its message `seq`, at every member.
     #[must_use]
     pub const fn written_at(&self, regions: &Regions, origin: Peer, seq: u64) -> At {
         #[expect(clippy::cast_possible_truncation, reason = "fewer peers than regions")]
@@ -94,7 +94,7 @@ impl Config {
     }
 
     /// Where every member shows that it has delivered `delivered` messages of `origin`: one of two
-    /// cells, in turn.
+    /// cells, used alternately.
     #[must_use]
     pub const fn shown_at(&self, regions: &Regions, origin: Peer, delivered: u64) -> At {
         Map::cell(At { region: regions.progress, offset: 0 }, origin, delivered)
@@ -209,7 +209,7 @@ mod tests {
 
     /// Trap T5.
     #[test]
-    fn a_ring_is_written_by_its_origin_and_by_nobody_else() {
+    fn a_ring_is_writable_by_its_origin_alone() {
         let (map, layout) = map();
         for origin in (0..3).map(Peer) {
             let region = map.bcast(origin, 1).region;

@@ -1,8 +1,7 @@
-//! Who takes part, and how somebody stops doing so (N-7).
+//! The members that take part, and their removal (N-7).
 //!
-//! A timeout is not a death. A member leaves only by a decision of the current term, and only
-//! once it is fenced: from then on nothing that it does reaches this member, and nothing here is
-//! read by it any more.
+//! A timeout is not a failure. A member is removed only by a decision of the current term, and only
+//! once it is fenced: from then on it can neither write nor read this member's memory.
 
 use core::fmt;
 
@@ -13,32 +12,32 @@ use crate::ids::{Peer, PeerSet, Term};
 /// Whether members can be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Membership {
-    /// Never: whoever is silent is waited for.
+    /// Never: a silent member is waited for.
     #[default]
     Fixed,
     /// By a [`Decision`].
     Decided,
 }
 
-/// The manager's decision that a member is out.
+/// The manager's decision to remove a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// The term it was taken in.
     pub term: Term,
-    /// Who is out.
+    /// The removed member.
     pub removed: Peer,
 }
 
-/// Why nobody was removed. Nothing changed.
+/// Why the member was not removed. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemoveError {
     /// Membership is [`Membership::Fixed`].
     Fixed,
     /// There is no such other member.
     UnknownPeer,
-    /// A decision of the later term was carried out already.
+    /// A decision of this later term was executed already.
     StaleTerm(Term),
-    /// The peer could not be fenced, so it may still reach this member.
+    /// The peer could not be fenced and may still reach this member.
     NotFenced(FenceError),
 }
 
@@ -47,7 +46,7 @@ impl fmt::Display for RemoveError {
         match self {
             Self::Fixed => f.write_str("membership is fixed"),
             Self::UnknownPeer => f.write_str("there is no such other member"),
-            Self::StaleTerm(later) => write!(f, "a decision of term {later} was carried out"),
+            Self::StaleTerm(later) => write!(f, "a decision of term {later} was executed"),
             Self::NotFenced(error) => error.fmt(f),
         }
     }
@@ -55,12 +54,12 @@ impl fmt::Display for RemoveError {
 
 impl core::error::Error for RemoveError {}
 
-/// Who takes part, as this member knows it.
+/// The members, as this one knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Members {
     pub(super) me: Peer,
     pub(super) live: PeerSet,
-    /// The term of the last decision that was carried out.
+    /// The term of the last decision that was executed.
     pub(super) term: Term,
 }
 
@@ -69,13 +68,13 @@ impl Members {
         Self { me, live: PeerSet::first(peers as usize), term: Term(0) }
     }
 
-    /// Everybody else.
+    /// All other members.
     pub(super) const fn others(&self) -> PeerSet {
         self.live.without(PeerSet::only(self.me))
     }
 
-    /// Whose votes a slot of `origin` needs. As a set: an origin that left is not subtracted
-    /// again, and who left is not counted.
+    /// The members whose votes a slot of `origin` needs. A set, so that an origin that was removed
+    /// is not subtracted twice, and no removed member counts.
     pub(super) fn voters(&self, origin: Peer) -> PeerSet {
         let voters = self.others().without(PeerSet::only(origin));
         if SUBTRACT_ORIGIN_TWICE.is_planted() && !self.live.contains(origin) {

@@ -1,5 +1,5 @@
-//! NEB, non-equivocating broadcast: no two correct members ever deliver different messages for
-//! the same slot, whatever the origin does.
+//! NEB, non-equivocating broadcast: no two correct members deliver different messages for the same
+//! slot, even if the origin is faulty.
 //!
 //! ```text
 //!  origin o              member p                                  member q
@@ -7,33 +7,33 @@
 //!     │ write ─────────────▶ copy once
 //!     │                        └─ judge ─▶ expose ═ barrier ═▶ read ──────▶ (what q exposed)
 //!     │                                                   ◀── nothing, older, same: a vote
-//!     │                                                   ◀── different: conflict, for ever
+//!     │                                                   ◀── different: conflict, forever
 //!     └ write ──────────────────────────────────────────────────▶ bcast[o] … the same at q
 //! ```
 //!
-//! Why two correct members agree: each exposes its copy before it reads the other's. Whichever
-//! of the two reads was posted later sees what the other exposed, and a different value there is
-//! never a vote. That order is in the types: posting a read takes an `Exposed`, and the only way
-//! to one is to have exposed the copy and passed the barrier.
+//! Why two correct members agree: each exposes its copy before it reads the other's. The read that
+//! was posted later returns what the other member exposed, and a different value is never a vote.
+//! The types enforce that order: posting a read takes an `Exposed`, which exists only after the
+//! copy was exposed and the barrier passed.
 //!
 //! Promise, per origin and slot: *validity* (what a correct origin broadcasts every correct
 //! member delivers), *agreement* (two correct members that deliver a slot deliver the same
 //! bytes), *integrity* (a slot is delivered at most once, in order, and only what its origin
-//! wrote). It is neither reliable broadcast nor total order. A member that was removed by a
-//! decision is no longer one whose deliveries the promise speaks of. In the unsigned form one
-//! lying replayer can keep a slot from being delivered, and with it what its origin says later.
+//! wrote). It is neither reliable broadcast nor total order. The promise does not cover deliveries
+//! of a member that was removed by a decision. In the unsigned form one lying replayer can prevent
+//! the delivery of a slot and of all later messages of its origin.
 //!
-//! A message costs n-1 writes of its origin and n-2 reads of each of the n-1 others: (n-1)²
-//! operations, of which a batch saves some. Beside them every member reads every other's
-//! progress once in half a window, to know which slots may be used again.
+//! A message costs n-1 writes by its origin and n-2 reads by each of the n-1 others: (n-1)²
+//! operations, fewer for a batch. In addition every member reads every other's progress once per
+//! half window, to learn which slots may be reused.
 //!
-//! Memory: n rings for what origins write, each writable by that origin alone, one region of n
-//! rings for what this member exposes, landings for the reads under way, and the progress. All
-//! that must outlive the process is in there: [`Neb::attach`] goes on where an earlier life
-//! stopped, neither delivering again nor broadcasting anything else under a number in use. A
-//! member that lost its memory has lost its promise too, and must not come back as the same one.
+//! Memory: n rings that origins write, each writable by its origin alone; one region of n rings
+//! that this member exposes; landings for the reads under way; and the progress. All state that
+//! must survive the process is there: [`Neb::attach`] continues where the earlier incarnation
+//! stopped. It delivers nothing twice and broadcasts no second message under a number in use. A
+//! member that lost its memory cannot keep the promise, and must not return as the same member.
 //!
-//! Source: NEB pseudocode (`seeds/000`), behaviours N-1 to N-11 of `spec/neb.md`.
+//! Behaviours N-1 to N-15: `SPEC.md` beside this file.
 
 mod aside;
 #[cfg(feature = "signed")]

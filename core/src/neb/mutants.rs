@@ -1,12 +1,12 @@
-//! Guards that a test build can leave out: the traps of `spec/neb.md`, and a few more.
+//! Guards that a test build can leave out: the traps of `SPEC.md`, and a few more.
 //!
-//! Each breaks a promise, and the scenario named here notices. So do seeds of the simulator, of
-//! those in `MUTANTS` and `SIGNED_MUTANTS`. `ci/mutants neb` shows both.
+//! Without its guard a promise is broken, which the scenario named here detects. Seeds of the
+//! simulator detect those in `MUTANTS` and `SIGNED_MUTANTS` as well. `ci/mutants neb` shows both.
 //!
 //! | trap | guard | scenario |
 //! |---|---|---|
 //! | U3 | `READ_BEFORE_EXPOSE` | `traps::equivocation_between_halves` |
-//! | U5 | `COUNT_VOTES` | `traps::votes_of_who_left` |
+//! | U5 | `COUNT_VOTES` | `traps::votes_of_a_removed_member` |
 //! | U6 | `REMOVE_ON_TIMEOUT` | `traps::slow_is_not_dead` |
 //! | U8 | `SUBTRACT_ORIGIN_TWICE` | `traps::equivocate_then_die` |
 //! | S3 | `UNSIGNED_SILENCE` | `signed::silence_is_no_signature` |
@@ -40,51 +40,51 @@ pub const READ_BEFORE_EXPOSE: Mutant = neb("U3-read-before-expose", "agreement")
 pub const UNFENCED_EXPOSURE: Mutant = neb("U3-unfenced-exposure", "agreement");
 /// U5: votes are counted, and with them those of voters that were removed later.
 pub const COUNT_VOTES: Mutant = neb("U5-count-votes", "agreement");
-/// U6: a replayer that does not answer is taken for dead.
+/// U6: a replayer whose read fails is removed.
 pub const REMOVE_ON_TIMEOUT: Mutant = neb("U6-remove-on-timeout", "agreement");
-/// U8: the origin that left is subtracted twice from the votes that are needed.
+/// U8: an origin that was removed is subtracted twice from the required votes.
 pub const SUBTRACT_ORIGIN_TWICE: Mutant = neb("U8-subtract-origin-twice", "agreement");
-/// T1: compared and delivered is what the origin's buffer holds by then.
+/// T1: the origin's buffer is compared and delivered, not the private copy.
 pub const TRUST_ORIGIN_BUFFER: Mutant = neb("T1-trust-origin-buffer", "agreement");
 /// T2: the reads of one slot share a landing.
 pub const SHARED_LANDING: Mutant = neb("T2-shared-landing", "agreement");
-/// T3: a copy whose checksum does not hold is believed.
+/// T3: a copy with a wrong checksum is accepted.
 pub const SKIP_CHECKSUM: Mutant = neb("T3-skip-checksum", "integrity");
-/// T4: what was delivered is delivered again once a member was removed.
+/// T4: a delivered message is delivered again after a removal.
 pub const DELIVER_AGAIN: Mutant = neb("T4-deliver-again", "integrity");
-/// T5: everybody may write everybody's ring.
+/// T5: every member may write every ring.
 pub const FOREIGN_WRITER: Mutant = neb("T5-foreign-writer", "integrity");
-/// N-5: a newer generation counts as nothing.
+/// N-5: a newer generation counts as empty.
 pub const NEWER_IS_NOTHING: Mutant = neb("N5-newer-is-nothing", "agreement");
-/// N-6: a conflict is forgotten when everybody has answered.
+/// N-6: a conflict is forgotten when all members have answered.
 pub const FORGET_CONFLICT: Mutant = neb("N6-forget-conflict", "agreement");
-/// N-7: a read that failed counts as nothing exposed.
+/// N-7: a failed read counts as an empty slot.
 pub const FAILURE_IS_VOTE: Mutant = neb("N7-failure-is-vote", "agreement");
-/// N-9: an exposed slot is used again before everybody has shown that it was delivered.
+/// N-9: an exposed slot is reused before all members have shown that they delivered it.
 pub const REUSE_EARLY: Mutant = neb("N9-reuse-early", "validity");
-/// N-1: an origin uses its slots again whatever the others have delivered.
+/// N-1: an origin reuses its slots before the others have delivered them.
 pub const OVERRUN_WINDOW: Mutant = neb("N1-overrun-window", "validity");
 
-/// S3 (signed): a voter that shows nothing counts, whether the own copy is signed or not.
+/// S3 (signed): a voter that shows an empty slot counts even if the own copy is unsigned.
 pub const UNSIGNED_SILENCE: Mutant = neb("S3-unsigned-silence", "agreement");
-/// S4 (signed): a voter whose different copy is not signed counts, whether the own one is or not.
+/// S4 (signed): a voter with a different, unsigned copy counts even if the own one is unsigned.
 pub const UNSIGNED_DENIAL: Mutant = neb("S4-unsigned-denial", "agreement");
-/// S5 (signed): a voter that shows the same counts before it is sure that it had exposed it.
+/// S5 (signed): a voter that shows the same counts before it has certainly exposed it.
 pub const COUNT_UNSEALED: Mutant = neb("S5-count-unsealed", "agreement");
-/// S6 (signed): a signature holds for any number of its origin's.
+/// S6 (signed): a signature is valid for every number of its origin.
 pub const UNBOUND_SIGNATURE: Mutant = neb("S6-unbound-signature", "blame");
-/// S7 (signed): whatever the buffer for the own copy holds is taken for what is voted on.
+/// S7 (signed): the buffer for the own copy is used even if it holds another message.
 pub const STALE_OWN_COPY: Mutant = neb("S7-stale-own-copy", "agreement");
 
-/// S8 (signed): a slot that names another origin, and that this one signed, is judged as one of
-/// the origin that is voted on.
+/// S8 (signed): a slot of another origin, signed by that origin, is judged as one of the origin
+/// that is voted on.
 pub const ANY_ORIGIN: Mutant = neb("S8-any-origin", "blame");
-/// S9 (signed): a slot of another pass than its number's is judged as if it were of that one.
+/// S9 (signed): a slot whose pass does not match its number is judged.
 pub const ANY_PASS: Mutant = neb("S9-any-pass", "blame");
 /// S10 (signed): a message that belongs in another slot of the ring is taken for a later one.
 pub const ANY_NUMBER: Mutant = neb("S10-any-number", "validity");
 
-/// Those of the signed form.
+/// The mutants of the signed form.
 #[cfg(feature = "signed")]
 pub const SIGNED_MUTANTS: &[Mutant] = &[
     UNSIGNED_SILENCE,
@@ -96,12 +96,12 @@ pub const SIGNED_MUTANTS: &[Mutant] = &[
     ANY_NUMBER,
 ];
 
-/// That of the signed form that only its scenario notices: an origin chooses its messages for their
-/// checksum, and a read is torn in one way of very many. No seed comes upon that.
+/// The mutant of the signed form that only its scenario detects: the origin chooses messages by
+/// their checksum, and a read is torn in one of very many ways. No seed finds that.
 #[cfg(feature = "signed")]
 pub const CRAFTED_MUTANTS: &[Mutant] = &[COUNT_UNSEALED];
 
-/// Those of the unsigned form.
+/// The mutants of the unsigned form.
 pub const MUTANTS: &[Mutant] = &[
     READ_BEFORE_EXPOSE,
     COUNT_VOTES,
@@ -117,10 +117,10 @@ pub const MUTANTS: &[Mutant] = &[
     OVERRUN_WINDOW,
 ];
 
-/// The fence left out for the model checker to miss (`core/tests/loom`): the simulator's stores are
-/// sequentially consistent.
+/// The fence whose removal only the model checker detects (`core/tests/loom`): the simulator's
+/// stores are sequentially consistent.
 pub const WEAKENED: &[Mutant] = &[UNFENCED_EXPOSURE];
 
-/// Two guards against the same thing, each of which suffices: only a test that takes the part of
-/// the other one notices.
+/// Two guards against the same fault, either of which suffices: only a test that disables the other
+/// one detects the removal.
 pub const EITHER_MUTANTS: &[Mutant] = &[NEWER_IS_NOTHING, REUSE_EARLY];

@@ -1,9 +1,9 @@
-//! The origin: own messages, from the own ring into everybody else's (N-1, N-11).
+//! The origin: writes own messages from the own ring into the others' (N-1, N-11).
 //!
-//! A message is sealed in the own ring first, and stays there until everybody has delivered it.
-//! Every peer has a cursor; what lies between cursor and end goes out as one write for as many
-//! neighbouring slots as there are, so a batch costs what one message does. One write in
-//! [`SIGNAL_EVERY`](super::SIGNAL_EVERY) messages reports success, for all before it (F-1, F-2).
+//! A message is sealed in the own ring first and stays there until all members have delivered it.
+//! Every peer has a cursor; one write sends all consecutive slots from the cursor to the end, so a
+//! batch costs as much as one message. One write in [`SIGNAL_EVERY`](super::SIGNAL_EVERY) messages
+//! reports success, for itself and all before it (F-1, F-2).
 
 use super::map::Map;
 use super::work::{Errand, seq_of};
@@ -11,7 +11,7 @@ use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
 use crate::ids::Peer;
 use crate::wire::broadcast::{HEADER_LEN, Header, seal};
 
-/// The own messages, and who has been sent which.
+/// The own messages, and how many were sent to each peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin<const PEERS: usize> {
     me: Peer,
@@ -19,13 +19,14 @@ pub(super) struct Origin<const PEERS: usize> {
     last: u64,
     /// For each peer, the last message whose write was posted.
     posted: [u64; PEERS],
-    /// For each peer, the last message whose write is known to have ended (F-10).
+    /// For each peer, the last message whose write has certainly ended (F-10).
     written: [u64; PEERS],
 }
 
 impl<const PEERS: usize> Origin<PEERS> {
-    /// The origin that goes on after `delivered` own messages and whatever an earlier life had
-    /// sealed by then: whoever may have been shown a message must be shown the same one.
+    /// The origin that continues after `delivered` own messages and those that an earlier
+    /// incarnation had sealed after them: a member that may have received one must receive the same
+    /// again.
     pub(super) fn attach(fabric: &impl Fabric, map: &Map, delivered: u64, buf: &mut [u8]) -> Self {
         let me = fabric.me();
         let mut last = delivered;
@@ -34,7 +35,7 @@ impl<const PEERS: usize> Origin<PEERS> {
         {
             last += 1;
         }
-        // What is older than that may still be on its way to somebody.
+        // Older messages may still be on their way to a member.
         Self { me, last, posted: [last; PEERS], written: [last; PEERS] }
     }
 
@@ -42,20 +43,20 @@ impl<const PEERS: usize> Origin<PEERS> {
         self.last
     }
 
-    /// The last message whose write to `peer` has ended for sure.
+    /// The last message whose write to `peer` has certainly ended.
     pub(super) const fn written(&self, peer: Peer) -> u64 {
         self.written[peer.index()]
     }
 
-    /// Everything after `shown` goes to `peer` again: a life of it, or a pair with it, begins.
+    /// All messages after `shown` are sent to `peer` again: its incarnation, or the pair, is new.
     pub(super) fn restart(&mut self, peer: Peer, shown: u64) {
         self.posted[peer.index()] = shown.min(self.last);
         self.written[peer.index()] = shown.min(self.last);
     }
 
-    /// Seals the next message in the own ring; nobody sees it before [`Self::post`].
+    /// Seals the next message in the own ring; no other member sees it before [`Self::post`].
     ///
-    /// The caller has seen to it that the slot is free and the payload fits.
+    /// The caller has checked that the slot is free and the payload fits.
     pub(super) fn stage(
         &mut self,
         fabric: &impl Fabric,
@@ -83,7 +84,7 @@ impl<const PEERS: usize> Origin<PEERS> {
         seq
     }
 
-    /// Whether `peer` was not sent everything yet.
+    /// Whether there are messages that were not sent to `peer`.
     pub(super) const fn owes(&self, peer: Peer) -> bool {
         self.posted[peer.index()] < self.last
     }
@@ -97,7 +98,7 @@ impl<const PEERS: usize> Origin<PEERS> {
     ) -> Result<(), PostError> {
         let first = self.posted[peer.index()] + 1;
         let every = u64::from(map.config.signal_every());
-        // Up to where the ring begins anew, and never past a message that reports.
+        // Up to the end of the ring, and never past a message that reports.
         let run_end = first.next_multiple_of(every).min(self.last);
         let ring_end = first + u64::from(map.config.slots() - map.config.index(first)) - 1;
         let last = run_end.min(ring_end);
@@ -126,7 +127,7 @@ impl<const PEERS: usize> Origin<PEERS> {
         let at = map.bcast(self.me, seq);
         let mut head = [0; HEADER_LEN];
         fabric.memory().copy_out(at.region, at.offset, &mut head);
-        // Own memory that nobody else writes; were it damaged, the peer would see a bad checksum.
+        // No other member writes this memory; if it is damaged, the peer sees a bad checksum.
         let used = Header::peek(&head).map_or(HEADER_LEN, |header| header.used());
         #[expect(clippy::cast_possible_truncation, reason = "at most a slot, taken below")]
         let used = used.next_multiple_of(8) as u32;

@@ -1,4 +1,4 @@
-//! What a caller hears: deliveries, conflicts, refusals, counts.
+//! What a caller receives: deliveries, conflicts, refusals, counters.
 
 use core::fmt;
 
@@ -7,9 +7,9 @@ use crate::ids::Peer;
 /// A delivered message, in private memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Who broadcast it.
+    /// The origin.
     pub origin: Peer,
-    /// The how-manieth of its origin it is, from 1.
+    /// Its number among the origin's messages, from 1.
     pub seq: u64,
     /// As the origin gave it.
     pub tag: u64,
@@ -17,32 +17,32 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-/// Two members hold different messages for one slot. It is not delivered, and nothing later of
-/// the same origin.
+/// Two members hold different messages for one slot. Neither it nor any later message of the same
+/// origin is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conflict {
-    /// Whose slot.
+    /// The origin of the slot.
     pub origin: Peer,
-    /// Which one.
+    /// Its number.
     pub seq: u64,
-    /// Who showed something else than what this member has. Without signatures nobody is to
-    /// blame for sure: the origin may have equivocated or the replayer may lie.
+    /// The member that showed a different message from this member's. Without signatures the fault
+    /// cannot be attributed: either the origin equivocated or the replayer lies.
     pub replayer: Peer,
 }
 
-/// What became of a slot.
+/// The outcome of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// Every correct member that delivers the slot delivers these bytes.
     Delivered(Message<'a>),
-    /// Nobody correct delivers the slot any more who sees what this member sees.
+    /// This member never delivers the slot.
     Conflict(Conflict),
 }
 
 /// Why a message was not broadcast. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BroadcastError {
-    /// Somebody, this member included, has not delivered the message that lies in the slot.
+    /// A member, possibly this one, has not delivered the message that is in the slot.
     WindowFull,
     /// The message is longer than the configured slot.
     TooLong,
@@ -51,7 +51,7 @@ pub enum BroadcastError {
 impl fmt::Display for BroadcastError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::WindowFull => "the window is full: some member has not delivered yet",
+            Self::WindowFull => "the window is full: a member has not delivered yet",
             Self::TooLong => "the message is longer than a slot",
         })
     }
@@ -59,7 +59,7 @@ impl fmt::Display for BroadcastError {
 
 impl core::error::Error for BroadcastError {}
 
-/// How this member stands with one origin.
+/// The state of one origin's broadcast at this member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
     /// The last message that was broadcast, as far as this member has seen.
@@ -75,7 +75,7 @@ pub struct Standing {
     pub damaged: Option<Peer>,
 }
 
-/// What was done since this life began.
+/// The counters of one incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages broadcast.
@@ -88,7 +88,7 @@ pub struct Counters {
     pub writes: u64,
     /// Replays read.
     pub reads: u64,
-    /// Of those, once more: what was read before was torn or did not arrive.
+    /// Those repeated because the read before was torn or failed.
     pub reads_again: u64,
     /// Progresses read.
     pub progress_reads: u64,
@@ -98,9 +98,9 @@ pub struct Counters {
     /// longer than the longest pause of [`Config`](super::Config): damaged, or written by an origin
     /// that stopped in the middle of its write. Nothing there is delivered.
     pub unfit: u64,
-    /// Replays that showed a later message than the one they were asked for.
+    /// Reads that returned a later message than the one asked for.
     pub newer: u64,
-    /// Replays that showed a slot of another origin, place or pass than the one that they were
-    /// asked for: their replayer is broken or lies.
+    /// Reads that returned a slot of another origin, place or pass than the one asked for: the
+    /// replayer is broken or lies.
     pub misplaced: u64,
 }

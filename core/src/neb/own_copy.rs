@@ -1,8 +1,8 @@
 //! The private copy of the slot that was last looked at.
 //!
-//! A slot is copied out of the origin's ring once, exposed, and then compared with what each
-//! other member shows of it. As long as the buffer still holds that slot it need not be copied
-//! out of the replay region again for every comparison: the bytes there are these.
+//! A slot is copied out of the origin's ring once, exposed, and then compared with the copy of each
+//! other member. While the buffer still holds that slot, it need not be copied out of the replay
+//! region again for each comparison.
 
 use super::config::SLOT_LEN_MAX;
 use super::exposed::Exposed;
@@ -11,7 +11,7 @@ use super::mutants::{SKIP_CHECKSUM, TRUST_ORIGIN_BUFFER};
 use crate::fabric::{At, Fabric, Memory};
 use crate::wire::broadcast::{Header, Stamp};
 
-/// A buffer for one slot, and which exposed one it holds.
+/// A buffer for one slot, and the exposed message that it holds.
 #[derive(Clone)]
 pub(super) struct OwnCopy {
     bytes: [u8; SLOT_LEN_MAX],
@@ -30,20 +30,20 @@ impl OwnCopy {
         &self.bytes
     }
 
-    /// The buffer for something else; what it held is forgotten.
-    pub(super) const fn anew(&mut self) -> &mut [u8; SLOT_LEN_MAX] {
+    /// The buffer, to be filled with another slot; its content is invalid.
+    pub(super) const fn clear(&mut self) -> &mut [u8; SLOT_LEN_MAX] {
         self.of = None;
         &mut self.bytes
     }
 
-    /// The buffer holds what `exposed` was made of.
+    /// The buffer holds the copy that was exposed as `exposed`.
     pub(super) const fn note(&mut self, exposed: &Exposed) {
         self.of = Some(exposed.stamp());
         self.is_checked = true;
     }
 
-    /// What `exposed` stands for: from the buffer if it still holds that, else from the replay
-    /// region, which nobody else can write.
+    /// The message of `exposed`: from the buffer if it is still there, otherwise from the replay
+    /// region, which no other member can write.
     pub(super) fn recall(&mut self, fabric: &impl Fabric, map: &Map, exposed: &Exposed) -> &[u8] {
         if self.of == Some(exposed.stamp()) && !TRUST_ORIGIN_BUFFER.is_planted() {
             return &self.bytes[..exposed.used()];
@@ -77,7 +77,7 @@ impl OwnCopy {
         (at, len): (At, usize),
         due: Stamp,
     ) -> Option<&[u8]> {
-        let slot = &mut self.anew()[..len];
+        let slot = &mut self.clear()[..len];
         fabric.memory().copy_out(at.region, at.offset, slot);
         is_whole(fabric, due, slot).then_some(slot)
     }

@@ -1,4 +1,4 @@
-//! A proof of equivocation as bytes: what is written to a file and handed to a third party.
+//! The file format of a proof of equivocation, for third parties.
 //!
 //! ```text
 //! byte  0            8         12        20       22    30           62
@@ -7,11 +7,10 @@
 //!       statement      │ tag u64 │ len u16 │ payload │ signature, 64 bytes │
 //! ```
 //!
-//! Everything behind the version is covered by both signatures, or is their key. There is nothing
-//! else in a proof and nothing behind it, no header of a slot and no checksum, and the lesser
-//! statement comes first, so that one proof has one form: a proof with any bit changed is refused.
-//! Whether the public key is the origin's is for the reader to know: a proof shows what the
-//! holder of that key has signed.
+//! All bytes after the version are covered by both signatures, or are their key. A proof contains
+//! nothing else, no slot header and no checksum, and the lesser statement comes first: so each
+//! proof has exactly one encoding, and a proof with any bit changed is refused. A proof shows what
+//! the holder of the key has signed; the reader must know whether that key is the origin's.
 
 use super::authority::PublicKey;
 use super::config::MESSAGE_LEN_MAX;
@@ -22,7 +21,7 @@ use crate::wire::broadcast::SIGNATURE_LEN;
 use crate::wire::{u16_at, u32_at};
 
 const MAGIC: &[u8; 8] = b"weftlied";
-/// The form that is written, and the only one that is read.
+/// The version that is written, and the only one that is read.
 pub(super) const VERSION: u32 = 2;
 const HEAD_LEN: usize = 62;
 /// Of a statement, beside its payload.
@@ -31,17 +30,17 @@ const FRAME_LEN: usize = 8 + 2 + SIGNATURE_LEN;
 /// The longest proof in bytes.
 pub const PROOF_LEN_MAX: usize = HEAD_LEN + 2 * (FRAME_LEN + MESSAGE_LEN_MAX as usize);
 
-/// A proof, with the key that it is to be checked by.
+/// A proof, with the key that verifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof<'a> {
-    /// Whose signatures they are.
+    /// The key of both signatures.
     pub public: PublicKey,
-    /// What was signed.
+    /// The two signed statements.
     pub equivocation: Equivocation<'a>,
 }
 
 impl<'a> Proof<'a> {
-    /// Reads a proof; nothing in it is verified yet.
+    /// Reads a proof without verifying it.
     ///
     /// # Errors
     /// [`ProofError::Magic`], [`ProofError::Version`], [`ProofError::Length`].
@@ -67,10 +66,10 @@ impl<'a> Proof<'a> {
         Ok(Self { public, equivocation: Equivocation { session, origin, seq, one, other } })
     }
 
-    /// Writes the proof into `into`; its length.
+    /// Writes the proof into `into` and returns its length.
     ///
     /// # Errors
-    /// [`ProofError::Length`]: a message is too long to be one, or `into` too short.
+    /// [`ProofError::Length`]: a message is too long, or `into` too short.
     pub fn encode(&self, into: &mut [u8]) -> Result<usize, ProofError> {
         let Equivocation { session, origin, seq, one, other } = self.equivocation;
         let len = |statement: &Statement<'_>| {
@@ -103,7 +102,7 @@ impl<'a> Proof<'a> {
         Ok(at)
     }
 
-    /// Who equivocated, under which number, if the key in the proof is that origin's.
+    /// The origin that equivocated and the number, if the key in the proof is that origin's.
     ///
     /// # Errors
     /// [`ProofError`].
@@ -114,13 +113,13 @@ impl<'a> Proof<'a> {
     /// As [`Self::verify`], for a reader who knows the origin's key.
     ///
     /// # Errors
-    /// [`ProofError::OtherKey`] when the proof is by another one.
+    /// [`ProofError::OtherKey`] if the proof has another one.
     pub fn verify_by(&self, public: &PublicKey) -> Result<(Peer, u64), ProofError> {
         if self.public == *public { self.verify() } else { Err(ProofError::OtherKey) }
     }
 }
 
-/// The statement that `bytes` begin with, and what is behind it.
+/// The statement at the beginning of `bytes`, and the rest.
 fn statement(bytes: &[u8]) -> Option<(Statement<'_>, &[u8])> {
     let (head, rest) = bytes.split_at_checked(10)?;
     let len = u16_at(head, 8);
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_comes_back_and_holds() {
+    fn a_proof_round_trips_and_verifies() {
         let bytes = encoded(&slot(5, b"yes"), &slot(5, b"no"));
         let proof = Proof::decode(&bytes).unwrap();
         assert_eq!(proof.verify(), Ok((Peer(3), 5)));
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_proves_nothing_is_refused_by_name() {
+    fn each_invalid_proof_has_its_error() {
         let verify = |bytes: &[u8]| Proof::decode(bytes).and_then(|proof| proof.verify());
         let (yes, no) = (slot(5, b"yes"), slot(5, b"no"));
         assert_eq!(verify(&encoded(&yes, &yes)), Err(ProofError::Same));

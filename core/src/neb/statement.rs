@@ -1,13 +1,13 @@
-//! What an origin said under one of its numbers, with its signature on that.
+//! A message of an origin under one of its numbers, with the origin's signature.
 //!
 //! ```text
 //!   covered   "weft neb 1" │ session u64 │ origin u16 │ seq u64 │ tag u64 │ len u16 │ payload
 //! ```
 //!
-//! The session names the cluster's run, so that no signature of another one counts; of a slot's
-//! header the generation and the checksum follow from the rest and are not covered: a reader holds
-//! the generation against the number before it looks at a signature (`judge`). Ed25519 (RFC
-//! 8032), verified strictly: neither small-order keys nor malleable signatures pass.
+//! The session names the cluster's run, so that no signature of another run counts. The generation
+//! and the checksum in a slot's header follow from the rest and are not covered: a reader compares
+//! the generation with the number before it verifies a signature (`judge`). Ed25519 (RFC 8032),
+//! verified strictly: neither small-order keys nor malleable signatures pass.
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
@@ -19,7 +19,7 @@ use crate::wire::broadcast::{Form, HEADER_LEN, Header, SIGNATURE_LEN, SlotError}
 const DOMAIN: &[u8; 10] = b"weft neb 1";
 const HEAD_LEN: usize = DOMAIN.len() + 8 + 2 + 8 + 8 + 2;
 
-/// What a signature is bound to beside what is said: run, origin, number.
+/// What a signature covers besides the message: run, origin, number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) session: u64,
@@ -28,7 +28,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Of the slot with this header.
+    /// The context of the slot with this header.
     pub(super) const fn of(session: u64, header: &Header) -> Self {
         Self { session, origin: header.stamp.origin, seq: header.stamp.seq }
     }
@@ -41,12 +41,12 @@ pub struct Statement<'a> {
     pub tag: u64,
     /// The message, at most [`MESSAGE_LEN_MAX`] bytes.
     pub payload: &'a [u8],
-    /// Of the origin, over all of it, its number and the run.
+    /// The origin's signature on message, number and run.
     pub signature: &'a [u8; SIGNATURE_LEN],
 }
 
 impl<'a> Statement<'a> {
-    /// What the copy of a slot of the signed form says, and its header. Nothing is verified.
+    /// Header and statement in the copy of a signed slot. Nothing is verified.
     ///
     /// # Errors
     /// [`SlotError::Form`], [`SlotError::Length`].
@@ -66,7 +66,7 @@ impl<'a> Statement<'a> {
         Ok((header, Self { tag: header.tag, payload, signature }))
     }
 
-    /// Whether it carries a signature by `key`, for `context`.
+    /// Whether its signature is by `key`, for `context`.
     pub(super) fn is_signed(&self, context: Context, key: &VerifyingKey) -> bool {
         if self.payload.len() > usize::from(MESSAGE_LEN_MAX) {
             return false;
@@ -76,7 +76,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// The signature by `key` on a message of at most [`MESSAGE_LEN_MAX`] bytes.
+/// Signs a message with `key`; the message has at most [`MESSAGE_LEN_MAX`] bytes.
 pub(super) fn sign(
     context: Context,
     tag: u64,

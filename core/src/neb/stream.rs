@@ -19,15 +19,15 @@ use crate::time::{Duration, Instant};
 pub(super) struct Stream<const DEPTH: usize> {
     /// The last message delivered.
     pub(super) delivered: u64,
-    /// The message that is looked for.
+    /// The message that is expected next.
     pub(super) next: u64,
     ballots: [Ballot; DEPTH],
-    /// Some ballot has somebody to ask.
+    /// A ballot has replayers to read.
     pub(super) asks: bool,
-    /// The earliest time at which somebody who pauses is read again.
+    /// The earliest time at which a pausing replayer is read again.
     pub(super) again_at: Option<Instant>,
     pub(super) conflicts: u32,
-    /// Conflicts that the caller has not heard of.
+    /// Conflicts not yet reported to the caller.
     unreported: u32,
     /// Since when the slot of the next message holds neither that message nor an earlier one.
     unfit_since: Aside<Option<Instant>>,
@@ -72,7 +72,7 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         &mut self.ballots[map.place(seq) as usize]
     }
 
-    /// Whether the next message has a ballot to go to: the one before in that place is delivered
+    /// Whether a ballot is free for the next message: the one before in that place is delivered,
     /// and no read of it is under way any more (trap T2).
     pub(super) fn has_place(&self, map: &Map) -> bool {
         self.next - self.delivered <= u64::from(map.config.depth())
@@ -131,8 +131,8 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         self.delivered + 1..self.next
     }
 
-    /// The ballot of the message whose read by `replayer` is named by `index` and `generation`;
-    /// nothing when no such read is under way.
+    /// The ballot of the message that `replayer` was asked for under `index` and `generation`;
+    /// `None` if no such read is under way.
     pub(super) fn asked(
         &mut self,
         map: &Map,
@@ -147,12 +147,12 @@ impl<const DEPTH: usize> Stream<DEPTH> {
                 && stamp.is_some_and(|stamp| tag_of(stamp.generation) == generation)
                 && ballot.reading.contains(replayer)
         };
-        // All messages that lie in one slot have their ballot in one place: depth divides W.
+        // All messages of one slot have their ballot in one place, because depth divides W.
         let place = map.place(u64::from(index)) as usize;
         self.ballots.get_mut(place).filter(is_it)
     }
 
-    /// The origin's key has become known: own copies are looked at again.
+    /// The origin's key is known now: the signatures of own copies are checked again.
     #[cfg(feature = "signed")]
     pub(super) fn look_again(&mut self) {
         for ballot in self.ballots.iter_mut().filter(|ballot| ballot.signed == Signed::No) {
@@ -160,13 +160,13 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         }
     }
 
-    /// A ballot of this stream has come to a conflict.
+    /// A ballot of this stream has a conflict.
     pub(super) fn note_conflict(&mut self) {
         self.conflicts = self.conflicts.saturating_add(1);
         self.unreported += 1;
     }
 
-    /// The first conflict that the caller has not heard of, as number and replayer.
+    /// The first conflict not yet reported to the caller: its number and replayer.
     pub(super) fn take_conflict(&mut self, map: &Map) -> Option<(u64, Peer)> {
         if self.unreported == 0 {
             return None;
@@ -182,7 +182,7 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         None
     }
 
-    /// Those who pause and are due are to be asked again.
+    /// Ends the pauses that are over at `now`.
     pub(super) fn resume(&mut self, map: &Map, now: Instant) {
         if self.again_at.is_none_or(|at| at > now) {
             return;
@@ -198,7 +198,7 @@ impl<const DEPTH: usize> Stream<DEPTH> {
     }
 }
 
-/// The earlier of two times, where nothing means never.
+/// The earlier of two times, where `None` means never.
 pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -1,8 +1,8 @@
-//! The broadcast against everything that its members and its fabric may do to it.
+//! The broadcast against the faults of its members and its fabric.
 //!
-//! The scenarios of `spec/neb.md`, each a test by this name; a test (`tables`) sees to it that
-//! there is none in this table that does not exist. Which guard each trap of the specification
-//! is, and which scenario misses it: [`mutants`](super::mutants).
+//! The scenarios of `SPEC.md` and the tests of each; the test `tables` checks that every test in
+//! this table exists. For the guard of each trap, and the scenario that detects its removal, see
+//! [`mutants`](super::mutants).
 //!
 //! | scenario | tests |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! | the origin rewrites after the replay | `traps::rewritten_after_replay` |
 //! | a replayer that lies | `replayers::a_replayer_that_lies_vetoes_and_is_named` `signed::a_replayer_that_lies_or_is_silent_cannot_veto` |
 //! | that flaps | `replayers::a_replayer_that_flaps_vetoes_at_most` `replayers::a_replayer_that_flaps_makes_no_two_faces_one` `replayers::a_replayer_that_flaps_vetoes_nothing_that_is_signed` `replayers::a_replayer_that_flaps_makes_no_two_signed_faces_one` `traps::conflict_then_silence` |
-//! | that stays empty | `replayers::a_replayer_that_stays_empty_holds_nothing_up` `signed::a_replayer_that_lies_or_is_silent_cannot_veto` |
-//! | that tears | `traps::a_torn_replay_is_read_again_until_it_is_whole` `traps::a_replayer_that_stays_torn_is_asked_less_and_less` `signed::a_replayer_that_shows_what_is_newer_or_torn_for_ever_cannot_veto` |
-//! | a peer dies with reads outstanding | `lives::a_peer_that_dies_with_reads_outstanding_is_waited_for` `traps::slow_is_not_dead` |
-//! | ten wraps of the window with a slow reader | `traps::wraps_with_a_slow_reader` `lives::lives_come_and_go_through_ten_wraps` |
+//! | that stays empty | `replayers::a_replayer_that_stays_empty_delays_nothing` `signed::a_replayer_that_lies_or_is_silent_cannot_veto` |
+//! | that tears | `traps::a_torn_replay_is_read_again_until_it_is_whole` `traps::a_replayer_that_stays_torn_is_read_ever_more_rarely` `signed::a_replayer_that_stays_newer_or_torn_cannot_veto` |
+//! | a peer dies with reads outstanding | `restarts::a_peer_that_dies_with_reads_outstanding_is_waited_for` `traps::slow_is_not_dead` |
+//! | ten wraps of the window with a slow reader | `traps::wraps_with_a_slow_reader` `restarts::members_restart_during_ten_wraps` |
 //! | queue depths 1 and 2 | `windows::a_queue_that_takes_one_work_at_a_time_is_enough` |
 //! | completions reordered across peers | `schedules::completions_reordered_across_peers` |
 
@@ -24,9 +24,9 @@ mod costs;
 mod damage;
 mod faces;
 mod held;
-mod lives;
 mod planted;
 mod replayers;
+mod restarts;
 mod schedules;
 #[cfg(feature = "signed")]
 mod signed;

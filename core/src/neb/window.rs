@@ -1,9 +1,9 @@
-//! Who has delivered how much, as far as each has shown (N-1, N-9).
+//! How much each member has delivered, as far as it has shown (N-1, N-9).
 //!
-//! A slot may be used again, in the own ring or in the replay region, when every live member has
-//! shown that the message in it was delivered. Progresses are read, one whole progress at a time,
-//! from those who seem half a window behind; who still seems so is read again after a pause.
-//! What a liar shows concerns only itself: a slot waits for each of the others too.
+//! A slot, in the own ring or in the replay region, may be reused once every live member has shown
+//! that it delivered the message there. The whole progress of a member is read when it seems to be
+//! half a window behind, and again after a pause while it still does. A liar's progress does no
+//! harm: a slot waits for every other member too.
 
 use super::config::Retry;
 use super::map::Map;
@@ -14,15 +14,15 @@ use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
 use crate::wire::{CELL_LEN, Progress};
 
-/// What everybody has shown, and whom to ask.
+/// The progress that all members have shown, and the members to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Window<const PEERS: usize> {
     /// By member, then by origin: the last message shown as delivered.
     shown: [[u64; PEERS]; PEERS],
-    /// Who seems far behind.
+    /// The members that seem far behind.
     lagging: PeerSet,
     reading: PeerSet,
-    /// When each may be asked again, and how often it was asked in vain.
+    /// When each may be asked again, and how often it was asked without news.
     again_at: [Instant; PEERS],
     attempts: [u8; PEERS],
 }
@@ -48,7 +48,7 @@ impl<const PEERS: usize> Window<PEERS> {
         others.iter().map(|peer| self.shown(peer, origin)).fold(own, u64::min)
     }
 
-    /// The last message of `origin` that was seen is `head`: whoever is far behind it lags.
+    /// `head` is the last message of `origin` that was seen: members far behind it lag.
     pub(super) fn note_head(&mut self, members: &Members, origin: Peer, head: u64, lag: u64) {
         for peer in members.others().without(PeerSet::only(origin)).iter() {
             if head.saturating_sub(self.shown(peer, origin)) >= lag {
@@ -57,12 +57,12 @@ impl<const PEERS: usize> Window<PEERS> {
         }
     }
 
-    /// `peer` has left: nobody waits for it.
+    /// `peer` was removed: it is not waited for.
     pub(super) fn forget(&mut self, peer: Peer) {
         self.lagging.remove(peer);
     }
 
-    /// Whom to ask now.
+    /// The members to ask now.
     pub(super) fn to_ask(&self, now: Instant) -> PeerSet {
         let mut due = self.lagging.without(self.reading);
         for peer in due.iter() {
@@ -73,7 +73,7 @@ impl<const PEERS: usize> Window<PEERS> {
         due
     }
 
-    /// Whom to ask, now or later, and who was asked and has not answered.
+    /// The members to ask, now or later, and those whose answers are due.
     pub(super) const fn asked(&self) -> PeerSet {
         self.lagging.union(self.reading)
     }
@@ -93,13 +93,13 @@ impl<const PEERS: usize> Window<PEERS> {
         Ok(())
     }
 
-    /// The read of the progress of `peer` has ended, well or not.
+    /// The read of the progress of `peer` has completed or failed.
     pub(super) fn handle_end(&mut self, peer: Peer) {
         self.reading.remove(peer);
         self.lagging.remove(peer);
     }
 
-    /// Takes in the progress of `peer` that was read. Returns whether it says anything new.
+    /// Handles the progress of `peer` that was read. Returns whether it is news.
     pub(super) fn hear(&mut self, fabric: &impl Fabric, map: &Map, peer: Peer) -> News {
         let mut news = News::None;
         for origin in (0..map.config.peers()).map(Peer) {
@@ -123,22 +123,22 @@ impl<const PEERS: usize> Window<PEERS> {
         *attempts = attempts.saturating_add(1).min(32);
     }
 
-    /// When somebody who can be reached is to be asked again.
+    /// When the next reachable member is asked again.
     pub(super) fn deadline(&self, unreachable: PeerSet) -> Option<Instant> {
         let waiting = self.lagging.without(self.reading).without(unreachable);
         waiting.iter().map(|peer| self.again_at[peer.index()]).min()
     }
 }
 
-/// Whether a progress says anything that was not known.
+/// Whether a progress contains something new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     None,
     Some,
 }
 
-/// What a progress in own memory, at `start`, says of `origin`: the later of its two cells, of
-/// which one may be torn.
+/// The number for `origin` in the progress at `start` of own memory: the later of its two cells,
+/// one of which may be torn.
 pub(super) fn read_progress(
     fabric: &impl Fabric,
     map: &Map,
@@ -156,7 +156,7 @@ pub(super) fn read_progress(
     cell(0).max(cell(1))
 }
 
-/// Shows everybody that `delivered` messages of `origin` were delivered.
+/// Shows all members that `delivered` messages of `origin` were delivered.
 pub(super) fn show_progress(fabric: &impl Fabric, map: &Map, origin: Peer, delivered: u64) {
     let at = Map::cell(map.progress(), origin, delivered);
     let cell = Progress { origin, delivered }.encode(|bytes| fabric.crc32c(bytes));

@@ -1,4 +1,4 @@
-//! The names of works, in widths that are checked (N-10).
+//! Work ids, packed with checked widths (N-10).
 //!
 //! ```text
 //! bits  54  52     46         40       24           0
@@ -28,12 +28,12 @@ const VOTE: u64 = 1;
 const WRITE: u64 = 2;
 const PROGRESS: u64 = 3;
 
-/// What a work was for.
+/// The purpose of a work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
     /// A read of what `replayer` exposed.
     Vote { replayer: Peer, origin: Peer, index: u32, generation: u32 },
-    /// A write of own messages, up to the one whose number ends in `last`.
+    /// A write of own messages, up to the one whose number ends with the bits `last`.
     Write { last: u64 },
     /// A read of a peer's progress.
     Progress,
@@ -43,12 +43,12 @@ const fn low(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 
-/// A generation as far as a name carries it.
+/// The bits of a generation that an id carries.
 pub(super) fn tag_of(generation: u32) -> u32 {
     generation & ((1 << GENERATION_BITS) - 1)
 }
 
-/// The message at or before `posted` whose number ends in `last`.
+/// The message at or before `posted` whose number ends with the bits `last`.
 pub(super) fn seq_of(last: u64, posted: u64) -> u64 {
     posted - (posted.wrapping_sub(last) & low(LAST_BITS)).min(posted)
 }
@@ -74,7 +74,7 @@ impl Errand {
         WorkId::new(NEB_WORK, detail)
     }
 
-    /// What the work of this name was for; nothing when no [`Self::id`] made it.
+    /// The purpose of the work with this id; `None` if [`Self::id`] did not make it.
     pub(super) fn of(id: WorkId) -> Option<Self> {
         let detail = id.detail();
         #[expect(clippy::cast_possible_truncation, reason = "masked to fewer bits")]
@@ -115,19 +115,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_errand_comes_back_from_its_name(errand in errand()) {
+        fn an_errand_round_trips_through_its_id(errand in errand()) {
             prop_assert_eq!(errand.id().machine(), NEB_WORK);
             prop_assert_eq!(Errand::of(errand.id()), Some(errand));
         }
 
         #[test]
-        fn a_message_comes_back_from_the_end_of_its_number(posted: u64, behind in 0..1u64 << 40) {
+        fn a_number_is_recovered_from_its_last_bits(posted: u64, behind in 0..1u64 << 40) {
             let seq = posted.saturating_sub(behind);
             prop_assert_eq!(seq_of(seq & low(LAST_BITS), posted), seq);
         }
 
         #[test]
-        fn no_name_panics(id: u64) {
+        fn no_id_panics(id: u64) {
             let _ = Errand::of(WorkId(id));
         }
     }

@@ -1,5 +1,5 @@
 //! The slot of a non-equivocating broadcast: a header of 32 bytes, the payload, and in the
-//! signed form 64 bytes of signature behind it.
+//! signed form a signature of 64 bytes.
 //!
 //! ```text
 //! byte  0     8            12       14    16    24       28     32
@@ -8,8 +8,8 @@
 //!
 //! `len` counts payload bytes; `tag` is the application's and never a slot number. The checksum
 //! runs over header, payload and signature with the checksum field itself as zero. `seq` is the
-//! first word, so that whoever exposes a slot can store it last: a slot whose first word is zero
-//! holds nothing yet.
+//! first word, so that a member that exposes a slot can store it last: a slot whose first word is
+//! zero holds no message yet.
 
 use core::fmt;
 
@@ -43,7 +43,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Bytes behind the payload.
+    /// Bytes after the payload.
     #[must_use]
     pub const fn trailer_len(self) -> usize {
         match self {
@@ -68,27 +68,27 @@ impl Form {
     }
 }
 
-/// Which use of which slot of whose ring.
+/// One use of one slot of an origin's ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// Counts the origin's messages from 1.
     pub seq: u64,
-    /// Which pass over the ring, modulo 2^32.
+    /// The pass over the ring, modulo 2^32.
     pub generation: u32,
-    /// Who broadcast it.
+    /// The origin.
     pub origin: Peer,
 }
 
 /// The header, decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// Which use of which slot.
+    /// The use of the slot.
     pub stamp: Stamp,
     /// Payload bytes.
     pub len: u16,
-    /// The application's.
+    /// The application's tag.
     pub tag: u64,
-    /// What lies behind the payload.
+    /// What follows the payload.
     pub form: Form,
 }
 
@@ -99,7 +99,7 @@ pub enum SlotError {
     Form,
     /// The slot claims more bytes than the copy has.
     Length,
-    /// The bytes do not belong together: torn, still arriving, or garbage.
+    /// The checksum is wrong: torn, still arriving, or garbage.
     Checksum,
 }
 
@@ -122,7 +122,7 @@ impl Header {
         HEADER_LEN + self.len as usize + self.form.trailer_len()
     }
 
-    /// Where the payload lies in the slot.
+    /// The payload's place in the slot.
     #[must_use]
     pub const fn payload(&self) -> core::ops::Range<usize> {
         HEADER_LEN..HEADER_LEN + self.len as usize
@@ -145,7 +145,7 @@ impl Header {
         slot[field::FORM..field::FORM + 4].copy_from_slice(&self.form.to_word().to_le_bytes());
     }
 
-    /// What the header of a private copy claims. Nothing is known to be true of it yet.
+    /// The header of a private copy, not verified yet.
     ///
     /// # Errors
     /// [`SlotError::Form`].
@@ -166,7 +166,7 @@ impl Header {
         })
     }
 
-    /// Judges a private copy of a slot, and reads the header. Leaves the copy as it was.
+    /// Checks a private copy of a slot, and reads the header. Leaves the copy unchanged.
     ///
     /// # Errors
     /// [`SlotError`], in the order form, length, checksum.
@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_slot_comes_back((header, payload) in header()) {
+        fn a_slot_round_trips((header, payload) in header()) {
             let mut slot = sealed(&header, &payload);
             let before = slot.clone();
             prop_assert_eq!(Header::open(&mut slot, crc32c), Ok(header));

@@ -1,8 +1,7 @@
-//! Small words that one peer writes plainly and another reads meanwhile: claims, credits and
-//! what was delivered.
+//! Small records that one peer stores while others read them: claims, credits and progress.
 //!
-//! Under F-3 not even an aligned word arrives whole, so each cell is 16 bytes that carry their
-//! own check; a reader that meets a broken one reads again.
+//! Under F-3 not even an aligned word arrives whole, so each cell is 16 bytes with a checksum of
+//! their own; a reader that finds a torn cell reads again.
 //!
 //! ```text
 //! byte    0          4         8            12       16
@@ -19,22 +18,22 @@ use crate::ids::Peer;
 /// Length of a claim, a credit or a progress in bytes.
 pub const CELL_LEN: usize = 16;
 
-/// What a sender says about its put to one owner (MB-7).
+/// The state of a sender's put to one owner (MB-7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Claim {
-    /// Nothing is under way: every ticket it was given has landed or will never be written.
+    /// No put is under way: every ticket of the sender is written or never will be.
     #[default]
     Idle,
-    /// Tickets were or will be asked for; which ones is not known yet.
+    /// Tickets are being reserved; their numbers are not known yet.
     Reserving {
-        /// Names the put: it differs from the one of the put before.
+        /// Differs from the number of the previous put.
         sequence: u32,
     },
     /// Tickets `first.ticket ..` of `first.epoch` are being written.
     Holding {
         /// The first ticket.
         first: Stamp,
-        /// How many, at most 2^24 - 1.
+        /// The number of tickets, at most 2^24 - 1.
         count: u32,
     },
 }
@@ -45,7 +44,7 @@ const HOLDING: u32 = 3;
 const COUNT_MASK: u32 = 0x00FF_FFFF;
 
 impl Claim {
-    /// The claim as bytes. The claim of fresh, zeroed memory is not `Idle` but broken.
+    /// The claim as bytes. Zeroed memory is not `Idle` but an invalid claim.
     #[must_use]
     pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
         match self {
@@ -58,7 +57,7 @@ impl Claim {
         }
     }
 
-    /// The claim in a private copy, or nothing when the copy is torn or never was one.
+    /// The claim in a private copy, or `None` if the copy is torn or not one.
     #[must_use]
     pub fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
         let [head, a, b] = decode(copy, checksum)?;
@@ -82,10 +81,10 @@ impl Claim {
     }
 }
 
-/// What a lane's reader has taken, as it reports to the writer.
+/// The number of messages that a lane's reader has taken, for the writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Credit {
-    /// Which pair of incarnations the count belongs to.
+    /// The pair of incarnations that the count belongs to.
     pub session: u32,
     /// Messages taken in this session.
     pub taken: u64,
@@ -100,7 +99,7 @@ impl Credit {
         encode(words, checksum)
     }
 
-    /// The credit in a private copy, or nothing when the copy is torn or never was one.
+    /// The credit in a private copy, or `None` if the copy is torn or not one.
     #[must_use]
     pub fn decode(copy: &[u8; CELL_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
         let [session, low, high] = decode(copy, checksum)?;
@@ -108,16 +107,16 @@ impl Credit {
     }
 }
 
-/// How far a member has delivered the broadcasts of one origin, as it shows all members.
+/// The last message of one origin that a member has delivered, for all members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
-    /// Whose broadcasts.
+    /// The origin.
     pub origin: Peer,
-    /// The highest slot delivered; nothing yet when zero.
+    /// The number of the last message delivered; zero before the first.
     pub delivered: u64,
 }
 
-/// Marks a progress, so that the one of origin 0 differs from zeroed memory.
+/// The tag of a progress, so that the one of origin 0 differs from zeroed memory.
 const PROGRESS: u32 = 1 << 16;
 
 impl Progress {
@@ -130,8 +129,8 @@ impl Progress {
         encode(words, checksum)
     }
 
-    /// The progress for `origin` in a private copy, or nothing when the copy is torn, is another
-    /// origin's, or never was one.
+    /// The progress for `origin` in a private copy, or `None` if the copy is torn, is another
+    /// origin's, or is not one.
     #[must_use]
     pub fn decode(
         copy: &[u8; CELL_LEN],
@@ -177,18 +176,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_claim_comes_back(claim in claim()) {
+        fn a_claim_round_trips(claim in claim()) {
             prop_assert_eq!(Claim::decode(&claim.encode(crc32c), crc32c), Some(claim));
         }
 
         #[test]
-        fn a_credit_comes_back(session in any::<u32>(), taken in any::<u64>()) {
+        fn a_credit_round_trips(session in any::<u32>(), taken in any::<u64>()) {
             let credit = Credit { session, taken };
             prop_assert_eq!(Credit::decode(&credit.encode(crc32c), crc32c), Some(credit));
         }
 
         #[test]
-        fn a_progress_comes_back_to_its_own_origin(
+        fn a_progress_round_trips_for_its_own_origin(
             origin in any::<u16>(), delivered in any::<u64>(),
         ) {
             let progress = Progress { origin: Peer(origin), delivered };
@@ -199,7 +198,7 @@ mod tests {
         }
 
         #[test]
-        fn a_claim_with_a_flipped_byte_is_broken(
+        fn a_claim_with_a_flipped_byte_is_invalid(
             claim in claim(), at in 0..CELL_LEN, flip in 1u8..,
         ) {
             let mut cell = claim.encode(crc32c);
@@ -208,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn a_torn_claim_is_one_of_the_two_or_broken(
+        fn a_torn_claim_is_one_of_the_two_or_invalid(
             old in claim(), new in claim(), arrived in any::<[bool; CELL_LEN]>(),
         ) {
             let (before, after) = (old.encode(crc32c), new.encode(crc32c));

@@ -1,9 +1,9 @@
 //! Byte layouts: encode, decode, nothing else.
 //!
-//! Everything a peer can write has a fixed layout here, little-endian, with a CRC-32C
-//! (Castagnoli, RFC 3720) over all of it, because under F-3 a reader may meet any mixture of old
-//! and new bytes. Frame rules: a frame never spans two slots, unused bytes are not read, a
-//! decoder looks at a private copy only and never panics on it.
+//! Everything that a peer can write has a fixed little-endian layout here, with a CRC-32C
+//! (Castagnoli, RFC 3720) over all of it, because under F-3 a reader may see any mixture of old and
+//! new bytes. Rules: a message never spans two slots, unused bytes are not read, and a decoder
+//! reads private copies only and never panics.
 
 pub mod broadcast;
 mod cell;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `len` counts payload bytes. The checksum runs over header and payload with the checksum field
-//! itself as zero. `incarnation` is the low half of the sender's. `epoch` and `ticket` stamp the
-//! slot, so bytes of an earlier use never pass.
+//! itself as zero. `incarnation` is the low half of the sender's. `epoch` and `ticket` are the
+//! slot's stamp, so that bytes of an earlier use are not accepted.
 
 use core::fmt;
 
@@ -32,17 +32,17 @@ mod field {
     pub(super) const INCARNATION: usize = 22;
 }
 
-/// Which use of which slot: the identity that a reader expects.
+/// One use of one slot: the identity that a reader expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stamp {
-    /// Which pass over the slots.
+    /// The pass over the slots.
     pub epoch: u32,
-    /// Which slot of the pass.
+    /// The slot of the pass.
     pub ticket: u32,
 }
 
 impl Stamp {
-    /// The stamp as the word at [`STAMP_OFFSET`] shows it.
+    /// The stamp as the word at [`STAMP_OFFSET`].
     #[must_use]
     pub const fn to_word(self) -> u64 {
         self.epoch as u64 | (self.ticket as u64) << 32
@@ -61,13 +61,13 @@ impl Stamp {
 pub struct Header {
     /// Payload bytes.
     pub len: u16,
-    /// Who wrote it: the peer's number.
+    /// The sender's peer number.
     pub sender: u16,
-    /// The sender's own count.
+    /// The sender's sequence number.
     pub sequence: u32,
-    /// Which use of which slot.
+    /// The use of the slot.
     pub stamp: Stamp,
-    /// What the payload means; the application's.
+    /// Meaning of the payload, defined by the application.
     pub kind: u16,
     /// The low 16 bits of the sender's incarnation: each counts its messages from 0.
     pub incarnation: u16,
@@ -76,11 +76,11 @@ pub struct Header {
 /// Why a copy of a slot holds no message. Nothing was read past `len`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotError {
-    /// Another use of the slot, or none yet.
+    /// The slot carries the stamp of another use, or none yet.
     Stamp,
     /// The length does not fit into the slot.
     Length,
-    /// The bytes do not belong together: torn, still arriving, or garbage.
+    /// The checksum is wrong: torn, still arriving, or garbage.
     Checksum,
 }
 
@@ -112,7 +112,7 @@ pub fn seal(slot: &mut [u8], stamp: Stamp, sequence: u32, checksum: impl Fn(&[u8
     used[field::CRC..field::CRC + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Copies the slot at `at` of own memory into `scratch`, once, and judges the copy.
+/// Copies the slot at `at` of own memory into `scratch`, once, and checks the copy.
 ///
 /// # Errors
 /// [`SlotError`]; what `scratch` holds then is meaningless.
@@ -178,7 +178,7 @@ impl Header {
         if len > capacity { Err(SlotError::Length) } else { Ok(len) }
     }
 
-    /// Judges a private copy of header and payload, and reads the header.
+    /// Checks a private copy of header and payload, and reads the header.
     ///
     /// The checksum field of `copy` is zero afterwards.
     ///
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn another_use_of_the_slot_is_told_from_damage() {
+    fn another_use_of_the_slot_is_distinguished_from_damage() {
         let (header, mut slot) = sealed(Header::default(), b"payload");
         let next = Stamp { epoch: header.stamp.epoch + 2, ..header.stamp };
         assert_eq!(Header::open(&mut slot, next, crc32c), Err(SlotError::Stamp));

@@ -94,7 +94,7 @@ impl Protocol for Endpoints {
         self.plan.layout()
     }
 
-    fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
+    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
         Node::new(&self.plan, seat)
     }
 
@@ -105,23 +105,25 @@ impl Protocol for Endpoints {
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
         match change {
             Membership::Ended(peer, _) => node.turn(seat).fence(peer),
-            Membership::Began(peer, life) => node.turn(seat).admit((peer, life)),
+            Membership::Began(peer, incarnation) => node.turn(seat).admit((peer, incarnation)),
         }
     }
 
     fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
-        let &Entry { at, peer, life, ref what } = entry;
+        let &Entry { at, peer, incarnation, ref what } = entry;
         match what {
             What::Recorded(Event::Mailbox(event)) => {
                 let what = What::Recorded(event.clone());
-                self.mailboxes.judge(&Entry { at, peer, life, what })
+                self.mailboxes.judge(&Entry { at, peer, incarnation, what })
             }
             What::Recorded(Event::Broadcast(event)) => {
                 let what = What::Recorded(event.clone());
-                self.broadcasts.judge(&Entry { at, peer, life, what })
+                self.broadcasts.judge(&Entry { at, peer, incarnation, what })
             }
-            What::Born => self.mailboxes.judge(&Entry { at, peer, life, what: What::Born }),
-            What::Died => self.mailboxes.judge(&Entry { at, peer, life, what: What::Died }),
+            What::Began => {
+                self.mailboxes.judge(&Entry { at, peer, incarnation, what: What::Began })
+            }
+            What::Died => self.mailboxes.judge(&Entry { at, peer, incarnation, what: What::Died }),
             What::Lied(_) | What::Calm => Ok(()),
         }
     }

@@ -3,7 +3,8 @@
 //! ```text
 //!   state ── step of a peer, or its crash at each of its operations ──▶ state
 //!         ── work lands, completes, is torn, loses its pair; a message arrives, or does not
-//!         ── a dead life is fenced; the next one begins; two join; time passes to a deadline
+//!         ── a dead incarnation is fenced; the next one begins; two join;
+//!            time passes to a deadline
 //! ```
 //!
 //! The same machines, world and ledger as in a run, without a clock: every order of everything
@@ -14,7 +15,7 @@
 //! What is not told apart, and why nothing is lost by it:
 //! - a work's landing and its completion: the poster may take its next step at any later time;
 //! - a round that changes nothing, which is no move (its crash is one);
-//! - deaths that differ in regions that the next life overwrites unread
+//! - deaths that differ in regions that the next incarnation overwrites unread
 //!   ([`Protocol::forgotten`]): nobody reaches the memory of a dead peer;
 //! - fences and joins between peers that have nothing to do with each other
 //!   ([`Protocol::talk`]), which the protocol vouches for;
@@ -110,7 +111,7 @@ pub enum Move {
     Crash(Peer, u32),
     /// The fabric goes on, or goes wrong.
     Fabric(Choice),
-    /// The first shuts the dead life of the second out.
+    /// The first shuts the dead incarnation of the second out.
     Fence(Peer, Peer),
     /// A pair is lost, and its target is restarted for it, not its poster.
     Loss(Choice, Peer),
@@ -118,7 +119,7 @@ pub enum Move {
     Refuse(Peer, u32),
     /// The peer is removed: the others fence it, and it ends.
     Remove(Peer),
-    /// The next life of a dead peer begins.
+    /// The next incarnation of a dead peer begins.
     Birth(Peer),
     /// The two take each other up.
     Join(Peer, Peer),

@@ -14,8 +14,11 @@ const LIE: WorkId = WorkId(u64::MAX);
 
 impl<P: Protocol> Run<P> {
     /// The liar's turn.
-    pub(super) fn lie(&mut self, peer: Peer, life: Incarnation) {
-        if !self.world.is_alive(peer) || self.world.life(peer) != life || self.calm.is_some() {
+    pub(super) fn lie(&mut self, peer: Peer, incarnation: Incarnation) {
+        if !self.world.is_alive(peer)
+            || self.world.incarnation(peer) != incarnation
+            || self.calm.is_some()
+        {
             return;
         }
         let mut done = [Completion::NONE; 16];
@@ -28,14 +31,14 @@ impl<P: Protocol> Run<P> {
             self.lie_to(peer, to);
         }
         let after = self.lies.between(1_000, 60_000);
-        self.world.schedule(after, Due::Timer(Timer::Lie { peer, life }));
+        self.world.schedule(after, Due::Timer(Timer::Lie { peer, incarnation }));
     }
 
     fn lie_to(&mut self, liar: Peer, to: Peer) {
         if !self.world.is_open(liar, to) && self.world.is_alive(to) {
             // A refusal means that it was found out; what it posts bounces.
-            let life = self.world.life(to);
-            let _ = self.world.admit(liar, to, life);
+            let incarnation = self.world.incarnation(to);
+            let _ = self.world.admit(liar, to, incarnation);
         }
         let is_forgery = self.protocol.lies_by_forgery_alone() || self.lies.chance(1, 2);
         if is_forgery

@@ -1,22 +1,22 @@
-//! Mailbox and lanes under the simulator: every peer owns a mailbox, puts into all others', and
-//! has a lane to each.
+//! Mailbox and lanes in the simulator: every peer owns a mailbox, puts into all others', and has a
+//! lane to each.
 //!
 //! | checker | promise |
 //! |---|---|
-//! | `integrity` | what is delivered was put or sent, by whom it says, unaltered |
-//! | `once` | not twice in one life of the owner, never again after its release |
-//! | `order` | in the order of its sender's life |
-//! | `withdrawn` | what the writer was told is not there, is not delivered |
-//! | `loss` | what was put is delivered; what was sent in a lane that still stands, too |
+//! | `integrity` | a delivered message was put or sent by the peer that it names, and is unaltered |
+//! | `once` | not twice in one incarnation of the owner, never again after its release |
+//! | `order` | in the order of its sender's incarnation |
+//! | `withdrawn` | a message that its writer withdrew is not delivered |
+//! | `loss` | a message that was put is delivered, and so is one sent through a lane that still exists |
 //! | `names` | incarnation and sequence name one message of a sender |
 //! | `false alarm` | no ticket counts as forged before a member has lied or a fabric answered wrong |
-//! | `unseen` | a message that a liar made vanish with the reservation word is noticed |
-//! | `progress` | no owner owes, no writer keeps, nobody waits, once faults are over |
+//! | `unseen` | a message that a liar removed by means of the reservation word is noticed |
+//! | `progress` | once faults are over, no owner owes a message, no writer keeps one, no lane waits |
 //!
-//! A mailbox trusts its admitted members: a liar among them can spoil slots, forge names and use
-//! up tickets. A mailbox that a liar has worked on is held to `progress` and `unseen` from then
-//! on, the others to everything; so are all lanes, since no other peer can write them. Nothing may
-//! ever panic.
+//! A mailbox trusts its admitted members: a liar among them can spoil slots, forge names and use up
+//! tickets. A mailbox that a liar has written to must keep only `progress` and `unseen` from then
+//! on; all others keep every promise, and so do all lanes, since no other peer can write them. No
+//! machine may panic.
 
 mod expected;
 mod ledger;
@@ -135,13 +135,13 @@ impl Protocol for Mailboxes {
         small::all()
     }
 
-    /// Writers with an owner; lanes connect everybody.
+    /// Writers with an owner; lanes connect all peers.
     fn talk(&self, one: Peer, other: Peer) -> bool {
         let owned = self.owners.contains(one) || self.owners.contains(other);
         owned || self.traffic != Traffic::Mailbox
     }
 
-    /// The claims: an outbox says `Idle` before anybody lets its life in.
+    /// The claims: an outbox stores `Idle` before any peer admits its incarnation.
     fn forgotten(&self) -> Vec<Region> {
         vec![CLAIMS]
     }
@@ -180,13 +180,13 @@ impl Protocol for Mailboxes {
         let sequence = draws.below(64) as u32;
         seal(&mut bytes, stamp, sequence, weft_core::wire::crc32c);
         let offset = ((epoch & 1) * slots + ticket) * config.stride();
-        // A length to believe only once it has been checked.
+        // The length must be checked before it is used.
         let mut then = bytes.clone();
         then[..2].copy_from_slice(&draws.bytes(2));
         Some(Forgery { at: At { region: SLOT_HALVES, offset }, bytes, then: Some(then) })
     }
 
-    fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
+    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
         Node::new(self, seat)
     }
 
@@ -197,7 +197,7 @@ impl Protocol for Mailboxes {
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
         match change {
             Membership::Ended(peer, _) => node.fence(peer, seat),
-            Membership::Began(peer, life) => node.admit(self, (peer, life), seat),
+            Membership::Began(peer, incarnation) => node.admit(self, (peer, incarnation), seat),
         }
     }
 

@@ -242,7 +242,7 @@ impl SimMemory {
         self.poke(At { region, offset: 0 }, &vec![0; spec.len as usize]);
     }
 
-    /// A new life begins: what was on its way was meant for the last one.
+    /// A new incarnation begins: what was on its way was meant for the last one.
     pub(super) fn clear_races(&self) {
         let mut races = self.races.borrow_mut();
         races.arrivals.clear();

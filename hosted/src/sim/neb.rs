@@ -2,20 +2,20 @@
 //!
 //! | checker | promise |
 //! |---|---|
-//! | `agreement` | whoever delivers a slot delivers the same bytes, in whichever life |
-//! | `integrity` | what is delivered under a correct origin's name is what it broadcast |
+//! | `agreement` | all members that deliver a slot deliver the same bytes, in any incarnation |
+//! | `integrity` | a message delivered from a correct origin is one that it broadcast |
 //! | `once` | a slot is delivered at most once, after the one before it |
 //! | `blame` | a conflict is about a liar's message, or shown by a liar; of what is signed, about a liar's |
-//! | `validity` | what correct origins broadcast is delivered by everybody correct in the end |
+//! | `validity` | every message of a correct origin is finally delivered by all correct members |
 //!
-//! A liar is an origin with two faces, and a replayer that exposes what it likes (`liar`); of seven
-//! members two may be, and conspire. In the unsigned form it may veto, and a run with one is held
-//! to safety alone; in the signed form a liar that stays may only hold up windows.
+//! A liar is a two-faced origin and a replayer that exposes anything (`liar`); of seven members two
+//! may be liars, and conspire. In the unsigned form a liar can veto, so a run with one checks
+//! safety only; in the signed form a liar that stays can only delay windows.
 //!
-//! Where membership is decided, the first end of a life of some members, liars or not, is the
-//! decision that they are out, each in a later term; nothing that such a member delivers binds the
-//! others then, and its next life is none of the protocol's. Nor is that of a member whose memory
-//! was lost with its first life.
+//! Where membership is decided, some members, liars or not, are removed when their first
+//! incarnation ends, each in a later term. Deliveries of such a member do not bind the others, and
+//! its next incarnation takes no part. Neither does that of a member whose memory was lost with its
+//! first incarnation.
 
 mod expected;
 mod ledger;
@@ -46,7 +46,7 @@ pub(super) use node::payload;
 const PEERS: usize = 7;
 /// The most slots of an origin that are voted on at a time in any run.
 const DEPTH: usize = 4;
-/// The run that signatures are bound to.
+/// The session that signatures cover.
 const SESSION: u64 = 0x5e55;
 /// The longest payload.
 const PAYLOAD_MAX: u16 = 40;
@@ -57,18 +57,18 @@ pub struct Broadcasts {
     layout: Layout,
     config: Config,
     regions: Regions,
-    /// The number behind which every origin begins.
+    /// The number after which every origin begins.
     base: u64,
     liars: PeerSet,
-    /// Liars that stay when faults are over, and neither lie nor move any more.
+    /// Liars that stay when faults are over, and stop.
     silent: PeerSet,
-    /// Whether liars lie about how far they are.
+    /// Whether liars lie about their progress.
     boasts: bool,
-    /// Whose first end of a life is taken for the decision that it is out.
+    /// Members that are removed when their first incarnation ends.
     doomed: PeerSet,
-    /// Whose memory is lost with its first life.
+    /// Members whose memory is lost with their first incarnation.
     forgetful: PeerSet,
-    /// Explored: what liars that run do, each in this order.
+    /// In an exploration: the steps of running liars, each in this order.
     script: Vec<Lie>,
     ledger: Ledger,
 }
@@ -96,33 +96,34 @@ impl Broadcasts {
         }
     }
 
-    /// The same, behind `base` messages of every origin.
+    /// The same, after `base` messages of every origin.
     fn behind(mut self, base: u64) -> Self {
         self.base = base;
         self.ledger.begin_behind(base);
         self
     }
 
-    /// The same, where the memory of `peer` is lost with its first life; what it delivered before
-    /// that binds no other member, and what it broadcast may be lost.
+    /// The same, where the memory of `peer` is lost with its first incarnation; its deliveries
+    /// before that do not bind others, and its broadcasts may be lost.
     fn with_forgetful(mut self, peer: Peer) -> Self {
         self.forgetful.insert(peer);
         self.ledger.release(peer);
         self
     }
 
-    /// Whether a later life of `peer` takes no part: it was removed, or its memory is gone.
-    fn is_out(&self, peer: Peer, life: Incarnation) -> bool {
-        life > Incarnation(1) && (self.doomed.contains(peer) || self.forgetful.contains(peer))
+    /// Whether a later incarnation of `peer` takes no part: it was removed, or its memory is gone.
+    fn is_out(&self, peer: Peer, incarnation: Incarnation) -> bool {
+        incarnation > Incarnation(1)
+            && (self.doomed.contains(peer) || self.forgetful.contains(peer))
     }
 
-    /// Whether the promises are made to `peer`, and about what it broadcasts.
+    /// Whether the promises hold for `peer` and for its broadcasts.
     fn is_correct(&self, peer: Peer) -> bool {
         let is_binding = !self.doomed.contains(peer) && !self.forgetful.contains(peer);
         !self.liars.contains(peer) && is_binding
     }
 
-    /// What `me` signs and judges with; keys are those of the simulation, and no secret.
+    /// The keys of `me`, which are those of the simulation and not secret.
     fn keys(&self, me: Peer) -> Keys<PEERS> {
         let key = |peer: Peer| SigningKey::from_bytes(&[peer.0 as u8 + 1; 32]);
         let mut keys = Keys::new(SESSION, key(me));
@@ -137,7 +138,7 @@ impl Broadcasts {
     }
 }
 
-/// Where numbers begin: at 1 mostly, or a few before a width of a work's name or of the pass wraps.
+/// The first number: mostly 1, or a few before a field of a work id or the pass wraps.
 fn base(draws: &mut Draws, slots: u32) -> u64 {
     let wraps = [u64::from(slots) << 24, u64::from(slots) << 32, 1 << 48];
     if draws.chance(3, 4) { 0 } else { draws.pick(&wraps) - draws.between(1, 6) }
@@ -170,7 +171,7 @@ impl Protocol for Broadcasts {
                 liars.insert(any(draws));
             }
         }
-        // Liars, and beside them or without any some that are correct, may be removed.
+        // Liars and correct members may be removed.
         let mut doomed = PeerSet::EMPTY;
         if sizes.membership == Members::Decided && draws.chance(2, 3) {
             doomed = draws.pick(&[liars, PeerSet::EMPTY]);
@@ -205,13 +206,13 @@ impl Protocol for Broadcasts {
         node.deadline()
     }
 
-    /// A new life reads nothing there that it has not asked for itself.
+    /// The landings: a new incarnation reads only what it has asked for itself.
     fn forgotten(&self) -> Vec<Region> {
         vec![self.regions.landing()]
     }
 
-    /// What was exposed, where a ring is not used twice, no member is removed and this one's memory
-    /// is not lost; a stamp is stored last. What a liar shows, once it has shown all.
+    /// The replay, if no ring slot is reused, no member is removed and this one's memory is not
+    /// lost: a stamp is stored last. That of a liar, once it has shown everything.
     fn stands(&self, (peer, at): (Peer, At), orders: u32, world: &World) -> bool {
         let is_exposed = match self.liars.contains(peer) {
             true => orders == 0,
@@ -238,7 +239,7 @@ impl Protocol for Broadcasts {
         self.lie(draws, liar, world)
     }
 
-    fn born(&self, seat: &mut Seat<'_, Event>) -> Node {
+    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
         Node::new(self, seat)
     }
 
@@ -255,13 +256,14 @@ impl Protocol for Broadcasts {
             Membership::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }
-            // Who was not joined when the life ended that took part hears of it by the next one.
-            Membership::Began(peer, life)
-                if self.doomed.contains(peer) && self.is_out(peer, life) =>
+            // A member that was not joined when the participating incarnation ended learns of the
+            // end from the next one.
+            Membership::Began(peer, incarnation)
+                if self.doomed.contains(peer) && self.is_out(peer, incarnation) =>
             {
                 node.remove(peer, seat);
             }
-            Membership::Began(peer, life) => node.admit((peer, life), seat),
+            Membership::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
         }
     }
 
@@ -270,17 +272,18 @@ impl Protocol for Broadcasts {
     }
 
     fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        // Where members are waited for, one whose memory is gone holds up everything.
+        // With a fixed membership a member whose memory is lost delays everything.
         let is_fixed = self.config.membership() == Members::Fixed;
         let waits = |peer: Peer| {
-            let is_out = nodes[peer.index()].is_none_or(|node| self.is_out(peer, node.life()));
+            let is_out =
+                nodes[peer.index()].is_none_or(|node| self.is_out(peer, node.incarnation()));
             is_fixed && is_out
         };
         if self.forgetful.iter().any(waits) {
             return Ok(());
         }
-        // Nor does a liar that is dead answer any more. One that lives holds up windows; in the
-        // signed form it holds up nothing else.
+        // A dead liar does not answer either. One that is alive delays windows; in the signed form
+        // it delays nothing else.
         let answers = |liar: Peer| nodes[liar.index()].is_some() || self.silent.contains(liar);
         let is_promised = self.is_signed() && self.liars.iter().all(answers);
         let correct = (0..).map(Peer).zip(nodes).filter(|(peer, _)| self.is_correct(*peer));

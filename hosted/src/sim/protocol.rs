@@ -5,9 +5,10 @@
 //! ```
 //!
 //! A value of a [`Protocol`] is one run: its sizes, and the ledger in which it keeps what its
-//! promises are about. A [`Protocol::Node`] is one life of one peer: its machines and what they
-//! were asked to do. The node acts through its [`Seat`] and records what it observes; the ledger
-//! judges every record. Nothing else connects the two, so a node that dies takes its state along.
+//! promises are about. A [`Protocol::Node`] is one incarnation of one peer: its machines and what
+//! they were asked to do. The node acts through its [`Seat`] and records what it observes; the
+//! ledger judges every record. Nothing else connects the two, so a node that dies takes its state
+//! along.
 
 use std::fmt;
 use std::hash::Hash;
@@ -52,8 +53,8 @@ pub struct Entry<E> {
     pub at: Instant,
     /// Who.
     pub peer: Peer,
-    /// In which life.
-    pub life: Incarnation,
+    /// In which incarnation.
+    pub incarnation: Incarnation,
     /// What.
     pub what: What<E>,
 }
@@ -61,9 +62,9 @@ pub struct Entry<E> {
 /// What a history tells.
 #[derive(Clone, Debug)]
 pub enum What<E> {
-    /// The peer begins this life.
-    Born,
-    /// The peer's life ended.
+    /// The peer begins this incarnation.
+    Began,
+    /// The peer's incarnation ended.
     Died,
     /// Its node recorded something.
     Recorded(E),
@@ -77,9 +78,9 @@ pub enum What<E> {
 /// What a node learns about others, by decision of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Membership {
-    /// That life of the peer has ended and is to be fenced.
+    /// That incarnation of the peer has ended and is to be fenced.
     Ended(Peer, Incarnation),
-    /// That life of the peer has begun and is to be admitted.
+    /// That incarnation of the peer has begun and is to be admitted.
     Began(Peer, Incarnation),
 }
 
@@ -90,8 +91,8 @@ pub struct Seat<'a, E> {
     pub fabric: SimFabric<&'a mut World>,
     /// What the node's clock shows.
     pub now: Instant,
-    /// Which life of the peer this is.
-    pub life: Incarnation,
+    /// Which incarnation of the peer this is.
+    pub incarnation: Incarnation,
     pub(super) orders: &'a mut u32,
     /// Random numbers for the node's work; an explorer's seat always gives 0.
     pub(super) draws: Option<&'a mut Draws>,
@@ -130,7 +131,7 @@ pub trait Protocol: Clone + Hash {
     /// What `--protocol` and the tables call it.
     const NAME: &'static str;
 
-    /// One life of a peer.
+    /// One incarnation of a peer.
     type Node: Clone + Hash;
 
     /// What a node records.
@@ -160,7 +161,7 @@ pub trait Protocol: Clone + Hash {
         true
     }
 
-    /// Regions that a new life overwrites before it reads them: the explorer erases them at
+    /// Regions that a new incarnation overwrites before it reads them: the explorer erases them at
     /// death, so that deaths that differ in nothing else are one.
     fn forgotten(&self) -> Vec<Region> {
         Vec::new()
@@ -210,8 +211,8 @@ pub trait Protocol: Clone + Hash {
         Supervision::ByOracle
     }
 
-    /// A life of `seat.me()` begins, over the memory of the last one.
-    fn born(&self, seat: &mut Seat<'_, Self::Event>) -> Self::Node;
+    /// An incarnation of `seat.me()` begins, over the memory of the last one.
+    fn start(&self, seat: &mut Seat<'_, Self::Event>) -> Self::Node;
 
     /// One round of the node's loop.
     fn step(&self, node: &mut Self::Node, seat: &mut Seat<'_, Self::Event>);
@@ -270,7 +271,7 @@ pub struct Small<P> {
     pub alike: PeerSet,
     /// When peers handle what has ended.
     pub pace: Pace,
-    /// What a node does when it is told that a life has ended.
+    /// What a node does when it is told that an incarnation has ended.
     pub fencing: Fencing,
 }
 
@@ -297,13 +298,13 @@ impl<P> Small<P> {
     }
 }
 
-/// What a node does when it is told that a life has ended.
+/// What a node does when it is told that an incarnation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fencing {
     /// It acts: what it does may depend on what it knows, and on what has come to its memory.
     Acts,
-    /// It shuts that life out, and nothing else: neither its state nor its memory change, it posts
-    /// nothing and records nothing.
+    /// It shuts that incarnation out, and nothing else: neither its state nor its memory change, it
+    /// posts nothing and records nothing.
     ShutsOut,
 }
 

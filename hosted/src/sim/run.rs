@@ -99,7 +99,7 @@ pub(super) struct Run<P: Protocol> {
     pub(super) lies: Draws,
     /// Until when a process does not run.
     pub(super) stopped: Vec<u64>,
-    /// Whose life each node has been told to admit, and which it was last told to fence.
+    /// Whose incarnation each node has been told to admit, and which it was last told to fence.
     pub(super) known: Vec<Vec<Incarnation>>,
     pub(super) shut: Vec<Vec<Incarnation>>,
     orders: Vec<u32>,
@@ -176,12 +176,12 @@ impl<P: Protocol> Run<P> {
 
     fn on(&mut self, timer: Timer) {
         match timer {
-            Timer::Step { peer, life } => self.step(peer, life),
-            Timer::Kill { peer, life } => self.end_life(peer, life),
-            Timer::Fence { by, peer, life } => self.fence(by, peer, life),
+            Timer::Step { peer, incarnation } => self.step(peer, incarnation),
+            Timer::Kill { peer, incarnation } => self.end_life(peer, incarnation),
+            Timer::Fence { by, peer, incarnation } => self.fence(by, peer, incarnation),
             Timer::Birth { peer } => self.bear(peer),
             Timer::Join { one, other } => self.join(one, other),
-            Timer::Lie { peer, life } => self.lie(peer, life),
+            Timer::Lie { peer, incarnation } => self.lie(peer, incarnation),
             Timer::Calm => self.be_calm(),
             Timer::LastOrders => self.give_last_orders(),
         }
@@ -245,9 +245,9 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    /// One round of the loop of `peer`, if that life of it still runs.
-    fn step(&mut self, peer: Peer, life: Incarnation) {
-        if self.world.life(peer) != life || !self.world.is_alive(peer) {
+    /// One round of the loop of `peer`, if that incarnation of it still runs.
+    fn step(&mut self, peer: Peer, incarnation: Incarnation) {
+        if self.world.incarnation(peer) != incarnation || !self.world.is_alive(peer) {
             return;
         }
         let stopped = self.stopped[peer.index()];
@@ -255,41 +255,45 @@ impl<P: Protocol> Run<P> {
             // Who has stopped for ever is ended by the supervisor.
             if stopped != u64::MAX {
                 let after = stopped - self.world.now();
-                self.world.schedule(after, Due::Timer(Timer::Step { peer, life }));
+                self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
             }
             return;
         }
-        self.strike(peer, life);
+        self.strike(peer, incarnation);
         let before = self.world.memory(peer).fuse.used();
         self.act(peer, |protocol, node, seat| protocol.step(node, seat));
         let idle = &mut self.idle[peer.index()];
         *idle = if self.world.memory(peer).fuse.used() == before { *idle + 1 } else { 0 };
         let after = self.pace[peer.index()] << (*idle / 4).min(6);
-        self.world.schedule(after, Due::Timer(Timer::Step { peer, life }));
+        self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
     }
 
     /// What may happen to a process between two rounds of its loop.
-    fn strike(&mut self, peer: Peer, life: Incarnation) {
+    fn strike(&mut self, peer: Peer, incarnation: Incarnation) {
         let now = self.world.now();
         if let Some(strike) = self.world.faults().strikes(Fault::Crash) {
             let left = strike.amount(0, 30);
             self.world.note(|| {
-                format!("fault {}: {peer}.{life} ends in {left} operations", strike.number)
+                format!("fault {}: {peer}.{incarnation} ends in {left} operations", strike.number)
             });
             self.world.memory(peer).fuse.set(u32::try_from(left).ok());
         }
         if let Some(strike) = self.world.faults().strikes(Fault::Stall) {
             let span = strike.amount(1_000_000, 200_000_000);
             self.world.note(|| {
-                format!("fault {}: {peer}.{life} stalls for {} us", strike.number, span / 1_000)
+                format!(
+                    "fault {}: {peer}.{incarnation} stalls for {} us",
+                    strike.number,
+                    span / 1_000
+                )
             });
             self.stopped[peer.index()] = now + span;
         }
         if let Some(strike) = self.world.faults().strikes(Fault::Hang) {
-            self.world.note(|| format!("fault {}: {peer}.{life} hangs", strike.number));
+            self.world.note(|| format!("fault {}: {peer}.{incarnation} hangs", strike.number));
             self.stopped[peer.index()] = u64::MAX;
             let noticed = strike.amount(500_000, 40_000_000);
-            self.world.schedule(noticed, Due::Timer(Timer::Kill { peer, life }));
+            self.world.schedule(noticed, Due::Timer(Timer::Kill { peer, incarnation }));
         }
         if let Some(strike) = self.world.faults().strikes(Fault::ClockJump) {
             let by = strike.amount(1_000, 2_000_000_000);
@@ -313,7 +317,8 @@ impl<P: Protocol> Run<P> {
             }
         }
         if let Some(strike) = self.world.faults().strikes(Fault::Suspicion) {
-            self.world.note(|| format!("fault {}: {peer}.{life} is suspected", strike.number));
+            self.world
+                .note(|| format!("fault {}: {peer}.{incarnation} is suspected", strike.number));
             self.suspect(peer);
         }
     }
@@ -337,7 +342,7 @@ impl<P: Protocol> Run<P> {
         self.judge_all(peer, records);
     }
 
-    /// The node of a new life of `peer`.
+    /// The node of a new incarnation of `peer`.
     pub(super) fn begin(&mut self, peer: Peer) {
         let mut seat = Self::seat(
             &mut self.world,
@@ -345,14 +350,14 @@ impl<P: Protocol> Run<P> {
             &mut self.work[peer.index()],
             peer,
         );
-        let node = self.protocol.born(&mut seat);
+        let node = self.protocol.start(&mut seat);
         let records = seat.records;
         self.nodes[peer.index()] = Some(node);
         self.idle[peer.index()] = 0;
         self.judge_all(peer, records);
-        let life = self.world.life(peer);
+        let incarnation = self.world.incarnation(peer);
         let after = self.recovery.below(5_000);
-        self.world.schedule(after, Due::Timer(Timer::Step { peer, life }));
+        self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
     }
 
     fn seat<'a>(
@@ -361,9 +366,9 @@ impl<P: Protocol> Run<P> {
         draws: &'a mut Draws,
         peer: Peer,
     ) -> Seat<'a, P::Event> {
-        let (now, life) = (Instant(world.clock(peer)), world.life(peer));
+        let (now, incarnation) = (Instant(world.clock(peer)), world.incarnation(peer));
         let fabric = SimFabric::new(world, peer);
-        Seat { fabric, now, life, orders, draws: Some(draws), records: Vec::new() }
+        Seat { fabric, now, incarnation, orders, draws: Some(draws), records: Vec::new() }
     }
 
     fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {
@@ -371,17 +376,17 @@ impl<P: Protocol> Run<P> {
             self.judge(peer, What::Recorded(record));
         }
         if self.world.memory(peer).fuse.is_burnt() {
-            let life = self.world.life(peer);
-            self.end_life(peer, life);
+            let incarnation = self.world.incarnation(peer);
+            self.end_life(peer, incarnation);
         }
     }
 
     pub(super) fn judge(&mut self, peer: Peer, what: What<P::Event>) {
-        let life = self.world.life(peer);
+        let incarnation = self.world.incarnation(peer);
         if let What::Recorded(event) = &what {
-            self.world.note(|| format!("{peer}.{life} {event:?}"));
+            self.world.note(|| format!("{peer}.{incarnation} {event:?}"));
         }
-        let entry = Entry { at: Instant(self.world.now()), peer, life, what };
+        let entry = Entry { at: Instant(self.world.now()), peer, incarnation, what };
         if let Err(violation) = self.protocol.judge(&entry) {
             self.violation.get_or_insert(violation);
         }

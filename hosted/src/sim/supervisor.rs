@@ -1,9 +1,9 @@
 //! Who lives, and who is told of it: the supervisors of a cluster, as far as nodes notice them.
 //!
 //! ```text
-//!   death ─▶ every node that knew that life fences it, each in its own time
-//!         └▶ birth, some time later ─▶ join, pair by pair: the old life is fenced if it was not,
-//!                                      the new one admitted, and it admits in turn
+//!   death ─▶ every node that knew that incarnation fences it, each in its own time
+//!         └▶ restart, some time later ─▶ join, pair by pair: the old incarnation is fenced if it
+//!                                        was not, the new one is admitted and admits in turn
 //! ```
 //!
 //! A suspicion is a death that the suspect does not know of yet: some fence it while it goes on.
@@ -36,13 +36,13 @@ impl<P: Protocol> Run<P> {
         if self.world.is_alive(peer) || spent {
             return;
         }
-        let life = self.world.bear(peer);
+        let incarnation = self.world.bear(peer);
         self.stopped[peer.index()] = 0;
         self.known[peer.index()].fill(Incarnation(0));
         self.shut[peer.index()].fill(Incarnation(0));
-        self.judge(peer, What::Born);
+        self.judge(peer, What::Began);
         if self.liars.contains(peer) {
-            self.world.schedule(1_000, Due::Timer(Timer::Lie { peer, life }));
+            self.world.schedule(1_000, Due::Timer(Timer::Lie { peer, incarnation }));
         } else {
             self.begin(peer);
         }
@@ -55,41 +55,41 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    /// That life of `peer` ends, if it has not.
-    pub(super) fn end_life(&mut self, peer: Peer, life: Incarnation) {
-        if !self.world.is_alive(peer) || self.world.life(peer) != life {
+    /// That incarnation of `peer` ends, if it has not.
+    pub(super) fn end_life(&mut self, peer: Peer, incarnation: Incarnation) {
+        if !self.world.is_alive(peer) || self.world.incarnation(peer) != incarnation {
             return;
         }
         self.world.kill(peer);
         self.nodes[peer.index()] = None;
         self.judge(peer, What::Died);
-        self.announce_end(peer, life);
+        self.announce_end(peer, incarnation);
         let after = self.recovery.between(20_000, 15_000_000);
         self.world.schedule(after, Due::Timer(Timer::Birth { peer }));
         for other in self.protocol.node_of(peer).iter().filter(|&other| other != peer) {
-            let life = self.world.life(other);
-            self.end_life(other, life);
+            let incarnation = self.world.incarnation(other);
+            self.end_life(other, incarnation);
         }
     }
 
-    /// Everybody who knows that life of `peer` will fence it.
-    fn announce_end(&mut self, peer: Peer, life: Incarnation) {
+    /// Everybody who knows that incarnation of `peer` will fence it.
+    fn announce_end(&mut self, peer: Peer, incarnation: Incarnation) {
         for by in self.world.peers().filter(|&by| by != peer) {
-            if self.known[by.index()][peer.index()] == life {
+            if self.known[by.index()][peer.index()] == incarnation {
                 let after = self.recovery.between(1_000, 4_000_000);
-                self.world.schedule(after, Due::Timer(Timer::Fence { by, peer, life }));
+                self.world.schedule(after, Due::Timer(Timer::Fence { by, peer, incarnation }));
             }
         }
     }
 
     /// `peer` is to go, whether it runs or not.
     pub(super) fn suspect(&mut self, peer: Peer) {
-        let life = self.world.life(peer);
+        let incarnation = self.world.incarnation(peer);
         if self.by_oracle() {
-            self.announce_end(peer, life);
+            self.announce_end(peer, incarnation);
         }
         let after = self.recovery.between(1_000, 8_000_000);
-        self.world.schedule(after, Due::Timer(Timer::Kill { peer, life }));
+        self.world.schedule(after, Due::Timer(Timer::Kill { peer, incarnation }));
     }
 
     /// The fabric lost a pair: one of the two has to begin anew.
@@ -102,41 +102,42 @@ impl<P: Protocol> Run<P> {
         if !alive || !self.by_oracle() {
             return;
         }
-        let (knows, life) = (self.known[poster.index()][target.index()], self.world.life(target));
-        // A pair with a life that has ended is mended when the two join.
-        if knows == life {
+        let (knows, incarnation) =
+            (self.known[poster.index()][target.index()], self.world.incarnation(target));
+        // A pair with an incarnation that has ended is mended when the two join.
+        if knows == incarnation {
             let liar = [poster, target].into_iter().find(|&peer| self.liars.contains(peer));
             let suspect = self.recovery.pick(&[poster, target]);
             self.suspect(liar.unwrap_or(suspect));
         }
     }
 
-    pub(super) fn fence(&mut self, by: Peer, peer: Peer, life: Incarnation) {
-        if !self.world.is_alive(by) || self.known[by.index()][peer.index()] != life {
+    pub(super) fn fence(&mut self, by: Peer, peer: Peer, incarnation: Incarnation) {
+        if !self.world.is_alive(by) || self.known[by.index()][peer.index()] != incarnation {
             return;
         }
         if !self.runs(by) {
-            self.world.schedule(500_000, Due::Timer(Timer::Fence { by, peer, life }));
+            self.world.schedule(500_000, Due::Timer(Timer::Fence { by, peer, incarnation }));
             return;
         }
-        self.tell(by, Membership::Ended(peer, life));
+        self.tell(by, Membership::Ended(peer, incarnation));
     }
 
     /// The node of `to`, or what stands for it, learns of `change`.
     fn tell(&mut self, to: Peer, change: Membership) {
         let (known, shut) = (&mut self.known[to.index()], &mut self.shut[to.index()]);
         match change {
-            Membership::Ended(peer, life) => {
+            Membership::Ended(peer, incarnation) => {
                 known[peer.index()] = Incarnation(0);
-                shut[peer.index()] = life;
+                shut[peer.index()] = incarnation;
             }
-            Membership::Began(peer, life) => known[peer.index()] = life,
+            Membership::Began(peer, incarnation) => known[peer.index()] = incarnation,
         }
         if self.liars.contains(to) {
             // It lies over the fabric alone, and is let in and out like everybody.
             let _ = match change {
                 Membership::Ended(peer, _) => self.world.fence(to, peer),
-                Membership::Began(peer, life) => self.world.admit(to, peer, life),
+                Membership::Began(peer, incarnation) => self.world.admit(to, peer, incarnation),
             };
         } else {
             self.act(to, |protocol, node, seat| protocol.membership(node, seat, change));
@@ -154,21 +155,21 @@ impl<P: Protocol> Run<P> {
             return;
         }
         for (who, peer) in [(one, other), (other, one)] {
-            let life = self.world.life(peer);
-            if self.shut[who.index()][peer.index()] >= life {
-                // It was fenced and does not know yet; its next life joins.
+            let incarnation = self.world.incarnation(peer);
+            if self.shut[who.index()][peer.index()] >= incarnation {
+                // It was fenced and does not know yet; its next incarnation joins.
                 return;
             }
             let knows = self.known[who.index()][peer.index()];
-            if knows != Incarnation(0) && knows != life {
+            if knows != Incarnation(0) && knows != incarnation {
                 self.tell(who, Membership::Ended(peer, knows));
             }
         }
         for (who, peer) in [(one, other), (other, one)] {
             let both = self.world.is_alive(one) && self.world.is_alive(other);
-            let life = self.world.life(peer);
-            if both && self.known[who.index()][peer.index()] != life {
-                self.tell(who, Membership::Began(peer, life));
+            let incarnation = self.world.incarnation(peer);
+            if both && self.known[who.index()][peer.index()] != incarnation {
+                self.tell(who, Membership::Began(peer, incarnation));
             }
         }
     }
@@ -178,7 +179,7 @@ impl<P: Protocol> Run<P> {
         let honest = || self.world.peers().filter(|&peer| !self.liars.contains(peer));
         for one in honest().filter(|_| self.by_oracle()) {
             for other in honest().filter(|&other| other != one) {
-                if self.known[one.index()][other.index()] != self.world.life(other) {
+                if self.known[one.index()][other.index()] != self.world.incarnation(other) {
                     let what = format!("{one} has not taken up {other}");
                     return Err(Violation::new("liveness", what));
                 }
@@ -191,11 +192,11 @@ impl<P: Protocol> Run<P> {
     pub(super) fn mend(&mut self) {
         let now = self.world.now();
         for peer in self.world.peers() {
-            let life = self.world.life(peer);
+            let incarnation = self.world.incarnation(peer);
             let hangs = self.stopped[peer.index()] == u64::MAX;
             if !hangs && self.stopped[peer.index()] > now {
                 self.stopped[peer.index()] = now;
-                self.world.schedule(1_000, Due::Timer(Timer::Step { peer, life }));
+                self.world.schedule(1_000, Due::Timer(Timer::Step { peer, incarnation }));
             }
             if self.is_found_out(peer) || hangs {
                 self.suspect(peer);

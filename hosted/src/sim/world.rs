@@ -44,14 +44,14 @@ const ROOM: usize = 64;
 struct Place {
     memory: SimMemory,
     alive: bool,
-    life: Incarnation,
+    incarnation: Incarnation,
     /// When it died, for those who have not noticed.
     died_at: u64,
-    /// By peer: the life that may change bytes here.
+    /// By peer: the incarnation that may change bytes here.
     admitted: Vec<Incarnation>,
-    /// By peer: the earliest life that may be admitted.
+    /// By peer: the earliest incarnation that may be admitted.
     earliest: Vec<Incarnation>,
-    /// By peer: the life that posts go to; 0 when there is none.
+    /// By peer: the incarnation that posts go to; 0 when there is none.
     open: Vec<Incarnation>,
     done: VecDeque<Completion>,
     inbox: VecDeque<(Peer, Vec<u8>)>,
@@ -62,7 +62,7 @@ struct Place {
 impl Hash for Place {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.memory.hash(state);
-        (self.alive, self.life, &self.admitted, &self.earliest, &self.open).hash(state);
+        (self.alive, self.incarnation, &self.admitted, &self.earliest, &self.open).hash(state);
         for done in &self.done {
             (done.id, done.peer, done.outcome).hash(state);
         }
@@ -143,7 +143,7 @@ impl World {
         let place = |peer| Place {
             memory: SimMemory::new(&layout, races(peer)),
             alive: false,
-            life: Incarnation(0),
+            incarnation: Incarnation(0),
             died_at: 0,
             admitted: vec![Incarnation(0); peers],
             earliest: vec![Incarnation(1); peers],

@@ -1,5 +1,5 @@
 //! Components and nodes that cannot start: tried again later each time, with the cause and the
-//! cure told, and back as soon as it is mended.
+//! cure reported, and back as soon as it is mended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::place::{Nodes, Place, eventually};
 /// As patient with a clone as may be, so that the cluster leaves the node to its supervisor.
 const CLUSTER: &str = "name = \"t\"\nnodes = 3\ndirnet.timing.clone_ms = 20000\n";
 
-/// Puts a directory where the file was: nobody, whatever his rights, can open it to write.
+/// Puts a directory where the file was: no user, whatever the rights, can open it to write.
 fn block(path: &Path) -> PathBuf {
     let aside = path.with_extension("aside");
     fs::rename(path, &aside).expect("the file is there");
@@ -39,7 +39,7 @@ fn a_component_that_cannot_start_is_tried_again_and_comes_back_when_that_is_mend
     let before = nodes.client(1).status().expect("a status");
     let term = nodes.dir.term_file(1);
     let aside = block(&term);
-    nodes.client(1).kill().expect("it lives");
+    nodes.client(1).kill().expect("it is alive");
     eventually("it was tried some times", || failures(&nodes, 1).len() >= 3);
     let (cause, cure) = failures(&nodes, 1).remove(0);
     assert!(cause.contains("node-1.term: Is a directory"), "{cause}");
@@ -50,7 +50,7 @@ fn a_component_that_cannot_start_is_tried_again_and_comes_back_when_that_is_mend
     fs::rename(aside, &term).expect("nothing is in its place");
     let runs = nodes.client(1).await_joined(before.incarnation + 1, 2, crate::PATIENCE);
     let after = runs.unwrap_or_else(|error| panic!("{error}\n{}", nodes.state()));
-    assert_eq!(after.supervisor_pid, before.supervisor_pid, "the node itself lives on");
+    assert_eq!(after.supervisor_pid, before.supervisor_pid, "the node itself stays alive");
     // Waits of 10 ms that double up to a second: never more than this many.
     assert!(after.restarts <= 12, "{} restarts", after.restarts);
 }
@@ -61,7 +61,7 @@ fn one_that_is_never_mended_is_given_up_and_then_its_node_with_the_right_cure() 
     let (up, nodes) = place.up(&place.file("t.toml", CLUSTER));
     await_manager(&nodes);
     fs::write(nodes.dir.term_file(1), "nonsense").expect("a file can be written");
-    nodes.client(1).kill().expect("it lives");
+    nodes.client(1).kill().expect("it is alive");
     let why = || place.weft("status --name t --why 1").done();
     eventually("the cluster gives the node up", || why().contains("down by rule spawn-failed"));
     let said = || up.said("err");
@@ -84,7 +84,7 @@ fn nodes_that_were_all_given_up_come_back_by_themselves_when_that_is_mended() {
     await_manager(&nodes);
     let blocked: Vec<_> = (0..3).map(|rank| nodes.dir.term_file(rank)).collect();
     let aside: Vec<_> = blocked.iter().map(|path| block(path)).collect();
-    nodes.ranks().for_each(|rank| nodes.client(rank).kill().expect("it lives"));
+    nodes.ranks().for_each(|rank| nodes.client(rank).kill().expect("it is alive"));
     let are_all = |state| {
         nodes.ranks().all(|rank| nodes.client(rank).status().expect("a status").state == state)
     };
@@ -133,7 +133,7 @@ fn a_node_that_dies_while_its_clone_is_expected_is_missed() {
     let before = nodes.client(1).status().expect("a status").incarnation;
     let term = nodes.dir.term_file(1);
     let aside = block(&term);
-    nodes.client(1).kill().expect("it lives");
+    nodes.client(1).kill().expect("it is alive");
     let why = || place.weft("status --name t --why 1").done();
     eventually("a clone is asked for", || why().contains("component down by rule"));
     nodes.kill(1);

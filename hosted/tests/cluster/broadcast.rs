@@ -1,4 +1,4 @@
-//! Broadcasts across real processes: everybody gets the same bytes, whatever dies or lies.
+//! Broadcasts across real processes: all nodes get the same bytes, whichever dies or lies.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _, pipe};
@@ -63,7 +63,7 @@ fn listeners_may_come_late_and_write_files() {
 }
 
 #[test]
-fn a_window_that_stays_full_names_who_holds_it_up() {
+fn a_window_that_stays_full_names_the_node_that_delays_it() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     let file = place.file("long.bin", FILE.repeat(10));
@@ -135,7 +135,7 @@ fn a_receive_that_fails_leaves_no_file() {
 }
 
 #[test]
-fn what_cannot_be_written_is_received_again_or_is_to_be_broadcast_again() {
+fn output_that_cannot_be_written_is_received_again_or_broadcast_again() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(2);
     place.weft_with("bcast --neb --from 0 --name t", "kept\n").done();
@@ -146,7 +146,7 @@ fn what_cannot_be_written_is_received_again_or_is_to_be_broadcast_again() {
     assert!(refused.err.contains("and receive again, which gives the file again"), "{refused:?}");
     assert_eq!(place.weft(receive).done(), "kept\n");
 
-    // Whoever reads the output leaves in the midst.
+    // The reader of the output leaves in the middle.
     let (mut read, output) = pipe().expect("a pipe");
     let torn = place.start_changed(receive, "", |command| command.stdout(output));
     let (input, mut write) = pipe().expect("a pipe");
@@ -165,7 +165,7 @@ fn what_cannot_be_written_is_received_again_or_is_to_be_broadcast_again() {
 }
 
 #[test]
-fn a_status_tells_how_far_everybody_is() {
+fn a_status_shows_the_progress_of_all_nodes() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     place.weft_with("bcast --neb --from 0 --name t", "a file").done();
@@ -187,7 +187,7 @@ fn a_status_tells_how_far_everybody_is() {
 }
 
 #[test]
-fn a_full_window_is_waited_for_across_lives() {
+fn a_full_window_is_waited_for_across_restarts() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
     let file = place.file("long.bin", FILE.repeat(10));
@@ -229,7 +229,7 @@ fn components_killed_in_mid_broadcast_cost_nothing() {
 }
 
 #[test]
-fn a_stopped_component_is_waited_for_and_not_counted_out() {
+fn a_stopped_component_is_waited_for() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     place.weft("inject stall 2 --ms 300 --name t").done();
@@ -245,7 +245,7 @@ fn a_stopped_component_is_waited_for_and_not_counted_out() {
 fn a_partition_holds_a_broadcast_up_until_it_heals() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
-    // The manager still hears both, so that nobody is removed for it.
+    // The manager still hears both, so that no node is removed.
     place.weft("inject partition 2 --from 1 --name t").done();
     let listeners = listen(&place, 0, &[1, 2]);
     place.weft_with("bcast --neb --from 0 --name t", "behind the cut").done();
@@ -295,7 +295,7 @@ fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
     assert!(status.contains("conflicts") && status.contains("the first at"), "{status}");
     let why = place.weft("status --name t --why 1").done();
     assert!(why.contains(&format!("show different messages as number {seq}")), "{why}");
-    // Everybody else still broadcasts.
+    // All others still broadcast.
     let listeners = listen(&place, 0, &[1, 2, 3]);
     place.weft_with("bcast --neb --from 0 --name t", "still here").done();
     for heard in heard(listeners) {
@@ -304,43 +304,43 @@ fn an_equivocation_is_reported_and_no_two_nodes_deliver_different_messages() {
 }
 
 #[test]
-fn a_listener_of_a_liar_is_told_so() {
+fn a_listener_of_a_liar_gets_the_conflict() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
     place.weft("inject equivocate 0 --name t").done();
     let disputed = |rank: &u16| nodes.origin(*rank, 0).conflicts > 0;
     let node = [1, 2].into_iter().find(disputed).expect("one of them has seen it");
     let line = format!("bcast --neb --receive --node {node} --name t --json");
-    // Nobody looks at a second lie, and that is said, not what was seen of the first.
+    // No node votes on a second lie, and the error says so, not what was seen of the first.
     let refused = place.weft("inject equivocate 0 --name t --json").refused(34, "conflict");
     assert!(refused.contains("about number 1 of node 0 before"), "{refused}");
-    // Nothing else comes, so that is what it is told; at once when it asks for the liar alone.
+    // Nothing else comes, so the conflict is the error; at once if only the liar is asked for.
     for rest in ["--timeout 0.1", "--origin 0 --timeout 60"] {
         let refused = place.weft(&format!("{line} {rest}")).refused(34, "conflict");
         assert!(refused.starts_with("node 0 or node"), "{refused}");
         assert!(refused.contains("`--origin RANK`"), "{refused}");
     }
-    // Nor is the liar heard any further, and it is told so.
+    // No more of the liar is delivered, and it gets that error.
     let refused = place.weft_with("bcast --neb --from 0 --name t --json", "more");
     assert!(refused.refused(34, "conflict").contains("saw a conflict about node 0"));
-    // It does not keep what the honest broadcast from anybody.
+    // It does not delay messages of correct nodes.
     let receive = place.start(&line, "");
     place.weft_with(&format!("bcast --neb --from {} --name t", 3 - node), "honest").done();
     assert_eq!(receive.wait().object()["sha256"], digest(b"honest"));
     // What was seen is not forgotten with the component that saw it.
     nodes.client(node).kill().expect("it runs");
     let mut row = None;
-    eventually("the next one tells", || {
+    eventually("the next one reports it", || {
         let status = nodes.client(node).status().expect("a status");
         row = status.broadcasts.first().copied().filter(|_| status.restarts > 0);
         row.is_some()
     });
-    let row = row.expect("it was told");
+    let row = row.expect("it was reported");
     assert_eq!((row.conflicts, row.first_conflict.map(|first| first.seq)), (1, Some(1)));
 }
 
 #[test]
-fn who_waits_behind_an_idle_sender_is_told_of_a_conflict_and_the_idle_one_at_its_end() {
+fn a_sender_that_waits_gets_the_conflict_at_once_and_an_idle_one_at_its_end() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     let line = "bcast --neb --from 0 --timeout 600 --name t --json";
@@ -351,7 +351,7 @@ fn who_waits_behind_an_idle_sender_is_told_of_a_conflict_and_the_idle_one_at_its
     eventually("the first has begun", || nodes.origin(0, 0).broadcast > 0);
     let (input, mut second) = pipe().expect("a pipe");
     let waiting = send(input);
-    // It reads, for which the pipe is too small otherwise, once it has seen that nobody lies yet.
+    // It reads, for which the pipe is too small otherwise, once it has seen that no node lies yet.
     second.write_all(&[0; (1 << 16) + 1]).expect("it reads");
     place.weft("inject equivocate 0 --name t").done();
     assert!(waiting.wait().refused(34, "conflict").contains("saw a conflict about node 0"));
@@ -361,7 +361,7 @@ fn who_waits_behind_an_idle_sender_is_told_of_a_conflict_and_the_idle_one_at_its
 }
 
 #[test]
-fn whoever_waits_for_the_next_file_of_a_liar_is_told_so_whatever_it_was_told_itself() {
+fn a_receiver_that_waits_for_a_liar_gets_the_conflict_whatever_it_received() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     place.weft("inject equivocate 0 --name t").done();
@@ -392,7 +392,7 @@ fn a_lie_waits_until_the_window_has_room() {
 }
 
 #[test]
-fn what_is_typed_is_broadcast_before_the_next_line_comes() {
+fn each_typed_line_is_broadcast_at_once() {
     let place = Place::new();
     let (_up, _nodes) = place.up_calm(2);
     let receive = place.start("bcast --neb --receive --node 1 --timeout 60 --name t", "");
@@ -411,7 +411,7 @@ fn what_is_typed_is_broadcast_before_the_next_line_comes() {
 }
 
 #[test]
-fn what_cannot_be_broadcast_is_refused() {
+fn wrong_broadcast_commands_are_refused() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(2);
     let bcast = |rest: &str| place.weft(&format!("bcast --neb --name t --json {rest}"));

@@ -1,4 +1,4 @@
-//! Clients of a node that lie, stay silent or leave: the node lives, others are served.
+//! Clients of a node that lie, stay silent or leave: the node survives, others are served.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -85,7 +85,7 @@ fn silent_clients_cost_others_nothing_until_there_are_too_many() {
     let mut silent = Vec::new();
     let refused = loop {
         silent.push(connect(&nodes, 0));
-        assert!(silent.len() < 1000, "nobody is one too many");
+        assert!(silent.len() < 1000, "no connection is one too many");
         match nodes.client(0).take(1, Duration::ZERO) {
             Ok(_) => {}
             Err(error) => break error,
@@ -157,7 +157,7 @@ fn who_waits_for_a_message_does_not_hold_up_who_does_not() {
     assert_eq!(texts(&taken), [b"at last"]);
 }
 
-/// Fills the mailbox of node 1, and leaves with a put in line that would wait for ever.
+/// Fills the mailbox of node 1, and leaves with a put in line that would wait forever.
 fn fill_and_leave(nodes: &Nodes) {
     let mut client = nodes.client(0);
     let batch = [&b"fill"[..]; 64];
@@ -231,7 +231,7 @@ fn a_component_that_hangs_loses_what_was_with_it_and_nothing_else() {
     answers.sort_by_key(|reply| reply.id);
     let lost = Outcome::Refused(Refused::ComponentLost);
     assert_eq!(answers[0].what, lost, "it was with the component");
-    assert!(matches!(answers[19].what, Outcome::Put(_)), "it was with nobody");
+    assert!(matches!(answers[19].what, Outcome::Put(_)), "no client holds it");
 }
 
 #[test]
@@ -256,6 +256,6 @@ fn descriptors_that_nobody_asked_for_are_closed() {
     socket.send(&request, &[std::os::fd::AsFd::as_fd(&sent)], PATIENCE).expect("it is open");
     assert_eq!(receive(&socket).id, 1);
     drop(sent);
-    // The end of the pipe is seen once nobody holds the other one.
+    // The end of the pipe is seen once no process holds the other one.
     assert_eq!(std::io::read_to_string(reader).expect("a pipe"), "");
 }

@@ -60,7 +60,7 @@ fn all_components_are_killed_at_once_and_nothing_is_lost() {
     nodes.await_joined();
 }
 
-/// What one has saved is damaged, or gone: that is counted, told, and had from the other.
+/// The copy of one node is damaged or lost: it is counted, reported, and read from another.
 #[test]
 fn a_damaged_copy_is_refused_and_asked_for() {
     let place = Place::new();
@@ -80,7 +80,7 @@ fn a_damaged_copy_is_refused_and_asked_for() {
         (&|_| Vec::new(), "image-missing", "saved is empty or gone"),
         (&|bytes| vec![0xA5; bytes.len()], "image-count", "saved is damaged"),
     ];
-    for (damage, counted, told) in damages {
+    for (damage, counted, reply) in damages {
         let before = nodes.client(1).status().expect("a status");
         let component = before.component_pid.and_then(Pid::from_raw).expect("it runs");
         let component = Pidfd::open(component).expect("it runs");
@@ -94,12 +94,12 @@ fn a_damaged_copy_is_refused_and_asked_for() {
             status.incarnation > before.incarnation && refused
         });
         let why = place.weft("status --why 1 --name t").done();
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(reply), "{why}");
         eventually("it is had from the other", || is_known(&nodes));
     }
 }
 
-/// The next life of a node goes on with what the last one had saved on this host.
+/// The next incarnation of a node continues with what the last one saved on this host.
 #[test]
 fn a_node_that_is_started_again_goes_on_with_its_record() {
     let place = Place::new();
@@ -109,7 +109,7 @@ fn a_node_that_is_started_again_goes_on_with_its_record() {
     place.weft("inject node 0 --name t --wait 60").done();
     nodes.await_joined();
     let errors = [EntryStatus { node: 0, errors: 3, task_errors: vec![3] }];
-    eventually("all know of the next life and of the errors", || {
+    eventually("all know of the next incarnation and of the errors", || {
         nodes.ranks().all(|rank| {
             let status = nodes.client(rank).status().expect("a status");
             let its = if rank == 0 {

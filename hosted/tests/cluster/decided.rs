@@ -1,4 +1,4 @@
-//! Nobody waits for what is decided: with deadlines beyond the patience of these tests, each end
+//! No command waits after a decision: with deadlines beyond the patience of these tests, each end
 //! comes because of what the nodes know.
 
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ fn receive(place: &Place, node: u16, rest: &str) -> Running {
     place.start(&format!("{line} {rest}"), "")
 }
 
-/// Waits until `node` is in the midst of what `origin` broadcasts.
+/// Waits until `node` is in the middle of a broadcast of `origin`.
 fn await_midst(nodes: &Nodes, node: u16, origin: u16) {
-    eventually("it is in the midst of a file", || nodes.origin(node, origin).delivered > 300);
+    eventually("it is in the middle of a file", || nodes.origin(node, origin).delivered > 300);
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn a_lie_in_the_midst_of_a_file_ends_it_for_everybody() {
     }
     assert!(!disputing.is_empty(), "{}", nodes.state());
 
-    // What was seen is told at once by the next component, too.
+    // The next component reports the conflict at once, too.
     for node in disputing {
         nodes.client(node).kill().expect("it runs");
         let refused = receive(&place, node, "--origin 1").wait().refused(34, "conflict");
         assert!(refused.starts_with("node 1 or node"), "{refused}");
     }
-    // Whoever waits for anybody hears the honest.
+    // A receiver of all origins gets the messages of correct nodes.
     place.weft_with("bcast --neb --from 0 --name t", "honest").done();
     assert_eq!(honest.wait().object()["bytes"], 6);
 }
@@ -90,7 +90,7 @@ fn a_sender_that_was_removed_ends_those_who_receive() {
     assert!(refused.contains("node 3 sends nothing after this: it was removed"), "{refused}");
     let at_once = "bcast --neb --receive --node 1 --origin 3 --timeout 0 --name t --json";
     place.weft(at_once).refused(17, "standing");
-    // Nobody else is held up by it.
+    // No other node is delayed by it.
     let next = receive(&place, 0, "");
     place.weft_with("bcast --neb --from 1 --name t", "next").done();
     assert_eq!(next.wait().object()["bytes"], 4);

@@ -16,8 +16,8 @@ fn verdicts_shown(place: &Place) -> usize {
     noted.iter().filter(is_it).count()
 }
 
-/// Whether node `rank` was told what node 0 has concluded.
-fn was_told(nodes: &Nodes, rank: u16) -> bool {
+/// Whether node `rank` knows the conclusion of node 0.
+fn has_heard(nodes: &Nodes, rank: u16) -> bool {
     let (copies, dropped) = nodes.client(rank).whole_evidence(Some(2)).expect("evidence");
     assert_eq!(dropped, 0);
     let is_verdict = |what: &What| matches!(what, What::Verdict(_));
@@ -32,7 +32,7 @@ fn what_a_manager_concluded_is_known_when_its_node_is_gone_and_when_it_is_back()
     await_manager(&nodes);
     place.weft("inject kill 2 --name t").done();
     eventually("it is concluded", || verdicts_shown(&place) == 1);
-    eventually("all others are told", || [1, 2, 3].iter().all(|rank| was_told(&nodes, *rank)));
+    eventually("all others know it", || [1, 2, 3].iter().all(|rank| has_heard(&nodes, *rank)));
     let before = nodes.client(0).status().expect("a status").incarnation;
     nodes.kill(0);
     assert_eq!(verdicts_shown(&place), 1);

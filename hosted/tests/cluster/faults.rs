@@ -65,8 +65,8 @@ fn a_node_that_is_killed_takes_all_below_it_along() {
     let (task, component) = before.expect("both run");
     let open = |pid| Pidfd::open(Pid::from_raw(pid).expect("a number")).expect("it runs");
     let below = [open(task), open(component)];
-    let told = place.weft("inject node 1 --wait 0 --name t").done();
-    assert_eq!(told, "node 1: killed, with the component of incarnation 1\n");
+    let reply = place.weft("inject node 1 --wait 0 --name t").done();
+    assert_eq!(reply, "node 1: killed, with the component of incarnation 1\n");
     for process in below {
         let ended = process.wait_dead(PATIENCE).expect("a pidfd");
         assert_eq!(ended, weft::process::Liveness::Dead);
@@ -89,7 +89,7 @@ fn a_fault_that_makes_no_sense_is_refused() {
     for fault in ["partition 1 --from 0,4", "partition 1 --from 4 --one-way"] {
         place.weft(&format!("inject {fault} --name t --json")).refused(15, "node_out_of_range");
     }
-    place.weft_with("put --name t --from 0 --to 1", "nobody was cut off\n").done();
+    place.weft_with("put --name t --from 0 --to 1", "no node was cut off\n").done();
     let cut = place.weft("inject partition 1 --from 3,0 --from 3 --name t --json").object();
     assert_eq!(cut["from"], serde_json::json!([0, 3]));
     place.weft("inject heal --name t").done();
@@ -103,8 +103,8 @@ fn a_hang_and_a_silence_are_told_apart() {
     let place = Place::new();
     let file = place.file("t.toml", "name = \"t\"\nnodes = 3\n[restart]\nmax = 1000\n");
     let (_up, nodes) = place.up(&file);
-    let told = [(1, "hang", "flag stands still"), (2, "silence", "still hears others")];
-    for (node, fault, evidence) in told {
+    let reply = [(1, "hang", "flag stands still"), (2, "silence", "still hears others")];
+    for (node, fault, evidence) in reply {
         eventually("the evidence says which it was", || {
             let line = format!("inject {fault} {node} --wait 60 --name t --json");
             let recovery_us = place.weft(&line).object()["recovery_us"].as_u64().expect("a number");

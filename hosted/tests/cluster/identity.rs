@@ -13,8 +13,8 @@ fn a_cluster_whose_directory_was_removed_ends_beside_the_next_of_its_name() {
     place.find().await_joined();
     fs::remove_dir_all(place.runtime_dir().join("t")).expect("ours");
     let (second, nodes) = place.up_calm(3);
-    let told = first.wait().refused(40, "runtime_dir");
-    assert!(told.contains("was removed while the cluster ran"), "{told}");
+    let reply = first.wait().refused(40, "runtime_dir");
+    assert!(reply.contains("was removed while the cluster ran"), "{reply}");
     nodes.assert_unharmed();
     assert_eq!(nodes.client(0).status().expect("a status").incarnation, 1);
     place.weft("down --name t").done();

@@ -8,7 +8,7 @@ use crate::place::{Nodes, Place, eventually};
 
 const CLUSTER: &str = "name = \"t\"\nnodes = 3\n[restart]\nmax = 1000\n";
 
-/// Waits until the node runs in a later life, and the cluster is whole.
+/// Waits until the node runs in a later incarnation, and the cluster is complete.
 fn await_next_life(nodes: &Nodes, rank: u16, before: u32) {
     let runs = nodes.client(rank).await_running(before + 1, crate::PATIENCE);
     runs.unwrap_or_else(|error| panic!("{error}\n{}", nodes.state()));
@@ -16,7 +16,7 @@ fn await_next_life(nodes: &Nodes, rank: u16, before: u32) {
     await_manager(nodes);
 }
 
-/// The order is the first thing that the clone hears, so it never greets anybody.
+/// The order is the first message to the clone, so it never greets any peer.
 #[test]
 fn a_clone_that_hangs_as_soon_as_it_is_ready_is_replaced() {
     let place = Place::new();
@@ -24,7 +24,7 @@ fn a_clone_that_hangs_as_soon_as_it_is_ready_is_replaced() {
     await_manager(&nodes);
     let before = nodes.client(1).status().expect("a status").incarnation;
     let mut client = nodes.client(1);
-    client.kill().expect("it lives");
+    client.kill().expect("it is alive");
     eventually("the clone hears it", || match client.inject(Fault::Hang) {
         // What was killed has taken the order along.
         Err(ClientError::Refused { reason: Refused::ComponentLost, .. }) => false,

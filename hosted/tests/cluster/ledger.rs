@@ -138,7 +138,7 @@ impl Tally {
     }
 }
 
-/// Within one life of the sender, numbers rise.
+/// Within one incarnation of the sender, numbers rise.
 fn assert_order(stream: Stream, received: &[(u32, usize)]) {
     let mut last = BTreeMap::new();
     for (incarnation, number) in received {

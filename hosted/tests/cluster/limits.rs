@@ -28,8 +28,8 @@ fn a_limit_that_is_too_low_is_refused_before_anything_starts() {
         ("ulimit -S -s 1000", "ulimit -s 4096"),
         ("ulimit -S -s 300", "ulimit -s 8192"),
     ] {
-        let told = limited(&place, limit, "up --nodes 2 --name t --json").refused(45, "limit");
-        assert!(told.contains(cure), "{limit}: {told}");
+        let reply = limited(&place, limit, "up --nodes 2 --name t --json").refused(45, "limit");
+        assert!(reply.contains(cure), "{limit}: {reply}");
         place.assert_nothing_left();
     }
 }
@@ -39,9 +39,9 @@ fn a_limit_that_is_too_low_is_refused_before_anything_starts() {
 fn too_few_open_files_are_named_wherever_they_are_met() {
     let place = Place::new();
     let (_up, _) = place.up("--nodes 2");
-    let told = limited(&place, "ulimit -n 4", "status --name t --json");
-    let told = told.refused(45, "limit");
-    assert!(told.contains("ulimit -n 1024"), "{told}");
+    let reply = limited(&place, "ulimit -n 4", "status --name t --json");
+    let reply = reply.refused(45, "limit");
+    assert!(reply.contains("ulimit -n 1024"), "{reply}");
 }
 
 /// SIGXFSZ would end the process without a word.
@@ -49,8 +49,8 @@ fn too_few_open_files_are_named_wherever_they_are_met() {
 fn a_limit_on_the_size_of_files_is_an_error_with_a_cure() {
     let place = Place::new();
     let file = place.path_of("template");
-    let told = limited(&place, "ulimit -f 1", &format!("up --template --json >{file}"));
-    assert!(told.refused(44, "output").contains("ulimit -f unlimited"));
+    let reply = limited(&place, "ulimit -f 1", &format!("up --template --json >{file}"));
+    assert!(reply.refused(44, "output").contains("ulimit -f unlimited"));
     let said = limited(&place, "ulimit -f 100", "up --nodes 2 --name t --json");
     said.refused(31, "component_lost");
     assert!(said.err.contains("`ulimit -f unlimited` [limit]"), "{}", said.err);

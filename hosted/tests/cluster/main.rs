@@ -3,22 +3,22 @@
 //! ```text
 //!   babble     a peer that is met and talks nonsense
 //!   births     components and nodes that cannot start
-//!   broadcast  one file for everybody, while members die and lie
-//!   program    a cluster's life: up, put, get, status, inject, down, and every way to end it
+//!   broadcast  one file for all nodes, while members die and lie
+//!   program    a cluster from start to end: up, put, get, status, inject, every way to end it
 //!   database   what is known of tasks and nodes outlives those who know it
-//!   decided    ends of broadcasts that nobody waits for
+//!   decided    ends of broadcasts without waiting
 //!   demo       the demonstration on inputs of every size
 //!   hosts      keys and devices: what is refused before anything starts
 //!   hung       a supervisor that is stopped while its component goes on
 //!   identity   a cluster whose directory was removed, and another of its name
 //!   readers    readers that pause, die or have no room: nothing is lost, and no mailbox is blocked
-//!   readme     what README.md tells operators to type
+//!   readme     the commands of README.md
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   removal    broadcasts without a node that was removed, or waiting for it
 //!   control    clients of a node that lie, stay silent or leave
-//!   evidence   what was concluded outlives whoever concluded it
+//!   evidence   conclusions outlive the node that drew them
 //!   faults     what is broken by order
-//!   isolation  nodes that are shut out by order, and let in again
+//!   isolation  nodes that are isolated by order, and released
 //!   load       clients that pipeline, do not read, or only take a place
 //!   peers      strangers at the socket where nodes meet
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth

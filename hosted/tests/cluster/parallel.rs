@@ -75,7 +75,7 @@ fn an_origin_is_received_by_one_client_and_others_are_told_by_whom() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     let mut first = listener(&nodes, 1);
-    hold(&mut first, 0).expect("nobody else does");
+    hold(&mut first, 0).expect("no other client does");
     let line = "bcast --neb --receive --node 1 --name t --json";
     let taken = place.weft(&format!("{line} --origin 0")).refused(26, "busy");
     let holder = format!("process {} already receives from node 0", std::process::id());
@@ -123,7 +123,7 @@ fn who_receives_keeps_its_place_when_the_component_dies() {
     let (_up, nodes) = place.up("--nodes 2");
     place.weft_with("bcast --neb --from 0 --name t", "a file").done();
     let (mut first, mut second) = (listener(&nodes, 1), listener(&nodes, 1));
-    let heard = first.listen(Some(0), 1, crate::PATIENCE).expect("nobody else does");
+    let heard = first.listen(Some(0), 1, crate::PATIENCE).expect("no other client does");
     assert_eq!(heard.messages[0].seq, 1);
     first.note_dealt_with(0, 1);
     hold(&mut first, 0).expect("it holds it");
@@ -133,7 +133,7 @@ fn who_receives_keeps_its_place_when_the_component_dies() {
     assert!(is_held_by_this_process(&answer, 0), "{answer:?}");
     let heard = first.listen(Some(0), 16, crate::PATIENCE).expect("it holds it");
     assert_eq!(heard.messages[0].seq, 2, "and goes on where it was");
-    // Nobody holds anything who left while there was no component.
+    // A client that left while there was no component holds nothing.
     nodes.client(1).kill().expect("it runs");
     drop(first);
     eventually("it is free", || hold(&mut second, 0).is_ok());

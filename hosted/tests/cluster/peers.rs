@@ -1,4 +1,4 @@
-//! Strangers at the socket where nodes meet: refused with the reason, and nobody is harmed.
+//! Strangers at the socket where nodes meet: refused with the reason, and no node is harmed.
 
 use std::process::{Child, Command};
 
@@ -123,16 +123,17 @@ fn a_peer_that_grants_nothing_is_let_go_and_the_true_one_let_in() {
     let process = Pidfd::from_child(&idler.0).expect("a child");
     let word = Word::Alive { incarnation: 1, boot: 1, memory: 1 };
     socket.send(&word, &[process.as_fd()], PATIENCE).expect("it is open");
-    // Who is told of the node's own life has been met.
-    let (Word::Alive { incarnation, .. }, _) = socket.recv(PATIENCE).expect("it tells its life");
+    // A peer that learns of the node's own incarnation has been met.
+    let (Word::Alive { incarnation, .. }, _) =
+        socket.recv(PATIENCE).expect("it sends its incarnation");
     assert_eq!(incarnation, 1);
     let (_, second) = greet(&nodes, &hello(&nodes, 1));
     assert_eq!(second, Answer::Refused(Refusal::Rank { rank: 1 }), "it is met already");
     drop(socket);
 
     let second = place.start(&format!("node {file} --rank 1"), "");
-    // A life 1 of that name was heard and is over, so the true one begins behind it.
-    let status = nodes.client(1).await_joined(2, 1, PATIENCE).expect("it is let in");
+    // An incarnation 1 of that name was seen and is over, so the true one begins after it.
+    let status = nodes.client(1).await_joined(2, 1, PATIENCE).expect("it is admitted");
     assert_eq!((status.incarnation, status.peers[0].incarnation), (2, Some(1)));
     assert_eq!(nodes.client(0).status().expect("a status").restarts, 0);
     for node in [first, second] {

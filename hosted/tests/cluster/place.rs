@@ -148,7 +148,7 @@ impl Place {
         (up, nodes)
     }
 
-    /// As [`Self::up`], a cluster in which nobody is suspected for being slow.
+    /// As [`Self::up`], a cluster in which no slow node is suspected.
     pub(crate) fn up_calm(&self, nodes: u16) -> (Running, Nodes) {
         const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\nwindow_us = 60_000_000\n\
                             alarm_us = 30_000_000\n";
@@ -195,7 +195,7 @@ impl Place {
             }
             for process in &processes {
                 let liveness = process.pidfd.wait_dead(PATIENCE).expect("a pidfd");
-                assert_eq!(liveness, Liveness::Dead, "{process:?} lives\n{}", self.logs());
+                assert_eq!(liveness, Liveness::Dead, "{process:?} is alive\n{}", self.logs());
             }
         }
     }
@@ -308,10 +308,10 @@ impl Nodes {
         known.expect("it was found")
     }
 
-    /// Waits until some node holds a proof that `origin` told different nodes different things.
+    /// Waits until some node holds a proof that `origin` sent different nodes different messages.
     pub(crate) fn await_proof(&self, origin: u16) -> u16 {
         let mut holder = None;
-        eventually("somebody holds a proof", || {
+        eventually("a node holds a proof", || {
             holder = self.ranks().filter(|rank| *rank != origin).find(|rank| {
                 let status = self.client(*rank).status().expect("a status");
                 status.proofs.iter().any(|proof| proof.origin == origin)
@@ -379,7 +379,7 @@ impl Drop for Nodes {
     }
 }
 
-/// Waits for what no event tells.
+/// Waits for a state that no event reports.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
@@ -390,7 +390,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Where places are: below the build directory, or where the program itself would go when the
-/// path of that is too long for sockets or belongs to everybody.
+/// path of that is too long for sockets or open to other users.
 fn base() -> PathBuf {
     let build = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let environment = Environment { weft_runtime_dir: Some(build.clone()), ..Environment::read() };

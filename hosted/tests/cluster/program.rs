@@ -1,4 +1,4 @@
-//! A cluster's life, and every way to end it.
+//! A cluster from start to end, and every way to end it.
 
 use std::fs;
 
@@ -109,7 +109,7 @@ fn a_cluster_is_ended_while_nodes_are_dead_and_none_of_them_comes_back() {
     let place = Place::new();
     let (up, nodes) = place.up("--nodes 4");
     nodes.kill(1);
-    // It cannot begin a life any more.
+    // It cannot begin another incarnation.
     place.damage("t/node-2.term");
     nodes.kill(2);
     place.weft("down --name t").done();

@@ -132,12 +132,12 @@ fn who_stops_reading_is_named_to_the_operator_and_to_the_sender() {
         holders(&nodes).iter().any(|holder| holder.messages > 1 && holder.held_ms > 0)
     });
     let put = "put --name t --from 0 --to 1 --timeout 0.1 --json";
-    let told = place.weft_with(put, &long_lines(20..80)).refused(21, "mailbox_full");
+    let reply = place.weft_with(put, &long_lines(20..80)).refused(21, "mailbox_full");
     let [holder] = &holders(&nodes)[..] else { panic!("one client holds messages") };
     assert_eq!((holder.process, holder.program.as_deref()), (Some(paused.pid()), Some("weft")));
     let who = format!("process {} (weft)", paused.pid());
-    assert!(told.contains(&format!("{who} holds {} messages", holder.messages)), "{told}");
-    assert!(told.contains(&format!("end {who} on the host of node 1")), "{told}");
+    assert!(reply.contains(&format!("{who} holds {} messages", holder.messages)), "{reply}");
+    assert!(reply.contains(&format!("end {who} on the host of node 1")), "{reply}");
     let status = place.weft("status --name t").done();
     assert!(status.contains(&format!("node 1: {who} holds")), "{status}");
     let status = place.weft("status --name t --json").object();

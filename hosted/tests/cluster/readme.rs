@@ -1,4 +1,4 @@
-//! What README.md tells operators to type works as it stands there.
+//! The commands of README.md work as they are written there.
 
 use crate::place::{Place, eventually};
 
@@ -58,7 +58,7 @@ fn a_lie_is_proven_by_what_the_readme_says() {
         place.weft(&words.join(" "))
     };
     run("weft inject equivocate").done();
-    eventually("somebody holds a proof", || run("weft neb proof").status == Some(0));
+    eventually("a node holds a proof", || run("weft neb proof").status == Some(0));
     let text = run("weft neb verify").done();
     assert!(text.contains("node 1 has signed two different messages"), "{text}");
 }
@@ -69,6 +69,6 @@ fn the_live_view_of_the_readme_wants_a_terminal_and_nothing_else() {
     let (_up, _) = place.up("--nodes 2");
     let [line] = lines("weft top")[..] else { panic!("one line of README.md shows it") };
     let line = line.strip_prefix("weft ").expect("it begins so");
-    let told = place.weft(&format!("{line} --json")).refused(2, "usage");
-    assert!(told.contains("terminal"), "{told}");
+    let reply = place.weft(&format!("{line} --json")).refused(2, "usage");
+    assert!(reply.contains("terminal"), "{reply}");
 }

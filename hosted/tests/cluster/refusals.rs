@@ -26,12 +26,12 @@ fn tiny(place: &Place) -> (crate::place::Running, Nodes) {
 fn a_name_in_use_is_refused_and_its_cluster_unharmed() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(2);
-    let told = place.weft("up --nodes 3 --name t --json").refused(12, "name_in_use");
-    assert!(told.contains("weft down --name t"), "{told}");
+    let reply = place.weft("up --nodes 3 --name t --json").refused(12, "name_in_use");
+    assert!(reply.contains("weft down --name t"), "{reply}");
     let file = place.file("t.toml", TINY);
-    let told = place.weft(&format!("node {file} --rank 0 --json")).refused(12, "name_in_use");
-    assert!(told.contains("weft down --name t") && told.contains("in its file"), "{told}");
-    assert!(!told.contains("--name,"), "{told}");
+    let reply = place.weft(&format!("node {file} --rank 0 --json")).refused(12, "name_in_use");
+    assert!(reply.contains("weft down --name t") && reply.contains("in its file"), "{reply}");
+    assert!(!reply.contains("--name,"), "{reply}");
     nodes.assert_unharmed();
 }
 
@@ -48,8 +48,8 @@ fn a_cluster_that_this_machine_has_no_room_for_is_not_started() {
         // It would be started: 40 GiB are left here.
         return;
     }
-    let told = place.weft(&format!("up {file} --json")).refused(41, "memory");
-    assert!(told.contains("neb.slots or neb.message_len"), "{told}");
+    let reply = place.weft(&format!("up {file} --json")).refused(41, "memory");
+    assert!(reply.contains("neb.slots or neb.message_len"), "{reply}");
     place.assert_nothing_left();
 }
 
@@ -58,8 +58,8 @@ fn an_illegal_name_is_refused_by_every_command() {
     let place = Place::new();
     for command in ["up", "status", "down", "put --from 0 --to 1", "get --node 0", "inject kill 0"]
     {
-        let told = place.weft(&format!("{command} --name No! --json")).refused(11, "cluster_name");
-        assert!(told.contains("No!"), "{told}");
+        let reply = place.weft(&format!("{command} --name No! --json")).refused(11, "cluster_name");
+        assert!(reply.contains("No!"), "{reply}");
     }
     place.assert_nothing_left();
 }
@@ -67,8 +67,9 @@ fn an_illegal_name_is_refused_by_every_command() {
 #[test]
 fn a_cluster_that_never_ran_is_not_running() {
     let place = Place::new();
-    let told = place.weft("status --name t --patience 0 --json").refused(13, "cluster_not_running");
-    assert!(told.contains("weft up --name t"), "{told}");
+    let reply =
+        place.weft("status --name t --patience 0 --json").refused(13, "cluster_not_running");
+    assert!(reply.contains("weft up --name t"), "{reply}");
     place.weft("down --name t --patience 0 --json").refused(13, "cluster_not_running");
     place.assert_nothing_left();
 }
@@ -79,8 +80,8 @@ fn a_node_out_of_range_is_refused_with_the_range() {
     let (_up, _) = place.up("--nodes 2");
     for command in ["put --from 2 --to 0", "put --from 0 --to 2", "get --node 2", "inject kill 2"] {
         let said = place.weft_with(&format!("{command} --name t --json"), "a\n");
-        let told = said.refused(15, "node_out_of_range");
-        assert!(told.contains("0 to 1"), "{told}");
+        let reply = said.refused(15, "node_out_of_range");
+        assert!(reply.contains("0 to 1"), "{reply}");
     }
 }
 
@@ -89,9 +90,9 @@ fn a_message_too_long_is_refused_and_those_before_it_are_put() {
     let place = Place::new();
     let (_up, _) = tiny(&place);
     let lines = "fits\nthis line is longer than sixteen bytes\nnot reached\n";
-    let told = place.weft_with("put --name t --from 0 --to 1 --json", lines);
-    let told = told.refused(20, "message_too_long");
-    assert!(told.contains("line 2") && told.contains("mailbox.message_len"), "{told}");
+    let reply = place.weft_with("put --name t --from 0 --to 1 --json", lines);
+    let reply = reply.refused(20, "message_too_long");
+    assert!(reply.contains("line 2") && reply.contains("mailbox.message_len"), "{reply}");
     let there = place.weft("get --name t --node 1").done();
     assert!(["", "fits\n"].contains(&there.as_str()), "{there}");
 }
@@ -102,10 +103,10 @@ fn a_mailbox_that_stays_full_refuses_the_rest() {
     let (_up, _) = tiny(&place);
     let lines: String = (0..100).map(|number| format!("{number}\n")).collect();
     let put = place.weft_with("put --name t --from 0 --to 1 --timeout 0.1 --json", &lines);
-    let told = put.refused(21, "mailbox_full");
+    let reply = put.refused(21, "mailbox_full");
     let there = place.weft("get --name t --node 1").done();
     let count = there.lines().count();
-    assert!(told.contains(&format!("{count} messages were put")), "{told}");
+    assert!(reply.contains(&format!("{count} messages were put")), "{reply}");
     assert!(lines.starts_with(&there) && (16..=32).contains(&count), "{there}");
 }
 
@@ -115,8 +116,8 @@ fn messages_that_do_not_come_in_time_are_not_waited_for() {
     let (_up, _) = place.up("--nodes 2");
     place.weft_with("put --name t --from 0 --to 1", "one\n").done();
     let said = place.weft("get --name t --node 1 --count 2 --timeout 0.2 --json");
-    let told = said.refused(30, "timeout");
-    assert!(told.contains("1 of 2"), "{told}");
+    let reply = said.refused(30, "timeout");
+    assert!(reply.contains("1 of 2"), "{reply}");
     let [shown, summary] = &said.objects()[..] else { panic!("{said:?}") };
     assert_eq!((&summary["ok"], &shown["text"]), (&false.into(), &"one".into()));
 }
@@ -128,8 +129,8 @@ fn a_node_that_does_not_answer_is_named() {
     nodes.kill(1);
     for command in ["put --from 1 --to 0", "get --node 1", "inject kill 1"] {
         let said = place.weft(&format!("{command} --name t --patience 0 --json"));
-        let told = said.refused(32, "node_unreachable");
-        assert!(told.contains("node 1"), "{told}");
+        let reply = said.refused(32, "node_unreachable");
+        assert!(reply.contains("node 1"), "{reply}");
     }
     let put = place.weft_with("put --name t --from 0 --to 1 --timeout 0.1 --json", "a\n");
     put.refused(32, "node_unreachable");
@@ -152,7 +153,7 @@ fn a_node_that_gave_up_says_so() {
 #[test]
 fn a_cluster_file_is_refused_with_the_key_and_the_limit() {
     let place = Place::new();
-    for (line, code, told) in [
+    for (line, code, reply) in [
         ("mailbox.slot = 16", (10, "cluster_file"), "write mailbox.slots if that is what you mean"),
         ("mailbox.slots = 17", (10, "cluster_file"), "a power of two from 16 to 4096"),
         ("restart.max = -1", (10, "cluster_file"), "0 to 10000"),
@@ -161,10 +162,10 @@ fn a_cluster_file_is_refused_with_the_key_and_the_limit() {
     ] {
         let file = place.file("t.toml", format!("name = \"t\"\nnodes = 4\n{line}\n"));
         let said = place.weft(&format!("up {file} --json")).refused(code.0, code.1);
-        assert!(said.contains(told) && said.contains("t.toml:3"), "{said}");
+        assert!(said.contains(reply) && said.contains("t.toml:3"), "{said}");
     }
-    let told = place.weft("up --nodes 33 --json").refused(10, "cluster_file");
-    assert!(told.contains("2 to 32"), "{told}");
+    let reply = place.weft("up --nodes 33 --json").refused(10, "cluster_file");
+    assert!(reply.contains("2 to 32"), "{reply}");
     place.assert_nothing_left();
 }
 
@@ -185,16 +186,16 @@ fn a_file_that_is_no_cluster_file_is_refused() {
 fn a_command_line_without_sense_is_a_usage_error() {
     let place = Place::new();
     for line in ["weave", "", "up --colour red", "put --from 0", "get --node x", "inject burn 1"] {
-        let told = place.weft(&format!("{line} --json")).refused(2, "usage");
-        assert!(!told.contains("Usage:") && !told.contains("For more information"), "{told}");
+        let reply = place.weft(&format!("{line} --json")).refused(2, "usage");
+        assert!(!reply.contains("Usage:") && !reply.contains("For more information"), "{reply}");
         let said = place.weft(line);
         assert!(said.status == Some(2) && said.err.contains("--help"), "{said:?}");
         assert!(line.is_empty() || said.err.starts_with("weft: "), "{said:?}");
         assert!(line.is_empty() || said.err.ends_with(" --help` [usage]\n"), "{said:?}");
     }
-    let told = place.weft("bcast --neb --frm 0 --json").refused(2, "usage");
+    let reply = place.weft("bcast --neb --frm 0 --json").refused(2, "usage");
     let cure = "'--frm' found: a similar argument exists: '--from'; usage: `weft bcast ";
-    assert!(told.contains(cure) && told.ends_with("see `weft bcast --help`"), "{told}");
+    assert!(reply.contains(cure) && reply.ends_with("see `weft bcast --help`"), "{reply}");
     let never = place.weft("put --from 0 --to 1 --timeout -1 --json");
     assert_eq!(never.status, Some(2), "{never:?}");
     place.assert_nothing_left();
@@ -217,8 +218,8 @@ fn an_input_without_an_end_is_bounded_or_refused() {
     let fifo = place.path_of("fifo");
     mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("a FIFO");
     let bcast = format!("bcast --neb {fifo} --from 0 --timeout 0.1 --name t --json");
-    let told = place.weft(&bcast).refused(24, "input_unreadable");
-    assert!(told.contains("no process has opened it to write"), "{told}");
+    let reply = place.weft(&bcast).refused(24, "input_unreadable");
+    assert!(reply.contains("no process has opened it to write"), "{reply}");
     place.weft(&format!("demo --input {fifo} --json")).refused(24, "input_unreadable");
     place.weft("demo --input /dev/zero --json").refused(24, "input_unreadable");
     nodes.assert_unharmed();
@@ -275,8 +276,8 @@ fn a_private_directory_that_a_user_names_is_taken_wherever_it_is() {
     let open = down();
     fs::remove_dir(&own).expect("ours, and empty");
     private.refused(13, "cluster_not_running");
-    let told = open.refused(40, "runtime_dir");
-    assert!(told.contains("mode 0755") && told.contains("chmod 700"), "{told}");
+    let reply = open.refused(40, "runtime_dir");
+    assert!(reply.contains("mode 0755") && reply.contains("chmod 700"), "{reply}");
 }
 
 /// A FIFO would be waited for, and a link may lead to what is another's.
@@ -288,10 +289,10 @@ fn a_note_that_is_no_regular_file_is_refused_by_name_and_holds_up_no_command() {
     let nodes = place.find();
     let note = nodes.dir.incarnation_file(1);
     let refused = |kind: &str| {
-        let told = place.weft(&format!("node {file} --rank 1 --json")).refused(40, "runtime_dir");
+        let reply = place.weft(&format!("node {file} --rank 1 --json")).refused(40, "runtime_dir");
         let name = note.display();
-        assert!(told.contains(&format!("{name}: it is {kind}")), "{told}");
-        assert!(told.ends_with(&format!("remove {name}, which is not what a node has made")));
+        assert!(reply.contains(&format!("{name}: it is {kind}")), "{reply}");
+        assert!(reply.ends_with(&format!("remove {name}, which is not what a node has made")));
         fs::remove_file(&note).expect("ours");
     };
     make_fifo(&note);
@@ -311,9 +312,9 @@ fn a_cluster_file_without_an_end_is_refused_at_once() {
     make_fifo(Path::new(&fifo));
     for file in ["/dev/zero", &fifo] {
         for command in [format!("up {file}"), format!("doctor {file}")] {
-            let told = place.weft(&format!("{command} --json"));
-            let told = told.refused(24, "input_unreadable");
-            assert!(told.contains("no regular file"), "{told}");
+            let reply = place.weft(&format!("{command} --json"));
+            let reply = reply.refused(24, "input_unreadable");
+            assert!(reply.contains("no regular file"), "{reply}");
         }
         place.weft(&format!("neb verify {file} --json")).refused(24, "input_unreadable");
     }
@@ -340,8 +341,8 @@ fn a_rank_that_runs_is_not_run_twice() {
     let _running = [0, 1].map(|rank| place.start(&format!("node {file} --rank {rank}"), ""));
     let nodes = place.find();
     nodes.await_joined();
-    let told = place.weft(&format!("node {file} --rank 1 --json"));
-    assert!(told.refused(15, "node_out_of_range").contains("runs already"));
+    let reply = place.weft(&format!("node {file} --rank 1 --json"));
+    assert!(reply.refused(15, "node_out_of_range").contains("runs already"));
     place.weft(&format!("node {file} --rank 2 --json")).refused(15, "node_out_of_range");
     let other = place.file("other.toml", TINY.replace("nodes = 2", "nodes = 3"));
     place.weft(&format!("node {other} --rank 2 --json")).refused(10, "cluster_file");
@@ -381,7 +382,7 @@ fn a_full_standard_output_is_no_success() {
     place.weft_with("put --name t --from 0 --to 1", "kept\n").done();
     assert_eq!(into_full("get --name t --node 1 --count 1").status, Some(44));
     assert_eq!(place.weft("get --name t --node 1 --count 1").done(), "kept\n");
-    place.weft_with("bcast --neb --from 0 --name t", "told\n").done();
+    place.weft_with("bcast --neb --from 0 --name t", "reply\n").done();
     let receive = "bcast --neb --receive --node 1 --name t";
     assert_eq!(into_full(receive).status, Some(44));
     place.weft(&format!("{receive} --output /dev/full --json")).refused(44, "output");

@@ -60,7 +60,7 @@ fn broadcasts_go_on_without_a_node_that_is_isolated_and_after_it_was_released() 
     let shown = place.weft("status --name t").done();
     assert!(shown.contains("node 3 was removed from broadcasts"), "{shown}");
 
-    // The next components of an origin and of a voter learn of it anew.
+    // The next components of an origin and of a voter learn of it again.
     for rank in [0, 1] {
         nodes.client(rank).kill().expect("it runs");
         eventually("the next one runs", || {
@@ -142,7 +142,7 @@ fn where_membership_is_fixed_a_node_that_is_released_goes_on() {
     }
 }
 
-/// It does not know what it has promised, whoever waits for it: a second message of the same number
+/// It has lost its promises, and others may wait for it: a second message of the same number
 /// would be one that others have delivered otherwise.
 #[test]
 fn where_membership_is_fixed_a_node_that_lost_its_memory_promises_nothing() {

@@ -31,7 +31,7 @@ impl Said {
         objects(&self.out)
     }
 
-    /// Asserts that it failed with this status and code, told on standard error by an object
+    /// Asserts that it failed with this status and code, reported on standard error by an object
     /// with a cause and a cure; returns both, in one text.
     #[track_caller]
     pub(crate) fn refused(&self, status: i32, code: &str) -> String {

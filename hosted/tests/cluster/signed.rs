@@ -1,4 +1,4 @@
-//! Signed broadcasts across real processes: whoever lies is proven to, and the proof holds
+//! Signed broadcasts across real processes: an equivocation is proven, and the proof is valid
 //! wherever it is taken.
 
 use std::fs;
@@ -14,7 +14,7 @@ fn up(place: &Place) -> (Running, Nodes) {
     place.up(&file)
 }
 
-/// The key that node `rank` has been told for `origin`.
+/// The key of `origin` as node `rank` knows it.
 fn key_at(nodes: &Nodes, rank: u16, origin: usize) -> Option<String> {
     let status = nodes.client(rank).status().expect("a status");
     let key = status.broadcasts.get(origin)?.key?;
@@ -23,8 +23,8 @@ fn key_at(nodes: &Nodes, rank: u16, origin: usize) -> Option<String> {
 
 /// Has node 1 lie; a node that can prove it.
 fn lie(place: &Place, nodes: &Nodes) -> (u16, Value) {
-    let told = place.weft("inject equivocate 1 --name t --json").object();
-    (nodes.await_proof(1), told)
+    let reply = place.weft("inject equivocate 1 --name t --json").object();
+    (nodes.await_proof(1), reply)
 }
 
 #[test]
@@ -47,11 +47,11 @@ fn an_equivocation_is_proven_to_a_third_party() {
     let place = Place::new();
     let (_up, nodes) = up(&place);
     place.weft_with("bcast --neb --from 1 --name t", "the truth").done();
-    let (holder, told) = lie(&place, &nodes);
+    let (holder, reply) = lie(&place, &nodes);
     let status = place.weft("status --name t").done();
     assert!(status.contains("broadcasts, signed\n"), "{status}");
     assert!(status.contains("weft neb proof --node"), "{status}");
-    // Who receives from the liar is told who it is, and how to prove it.
+    // A receiver of the liar's messages gets its name, and how to prove it.
     let line = format!("bcast --neb --receive --node {holder} --origin 1 --name t");
     assert_eq!(place.weft(&line).done(), "the truth");
     let refused = place.weft(&format!("{line} --json")).refused(34, "conflict");
@@ -65,7 +65,7 @@ fn an_equivocation_is_proven_to_a_third_party() {
     let held = place.weft(&format!("neb proof --node {holder} --output {file} --name t --json"));
     assert_eq!(
         (&held.object()["seq"], place.weft("neb proof --node 1 --name t").status),
-        (&told["seq"], Some(22))
+        (&reply["seq"], Some(22))
     );
     // The clone counts again, and has the keys, soon after it is greeted.
     let mut keys = Vec::new();
@@ -76,7 +76,7 @@ fn an_equivocation_is_proven_to_a_third_party() {
     let key = keys.remove(0);
     assert!(keys.iter().all(|other| *other == key), "{key} and {keys:?}");
     let verdict = place.weft(&format!("neb verify {file} --key {key} --json")).object();
-    assert_eq!((&verdict["origin"], &verdict["seq"]), (&1.into(), &told["seq"]), "{verdict}");
+    assert_eq!((&verdict["origin"], &verdict["seq"]), (&1.into(), &reply["seq"]), "{verdict}");
     assert_eq!((&verdict["equivocated"], &verdict["key"]), (&true.into(), &key.clone().into()));
     let said = |at: usize| verdict["statements"][at]["sha256"].clone();
     assert_ne!(said(0), said(1));
@@ -105,7 +105,7 @@ fn an_equivocation_is_proven_to_a_third_party() {
     let (head, one) = (&proof[..62], &proof[62..62 + 10 + len + 64]);
     let same = [head, one, one].concat();
     assert!(verify("same", &same, "").contains("are the same"));
-    let other = key_at(&nodes, 0, 2).expect("everybody has one");
+    let other = key_at(&nodes, 0, 2).expect("every node has one");
     assert!(verify("other", &proof, &format!("--key {other}")).contains("another key"));
     assert!(verify("noise", b"no proof at all", "").contains("no proof"));
     place.weft(&format!("neb verify {file} --key 00 --json")).refused(2, "usage");
@@ -138,7 +138,7 @@ fn signed_messages_outlive_the_components_of_their_origin() {
     }
     nodes.await_joined();
     let after: Vec<_> = (0..4).map(|origin| key_at(&nodes, 3, origin)).collect();
-    assert_eq!(after, keys, "a key lives as long as the memory that holds what it signed");
+    assert_eq!(after, keys, "a key lasts as long as the memory with the messages that it signed");
     let status = nodes.client(3).status().expect("a status");
     assert!(status.proofs.is_empty());
     assert_eq!(nodes.origin(3, 0).conflicts, 0);

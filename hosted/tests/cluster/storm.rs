@@ -68,7 +68,7 @@ struct Storm<'a> {
     silent: AtomicU16,
 }
 
-/// Makes it calm, also when the test fails, so that no thread goes on for ever.
+/// Makes it calm, also when the test fails, so that no thread goes on forever.
 struct Calming<'a>(&'a AtomicBool);
 
 impl Drop for Calming<'_> {

@@ -1,4 +1,4 @@
-//! Nodes that die where nobody can decide about them: they come back all the same.
+//! Nodes that die while no manager can decide about them: they restart all the same.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn a_cluster_whose_nodes_have_all_died_runs_again() {
     place.assert_nothing_left();
 }
 
-/// A life that no peer has met is over before anybody can decide about it.
+/// An incarnation that no peer has met ends before any manager can decide about it.
 #[test]
 fn a_node_that_dies_again_as_soon_as_it_is_started_comes_back() {
     let place = Place::new();
@@ -53,7 +53,7 @@ fn a_node_that_dies_again_as_soon_as_it_is_started_comes_back() {
     await_manager(&nodes);
 }
 
-/// Nobody may follow the manager here: it is told, and its node is brought back all the same.
+/// No member may succeed the manager here: it is reset, and its node is restarted all the same.
 #[test]
 fn agents_are_named_as_such_and_decide_nothing() {
     let place = Place::new();
@@ -95,7 +95,7 @@ fn a_component_that_dies_where_nobody_is_reached_is_started_again_at_once_and_th
     await_manager(&nodes);
     place.weft("inject partition 1 --name t").done();
     place.weft("inject kill 1 --name t --wait 0").done();
-    eventually("it is told who has started it", || {
+    eventually("it learns which process has started it", || {
         let why = place.weft("status --why 1 --name t").done();
         why.contains("no other component can be reached: it starts its next one itself")
     });

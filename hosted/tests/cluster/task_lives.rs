@@ -1,4 +1,4 @@
-//! Programs under guard whose node dies: what was decided about them stands in its next life, and
+//! Programs under guard whose node dies: decisions about them hold in its next incarnation, and
 //! nothing of them is left from the one before.
 
 use std::fs;
@@ -53,7 +53,7 @@ fn states(nodes: &Nodes) -> Vec<TaskState> {
     tasks.iter().map(|task| task.state).collect()
 }
 
-/// How all are to stand, in any life of node 2.
+/// The expected states, in any incarnation of node 2.
 const DECIDED: [TaskState; 5] = [
     TaskState::Running,
     TaskState::Killed,
@@ -153,7 +153,7 @@ fn nodes_that_were_started_by_hand_go_on_as_well_and_end_what_was_left() {
     two.signal(Signal::KILL);
     two.wait();
     let alive = |process: &&Pidfd| matches!(process.is_dead(), Ok(false));
-    // The kernel ends the first of them, and nobody is there to end the others.
+    // The kernel ends the first of them, and no process is left to end the others.
     eventually("two are left", || left.iter().filter(alive).count() == 2);
     let again = node(2);
     assert_dead(&left);
@@ -166,7 +166,7 @@ fn nodes_that_were_started_by_hand_go_on_as_well_and_end_what_was_left() {
     assert_eq!(family.iter().filter(alive).count(), 0);
 }
 
-/// Its next life waits to be told whether its node is still shut out.
+/// Its next incarnation waits to learn whether its node is still isolated.
 #[test]
 fn no_task_of_an_isolated_node_is_started_before_it_is_released() {
     let place = Place::new();
@@ -179,18 +179,19 @@ fn no_task_of_an_isolated_node_is_started_before_it_is_released() {
     await_manager(&nodes);
     eventually("it runs", || ran() == 1);
     place.weft("isolate 2 --name t --wait 60").done();
-    // A supervisor that begins takes the socket over, and whoever came too early is sent away.
+    // A supervisor that begins takes the socket over, and a client that came too early is
+    // disconnected.
     let is_isolated =
         || nodes.client(2).status().is_ok_and(|status| status.state == NodeState::Isolated);
     eventually("it is quiet", is_isolated);
     assert_eq!((ran(), task(&nodes, "job").state), (1, TaskState::Killed));
-    // Nobody starts it again while it is shut out.
+    // It is not started again while it is isolated.
     nodes.kill(2);
     place.weft("release 2 --name t --wait 60").done();
     eventually("it runs", || ran() == 2);
 }
 
-/// Whoever clears up behind a cluster that was killed ends what its tasks have left, too; and the
+/// The cleanup of a killed cluster ends what its tasks have left, too; and the
 /// next cluster of the name knows nothing of it.
 #[test]
 fn a_cluster_that_is_started_anew_starts_its_tasks_anew() {
@@ -235,7 +236,7 @@ fn what_is_not_noted_is_learnt_from_the_database_before_a_task_is_started() {
     assert!(place.logs().contains("node-2.tasks: it is damaged"), "{}", place.logs());
 }
 
-/// A note of their processes that cannot be read is no leave to run for what it told of.
+/// A note of their processes that cannot be read does not let those processes run on.
 #[test]
 fn processes_of_tasks_are_ended_though_the_note_of_them_is_damaged_or_gone() {
     let place = Place::new();
@@ -264,7 +265,7 @@ fn processes_of_tasks_are_ended_though_the_note_of_them_is_damaged_or_gone() {
     place.assert_nothing_left();
 }
 
-/// Whoever stops a task means all of it, also what has gone into a session of its own.
+/// Stopping a task stops all of it, including processes in a session of their own.
 #[test]
 fn children_in_a_session_of_their_own_end_with_their_task_while_the_node_lives() {
     let place = Place::new();
@@ -282,7 +283,7 @@ fn children_in_a_session_of_their_own_end_with_their_task_while_the_node_lives()
     assert!(place.processes().iter().all(|process| process.role != "1000"));
 }
 
-/// Nobody can tell how the tasks of a node stood that has met no other: they wait for a while.
+/// The state of the tasks of a node that has met no other is unknown: they wait for a while.
 #[test]
 fn a_node_that_is_alone_starts_its_tasks_all_the_same() {
     let place = Place::new();

@@ -82,9 +82,12 @@ fn what_is_no_program_is_faulty_at_once_and_left_alone() {
         let [TaskFault::NotStarted { why }] = &faults(&task)[..] else { panic!("{task:?}") };
         assert!(why.contains(said), "{program}: {why}");
         for order in ["start", "restart"] {
-            let told = place.weft(&format!("task {order} job --node 0 --name t --json"));
-            let told = told.refused(19, "task_not_running");
-            assert!(told.contains("cannot be started") && told.contains(said), "{program}: {told}");
+            let reply = place.weft(&format!("task {order} job --node 0 --name t --json"));
+            let reply = reply.refused(19, "task_not_running");
+            assert!(
+                reply.contains("cannot be started") && reply.contains(said),
+                "{program}: {reply}"
+            );
         }
         assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Faulty, 3));
         drop(nodes);
@@ -103,9 +106,9 @@ fn a_task_whose_program_has_vanished_is_not_restarted_and_that_is_told() {
     place.weft("task restart job --node 0 --name t").done();
     assert_ne!(look(&nodes).pid, first, "the next one runs when that is answered");
     std::fs::remove_file(&program).expect("it was there");
-    let told = place.weft("task restart job --node 0 --name t --json");
-    let told = told.refused(19, "task_not_running");
-    assert!(told.contains("cannot be started") && told.contains(&program), "{told}");
+    let reply = place.weft("task restart job --node 0 --name t --json");
+    let reply = reply.refused(19, "task_not_running");
+    assert!(reply.contains("cannot be started") && reply.contains(&program), "{reply}");
     assert_eq!(look(&nodes).state, TaskState::Faulty);
 }
 
@@ -118,9 +121,9 @@ fn a_task_that_fails_at_once_is_isolated_after_its_restarts_and_the_operator_is_
     assert_eq!((task.errors, task.restarts), (3, 2));
     assert_eq!(faults(&task), vec![TaskFault::Exited { status: 3 }; 3]);
     nodes.assert_unharmed();
-    let told = "task job of node 0 is isolated: it failed more than 2 times";
-    eventually("`weft up` says so", || up.said("out").contains(told));
-    assert_eq!(up.said("out").matches(told).count(), 1);
+    let reply = "task job of node 0 is isolated: it failed more than 2 times";
+    eventually("`weft up` says so", || up.said("out").contains(reply));
+    assert_eq!(up.said("out").matches(reply).count(), 1);
     let shown = place.weft("status --name t").done();
     let line =
         "task job of node 0 is isolated, ended with status 3; `weft task start job --node 0`";
@@ -137,24 +140,24 @@ fn errors_that_are_reported_restart_a_task_no_more_often_than_it_may_be() {
     let report = "report --name t --node 0 --task job --error 7 --wait 60 --json";
     for restarts in [1, 2] {
         await_state(&nodes, TaskState::Running);
-        let told = place.weft(report).object();
-        assert_eq!(told["outcome"], "restarted", "{told}");
+        let reply = place.weft(report).object();
+        assert_eq!(reply["outcome"], "restarted", "{reply}");
         assert_eq!(look(&nodes).restarts, restarts);
     }
     await_state(&nodes, TaskState::Running);
-    let told = place.weft("report --name t --node 0 --task job --error 7").done();
-    assert!(told.contains("it has failed too often and is isolated"), "{told}");
+    let reply = place.weft("report --name t --node 0 --task job --error 7").done();
+    assert!(reply.contains("it has failed too often and is isolated"), "{reply}");
     let task = await_state(&nodes, TaskState::Isolated);
     assert_eq!((task.errors, task.restarts), (3, 2));
     eventually("its process has ended", || look(&nodes).pid.is_none());
     eventually("`weft up` says so", || up.said("out").contains("task job of node 0 is isolated"));
     assert_eq!(place.weft(report).object()["outcome"], "noted");
-    let told = place.weft("report --name t --node 0 --task job --error 7").done();
-    assert!(told.contains("it is counted, and nothing else is done"), "{told}");
+    let reply = place.weft("report --name t --node 0 --task job --error 7").done();
+    assert!(reply.contains("it is counted, and nothing else is done"), "{reply}");
     assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Isolated, 5));
     let beat = place.weft("report --name t --node 0 --task job --beat --json");
-    let told = beat.refused(19, "task_not_running");
-    assert!(told.contains("task job of node 0 does not run: it is isolated"), "{told}");
+    let reply = beat.refused(19, "task_not_running");
+    assert!(reply.contains("task job of node 0 does not run: it is isolated"), "{reply}");
     assert!(place.weft("task stop job --node 0 --name t").done().contains("already isolated"));
     assert_eq!(look(&nodes).state, TaskState::Isolated);
 }
@@ -167,8 +170,8 @@ fn a_task_that_ends_with_status_0_has_finished() {
     let task = await_state(&nodes, TaskState::Finished);
     assert_eq!((task.errors, task.restarts), (0, 0));
     assert!(place.weft("task stop job --node 0 --name t").done().contains("already finished"));
-    let told = place.weft("task stop job --node 0 --name t --json").object();
-    assert_eq!((&told["changed"], &told["state"]), (&false.into(), &"finished".into()));
+    let reply = place.weft("task stop job --node 0 --name t --json").object();
+    assert_eq!((&reply["changed"], &reply["state"]), (&false.into(), &"finished".into()));
     assert_eq!(look(&nodes).state, TaskState::Finished);
 }
 
@@ -209,9 +212,9 @@ fn a_task_that_falls_silent_is_started_again_and_one_that_beats_is_not() {
 fn reports_are_counted_and_kept_whoever_makes_them() {
     let place = Place::new();
     let weft = env!("CARGO_BIN_EXE_weft");
-    let once = "[ -e \"$WEFT_RUNTIME_DIR/../f/told\" ]";
-    let told = "touch \"$WEFT_RUNTIME_DIR/../f/told\"";
-    let report = format!("{once} || ({told} && {weft} report --error 7); sleep 1000");
+    let once = "[ -e \"$WEFT_RUNTIME_DIR/../f/reply\" ]";
+    let reply = "touch \"$WEFT_RUNTIME_DIR/../f/reply\"";
+    let report = format!("{once} || ({reply} && {weft} report --error 7); sleep 1000");
     let (_up, nodes) = up_with(&place, &script(&report));
     eventually("it has reported", || look(&nodes).errors == 1);
     let first = look(&nodes);
@@ -235,16 +238,16 @@ fn reports_for_nobody_are_refused() {
     let place = Place::new();
     let (_up, nodes) = up_with(&place, &script("exec sleep 1000"));
     let refused = |arguments: &str| place.weft(&format!("{arguments} --name t --json"));
-    let told = refused("report --node 0 --task work --error 1").refused(16, "task_unknown");
-    assert!(told.contains("no task \"work\""), "{told}");
+    let reply = refused("report --node 0 --task work --error 1").refused(16, "task_unknown");
+    assert!(reply.contains("no task \"work\""), "{reply}");
     refused("report --node 1 --task job --error 1").refused(16, "task_unknown");
     refused("report --node 2 --task job --error 1").refused(15, "node_out_of_range");
     refused("report --error 1").refused(16, "task_unknown");
     for order in ["start", "stop", "restart", "isolate"] {
-        let told = refused(&format!("task {order} ghost --node 0")).refused(16, "task_unknown");
-        assert!(told.contains("no task \"ghost\": its tasks are job"), "{told}");
-        let told = refused(&format!("task {order} job --node 1")).refused(16, "task_unknown");
-        assert!(told.contains("nor any other"), "{told}");
+        let reply = refused(&format!("task {order} ghost --node 0")).refused(16, "task_unknown");
+        assert!(reply.contains("no task \"ghost\": its tasks are job"), "{reply}");
+        let reply = refused(&format!("task {order} job --node 1")).refused(16, "task_unknown");
+        assert!(reply.contains("nor any other"), "{reply}");
     }
     for usage in ["report --task job --error 1", "report --error 65536", "report --beat --error 1"]
     {

@@ -1,4 +1,4 @@
-//! The timing of the cluster file: single values are in force, told, and refused where they break
+//! The timing of the cluster file: single values are in force, shown, and refused where they break
 //! a rule.
 
 use weft::node::chronicle::What;
@@ -20,10 +20,10 @@ fn values_that_are_set_are_told_and_kept_to() {
     for rank in 0..3 {
         let timing = &status["nodes"][rank]["dirnet"]["timing"];
         assert_eq!(timing["profile"], "host", "{status}");
-        let told = ["send_us", "receive_us", "window_us", "losses", "clone_ms"];
-        let told = told.map(|value| timing[value].as_u64());
+        let reply = ["send_us", "receive_us", "window_us", "losses", "clone_ms"];
+        let reply = reply.map(|value| timing[value].as_u64());
         let kept = [100_000, 700_000, 1_500_000, 3, 20_000].map(Some);
-        assert_eq!(told, kept, "{status}");
+        assert_eq!(reply, kept, "{status}");
     }
     let shown = place.weft("status --name t").done();
     let line = "timing host: suspected after 700 ms of silence, removed after 2200 ms";

@@ -1,4 +1,4 @@
-//! Files that have no end: the sender gave up, and whoever receives is told so at once.
+//! Files without an end: the sender gave up, and receivers get that error at once.
 
 use weft::client::Speaker;
 use weft::process::Signal;
@@ -26,7 +26,7 @@ fn a_sender_that_is_interrupted_ends_those_who_receive_at_once() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     let file = place.file("long.bin", FILE.repeat(10));
-    // It is held up by node 2, where nobody receives.
+    // It is delayed by node 2, where no client receives.
     let sender = fill_window(&place, &nodes, &file);
     let torso = receive(&place, 1, "torso");
     sender.signal(Signal::INT);
@@ -69,7 +69,7 @@ fn a_file_behind_one_that_was_given_up_is_not_lost() {
     let refused = place.weft_with(&format!("{line} 0.1 --json"), "now").refused(30, "timeout");
     assert!(refused.contains("another client"), "{refused}");
     let second = place.start(&format!("{line} 60"), "the second");
-    // The will of who leaves while there is no component is told by the next one.
+    // The abort marker of a client that leaves while there is no component is sent by the next one.
     nodes.client(0).kill().expect("it runs");
     first.signal(Signal::KILL);
     drop(first);
@@ -91,7 +91,7 @@ fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
     let speak = |tag| Speaker::begin(nodes.client(0), tag, b"will", crate::PATIENCE);
-    let mut first = speak(7).expect("nobody else does");
+    let mut first = speak(7).expect("no other client does");
     first.broadcast(&[b"one", b"two"], crate::PATIENCE).expect("there is room");
     drop(first);
     drop(speak(8).expect("it is the next, and says nothing"));
@@ -112,9 +112,9 @@ fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
         heard.iter().for_each(|(seq, ..)| listener.note_dealt_with(0, *seq));
         heard.len() >= 5
     });
-    let told = [(7, "one"), (7, "two"), (7, "will"), (9, "three"), (10, "four")];
-    let told = (1..).zip(told).map(|(seq, (tag, text))| (seq, tag, text.as_bytes().to_vec()));
-    assert_eq!(heard, told.collect::<Vec<_>>());
+    let reply = [(7, "one"), (7, "two"), (7, "will"), (9, "three"), (10, "four")];
+    let reply = (1..).zip(reply).map(|(seq, (tag, text))| (seq, tag, text.as_bytes().to_vec()));
+    assert_eq!(heard, reply.collect::<Vec<_>>());
 }
 
 #[test]

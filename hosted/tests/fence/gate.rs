@@ -1,4 +1,4 @@
-//! A peer that cannot be killed: its gate is closed, its lane and its life are refused.
+//! A peer that cannot be killed: its gate is closed, its lane and its incarnation are refused.
 
 use weft_core::endpoint::PutError;
 use weft_core::fabric::PostError;
@@ -18,7 +18,7 @@ fn admitted() -> (Pair, Member, Member) {
     (pair, a, b)
 }
 
-/// Asserts that nothing of this life is let in, by lane or into the mailbox.
+/// Asserts that no message of this incarnation is accepted, by lane or mailbox.
 #[track_caller]
 fn assert_refused(b: &mut Member) {
     assert_eq!(b.send(A, 1, b"lane"), Err(SendError::Post(PostError::Gone)));
@@ -34,7 +34,7 @@ fn heard(a: &mut Member) -> Option<Vec<u8>> {
 #[test]
 fn a_fenced_peer_is_refused_by_lane_and_mailbox() {
     let (_pair, mut a, mut b) = admitted();
-    b.send(A, 1, b"before").expect("it is let in");
+    b.send(A, 1, b"before").expect("it is admitted");
     assert_eq!(heard(&mut a).as_deref(), Some(&b"before"[..]));
     a.fence(B).expect("there is no process to kill");
     assert_refused(&mut b);
@@ -47,17 +47,17 @@ fn a_fenced_peer_is_refused_by_lane_and_mailbox() {
 #[test]
 fn what_lay_in_the_lane_of_a_fenced_peer_is_not_delivered() {
     let (pair, mut a, mut b) = admitted();
-    b.send(A, 1, b"too late").expect("it is let in");
+    b.send(A, 1, b"too late").expect("it is admitted");
     a.fence(B).expect("there is no process to kill");
     assert!(heard(&mut a).is_none());
     pair.admit(&mut a, B, SECOND, None);
-    assert!(heard(&mut a).is_none(), "a message of the life before");
+    assert!(heard(&mut a).is_none(), "a message of the earlier incarnation");
 }
 
 #[test]
 fn a_put_that_the_fence_overtakes_never_lands() {
     let (_pair, mut a, mut b) = admitted();
-    b.put(A, 1, b"reserved").expect("it is let in");
+    b.put(A, 1, b"reserved").expect("it is admitted");
     a.fence(B).expect("there is no process to kill");
     // The ticket was given out before the fence; the write comes after it.
     b.poll(NOW);
@@ -77,6 +77,6 @@ fn the_next_life_is_let_in_and_the_one_before_is_not() {
     pair.admit(&mut a, B, SECOND, None);
     pair.admit(&mut next, A, FIRST, None);
     assert_refused(&mut before);
-    next.send(A, 1, b"hello").expect("it is let in");
+    next.send(A, 1, b"hello").expect("it is admitted");
     assert_eq!(heard(&mut a).as_deref(), Some(&b"hello"[..]));
 }

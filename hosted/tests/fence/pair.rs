@@ -34,26 +34,26 @@ impl Pair {
         &self.memories[peer.index()]
     }
 
-    /// A life of `peer`, over its memory.
-    pub(crate) fn member(&self, peer: Peer, life: Incarnation) -> Member {
+    /// An incarnation of `peer`, over its memory.
+    pub(crate) fn member(&self, peer: Peer, incarnation: Incarnation) -> Member {
         let layout = self.plan.layout();
         let grant = self.memory(peer).grant_owner().expect("descriptors");
         let own = OwnMemory::map(layout, &grant).expect("its own memory");
-        let fabric = ShmFabric::new(peer, life, layout.clone(), own, Wait::Yield);
-        Endpoint::new(fabric, &self.plan, life)
+        let fabric = ShmFabric::new(peer, incarnation, layout.clone(), own, Wait::Yield);
+        Endpoint::new(fabric, &self.plan, incarnation)
     }
 
-    /// Lets `member` reach the life of `peer` that posts from `process`, and be reached by it.
+    /// Connects `member` with the incarnation of `peer` that posts from `process`.
     pub(crate) fn admit(
         &self,
         member: &mut Member,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
         process: Option<Pidfd>,
     ) {
         let memory = self.remote(peer, member.me());
         member.fabric().connect(peer, memory, process);
-        member.admit(peer, life).expect("it is connected");
+        member.admit(peer, incarnation).expect("it is connected");
     }
 
     /// The memory of `peer` as `me` reaches it.

@@ -117,7 +117,7 @@ fn posts_to_a_dead_process_fail_until_its_next_life_is_admitted() {
     pair.admit(&mut a, B, FIRST, Some(child.pidfd.try_clone().expect("a pidfd")));
     pair.admit(&mut b, A, FIRST, None);
     a.poll(Instant(now_ns()));
-    a.send(B, 1, b"alive").expect("it lives");
+    a.send(B, 1, b"alive").expect("it is alive");
 
     child.pidfd.kill().expect("a child");
     assert_eq!(child.pidfd.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
@@ -130,7 +130,7 @@ fn posts_to_a_dead_process_fail_until_its_next_life_is_admitted() {
     let mut next = pair.member(B, SECOND);
     pair.admit(&mut a, B, SECOND, Some(own));
     pair.admit(&mut next, A, FIRST, None);
-    a.send(B, 1, b"again").expect("it lives again");
+    a.send(B, 1, b"again").expect("it is alive again");
     let message = next.take_lane().expect("it has landed");
     assert_eq!(message.payload, b"again");
     child.child.wait().expect("it has ended");

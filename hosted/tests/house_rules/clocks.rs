@@ -1,4 +1,4 @@
-//! Hidden inputs: clocks are read in one file, and nobody sleeps.
+//! Hidden inputs: clocks are read in one file, and no code sleeps.
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, words};

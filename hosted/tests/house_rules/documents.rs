@@ -29,7 +29,7 @@ fn examples(path: &str, text: &str, included: bool) -> Vec<Finding> {
             findings.push(find("a block without a language", cure));
         } else if marks.iter().any(|mark| UNCOMPILED.contains(mark)) {
             let cure = "make it compile; `no_run` is allowed where it needs a cluster";
-            findings.push(find("an example that nobody compiles", cure));
+            findings.push(find("an example that no test compiles", cure));
         } else if !included {
             let cure = "add #[cfg(doctest)] #[doc = include_str!(\"…\")] struct …; to the library";
             findings.push(find("no source includes this document", cure));

@@ -1,4 +1,4 @@
-//! One source file, with code, comments and strings told apart.
+//! One source file, with code, comments and strings distinguished.
 //!
 //! Each line exists three times: as written, as code alone and as comment alone. The latter two
 //! have the length of the first, with blanks where something else stands, so that columns agree.

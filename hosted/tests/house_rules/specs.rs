@@ -10,7 +10,11 @@ use crate::source::Source;
 use crate::tree::{Tree, root};
 
 /// The prefix of the numbers, and where they are defined.
-const SPECS: &[(&str, &str)] = &[("W", "core/src/wheel/SPEC.md")];
+const SPECS: &[(&str, &str)] = &[
+    ("MB", "core/src/mailbox/SPEC.md"),
+    ("N", "core/src/neb/SPEC.md"),
+    ("W", "core/src/wheel/SPEC.md"),
+];
 
 /// The numbers that `text` defines.
 fn defined(prefix: &str, text: &str) -> BTreeSet<u32> {

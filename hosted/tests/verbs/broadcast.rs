@@ -1,4 +1,4 @@
-//! Broadcasts over verbs: everybody gets the same bytes, and a lie is seen and proven.
+//! Broadcasts over verbs: all nodes get the same bytes, and an equivocation is detected and proven.
 
 use crate::device::devices;
 use crate::place::{Nodes, Place, Running, eventually};
@@ -39,12 +39,12 @@ fn an_equivocation_is_reported_and_proven() {
     let Some(devices) = devices() else { return };
     let place = Place::new();
     let (_up, nodes) = up(&place, 4, &devices);
-    let told = place.weft("inject equivocate 1 --wait 60 --name t --json").object();
-    assert!(!told["conflicts"].as_array().expect("an array").is_empty(), "{told}");
+    let lie = place.weft("inject equivocate 1 --wait 60 --name t --json").object();
+    assert!(!lie["conflicts"].as_array().expect("an array").is_empty(), "{lie}");
     let (node, file) = (nodes.await_proof(1), place.file("proof", ""));
     place.weft(&format!("neb proof --node {node} --output {file} --name t")).done();
     let verdict = place.weft(&format!("neb verify {file} --json")).object();
-    assert_eq!((&verdict["origin"], &verdict["seq"]), (&1.into(), &told["seq"]), "{verdict}");
+    assert_eq!((&verdict["origin"], &verdict["seq"]), (&1.into(), &lie["seq"]), "{verdict}");
 }
 
 #[test]

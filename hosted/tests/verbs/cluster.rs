@@ -33,7 +33,7 @@ fn a_cluster_works_loses_a_component_and_ends_without_a_trace() {
     place.assert_nothing_left();
 }
 
-/// The mailbox is the supervisor's memory, registered anew by each life of the component.
+/// The mailbox is the supervisor's memory, registered again by each incarnation of the component.
 #[test]
 fn what_was_put_outlives_the_component_of_its_owner() {
     let Some(devices) = devices() else { return };
@@ -56,9 +56,9 @@ fn the_first_device_will_do() {
     nodes.await_joined();
 }
 
-/// Both lives go on while the pair is lost: one of them is given up, and its node begins the next.
-/// Nobody puts anything meanwhile: that the pair is lost is seen all the same. The DIR net, which
-/// would have each node remove the other, wants two for that.
+/// Both incarnations go on while the pair is lost: one of them is given up, and its node begins the
+/// next. No client puts anything meanwhile: the loss of the pair is detected all the same. The DIR
+/// net, which would have each node remove the other, wants two for that.
 #[test]
 fn a_pair_that_was_lost_is_made_again_when_the_cable_is_mended() {
     let Some(devices) = devices_to_hurt() else { return };
@@ -71,8 +71,8 @@ fn a_pair_that_was_lost_is_made_again_when_the_cable_is_mended() {
     let (_up, nodes) = place.up(&place.file("cluster.toml", text));
     nodes.await_joined();
     cable(&["nomaster"]);
-    // Node 1 gives the life of node 0 up; there is no way to reach the next one either.
-    eventually("node 0 begins its next life", || {
+    // Node 1 gives up the incarnation of node 0; it cannot reach the next one either.
+    eventually("node 0 begins its next incarnation", || {
         nodes.client(0).status().is_ok_and(|status| status.incarnation > 1)
     });
     let lost = place.weft_with("put --name t --from 1 --to 0 --timeout 1", "into the void\n");
@@ -80,8 +80,8 @@ fn a_pair_that_was_lost_is_made_again_when_the_cable_is_mended() {
     cable(&["master", "wire"]);
     nodes.await_joined();
     let status = place.weft("status --name t --json").object();
-    let lives = incarnations(&status);
-    assert!(lives[0] > 1 && lives[1] == 1, "{}", nodes.state());
+    let seen = incarnations(&status);
+    assert!(seen[0] > 1 && seen[1] == 1, "{}", nodes.state());
     place.weft_with("put --name t --from 1 --to 0", "over the mended cable\n").done();
     let got = place.weft("get --name t --node 0").done();
     assert!(got.ends_with("over the mended cable\n"), "{got}");
@@ -108,9 +108,10 @@ fn agreed(place: &Place, nodes: usize) -> Vec<Value> {
     all
 }
 
-/// What decides for the net dies with all below it: another takes over, the dead life is fenced
-/// everywhere, and its node comes back as a later one that follows. Which node is manager when is
-/// not asked: on a host that stalls for seconds a manager may be given up while it lives.
+/// The manager's node dies with all its processes: another takes over, the dead incarnation is
+/// fenced everywhere, and its node comes back as a later one that follows. Which node is manager
+/// when is not asked: on a host that stalls for seconds a manager may be given up while it is
+/// alive.
 #[test]
 fn the_managers_node_dies_another_takes_over_and_it_rejoins() {
     let Some(devices) = devices() else { return };

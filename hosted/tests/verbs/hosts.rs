@@ -9,7 +9,7 @@ use crate::PATIENCE;
 use crate::device::devices;
 use crate::place::{Place, Running, eventually};
 
-/// Two hosts, as far as the nodes can tell.
+/// Two hosts, from the nodes' point of view.
 struct Hosts {
     places: [Place; 2],
     text: String,
@@ -72,7 +72,7 @@ fn nodes_meet_by_address_and_key_and_one_that_was_killed_comes_back() {
     hosts.say(0, 1, "there\n");
     hosts.say(1, 0, "and back\n");
 
-    // Its host forgets how many lives it had; the other one does not.
+    // Its host loses the note of its incarnations; the other one keeps it.
     second.signal(Signal::KILL);
     second.wait();
     hosts.places[1].await_no_process();

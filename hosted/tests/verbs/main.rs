@@ -1,7 +1,7 @@
 //! The program over verbs: real processes, real queue pairs.
 //!
 //! ```text
-//!   broadcast  files to everybody; a lie, and its proof
+//!   broadcast  files to all nodes; an equivocation and its proof
 //!   cluster    `weft up --fabric verbs`: put, get, status, inject, down
 //!   hosts      `weft node` as on several hosts: a runtime directory each, met over TCP
 //!      │

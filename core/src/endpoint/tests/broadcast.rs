@@ -1,4 +1,4 @@
-//! The broadcast as a part of the endpoint.
+//! The broadcast as part of the endpoint.
 
 use super::*;
 use crate::fabric::Memory;
@@ -24,8 +24,8 @@ fn plan() -> Plan {
     plan.with_broadcast(sizes(3)).unwrap()
 }
 
-fn endpoint(net: &Net3, me: Peer, life: Incarnation) -> Three<'_> {
-    Endpoint::new(net.endpoint(me, life), &plan(), life)
+fn endpoint(net: &Net3, me: Peer, incarnation: Incarnation) -> Three<'_> {
+    Endpoint::new(net.endpoint(me, incarnation), &plan(), incarnation)
 }
 
 fn three(net: &Net3) -> [Three<'_>; 3] {
@@ -44,7 +44,7 @@ fn broadcast(endpoint: &mut Three<'_>, payload: &[u8]) -> Result<u64, BroadcastE
     broadcast.broadcast(fabric, 7, payload)
 }
 
-/// Polls everybody, and returns what `of` delivers.
+/// Polls all members, and returns what `of` delivers.
 fn deliver(all: &mut [Three<'_>; 3], of: Peer) -> Vec<(u64, Vec<u8>)> {
     for _ in 0..4 {
         for endpoint in &mut *all {
@@ -60,7 +60,7 @@ fn deliver(all: &mut [Three<'_>; 3], of: Peer) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn what_one_broadcasts_every_other_delivers() {
+fn a_broadcast_is_delivered_by_all_others() {
     let net = Box::new(Net3::new(plan().layout().clone()));
     let mut all = three(&net);
     assert_eq!(broadcast(&mut all[0], b"to all"), Ok(1));
@@ -71,7 +71,7 @@ fn what_one_broadcasts_every_other_delivers() {
 }
 
 #[test]
-fn a_later_life_goes_on_where_the_earlier_one_was_fenced() {
+fn a_later_incarnation_continues_after_the_fenced_one() {
     let net = Box::new(Net3::new(plan().layout().clone()));
     let mut all = three(&net);
     assert_eq!(broadcast(&mut all[0], b"one"), Ok(1));
@@ -89,11 +89,11 @@ fn a_later_life_goes_on_where_the_earlier_one_was_fenced() {
 }
 
 #[test]
-fn a_conflict_is_handed_out_while_nothing_is_taken() {
+fn a_conflict_is_reported_while_nothing_is_taken() {
     let net = Box::new(Net3::new(plan().layout().clone()));
     let mut all = three(&net);
     assert_eq!(broadcast(&mut all[0], b"black"), Ok(1));
-    // What C was told is overwritten before it looks.
+    // The message in C's memory is overwritten before C reads it.
     let (sizes, at) = plan().broadcast().unwrap();
     let at = sizes.written_at(&at, A, 1);
     let (memory, mut slot) = (net.memory(C), [0; 40]);
@@ -101,7 +101,7 @@ fn a_conflict_is_handed_out_while_nothing_is_taken() {
     slot[32..37].copy_from_slice(b"white");
     crate::wire::broadcast::seal(&mut slot[..37], crate::wire::crc32c);
     memory.copy_in(at.region, at.offset, &slot);
-    // B looks first, finds that C shows nothing yet, and delivers; C finds what B shows.
+    // B reads first, finds nothing exposed at C, and delivers; C reads what B exposes.
     assert_eq!(deliver(&mut all, B), [(1, b"black".to_vec())]);
     let mut conflict = |of: Peer| all[of.index()].broadcast().unwrap().0.take_conflict();
     assert_eq!(conflict(C), Some(Conflict { origin: A, seq: 1, replayer: B }));
@@ -122,7 +122,7 @@ fn a_full_window_sets_a_deadline_at_which_the_others_are_asked() {
 }
 
 #[test]
-fn a_plan_for_others_and_an_endpoint_without_one_are_told_apart() {
+fn a_plan_of_another_size_and_an_endpoint_without_broadcast_are_distinguished() {
     let lanes = lane::Config::new(2, 4, 16).unwrap();
     let mailbox = mailbox::Config::new(2, SLOTS as u32, 40, Duration::from_millis(1)).unwrap();
     let plan = Plan::new(mailbox, lanes).unwrap();

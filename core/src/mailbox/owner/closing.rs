@@ -1,8 +1,8 @@
-//! How a half is closed: the reservation word goes to the next epoch by one compare-swap.
+//! Closing a half: one compare-swap moves the reservation word to the next epoch.
 //!
 //! The owner swaps through its own fabric (F-4) once half of the open half's slots are given out
-//! and the other half owes nothing. The tickets that the word has given out by then are owed; what
-//! the word shows is held against the owner's own record of it (MB-14).
+//! and the other half owes nothing. The tickets that the word has given out by then are owed; the
+//! word is compared with the owner's own record of it (MB-14).
 
 use super::super::OWNER_WORK;
 use super::super::half::Place;
@@ -32,19 +32,19 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.move_word(fabric, word);
     }
 
-    /// Goes on from `word`, which is what the reservation word holds.
+    /// Continues from `word`, the content of the reservation word.
     pub(super) fn move_word(&mut self, fabric: &mut impl Fabric, word: u64) {
         let seen = Stamp::from_count(word);
         if seen.epoch == self.open.wrapping_add(1) {
-            // An earlier swap took effect although the fabric failed it. Tickets of the next
-            // half are out already; swapping again would give them out twice.
+            // An earlier swap took effect although the fabric reported its failure. Tickets of the
+            // next half are already given out; another swap would give them out twice.
             self.handle_closed(fabric, seen);
         } else {
             self.swap_word(fabric, word);
         }
     }
 
-    /// Asks for the word to change from `expected` to the next epoch with no ticket given out.
+    /// Posts the swap of the word from `expected` to the next epoch with no ticket given out.
     fn swap_word(&mut self, fabric: &mut impl Fabric, expected: u64) {
         let at: At = self.regions.word();
         let new = Stamp { epoch: self.open.wrapping_add(1), ticket: 0 }.to_count();

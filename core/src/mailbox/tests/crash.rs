@@ -1,4 +1,4 @@
-//! Every step may be the last: of a writer, of an owner, of an owner's successor.
+//! A writer, an owner and an owner's successor die at every step.
 
 use super::harness::{World, world};
 use super::model::{Model, model};
@@ -7,7 +7,7 @@ use crate::ids::Peer;
 
 const C: Peer = Peer(3);
 
-/// `peer` puts `count` messages and hears what became of them.
+/// `peer` puts `count` messages and handles the outcome.
 fn put(model: &mut Model<'_>, peer: Peer, count: u8) {
     model.put(peer, count);
     model.finish(peer);
@@ -30,7 +30,7 @@ fn writer_dies(world: &World, count: u8, actions: u32) -> bool {
     model.turn();
     model.fence(A);
     model.heal();
-    assert!(model.staged[A.index()].is_empty(), "it lives anew");
+    assert!(model.staged[A.index()].is_empty(), "it was started again");
     model.accept_more();
     finished
 }
@@ -46,9 +46,9 @@ fn a_writer_may_die_at_any_step_of_a_put() {
     }
 }
 
-/// Stopped, not dead: whatever it was about to do, it may still do it.
+/// Stopped, not dead: it may still complete its work.
 #[test]
-fn a_writer_that_stands_still_at_any_step_is_waited_for() {
+fn a_writer_that_stops_at_any_step_is_waited_for() {
     for actions in 0.. {
         let world = world(4);
         let mut model = model(&world);
@@ -66,7 +66,7 @@ fn a_writer_that_stands_still_at_any_step_is_waited_for() {
     }
 }
 
-/// An owner's working life: takes, releases out of order, closes halves, until it ends or dies.
+/// An owner's work: it takes, releases out of order and closes halves, until it ends or dies.
 fn own(model: &mut Model<'_>) {
     for round in 0..8u8 {
         put(model, A, 1 + round % 3);
@@ -82,11 +82,11 @@ fn own(model: &mut Model<'_>) {
     }
 }
 
-/// Owners die after so many actions each. Returns whether the last one survived its work.
-fn owners_die(world: &World, lives: &[u32]) -> bool {
+/// Owners die in turn, each after its number of actions. Returns whether the last one survived.
+fn owners_die(world: &World, deaths: &[u32]) -> bool {
     let mut model = model(world);
     let mut survived = false;
-    for actions in lives {
+    for actions in deaths {
         let fabric = &mut model.cluster.owner.fabric;
         fabric.prompt = true;
         fabric.die_after(*actions);
@@ -110,7 +110,7 @@ fn an_owner_may_die_at_any_step() {
 }
 
 #[test]
-fn a_successor_may_die_at_any_step_too() {
+fn a_successor_may_die_at_any_step() {
     let world = || world(4);
     let died = |actions: &u32| !owners_die(&world(), &[*actions]);
     for first in (0..).take_while(died) {
@@ -120,7 +120,7 @@ fn a_successor_may_die_at_any_step_too() {
     }
 }
 
-/// A writer stops for good at some action, an owner at another: what is left is worked off.
+/// A writer stops at some action and an owner at another; the successor delivers the rest.
 #[test]
 fn writer_and_owner_may_die_at_any_two_steps() {
     for (writer, owner) in (0..24).flat_map(|writer| (0..24).map(move |owner| (writer, owner))) {

@@ -1,4 +1,4 @@
-//! What no well-behaved member writes: counted, never delivered, got over.
+//! Bytes that no correct member writes: counted, never delivered, and survived.
 
 use std::vec::Vec;
 
@@ -31,7 +31,7 @@ fn header(payload: &[u8]) -> Header {
     }
 }
 
-/// A reserved ticket 0, wrote `slot` into it and said that it was done.
+/// A reserved ticket 0, wrote `slot` into it and reported the put.
 fn with_slot<'net>(world: &'net World, slot: &[u8]) -> Cluster<'net> {
     let mut cluster = Cluster::new(world);
     let word = world.regions.word();
@@ -41,7 +41,7 @@ fn with_slot<'net>(world: &'net World, slot: &[u8]) -> Cluster<'net> {
     cluster
 }
 
-/// What A posts past its outbox.
+/// A posts without its outbox.
 fn post(cluster: &mut Cluster<'_>, op: Op<'_>) {
     let (id, flags) = (WorkId(0), CompletionFlags::empty());
     let writer = cluster.writer(A);
@@ -50,7 +50,7 @@ fn post(cluster: &mut Cluster<'_>, op: Op<'_>) {
     writer.hear();
 }
 
-/// The mailbox takes three times what it holds, from both writers.
+/// The mailbox delivers three times its size, from both writers.
 fn assert_works(cluster: &mut Cluster<'_>) {
     for round in 0..24u8 {
         let writer = cluster.writer(if round % 2 == 0 { A } else { B });
@@ -68,7 +68,7 @@ fn assert_works(cluster: &mut Cluster<'_>) {
 }
 
 #[test]
-fn bytes_under_the_right_stamp_that_do_not_hold_are_counted() {
+fn bytes_with_the_right_stamp_and_a_wrong_checksum_are_counted() {
     let world = world(8);
     let mut slot = sealed(header(b"lies"), b"lies");
     slot[HEADER_LEN] ^= 1;
@@ -132,7 +132,7 @@ fn a_late_write_of_a_fenced_writer_does_not_touch_a_recycled_slot() {
 }
 
 #[test]
-fn a_damaged_word_is_put_right() {
+fn a_damaged_word_is_repaired() {
     for add in [1 << 40, 1 << 32, 1 << 31, 3 << 33, u64::MAX << 32] {
         let world = world(8);
         let mut cluster = Cluster::new(&world);
@@ -154,9 +154,9 @@ fn a_damaged_epoch_is_counted() {
     assert_eq!(cluster.owner.mailbox.counters().word_repairs, 1);
 }
 
-/// A successor that believed the damaged word took neither half for its own and lost both.
+/// A successor that trusted the damaged word recognized neither half and lost both.
 #[test]
-fn a_successor_does_not_believe_a_damaged_word() {
+fn a_successor_does_not_trust_a_damaged_word() {
     for add in [1 << 40, 1 << 32, 5 << 32, u64::MAX << 32] {
         let world = world(4);
         let mut cluster = Cluster::new(&world);
@@ -174,8 +174,8 @@ fn a_successor_does_not_believe_a_damaged_word() {
     }
 }
 
-/// The word moved on and the fabric said that it did not: had its count been put back to zero,
-/// tickets of the next half would have been given out twice.
+/// The word changed although the fabric reported a failure: if its count were reset to zero,
+/// tickets of the next half would be given out twice.
 #[test]
 fn a_half_closed_in_doubt_is_closed_once() {
     let world = world(4);
@@ -200,10 +200,10 @@ fn a_half_closed_in_doubt_is_closed_once() {
     assert_eq!(payloads, expected);
 }
 
-/// Writers that met a count beyond belief went on adding to it, and 2^32 of that carry into the
-/// epoch.
+/// Writers that read an implausible count continued to add to it; after 2^32 the sum carries into
+/// the epoch.
 #[test]
-fn nobody_adds_to_a_count_beyond_belief() {
+fn no_writer_adds_to_an_implausible_count() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
     let at = world.regions.word();
@@ -226,7 +226,7 @@ fn nobody_adds_to_a_count_beyond_belief() {
 
 /// The ticket is of an epoch that the owner never opened, and its slot was given to another.
 #[test]
-fn a_slot_is_not_recycled_under_a_write_that_damage_misled() {
+fn a_slot_is_not_reused_during_a_write_with_a_damaged_ticket() {
     let world = world(2);
     let mut cluster = Cluster::new(&world);
     let at = world.regions.word();
@@ -245,7 +245,7 @@ fn a_slot_is_not_recycled_under_a_write_that_damage_misled() {
 }
 
 #[test]
-fn a_receipt_that_names_nothing_in_hand_is_refused() {
+fn a_receipt_that_names_no_taken_message_is_refused() {
     let world = world(2);
     let mut cluster = Cluster::new(&world);
     cluster.writer(A).put(b"once");
@@ -261,7 +261,7 @@ fn a_receipt_that_names_nothing_in_hand_is_refused() {
     assert_works(&mut cluster);
 }
 
-/// The last evidence, and how many tickets were forged.
+/// The latest evidence, and the number of forged tickets.
 fn forged(cluster: &Cluster<'_>) -> (Option<Forgery>, u64) {
     let counters = cluster.owner.mailbox.counters();
     (counters.forgery, counters.forged_tickets)
@@ -284,7 +284,7 @@ fn a_count_that_goes_back_is_noticed() {
 }
 
 #[test]
-fn tickets_that_nobody_asked_for_are_noticed() {
+fn tickets_that_no_sender_reserved_are_noticed() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
     cluster.writer(B).put(b"before");

@@ -32,12 +32,12 @@ pub(super) struct Cluster<'net> {
     world: &'net World,
     pub(super) owner: Owner<'net>,
     writers: Vec<Writer<'net>>,
-    /// Lives that ended, with what they posted and did not see the end of.
+    /// The fabrics of incarnations that ended, with their unfinished work.
     pub(super) ghosts: Vec<Stepped<'net>>,
 }
 
 impl<'net> Cluster<'net> {
-    /// Everybody in the first life, everybody admitted.
+    /// All members in their first incarnation, all admitted.
     pub(super) fn new(world: &'net World) -> Self {
         let mut cluster = Self {
             world,
@@ -66,37 +66,37 @@ impl<'net> Cluster<'net> {
         self.owner.fabric.load(at.region, at.offset)
     }
 
-    /// The process of `peer` ends; nobody has decided anything yet.
+    /// The process of `peer` ends; it is not fenced yet.
     pub(super) fn crash(&mut self, peer: Peer) {
         self.world.net.lose(peer);
     }
 
-    /// The owner shuts the dead life of `peer` out, and its next life begins.
+    /// The owner fences the dead incarnation of `peer`, and the next one begins.
     pub(super) fn revive(&mut self, peer: Peer) {
         let incarnation = self.writer(peer).incarnation.next();
         let mut writer = Writer::new(self.world, peer, incarnation);
         self.owner.fence(peer);
         self.owner.admit(peer, incarnation);
-        writer.admit_owner(self.owner.life);
+        writer.admit_owner(self.owner.incarnation);
         let mut dead = core::mem::replace(self.writer(peer), writer);
         dead.fabric.linger();
         self.ghosts.push(dead.fabric);
     }
 
-    /// The owner dies and a successor attaches to its memory. Returns what those of `alive` hear
-    /// of puts that were under way; the others are not admitted.
+    /// The owner dies and a successor attaches to its memory. Returns the outcome of the puts that
+    /// members of `alive` had under way; the others are not admitted.
     pub(super) fn succeed_owner(&mut self, alive: &[Peer]) -> Vec<(Peer, PutEvent)> {
         use crate::fabric::Fabric;
         let now = self.owner.now;
-        let life = self.owner.life.next();
-        self.owner = Owner::attach(self.world, life);
+        let incarnation = self.owner.incarnation.next();
+        self.owner = Owner::attach(self.world, incarnation);
         self.owner.now = now;
         let mut events = Vec::new();
         for peer in alive {
             let writer = &mut self.writers[peer.index() - 1];
             writer.fabric.fence(OWNER).unwrap();
             events.extend(writer.outbox.lose().map(|event| (*peer, event)));
-            writer.admit_owner(life);
+            writer.admit_owner(incarnation);
             self.owner.admit(*peer, writer.incarnation);
         }
         self.owner.mailbox.handle_all_named();

@@ -11,14 +11,14 @@ use crate::ids::Peer;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Stages so many messages, when none are under way, and flushes.
+    /// Stages that many messages, if none are under way, and flushes.
     Put(Peer, u8),
     Land(Peer),
     /// The bytes of the bits arrive.
     Tear(Peer, u64),
     AnswerImplausibly(Peer),
     Hear(Peer),
-    /// So many posts are refused.
+    /// That many posts are refused.
     Refuse(Peer, u8),
     /// The pair with the owner fails at the writer's side.
     FailPair(Peer),
@@ -33,7 +33,7 @@ enum Step {
     OwnerTear(Peer, u64),
     OwnerHear,
     OwnerRefuse(u8),
-    /// The owner's pair with itself fails, and is made anew.
+    /// The owner's pair with itself fails, and is set up again.
     OwnerFail,
     OwnerStraggle,
     Pass,
@@ -98,7 +98,7 @@ impl Model<'_> {
         }
     }
 
-    /// A step of the owner's.
+    /// A step of the owner.
     fn own(&mut self, step: Step) {
         let owner = &mut self.cluster.owner;
         match step {
@@ -127,7 +127,7 @@ impl Model<'_> {
         for ghost in &mut self.cluster.ghosts {
             ghost.straggle(bit(bits));
         }
-        // A reservation that was given up for lost took effect after all.
+        // A reservation took effect after its failure was reported.
         self.misled |= self.cluster.count() != count;
     }
 }

@@ -1,4 +1,4 @@
-//! The model: which messages there are, and what may still become of each.
+//! The model: every message and the state that it is in.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -6,7 +6,7 @@ use std::vec::Vec;
 use super::owner::Taken;
 use crate::ids::{Incarnation, Peer};
 
-/// Names a message: who, in which life, its how-manieth.
+/// Names a message: sender, incarnation, number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     sender: Peer,
@@ -18,9 +18,9 @@ pub(super) struct Name {
 struct Fate {
     /// Its put event was seen.
     put: bool,
-    /// Delivered in this life of the owner.
+    /// Delivered in the present incarnation of the owner.
     delivered: bool,
-    /// Delivered in any life.
+    /// Delivered in any incarnation.
     ever_delivered: bool,
     released: bool,
 }
@@ -29,7 +29,8 @@ struct Fate {
 pub(super) struct Ledger {
     fates: BTreeMap<Name, Fate>,
     numbers: BTreeMap<(Peer, Incarnation), u32>,
-    /// The last message delivered in this life of the owner, by life of the sender.
+    /// The last message delivered in the present incarnation of the owner, by sender and
+    /// incarnation.
     last: BTreeMap<(Peer, Incarnation), u32>,
 }
 
@@ -57,7 +58,7 @@ impl Name {
 }
 
 impl Ledger {
-    /// A message nobody has seen yet.
+    /// A new message.
     pub(super) fn create(&mut self, sender: Peer, incarnation: Incarnation) -> Name {
         let number = self.numbers.entry((sender, incarnation)).or_default();
         *number += 1;
@@ -74,9 +75,9 @@ impl Ledger {
     pub(super) fn note_delivered(&mut self, taken: &Taken) -> Name {
         let name = Name::of(&taken.payload).expect("nothing is altered");
         assert_eq!(name.sender, taken.sender);
-        let fate = self.fates.get_mut(&name).expect("nothing is made up");
+        let fate = self.fates.get_mut(&name).expect("only messages that were put");
         assert!(!fate.released, "{name:?} came again after its release");
-        assert!(!fate.delivered, "{name:?} came twice in one life");
+        assert!(!fate.delivered, "{name:?} came twice in one incarnation");
         fate.delivered = true;
         fate.ever_delivered = true;
         let of_sender = (name.sender, name.incarnation);
@@ -89,8 +90,8 @@ impl Ledger {
         self.fates.get_mut(&name).unwrap().released = true;
     }
 
-    /// The owner was succeeded: what was not released may come again.
-    pub(super) fn note_owner_life(&mut self) {
+    /// The owner has a successor: unreleased messages may be delivered again.
+    pub(super) fn note_succession(&mut self) {
         self.last.clear();
         for fate in self.fates.values_mut() {
             fate.delivered = false;

@@ -1,4 +1,4 @@
-//! A cluster, and beside it the queue that it is meant to be.
+//! A cluster, and the queue that it must behave like.
 
 use std::vec::Vec;
 
@@ -14,7 +14,7 @@ use crate::mailbox::PutEvent;
 pub(super) struct Model<'net> {
     pub(super) cluster: Cluster<'net>,
     pub(super) ledger: Ledger,
-    /// By writer: what is staged, whether it runs, whether the owner lets it in.
+    /// By writer: its staged messages, whether it runs, whether the owner admits it.
     pub(super) staged: [Vec<Name>; PEERS],
     pub(super) alive: [bool; PEERS],
     admitted: [bool; PEERS],
@@ -50,7 +50,7 @@ impl<'net> Model<'net> {
                 self.staged[peer.index()].push(name);
             }
         }
-        // Gone and Full leave everything staged; who is gone for good is born again.
+        // Gone and Full leave everything staged; a writer that is gone for good is started again.
         let flushed = self.writer(peer).flush();
         assert!(!matches!(flushed, Err(PostError::Rejected(_))));
     }
@@ -101,7 +101,7 @@ impl<'net> Model<'net> {
             .filter(|peer| self.alive[peer.index()] && self.admitted[peer.index()])
             .collect();
         self.hands.clear();
-        self.ledger.note_owner_life();
+        self.ledger.note_succession();
         for (peer, event) in self.cluster.succeed_owner(&admitted) {
             self.note(peer, event);
         }
@@ -124,7 +124,7 @@ impl<'net> Model<'net> {
         }
     }
 
-    /// No fault any more: everything goes on until nothing is outstanding.
+    /// No more faults: continues until nothing is outstanding.
     pub(super) fn heal(&mut self) {
         self.cluster.owner.fabric.refusals = 0;
         for peer in (1..PEERS as u16).map(Peer) {
@@ -137,7 +137,7 @@ impl<'net> Model<'net> {
         }
         for turn in 0..24 {
             self.turn();
-            // What the owner owes is as of its last look, which a late close may have followed.
+            // The owner knows what it owes as of its last look; a half may have been closed since.
             if turn > 1 && self.is_settled() {
                 break;
             }
@@ -153,7 +153,7 @@ impl<'net> Model<'net> {
         self.cluster.owner.mailbox.owed() == 0 && self.staged.iter().all(Vec::is_empty)
     }
 
-    /// Everybody does all that can be done.
+    /// Every writer and the owner do all the work that is possible now.
     pub(super) fn turn(&mut self) {
         for peer in (1..PEERS as u16).map(Peer) {
             self.put(peer, 0);
@@ -172,7 +172,7 @@ impl<'net> Model<'net> {
         }
     }
 
-    /// The mailbox still does what it is for.
+    /// The mailbox still delivers.
     pub(super) fn accept_more(&mut self) {
         let before = self.ledger.delivered_count();
         for round in 0..SLOTS * 3 {

@@ -1,4 +1,4 @@
-//! Each sender's order, whatever is missing before it.
+//! Each sender's order when messages before it are missing.
 
 use super::harness::{Cluster, FIRST, world};
 use super::owner::Taken;
@@ -9,10 +9,10 @@ fn payloads(taken: &[Taken]) -> std::vec::Vec<&[u8]> {
     taken.iter().map(|taken| &taken.payload[..]).collect()
 }
 
-/// Found by the model: what a lost put had left in doubt was given up, its sequence numbers were
-/// given to later messages, and the second of these overtook the first.
+/// Found by the model: messages in doubt after a lost put were discarded, their sequence numbers
+/// went to later messages, and the second of these overtook the first.
 #[test]
-fn a_message_that_follows_one_given_up_is_not_overtaken() {
+fn a_message_after_a_discarded_one_is_not_overtaken() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
     let writer = cluster.writer(A);
@@ -33,7 +33,7 @@ fn a_message_that_follows_one_given_up_is_not_overtaken() {
 }
 
 #[test]
-fn what_is_flushed_again_after_a_loss_keeps_its_sequence() {
+fn messages_flushed_again_after_a_loss_keep_their_sequence() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
     cluster.writer(A).hold_ticket(b"repeated");
@@ -47,7 +47,7 @@ fn what_is_flushed_again_after_a_loss_keeps_its_sequence() {
 }
 
 #[test]
-fn a_missing_message_holds_its_own_senders_later_ones() {
+fn a_missing_message_delays_the_later_ones_of_its_sender() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
     cluster.writer(A).put(b"one");
@@ -67,10 +67,10 @@ fn a_missing_message_holds_its_own_senders_later_ones() {
 }
 
 #[test]
-fn a_new_life_is_told_from_the_one_before() {
+fn a_new_incarnation_is_distinguished_from_the_one_before() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
-    // After so many messages the first incarnation counted on into what the second began with.
+    // After that many messages the first incarnation reached the numbers that the second began at.
     cluster.writer(A).outbox.count_from(2 << 20);
     cluster.writer(A).put(b"old");
     cluster.crash(A);

@@ -1,4 +1,4 @@
-//! An owner that goes one step at a time.
+//! An owner that is driven step by step.
 
 use std::vec::Vec;
 
@@ -23,16 +23,16 @@ pub(super) struct Taken {
 pub(super) struct Owner<'net> {
     pub(super) fabric: Stepped<'net>,
     pub(super) mailbox: Mailbox<SLOTS, PEERS>,
-    pub(super) life: Incarnation,
+    pub(super) incarnation: Incarnation,
     pub(super) now: Instant,
 }
 
 impl<'net> Owner<'net> {
-    /// A new life of the owner, on whatever is in its memory.
-    pub(super) fn attach(world: &'net World, life: Incarnation) -> Self {
-        let fabric = Stepped::new(world.net.endpoint(OWNER, life));
+    /// A new incarnation of the owner, on the memory as it is.
+    pub(super) fn attach(world: &'net World, incarnation: Incarnation) -> Self {
+        let fabric = Stepped::new(world.net.endpoint(OWNER, incarnation));
         let mailbox = Mailbox::attach(&fabric, world.config, world.regions);
-        Self { fabric, mailbox, life, now: Instant(0) }
+        Self { fabric, mailbox, incarnation, now: Instant(0) }
     }
 
     pub(super) fn admit(&mut self, peer: Peer, incarnation: Incarnation) {
@@ -84,7 +84,7 @@ impl<'net> Owner<'net> {
         }
     }
 
-    /// Turns, with time to question twice whatever is missing.
+    /// Turns, long enough to question a missing ticket twice.
     pub(super) fn wait(&mut self) {
         for _ in 0..2 {
             self.now = self.now.after(STALL);
@@ -92,7 +92,7 @@ impl<'net> Owner<'net> {
         }
     }
 
-    /// Everything that can be delivered, released at once; then some time passes.
+    /// Takes and releases all messages that can be delivered, while time passes.
     pub(super) fn drain(&mut self) -> Vec<Taken> {
         let mut all = Vec::new();
         for _ in 0..4 {

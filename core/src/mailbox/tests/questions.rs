@@ -1,4 +1,4 @@
-//! MB-7: who is asked about a missing ticket, who is waited for, what is skipped.
+//! MB-7: which senders are asked about a missing ticket, which are waited for, what is skipped.
 
 use std::vec;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ use crate::time::Duration;
 
 const PUT: Option<PutEvent> = Some(PutEvent::Put { count: 1, left: 0 });
 
-/// B has been heard of; A holds a ticket, and its write is under way.
+/// B has put a message before; A holds a ticket, and its write is under way.
 fn held_ticket(world: &World) -> Cluster<'_> {
     let mut cluster = Cluster::new(world);
     assert_eq!(cluster.writer(B).put(b"before"), PUT);
@@ -56,10 +56,10 @@ fn others_go_on_past_a_stalled_sender_into_the_next_half() {
     assert_eq!(cluster.owner.drain_payloads(), [b"on and on"]);
 }
 
-/// "A missing ticket holds up only its own sender's later messages", also of a sender of which
-/// this owner has not heard yet: the claim tells whose the ticket is.
+/// A missing ticket delays only its own sender's later messages, even if this owner has taken
+/// none of that sender before: the claim names the ticket.
 #[test]
-fn a_sender_not_heard_of_before_goes_on_past_a_stalled_one() {
+fn a_new_sender_goes_on_past_a_stalled_one() {
     let world = world(4);
     let mut cluster = Cluster::new(&world);
     cluster.writer(A).hold_ticket(b"late");
@@ -142,7 +142,7 @@ fn a_claim_torn_by_the_read_is_read_again() {
 }
 
 #[test]
-fn a_claim_left_broken_is_waited_for_until_the_next_life_resets_it() {
+fn a_torn_claim_is_waited_for_until_the_next_incarnation_resets_it() {
     let world = world(8);
     let mut cluster = held_ticket(&world);
     let at = world.regions.claim(OWNER);
@@ -152,8 +152,8 @@ fn a_claim_left_broken_is_waited_for_until_the_next_life_resets_it() {
     assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
     cluster.crash(A);
     cluster.revive(A);
-    assert_eq!(cluster.writer(A).put(b"anew"), PUT);
-    assert_eq!(cluster.owner.drain_payloads(), vec![b"anew"]);
+    assert_eq!(cluster.writer(A).put(b"next"), PUT);
+    assert_eq!(cluster.owner.drain_payloads(), vec![b"next"]);
     assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
 }
 
@@ -197,7 +197,7 @@ fn a_write_that_failed_is_waited_for_until_its_writer_is_fenced() {
     assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
 }
 
-/// Somebody who is always reserving is in another reservation each time.
+/// A sender that reserves without pause is in a different reservation at each read.
 #[test]
 fn a_busy_sender_does_not_keep_a_question_open() {
     let world = world(8);
@@ -208,7 +208,7 @@ fn a_busy_sender_does_not_keep_a_question_open() {
     for round in 0..4 {
         cluster.writer(B).stage(&[round]);
         cluster.writer(B).flush().unwrap();
-        // Who has not answered is asked again once a span.
+        // A missing answer is asked for again once per `STALL`.
         cluster.owner.now = cluster.owner.now.after(STALL);
         cluster.owner.turn();
         assert_eq!(cluster.writer(B).finish(), PUT);
@@ -222,8 +222,8 @@ fn a_busy_sender_does_not_keep_a_question_open() {
 fn an_owner_that_begins_questions_nothing_before_all_are_named() {
     let world = world(8);
     let mut cluster = held_ticket(&world);
-    let (life, now) = (cluster.owner.life.next(), cluster.owner.now);
-    cluster.owner = super::owner::Owner::attach(&world, life);
+    let (incarnation, now) = (cluster.owner.incarnation.next(), cluster.owner.now);
+    cluster.owner = super::owner::Owner::attach(&world, incarnation);
     cluster.owner.now = now;
     for _ in 0..4 {
         assert_eq!(cluster.owner.take(), None);
@@ -235,8 +235,8 @@ fn an_owner_that_begins_questions_nothing_before_all_are_named() {
     cluster.owner.mailbox.handle_all_named();
     cluster.owner.wait();
     cluster.owner.wait();
-    assert_eq!(cluster.owner.mailbox.counters().skipped, 0, "A says that it holds it");
-    cluster.writer(A).fabric.admit(OWNER, life).unwrap();
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0, "A holds it");
+    cluster.writer(A).fabric.admit(OWNER, incarnation).unwrap();
     cluster.writer(A).land();
     assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
 }
@@ -249,11 +249,11 @@ fn an_owner_of_fresh_memory_questions_nothing_before_all_are_named() {
     let mut cluster = Cluster::new(&world);
     cluster.writer(A).stage(b"late");
     cluster.writer(A).flush().unwrap();
-    let life = cluster.owner.life.next();
-    cluster.owner = super::owner::Owner::attach(&world, life);
-    // The fabric of both takes the fetch-add for one that passed the gate before.
+    let incarnation = cluster.owner.incarnation.next();
+    cluster.owner = super::owner::Owner::attach(&world, incarnation);
+    // To both fabrics the fetch-add is one that passed the gate before.
     cluster.owner.fabric.admit(A, crate::mailbox::tests::harness::FIRST).unwrap();
-    cluster.writer(A).fabric.admit(OWNER, life).unwrap();
+    cluster.writer(A).fabric.admit(OWNER, incarnation).unwrap();
     assert!(cluster.writer(A).land());
     for _ in 0..4 {
         assert_eq!(cluster.owner.take(), None);
@@ -269,7 +269,7 @@ fn an_owner_of_fresh_memory_questions_nothing_before_all_are_named() {
 }
 
 #[test]
-fn once_all_are_named_a_ticket_of_one_that_is_gone_is_skipped() {
+fn once_all_are_named_a_ticket_of_a_dead_sender_is_skipped() {
     let world = world(8);
     let mut cluster = held_ticket(&world);
     cluster.succeed_owner(&[B]);

@@ -1,13 +1,13 @@
-//! A fabric whose work takes effect when the test says so, byte by byte if it likes.
+//! A fabric whose work takes effect when the test says so, byte by byte if it wants.
 //!
 //! ```text
 //!   post ──▶ held ── land, tear, answer ──▶ done ──▶ poll
 //!              └── fail ──▶ straggling ── may land until the target fences the poster
 //! ```
 //!
-//! Besides, an endpoint may be given a number of actions to live: every word stored in own
-//! memory, every post and every word placed remotely is one, and after the last nothing that it
-//! does changes anything any more. It does not notice.
+//! A test can also limit an endpoint's number of actions: every word stored in own memory, every
+//! post and every word placed remotely is one. Later actions have no effect, which the endpoint
+//! does not notice.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -130,7 +130,7 @@ impl<'net> Stepped<'net> {
         !self.dead.get()
     }
 
-    /// The pair with `peer` that failed was made anew.
+    /// The failed pair with `peer` was set up again.
     pub(super) fn reopen(&mut self, peer: Peer) {
         self.open.insert(peer);
     }
@@ -199,7 +199,7 @@ impl<'net> Stepped<'net> {
         let Some(mut held) = self.straggling.pop_front() else {
             return;
         };
-        // What it runs into is nobody's concern any more.
+        // Its failure is reported to no caller.
         let _gone = self.place(&mut held, arrives);
         if held.arrived.is_empty() {
             let _gone = self.inner_work(held.peer, held.op.op());
@@ -224,7 +224,7 @@ impl<'net> Stepped<'net> {
         Ok(0)
     }
 
-    /// Nothing when this endpoint dies meanwhile.
+    /// `None` if this endpoint dies during it.
     fn carry_out(&mut self, held: &mut Held) -> Option<Result<u64, Failure>> {
         if held.arrived.contains(&true) {
             return Some(self.place(held, |_| true));

@@ -1,4 +1,4 @@
-//! The 32-bit epoch wraps after 2^32 halves; nobody notices.
+//! The 32-bit epoch wraps after 2^32 halves without effect.
 
 use super::harness::{Cluster, FIRST, World, world};
 use super::model::model;
@@ -79,7 +79,7 @@ fn an_unknown_ticket_in_the_last_epoch_does_not_stop_its_writer() {
     assert_eq!(cluster.owner.drain_payloads(), [b"again"]);
 }
 
-/// Leaves in `world` what a batch of 2^32 epochs ago left in every slot of the half of `epoch`.
+/// Fills every slot of the half of `epoch` as a batch of 2^32 epochs ago left it.
 fn leave_burst(world: &World, epoch: u32) {
     for ticket in 0..world.config.slots() {
         let stamp = Stamp { epoch, ticket };
@@ -100,7 +100,7 @@ fn assert_each_comes_once(cluster: &mut Cluster<'_>, rounds: u8) {
 }
 
 #[test]
-fn what_a_burst_left_is_not_delivered_when_its_epoch_comes_round() {
+fn what_a_burst_left_is_not_delivered_after_the_wrap() {
     for slots in [2, 4, 8] {
         for epoch in [0, 1] {
             let world = old_world(slots, u32::MAX - 1);
@@ -111,9 +111,9 @@ fn what_a_burst_left_is_not_delivered_when_its_epoch_comes_round() {
     }
 }
 
-/// The slot of a ticket that was given out and never written holds what it held.
+/// The slot of a ticket that was given out and never written keeps its content.
 #[test]
-fn what_an_old_burst_left_does_not_land_for_a_ticket_that_was_skipped() {
+fn what_an_old_burst_left_is_not_delivered_for_a_skipped_ticket() {
     let world = old_world(2, u32::MAX - 1);
     leave_burst(&world, 0);
     let mut cluster = Cluster::new(&world);

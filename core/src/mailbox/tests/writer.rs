@@ -15,7 +15,7 @@ pub(super) struct Writer<'net> {
 }
 
 impl<'net> Writer<'net> {
-    /// A new life of `me`, which nobody has admitted yet.
+    /// A new incarnation of `me` that no owner has admitted yet.
     pub(super) fn new(world: &'net World, me: Peer, incarnation: Incarnation) -> Self {
         assert!(me.index() < PEERS, "no such writer");
         let fabric = Stepped::new(world.net.endpoint(me, incarnation));
@@ -23,12 +23,12 @@ impl<'net> Writer<'net> {
         Self { fabric, outbox, incarnation }
     }
 
-    pub(super) fn admit_owner(&mut self, life: Incarnation) {
-        self.fabric.admit(OWNER, life).unwrap();
+    pub(super) fn admit_owner(&mut self, incarnation: Incarnation) {
+        self.fabric.admit(OWNER, incarnation).unwrap();
         self.outbox.readmit(&self.fabric);
     }
 
-    /// Whether this life can still put: a lost owner takes it for dead sooner or later.
+    /// Whether this incarnation can still put; otherwise its owner will fence it.
     pub(super) fn is_up(&self) -> bool {
         self.outbox.is_idle() && self.fabric.is_open(OWNER)
     }
@@ -55,7 +55,7 @@ impl<'net> Writer<'net> {
         self.outbox.handle_completion(&mut self.fabric, &done[0])
     }
 
-    /// Goes on until the flush under way has ended.
+    /// Continues until the flush under way has ended.
     pub(super) fn finish(&mut self) -> Option<PutEvent> {
         for _ in 0..16 {
             self.land();

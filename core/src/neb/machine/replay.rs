@@ -1,4 +1,5 @@
-//! The replayer: copies what an origin wrote, exposes it, asks what the others expose (N-2 to N-4).
+//! The replayer: copies what an origin wrote, exposes it, reads what the others expose (N-2 to
+//! N-4).
 
 use super::super::ballot::Ballot;
 use super::super::exposed::{Exposed, Extent};
@@ -25,11 +26,12 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         false
     }
 
-    /// Copies, exposes and asks about the next message of `origin`, if it is there (N-2 to N-4).
+    /// Copies and exposes the next message of `origin` and posts its reads, if it has arrived (N-2
+    /// to N-4).
     pub(super) fn accept(&mut self, fabric: &mut impl Fabric, origin: Peer) -> Found {
         let next = self.streams[origin.index()].next;
         let at = self.map.bcast(origin, next);
-        // A hint: only the copy counts.
+        // Only a hint; the copy decides.
         let seen = fabric.memory().load(at.region, at.offset);
         if seen != next {
             let lies_here = self.map.config.index(seen) == self.map.config.index(next);
@@ -41,7 +43,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
         let Some(header) = self.copy_in(fabric, origin, next) else { return Found::Unfit };
         let message = (self.map.config.stamp(origin, next), header.used());
-        let exposed = Exposed::seal(fabric, &self.map, message, self.own.0.anew());
+        let exposed = Exposed::seal(fabric, &self.map, message, self.own.0.clear());
         self.own.0.note(&exposed);
         let stream = &mut self.streams[origin.index()];
         *stream.ballot_mut(&self.map, next) = Ballot::on(exposed);
@@ -51,7 +53,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         Found::Message
     }
 
-    /// The origin's slot, copied once and judged: it may be rewritten at any time.
+    /// The origin's slot, copied once and checked: the origin can rewrite it at any time.
     pub(super) fn copy_in(
         &mut self,
         fabric: &impl Fabric,
@@ -60,7 +62,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     ) -> Option<Header> {
         let (map, memory) = (&self.map, fabric.memory());
         let at = map.bcast(origin, seq);
-        let (head, body) = self.own.0.anew().split_at_mut(HEADER_LEN);
+        let (head, body) = self.own.0.clear().split_at_mut(HEADER_LEN);
         memory.copy_out(at.region, at.offset, head);
         let header = Header::peek(head).ok()?;
         let fits = header.len <= map.config.message_len() && header.form == map.config.form();
@@ -70,7 +72,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let rest = header.used() - HEADER_LEN;
         #[expect(clippy::cast_possible_truncation, reason = "a header's length")]
         memory.copy_out(at.region, at.offset + HEADER_LEN as u32, &mut body[..rest]);
-        let opened = Header::open(self.own.0.anew(), |bytes| fabric.crc32c(bytes));
+        let opened = Header::open(self.own.0.clear(), |bytes| fabric.crc32c(bytes));
         (opened.is_ok() || SKIP_CHECKSUM.is_planted()).then_some(header)
     }
 

@@ -33,9 +33,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.keys.0.as_ref()
     }
 
-    /// Remembers that `public` is the key of `peer`: see [`Keys::learn`]. All correct members must
-    /// be given the same one, which is for the caller to see to; before it is known, a message of
-    /// `peer` is delivered if every voter shows the same, and not otherwise.
+    /// Stores `public` as the key of `peer`: see [`Keys::learn`]. The caller must ensure that all
+    /// correct members get the same key. Before it is known, a message of `peer` is delivered only
+    /// if every voter shows the same.
     ///
     /// # Errors
     /// [`KeyError`]; nothing changed.
@@ -44,13 +44,13 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             return Err(KeyError::UnknownPeer);
         }
         self.keys.0.as_mut().ok_or(KeyError::Unsigned)?.learn(peer, public)?;
-        // What was not signed by any key that was known may be by this one.
+        // Messages without a valid signature so far may be signed by this key.
         self.streams[peer.index()].look_again();
         Ok(())
     }
 
-    /// The proof that the origin of `conflict` equivocated, copied into `slots`. Nothing when the
-    /// own copy is not signed: then somebody lies, and it cannot be shown who.
+    /// The proof that the origin of `conflict` equivocated, copied into `slots`. `None` if the own
+    /// copy is not signed: then either the origin or the replayer lies, which cannot be proven.
     pub fn equivocation<'a>(
         &self,
         fabric: &impl Fabric,
@@ -63,7 +63,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if origin.0 >= peers || replayer.0 >= peers {
             return None;
         }
-        // Nothing of a stream in conflict is read into its landings again.
+        // The landings of a stream in conflict are not read into again.
         let places = [self.map.replay(origin, seq), self.map.landing(origin, seq, replayer)];
         let stride = self.map.config.stride() as usize;
         for (slot, at) in slots.iter_mut().zip(places) {

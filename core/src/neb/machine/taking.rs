@@ -1,4 +1,4 @@
-//! What the caller fetches: conflicts, deliveries, and what was delivered and still stands.
+//! What the caller takes: conflicts, deliveries, and delivered messages that are still in memory.
 
 use super::super::outcome::{Conflict, Message, Outcome};
 use super::Neb;
@@ -7,7 +7,7 @@ use crate::ids::Peer;
 use crate::wire::broadcast::Header;
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
-    /// The next outcome, or nothing for now. Each is handed out once.
+    /// The next outcome, if there is one. Each is returned once.
     pub fn take(&mut self, fabric: &impl Fabric) -> Option<Outcome<'_>> {
         if let Some(conflict) = self.take_conflict() {
             return Some(Outcome::Conflict(conflict));
@@ -19,7 +19,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.take_from(fabric, ready).map(Outcome::Delivered)
     }
 
-    /// The next conflict of any origin. Each is handed out once.
+    /// The next conflict of any origin. Each is returned once.
     pub fn take_conflict(&mut self) -> Option<Conflict> {
         let origins = (0..).map(Peer).zip(&mut self.streams);
         let mut origins = origins.take(usize::from(self.map.config.peers()));
@@ -29,15 +29,15 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         })
     }
 
-    /// The next message of `origin`, for a caller that lets the origins wait for one another.
+    /// The next message of `origin`, for a caller that chooses the origin.
     pub fn take_from(&mut self, fabric: &impl Fabric, origin: Peer) -> Option<Message<'_>> {
         let is_member = origin.0 < self.map.config.peers();
         if is_member && self.is_deliverable(origin) { self.deliver(fabric, origin) } else { None }
     }
 
-    /// Message `seq` of `origin`, which was delivered before, in this life or an earlier one: for a
-    /// caller that lost what it had taken. It stands until as many messages as a ring has slots,
-    /// less the depth for another's, were delivered after it; then there is nothing.
+    /// Message `seq` of `origin`, which was delivered before, in this incarnation or an earlier
+    /// one: for a caller that lost a message it had taken. It is kept until a ring of later
+    /// messages was delivered, less the depth for another origin's; then the result is `None`.
     pub fn delivered(
         &mut self,
         fabric: &impl Fabric,
@@ -53,7 +53,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
         let is_mine = origin == self.members.me;
         let at = if is_mine { map.bcast(origin, seq) } else { map.replay(origin, seq) };
-        let slot = &mut self.own.0.anew()[..map.config.stride() as usize];
+        let slot = &mut self.own.0.clear()[..map.config.stride() as usize];
         fabric.memory().copy_out(at.region, at.offset, slot);
         let header = Header::open(slot, |bytes| fabric.crc32c(bytes)).ok()?;
         let payload = slot.get(header.payload())?;

@@ -1,4 +1,4 @@
-//! The voter: judges what was read, and delivers what is carried (N-5, N-6).
+//! The voter: judges reads, and delivers messages that have all votes (N-5, N-6).
 
 use super::super::ballot::{Again, Signed};
 use super::super::judge::{Reading, judge_landed};
@@ -37,7 +37,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
                 let copies = (&mut self.own.0, &mut self.theirs.0);
                 judge_landed(fabric, &map, (exposed, replayer), copies)
             }
-            // No vote, and no death either (N-7).
+            // Not a vote, and no evidence of a failed member (N-7).
             Err(_) if FAILURE_IS_VOTE.is_planted() => Reading::Nothing,
             Err(_) => Reading::Failed,
         };
@@ -54,8 +54,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.note_reading(fabric, now, (origin, replayer), which, reading);
     }
 
-    /// Whether the origin that the slot names has signed it; the slot was judged to name the one
-    /// that is voted on.
+    /// Whether the origin that the slot names has signed it; that is the origin voted on, as was
+    /// checked before.
     fn vouches(&self, _slot: &[u8]) -> bool {
         #[cfg(feature = "signed")]
         let vouched = self.keys.0.as_ref().is_some_and(|keys| keys.vouches(_slot));
@@ -128,8 +128,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
                 || stream.ballot(&self.map, seq).is_carried(self.members.voters(origin)))
     }
 
-    /// Hands out the next message of `origin`, once: what is shown as delivered first is not
-    /// handed out again by a later life.
+    /// Delivers the next message of `origin`, once: the progress is stored first, so that no later
+    /// incarnation delivers it again.
     pub(super) fn deliver(&mut self, fabric: &impl Fabric, origin: Peer) -> Option<Message<'_>> {
         let map = self.map;
         let stream = &mut self.streams[origin.index()];

@@ -1,4 +1,4 @@
-//! A cluster of members over memory that outlives them, and what a liar among them may do.
+//! A cluster of members over memory that outlives them, with the means of a liar.
 
 use std::boxed::Box;
 use std::vec::Vec;
@@ -22,7 +22,7 @@ pub(super) enum Broken {
     Agreement,
     Integrity,
     Validity,
-    /// A correct member is in conflict about what a correct origin has signed.
+    /// A correct member reports a conflict about a message that a correct origin has signed.
     Blame,
 }
 
@@ -36,12 +36,12 @@ pub(super) const SIZES: Sizes = Sizes {
     retry: Retry { after: Duration(10), after_max: Duration(80) },
 };
 
-/// What survives every process.
+/// The memory and sizes that survive every process.
 pub(super) struct World<const N: usize> {
     pub(super) net: Box<Net<N, WORDS>>,
     pub(super) config: Config,
     pub(super) regions: Regions,
-    /// No guard is left out while this world lives, except for the one this thread left out.
+    /// While this world exists, no guard is disabled except by this thread.
     _turn: Turn,
 }
 
@@ -83,8 +83,8 @@ pub(super) struct Node<'net, const N: usize> {
     pub(super) neb: Neb<N, DEPTH>,
     pub(super) delivered: Vec<Delivered>,
     pub(super) conflicts: Vec<Conflict>,
-    pub(super) life: Incarnation,
-    /// It does not run.
+    pub(super) incarnation: Incarnation,
+    /// It is not running.
     pub(super) stopped: bool,
 }
 
@@ -132,9 +132,9 @@ impl<'net, const N: usize> Cluster<'net, N> {
         self.write(origin, to, at, slot);
     }
 
-    /// `who` writes `bytes` to `at` of `to`, with the rights that it has.
+    /// `who` writes `bytes` to `at` of `to`, with its own rights.
     pub(super) fn write(&mut self, who: Peer, to: Peer, at: At, bytes: &[u8]) {
-        // Whether it is refused is not for the liar to say.
+        // A refusal is part of the test.
         let _refused = self.node(who).fabric.effect(to, &Op::Write { to: at, bytes });
     }
 
@@ -145,7 +145,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
         self.world.net.memory(replayer).copy_in(at.region, at.offset, slot);
     }
 
-    /// Every member that runs takes one turn of its loop.
+    /// Every running member executes one turn of its loop.
     pub(super) fn turn(&mut self) {
         for node in self.nodes.iter_mut().filter(|node| !node.stopped) {
             node.turn(self.now);
@@ -153,20 +153,20 @@ impl<'net, const N: usize> Cluster<'net, N> {
         self.now = self.now.after(Duration(5));
     }
 
-    /// `peer` alone takes one turn of its loop.
+    /// Only `peer` executes one turn of its loop.
     pub(super) fn turn_of(&mut self, peer: Peer) {
         let now = self.now;
         self.node(peer).turn(now);
     }
 
-    /// Turns until nothing new can happen any more.
+    /// Turns until nothing changes any more.
     pub(super) fn settle(&mut self) {
         for _ in 0..120 {
             self.turn();
         }
     }
 
-    /// Everybody who remains removes `peer`.
+    /// All remaining members remove `peer`.
     pub(super) fn remove(&mut self, peer: Peer) {
         let decision = Decision { term: Term(1), removed: peer };
         self.liars.insert(peer);
@@ -183,7 +183,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
         self.nodes.iter().filter(|node| !self.liars.contains(node.fabric.me()))
     }
 
-    /// Agreement and integrity of what was delivered until now, and who is blamed.
+    /// Checks agreement and integrity of all deliveries, and that no correct origin is blamed.
     pub(super) fn check_safety(&self) -> Result<(), Broken> {
         let mut agreed: Vec<&Delivered> = Vec::new();
         for node in self.correct() {
@@ -211,7 +211,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
         Ok(())
     }
 
-    /// Validity as well: everything that a correct member broadcast has been delivered.
+    /// Checks validity as well: every message of a correct member was delivered.
     pub(super) fn check(&self) -> Result<(), Broken> {
         self.check_safety()?;
         let complete = self.correct().all(|node| {
@@ -236,7 +236,7 @@ impl<'net, const N: usize> Node<'net, N> {
             Form::Signed => unreachable!("no such configuration"),
         };
         let (delivered, conflicts) = (Vec::new(), Vec::new());
-        Self { fabric, neb, delivered, conflicts, life: incarnation, stopped: false }
+        Self { fabric, neb, delivered, conflicts, incarnation, stopped: false }
     }
 
     pub(super) fn admit(&mut self, peer: Peer, incarnation: Incarnation) {
@@ -251,7 +251,7 @@ impl<'net, const N: usize> Node<'net, N> {
         self.take();
     }
 
-    /// Handles every completion that is there.
+    /// Handles all completions.
     pub(super) fn hear(&mut self, now: Instant) {
         let mut done = [Completion::NONE; 4];
         loop {
@@ -265,7 +265,7 @@ impl<'net, const N: usize> Node<'net, N> {
         }
     }
 
-    /// Takes every outcome that is there, up to a few.
+    /// Takes up to eight outcomes.
     pub(super) fn take(&mut self) {
         for _ in 0..8 {
             match self.neb.take(&self.fabric) {

@@ -1,11 +1,11 @@
-//! What the broadcast costs: operations, completions, memory.
+//! The cost of the broadcast: operations, completions, memory.
 
 use super::cluster::{Cluster, SIZES, World};
 use crate::ids::Peer;
 use crate::neb::{Neb, Sizes};
 
-/// Operations for `count` messages of one origin among N: those of the messages, and those that
-/// ask how far others are.
+/// Operations for `count` messages of one origin among N: those of the messages, and reads of
+/// progress.
 fn operations<const N: usize>(slots: u32, count: u32) -> (u64, u64) {
     let world = World::<N>::with(Sizes { slots, message_len: 8, ..SIZES });
     let mut cluster = Cluster::new(&world);

@@ -1,4 +1,4 @@
-//! Memory of one member that was overwritten with garbage: nothing of it is delivered, the member
+//! N-15: memory of one member is overwritten with garbage. Nothing of it is delivered, the member
 //! counts it and names itself, and its next incarnation is sent the messages again.
 
 use super::cluster::{Cluster, World};

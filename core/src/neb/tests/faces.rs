@@ -1,11 +1,10 @@
-//! An origin with two faces, and every interleaving of what its members do about it.
+//! An origin with two faces, and every interleaving of its members' steps.
 //!
-//! What one member does is seen by another in two places alone: a copy that it has exposed, and
-//! when it reads the other's. So a member's part is one `Expose`, which copies what it was told,
-//! exposes that and posts its reads, and then one `Read` for each other member, in any order.
-//! When it looks at what it has read is its own affair: nobody else can tell. That is every
-//! interleaving; with more slots, rewrites, crashes and liars among the replayers, the explorer
-//! walks them (`weft sim --explore --protocol neb`).
+//! Two steps of a member are visible to others: it exposes its copy, and it reads another's. So a
+//! member executes one `Expose`, which copies what it received, exposes it and posts its reads, and
+//! then one `Read` for each other member, in any order. The time at which it handles a read has no
+//! effect on others. These are all interleavings; the explorer covers more slots, rewrites, crashes
+//! and liars among the replayers (`weft sim --explore --protocol neb`).
 
 use std::vec::Vec;
 
@@ -14,24 +13,24 @@ use crate::ids::{Peer, PeerSet};
 
 const O: Peer = Peer(0);
 
-/// Turns within which everything that has landed is handled, and reported.
+/// Turns in which all completed reads are handled and reported.
 const TURNS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Expose(Peer),
-    /// What the second exposes lands at the first.
+    /// The first reads what the second exposes.
     Read(Peer, Peer),
 }
 
-/// What each member but the origin is told; nothing when it is told nothing.
+/// What each member but the origin receives, if anything.
 type Faces = &'static [Option<&'static [u8]>];
 
 fn events(faces: Faces) -> Vec<Event> {
     let members = || (1..=faces.len() as u16).map(Peer);
-    let told = members().zip(faces).filter(|(_, face)| face.is_some());
+    let receivers = members().zip(faces).filter(|(_, face)| face.is_some());
     let mut events = Vec::new();
-    for (me, _) in told {
+    for (me, _) in receivers {
         events.push(Event::Expose(me));
         let others = members().filter(|other| *other != me);
         events.extend(others.map(|other| Event::Read(me, other)));
@@ -39,7 +38,7 @@ fn events(faces: Faces) -> Vec<Event> {
     events
 }
 
-/// Calls `visit` with every order of `left` in which everybody exposes before it reads.
+/// Calls `visit` with every order of `left` in which each member exposes before it reads.
 fn orders(done: &mut Vec<Event>, left: &[Event], visit: &mut impl FnMut(&[Event])) {
     if left.is_empty() {
         visit(done);
@@ -65,7 +64,7 @@ fn play<const N: usize>(faces: Faces, order: &[Event]) -> usize {
     for event in order {
         match *event {
             Event::Expose(me) => {
-                let face = faces[me.index() - 1].expect("it was told something");
+                let face = faces[me.index() - 1].expect("it received a message");
                 cluster.forge(O, me, 1, &world.slot(O, 1, face));
                 cluster.turn_of(me);
             }
@@ -84,7 +83,7 @@ fn play_all<const N: usize>(faces: Faces) -> usize {
     let mut count = 0;
     orders(&mut Vec::new(), &events(faces), &mut |order| {
         count += 1;
-        assert!(play::<N>(faces, order) > 0, "of two that read each other one sees: {order:?}");
+        assert!(play::<N>(faces, order) > 0, "of two that read each other one sees it: {order:?}");
     });
     count
 }
@@ -94,7 +93,7 @@ fn every_interleaving_of_two_faces_among_three() {
     assert_eq!(play_all::<3>(&[Some(b"yes"), Some(b"no")]), 6);
 }
 
-/// Members differ in nothing but their number: whom the faces are told to does not matter.
+/// Members are symmetric: which of them receives which face does not matter.
 #[test]
 fn every_interleaving_of_two_faces_among_four() {
     assert_eq!(play_all::<4>(&[Some(b"yes"), Some(b"no"), None]), 80);

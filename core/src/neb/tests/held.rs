@@ -1,5 +1,5 @@
-//! A fabric whose work takes effect when the test says so, torn if it likes, in a queue as short
-//! as it likes. Work that is not held takes effect at once.
+//! A fabric whose work takes effect when the test says so, torn if it wants, in a queue of any
+//! length. Work that is not held takes effect at once.
 
 use std::collections::VecDeque;
 use std::vec::Vec;

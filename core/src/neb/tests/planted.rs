@@ -1,12 +1,12 @@
-//! Every guard is left out once, and a scenario must notice.
+//! Every guard is disabled once, and a scenario must detect it.
 //!
-//! The choice of a mutant is one for the whole process, so tests that run beside the judge wait
-//! for it: each world holds a turn.
+//! The planted mutant is global to the process, so tests that run beside this one wait for it: each
+//! world holds a turn.
 
 #[cfg(feature = "mutants")]
 pub(super) use judged::Turn;
 
-/// Nothing to wait for: no guard can be left out.
+/// Nothing to wait for: no guard can be disabled.
 #[cfg(not(feature = "mutants"))]
 pub(super) struct Turn;
 
@@ -86,7 +86,7 @@ mod judged {
     }
 
     #[test]
-    fn every_guard_that_is_left_out_is_missed_by_its_scenario() {
+    fn every_disabled_guard_is_detected_by_its_scenario() {
         let _all = TURNS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         IS_JUDGE.set(true);
         let mut survivors = Vec::new();
@@ -110,6 +110,6 @@ mod judged {
         }
         plant(None);
         IS_JUDGE.set(false);
-        assert_eq!(survivors, [""; 0], "these break their promise and nobody notices");
+        assert_eq!(survivors, [""; 0], "no scenario detects these");
     }
 }

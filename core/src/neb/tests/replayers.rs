@@ -1,6 +1,6 @@
 //! A replayer that lies: it shows another message, flaps, stays empty, or tears.
 //!
-//! Members are o, the origin, p and r, who are correct, and q, who shows what it likes.
+//! Members are o, the origin, p and r, which are correct, and q, which shows anything.
 
 use std::vec::Vec;
 
@@ -18,17 +18,17 @@ const P: Peer = Peer(1);
 const Q: Peer = Peer(2);
 const R: Peer = Peer(3);
 
-/// What o says.
+/// The message of o.
 const TRUTH: &[u8] = b"truth";
 
-/// What q shows to one look.
+/// What q shows to one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Truth,
     /// Another message, whole; where slots are signed, not signed by o.
     Another,
     Nothing,
-    /// A message that will lie in the same slot.
+    /// A later message that belongs in the same slot.
     Newer,
     Torn,
 }
@@ -66,8 +66,8 @@ fn flaps() -> impl Iterator<Item = [Shown; 3]> {
     all().flat_map(move |a| all().flat_map(move |b| all().map(move |c| [a, b, c])))
 }
 
-/// p and r look in turn, and q shows them one thing after the other, over and over; in the end, to
-/// every look, the first one. o has told p the first of `said`, and r the second.
+/// p and r read in turn, and q cycles through `shown`; in the end it shows the first to every read.
+/// o sends the first of `said` to p and the second to r.
 fn flap<'net>(world: &'net World<4>, said: [&[u8]; 2], shown: [Shown; 3]) -> Cluster<'net, 4> {
     let mut cluster = Cluster::new(world);
     cluster.liars.insert(Q);
@@ -100,8 +100,8 @@ fn flap<'net>(world: &'net World<4>, said: [&[u8]; 2], shown: [Shown; 3]) -> Clu
     cluster
 }
 
-/// In the unsigned form q may veto; whatever it shows, p and r deliver the truth or nothing, and
-/// who has reported a conflict never delivers.
+/// In the unsigned form q can veto; but p and r deliver the truth or nothing, and a member that has
+/// reported a conflict never delivers.
 #[test]
 fn a_replayer_that_flaps_vetoes_at_most() {
     for shown in flaps() {
@@ -119,7 +119,7 @@ fn a_replayer_that_flaps_vetoes_at_most() {
     }
 }
 
-/// Whatever q shows to either, p and r do not deliver two things that o has told them.
+/// Whatever q shows, p and r do not deliver two different messages of o.
 #[test]
 fn a_replayer_that_flaps_makes_no_two_faces_one() {
     for shown in flaps() {
@@ -152,7 +152,7 @@ fn a_replayer_that_flaps_makes_no_two_signed_faces_one() {
     }
 }
 
-/// p and r have what o says, q shows something else: they say so, and deliver nothing of o.
+/// p and r have o's message and q shows another: they report it and deliver nothing of o.
 #[test]
 fn a_replayer_that_lies_vetoes_and_is_named() {
     let world = World::<4>::new();
@@ -166,13 +166,13 @@ fn a_replayer_that_lies_vetoes_and_is_named() {
     let conflict = Conflict { origin: O, seq: 1, replayer: Q };
     for peer in [P, R] {
         assert_eq!(cluster.node(peer).conflicts, [conflict]);
-        assert_eq!(cluster.node(peer).delivered, [], "what o says later waits for it");
+        assert_eq!(cluster.node(peer).delivered, [], "later messages of o wait for it");
     }
     assert_eq!(cluster.check_safety(), Ok(()));
 }
 
 #[test]
-fn a_replayer_that_stays_empty_holds_nothing_up() {
+fn a_replayer_that_stays_empty_delays_nothing() {
     let world = World::<4>::new();
     let mut cluster = Cluster::new(&world);
     cluster.liars.insert(Q);
@@ -183,13 +183,13 @@ fn a_replayer_that_stays_empty_holds_nothing_up() {
     cluster.settle();
     assert_eq!(cluster.check(), Ok(()));
     assert_eq!(cluster.node(P).delivered.len(), world.config.slots() as usize);
-    assert_eq!(cluster.broadcast(O, b"q has shown no progress"), None, "but the window");
+    assert_eq!(cluster.broadcast(O, b"q has shown no progress"), None, "the window is full");
 }
 
-/// N-12: in the unsigned form, too, what no correct replayer shows is neither a conflict nor waited
-/// for.
+/// N-12, in the unsigned form: a slot that no correct replayer shows is no conflict and delays
+/// nothing.
 #[test]
-fn what_a_replayer_shows_of_another_origin_or_place_holds_nothing_up() {
+fn a_slot_of_another_origin_or_place_delays_nothing() {
     for shown in [(Q, 1), (Q, 5), (O, 2)] {
         let world = World::<4>::new();
         let mut cluster = Cluster::new(&world);

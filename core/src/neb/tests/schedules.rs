@@ -1,4 +1,4 @@
-//! Random schedules: everybody runs when it likes, work lands when it likes.
+//! Random schedules: members run and work completes in any order.
 
 use std::vec::Vec;
 
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Applies `steps` to N members, member 0 lying if `liar`, then lets everybody finish.
+/// Applies `steps` to N members, member 0 lying if `liar`, then lets all members finish.
 fn run<const N: usize>(steps: &[Step], liar: Option<Peer>) -> Result<(), Broken> {
     run_in(&World::<N>::new(), steps, liar)
 }
@@ -43,9 +43,9 @@ pub(super) fn run_in<const N: usize>(
 ) -> Result<(), Broken> {
     let mut cluster = Cluster::new(world);
     let peer = |n: u16| Peer(n % N as u16);
-    let everybody = PeerSet::first(N);
+    let all = PeerSet::first(N);
     for node in &mut cluster.nodes {
-        node.fabric.holds = everybody;
+        node.fabric.holds = all;
     }
     if let Some(liar) = liar {
         cluster.liars.insert(liar);
@@ -56,7 +56,7 @@ pub(super) fn run_in<const N: usize>(
     }
     for node in &mut cluster.nodes {
         node.fabric.holds = PeerSet::EMPTY;
-        for peer in everybody.iter() {
+        for peer in all.iter() {
             while node.fabric.land(peer) {}
         }
     }
@@ -111,7 +111,7 @@ fn completions_reordered_across_peers() {
             cluster.broadcast(Peer(0), payload);
         }
         cluster.turn_of(p);
-        // As the bits say, as long as both have something under way; then what is left.
+        // In the order of the bits while both have reads under way; then the rest.
         for bit in (0..4).chain(0..8) {
             let first = usize::from(order >> (bit % 4) & 1 == 1);
             let node = cluster.node(p);

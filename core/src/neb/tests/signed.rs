@@ -1,4 +1,4 @@
-//! The signed form: a liar can no longer veto, and an equivocation can be proven.
+//! The signed form: a liar cannot veto, and an equivocation can be proven.
 
 use ed25519_dalek::SigningKey;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn key(peer: Peer) -> SigningKey {
     SigningKey::from_bytes(&[peer.0 as u8 + 1; 32])
 }
 
-/// What `me` holds.
+/// The keys of `me`.
 pub(super) fn keys<const N: usize>(me: Peer) -> Keys<N> {
     let mut keys = Keys::new(SESSION, key(me));
     for (peer, public) in (0..).map(Peer).zip(&mut keys.public) {
@@ -118,7 +118,7 @@ fn seen_before_it_stood() -> Result<(), Broken> {
     cluster.check_safety()
 }
 
-/// S6: q shows what o has signed under another number; nobody believes that o said it twice.
+/// S6: q shows a message that o signed under another number; no member takes it for a second one.
 fn another_numbers_signature() -> Result<(), Broken> {
     let world = World::<3>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
@@ -137,8 +137,7 @@ fn another_numbers_signature() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// S7: what p delivers although q is silent is what is signed, not what came before something
-/// that is.
+/// S7: while q is silent, p delivers a message that is signed, not an unsigned one before it.
 fn silence_about_another_message() -> Result<(), Broken> {
     let world = World::<3>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
@@ -150,7 +149,7 @@ fn silence_about_another_message() -> Result<(), Broken> {
     cluster.check_safety()
 }
 
-/// q shows `shown` in the place of what o, who is correct, says first; o says a second thing, too.
+/// q shows `shown` in the place of the first message of o, which is correct and sends a second one.
 fn misplaced(shown: impl Fn(&World<3>) -> std::vec::Vec<u8>) -> Result<(), Broken> {
     let world = World::<3>::with(SIGNED);
     let shown = shown(&world);
@@ -185,9 +184,9 @@ fn another_place() -> Result<(), Broken> {
     misplaced(|world| world.slot(O, 2, b"second"))
 }
 
-/// q is silent, and p hears late what o signs with: until then nothing outweighs that silence.
+/// q is silent, and p learns o's key late: until then q's vote is missing.
 #[test]
-fn a_key_that_becomes_known_late_is_used_for_what_came_before() {
+fn a_late_key_is_used_for_earlier_messages() {
     let world = World::<4>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
     cluster.liars.insert(Q);
@@ -205,7 +204,7 @@ fn a_key_that_becomes_known_late_is_used_for_what_came_before() {
     assert_eq!(cluster.check(), Ok(()));
 }
 
-/// As S8, with a message that lies in the same slot on its next pass.
+/// As S8, with a message that belongs in the same slot on its next pass.
 #[test]
 fn a_replayer_that_shows_its_own_later_message_cannot_veto() {
     let later = 1 + u64::from(SIGNED.slots);
@@ -225,7 +224,7 @@ fn the_scenarios_of_the_signed_form_hold() {
 }
 
 #[test]
-fn all_correct_members_deliver_without_looking_at_a_signature() {
+fn all_correct_members_deliver_without_verifying_a_signature() {
     let world = World::<4>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
     for round in 0..12u8 {
@@ -255,9 +254,9 @@ fn a_replayer_that_lies_or_is_silent_cannot_veto() {
     }
 }
 
-/// A slot of another number in the same place, and one whose bytes do not belong together.
+/// A slot of another number in the same place, and a torn one.
 #[test]
-fn a_replayer_that_shows_what_is_newer_or_torn_for_ever_cannot_veto() {
+fn a_replayer_that_stays_newer_or_torn_cannot_veto() {
     let newer = |world: &World<4>| {
         let later = 1 + u64::from(world.config.slots());
         unsigned(world, later, b"newer")
@@ -281,9 +280,9 @@ fn a_replayer_that_shows_what_is_newer_or_torn_for_ever_cannot_veto() {
     }
 }
 
-/// What is longer than the own copy is first read in part: that is no denial.
+/// A message longer than the own copy is first read in part, which is not a denial.
 #[test]
-fn a_longer_message_that_is_signed_is_a_conflict_and_not_a_torn_one() {
+fn a_longer_signed_message_is_a_conflict_and_not_torn() {
     let world = World::<3>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
     cluster.forge(O, P, 1, &world.slot(O, 1, b"no"));
@@ -295,14 +294,14 @@ fn a_longer_message_that_is_signed_is_a_conflict_and_not_a_torn_one() {
 }
 
 #[test]
-fn an_equivocation_is_proven_to_whoever_has_the_key() {
+fn an_equivocation_is_proven_to_any_holder_of_the_key() {
     let world = World::<3>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
     cluster.forge(O, P, 1, &world.slot(O, 1, b"yes"));
     cluster.forge(O, Q, 1, &world.slot(O, 1, b"no"));
     cluster.settle();
     let conflict = cluster.nodes.iter().flat_map(|node| node.conflicts.clone()).next();
-    let conflict = conflict.expect("somebody saw it");
+    let conflict = conflict.expect("a member saw it");
     let witness = if conflict.replayer == Q { P } else { Q };
     let mut slots = [[0; SLOT_LEN_MAX]; 2];
     let node = cluster.node(witness);
@@ -324,7 +323,7 @@ fn an_equivocation_is_proven_to_whoever_has_the_key() {
 }
 
 #[test]
-fn nothing_is_proven_of_an_origin_whose_copy_here_is_not_signed() {
+fn an_unsigned_own_copy_proves_nothing() {
     let world = World::<3>::with(SIGNED);
     let mut cluster = Cluster::new(&world);
     cluster.forge(O, P, 1, &unsigned(&world, 1, b"no"));
@@ -336,7 +335,7 @@ fn nothing_is_proven_of_an_origin_whose_copy_here_is_not_signed() {
     let mut slots = [[0; SLOT_LEN_MAX]; 2];
     let node = cluster.node(P);
     assert_eq!(node.neb.equivocation(&node.fabric, conflict, &mut slots), None);
-    assert_eq!(cluster.node(Q).delivered.len(), 1, "q has what was signed");
+    assert_eq!(cluster.node(Q).delivered.len(), 1, "q has the signed message");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tables in the headers, held against what there is.
+//! The tables in the module headers match the code.
 
 use std::vec::Vec;
 
@@ -8,15 +8,15 @@ const MUTANTS: &str = include_str!("../mutants.rs");
 /// The tests' modules, by name.
 const MODULES: [(&str, &str); 7] = [
     ("faces", include_str!("faces.rs")),
-    ("lives", include_str!("lives.rs")),
     ("replayers", include_str!("replayers.rs")),
+    ("restarts", include_str!("restarts.rs")),
     ("schedules", include_str!("schedules.rs")),
     ("signed", include_str!("signed.rs")),
     ("traps", include_str!("traps.rs")),
     ("windows", include_str!("windows.rs")),
 ];
 
-/// What the specification calls for, in its order: how the first cell of each row begins.
+/// The scenarios of the specification in its order: the beginning of each row's first cell.
 const CALLED_FOR: [&str; 12] = [
     "all correct",
     "m to one half",
@@ -42,7 +42,7 @@ fn rows(file: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     lines.skip(2).map(|row| row.split('|').map(str::trim).collect())
 }
 
-/// What stands in backticks in a cell.
+/// The texts in backticks in a cell.
 fn quoted(cell: &'static str) -> impl Iterator<Item = &'static str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -64,7 +64,7 @@ fn exists(path: &str) -> bool {
 }
 
 #[test]
-fn every_scenario_that_is_called_for_has_its_tests() {
+fn every_scenario_of_the_specification_has_its_tests() {
     let rows: Vec<_> = rows(SCENARIOS).collect();
     assert_eq!(rows.len(), CALLED_FOR.len());
     for (row, called_for) in rows.iter().zip(CALLED_FOR) {

@@ -1,4 +1,4 @@
-//! The traps of `spec/neb.md`: one scenario each, that holds with every guard in place.
+//! The traps of `SPEC.md`: one scenario each, which holds with every guard in place.
 //!
 //! Members are o, the origin, and p, q, r, its replayers.
 
@@ -16,11 +16,11 @@ const R: Peer = Peer(3);
 #[cfg(feature = "mutants")]
 pub(super) type Scenario = fn() -> Result<(), Broken>;
 
-/// By name, what must hold.
+/// The scenarios by name.
 #[cfg(feature = "mutants")]
 pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("equivocation between halves", equivocation_between_halves),
-    ("votes of who left", votes_of_who_left),
+    ("votes of a removed member", votes_of_a_removed_member),
     ("slow is not dead", slow_is_not_dead),
     ("equivocate, then die", equivocate_then_die),
     ("rewritten after replay", rewritten_after_replay),
@@ -47,13 +47,13 @@ macro_rules! scenarios_hold {
 }
 
 scenarios_hold! {
-    equivocation_between_halves votes_of_who_left slow_is_not_dead equivocate_then_die
+    equivocation_between_halves votes_of_a_removed_member slow_is_not_dead equivocate_then_die
     rewritten_after_replay landings_apart torn_by_the_origin delivered_before_the_removal
     foreign_writer newer_than_asked conflict_then_silence wraps_with_a_slow_reader all_correct
     an_origin_that_overruns
 }
 
-/// The origin's two slots for number 1: what some get, and what others get.
+/// The origin's two slots for number 1, for different members.
 fn two_faces<const N: usize>(world: &World<N>) -> [std::vec::Vec<u8>; 2] {
     [world.slot(O, 1, b"yes"), world.slot(O, 1, b"no")]
 }
@@ -69,8 +69,8 @@ fn equivocation_between_halves() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// U5: q has voted and is removed; r, who has something else, has not.
-fn votes_of_who_left() -> Result<(), Broken> {
+/// U5: q has voted and is removed; r has another message and has not voted.
+fn votes_of_a_removed_member() -> Result<(), Broken> {
     let world = World::<4>::new();
     let [yes, no] = two_faces(&world);
     let mut cluster = Cluster::new(&world);
@@ -79,7 +79,7 @@ fn votes_of_who_left() -> Result<(), Broken> {
     // r asks p and q, who have nothing.
     cluster.turn_of(R);
     cluster.forge(O, P, 1, &yes);
-    // p hears q, and not yet r.
+    // p has read q, and not yet r.
     for _ in 0..3 {
         cluster.turn_of(P);
     }
@@ -91,7 +91,7 @@ fn votes_of_who_left() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// U6 and N-7: q has delivered something else and only its answer is slow.
+/// U6 and N-7: q has delivered another message, and only its answer is slow.
 fn slow_is_not_dead() -> Result<(), Broken> {
     let world = World::<3>::new();
     let [yes, no] = two_faces(&world);
@@ -106,7 +106,7 @@ fn slow_is_not_dead() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// U8: the origin has gone, and nobody else stops being asked for it.
+/// U8: the origin is removed, and all other members are still asked.
 fn equivocate_then_die() -> Result<(), Broken> {
     let world = World::<4>::new();
     let [yes, no] = two_faces(&world);
@@ -158,7 +158,7 @@ fn landings_apart() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// T3: half of a message is none.
+/// T3: half of a message is not a message.
 fn torn_by_the_origin() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut torn = world.slot(O, 1, b"all or nothing at all");
@@ -176,7 +176,7 @@ fn torn_by_the_origin() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// T4: a removal makes nothing deliverable that was delivered.
+/// T4: a removal causes no second delivery.
 fn delivered_before_the_removal() -> Result<(), Broken> {
     let world = World::<4>::new();
     let mut cluster = Cluster::new(&world);
@@ -188,11 +188,11 @@ fn delivered_before_the_removal() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// T5: p writes what it likes into o's ring at q.
+/// T5: p tries to write into o's ring at q.
 fn foreign_writer() -> Result<(), Broken> {
     let world = World::<4>::new();
     let mut cluster = Cluster::new(&world);
-    let forged = world.slot(O, 1, b"never said");
+    let forged = world.slot(O, 1, b"never sent");
     let at = world.config.written_at(&world.regions, O, 1);
     for victim in [Q, R] {
         cluster.write(P, victim, at, &forged);
@@ -202,7 +202,7 @@ fn foreign_writer() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// N-5: q lies with a later message, and has delivered something else.
+/// N-5: q shows a later message, and has delivered a different one.
 fn newer_than_asked() -> Result<(), Broken> {
     let world = World::<3>::new();
     let [yes, no] = two_faces(&world);
@@ -218,7 +218,7 @@ fn newer_than_asked() -> Result<(), Broken> {
     cluster.check()
 }
 
-/// N-6: q flaps: different first, and never again.
+/// N-6: q shows a different message once.
 fn conflict_then_silence() -> Result<(), Broken> {
     let world = World::<3>::new();
     let [yes, no] = two_faces(&world);
@@ -252,7 +252,7 @@ fn wraps_with_a_slow_reader() -> Result<(), Broken> {
     if sent < 10 * NET_SLOTS as u8 { Err(Broken::Validity) } else { cluster.check() }
 }
 
-/// N-9: an origin that does not wait for q makes p forget nothing that q still asks for.
+/// N-9: an origin does not wait for q; p keeps what q still reads.
 fn an_origin_that_overruns() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
@@ -286,7 +286,7 @@ fn all_correct() -> Result<(), Broken> {
 }
 
 #[test]
-fn an_equivocation_is_reported_by_whoever_sees_it() {
+fn an_equivocation_is_reported_by_the_members_that_see_it() {
     let world = World::<4>::new();
     let [yes, no] = two_faces(&world);
     let mut cluster = Cluster::new(&world);
@@ -296,12 +296,12 @@ fn an_equivocation_is_reported_by_whoever_sees_it() {
     cluster.settle();
     assert_eq!(cluster.check(), Ok(()));
     let heard: usize = cluster.nodes.iter().map(|node| node.conflicts.len()).sum();
-    assert!(heard > 0, "somebody saw it");
+    assert!(heard > 0, "a member saw it");
     let again: usize = {
         cluster.settle();
         cluster.nodes.iter().map(|node| node.conflicts.len()).sum()
     };
-    assert_eq!(again, heard, "and said so once");
+    assert_eq!(again, heard, "reported once");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_torn_replay_is_read_again_until_it_is_whole() {
 }
 
 #[test]
-fn a_replayer_that_stays_torn_is_asked_less_and_less() {
+fn a_replayer_that_stays_torn_is_read_ever_more_rarely() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     let mut torn = world.slot(O, 1, b"yes");
@@ -345,7 +345,7 @@ fn a_replayer_that_stays_torn_is_asked_less_and_less() {
 }
 
 #[test]
-fn nobody_is_removed_where_membership_is_fixed() {
+fn a_fixed_membership_removes_no_member() {
     let decision = |term, removed| Decision { term: Term(term), removed };
     let fixed = World::<3>::with(Sizes { membership: Membership::Fixed, ..SIZES });
     let mut cluster = Cluster::new(&fixed);
@@ -364,13 +364,13 @@ fn a_decision_binds_once_and_in_its_term() {
     assert_eq!(remove(1, P), Err(RemoveError::UnknownPeer));
     assert_eq!(remove(1, Peer(3)), Err(RemoveError::UnknownPeer));
     assert_eq!(remove(2, Q), Ok(()));
-    assert_eq!(remove(2, Q), Ok(()), "once more is the same");
+    assert_eq!(remove(2, Q), Ok(()), "idempotent");
     assert_eq!(remove(1, O), Err(RemoveError::StaleTerm(Term(2))));
     assert_eq!(node.neb.live(), PeerSet::only(O).union(PeerSet::only(P)));
 }
 
 #[test]
-fn two_members_need_nobody_to_agree() {
+fn two_members_read_no_replay() {
     let world = World::<2>::new();
     let mut cluster = Cluster::new(&world);
     for n in 0..NET_SLOTS as u8 {

@@ -142,9 +142,9 @@ fn a_window_of_one_slot_works() {
     assert_eq!(cluster.check(), Ok(()));
 }
 
-/// The window is far from full, so nobody needs to know; whoever wants to, may.
+/// No progress is read before the window needs it, except on request.
 #[test]
-fn how_far_everybody_is_can_be_asked_long_before_the_window_is_full() {
+fn progress_can_be_read_long_before_the_window_is_full() {
     let world = World::<3>::with(Sizes { slots: 32, ..SIZES });
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"one");

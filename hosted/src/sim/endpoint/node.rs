@@ -48,7 +48,7 @@ struct Other {
 #[derive(Clone, Debug)]
 pub struct Node {
     me: Peer,
-    life: Incarnation,
+    incarnation: Incarnation,
     endpoint: Endpoint<Reluctant, SLOTS, PEERS>,
     others: Vec<Other>,
     /// Whose fence has failed and must be repeated.
@@ -63,23 +63,23 @@ pub struct Node {
 impl Hash for Node {
     /// Endpoints are not explored: no state is told apart by its nodes.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.me, self.life).hash(state);
+        (self.me, self.incarnation).hash(state);
     }
 }
 
 impl Node {
     pub(super) fn new(plan: &Plan, seat: &mut Seat<'_, Event>) -> Self {
-        let (me, life) = (seat.me(), seat.life);
+        let (me, incarnation) = (seat.me(), seat.incarnation);
         let blank = || World::untimed(plan.layout().clone(), false);
         let mut fabric = Reluctant::new(SimFabric::new(blank(), me));
         swap(seat.fabric.world(), fabric.world());
-        let mut endpoint = Endpoint::new(fabric, plan, life);
+        let mut endpoint = Endpoint::new(fabric, plan, incarnation);
         // Nothing lands here that was posted to an earlier incarnation: the world bars it.
         endpoint.handle_all_named();
         swap(seat.fabric.world(), endpoint.fabric().world());
         Self {
             me,
-            life,
+            incarnation,
             endpoint,
             others: vec![Other::default(); usize::from(plan.layout().peers())],
             unfenced: PeerSet::EMPTY,
@@ -163,8 +163,8 @@ impl Turn<'_, '_> {
             Ok(()) => {
                 self.node.unfenced.remove(peer);
                 self.mailed(Mailed::Fenced(peer));
-                if let Some(life) = self.other(peer).awaited.take() {
-                    self.admit((peer, life));
+                if let Some(incarnation) = self.other(peer).awaited.take() {
+                    self.admit((peer, incarnation));
                 }
             }
             Err(_) => self.node.unfenced.insert(peer),
@@ -172,15 +172,15 @@ impl Turn<'_, '_> {
     }
 
     /// That incarnation of `peer` has begun.
-    pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation)) {
+    pub(super) fn admit(&mut self, (peer, incarnation): (Peer, Incarnation)) {
         if self.node.unfenced.contains(peer) {
-            self.other(peer).awaited = Some(life);
+            self.other(peer).awaited = Some(incarnation);
             return;
         }
-        self.node.endpoint.admit(peer, life).expect("a later incarnation is admitted");
+        self.node.endpoint.admit(peer, incarnation).expect("a later incarnation is admitted");
         let other = self.other(peer);
-        (other.admitted, other.sent, other.pending) = (Some(life), 0, 0);
-        self.mailed(Mailed::Admitted(peer, life));
+        (other.admitted, other.sent, other.pending) = (Some(incarnation), 0, 0);
+        self.mailed(Mailed::Admitted(peer, incarnation));
     }
 
     /// One round of the node's loop.
@@ -281,7 +281,7 @@ impl Turn<'_, '_> {
     }
 
     fn stage(&mut self, owner: Peer) {
-        let from = (self.node.me, self.node.life);
+        let from = (self.node.me, self.node.incarnation);
         let Other { staged, made, .. } = &mut self.node.others[owner.index()];
         let name = Name { from, to: (owner, Incarnation(0)), number: *made + 1 };
         let is_full = staged.len() == STAGED_MAX;
@@ -303,10 +303,12 @@ impl Turn<'_, '_> {
     }
 
     fn send(&mut self) {
-        let from = (self.node.me, self.node.life);
+        let from = (self.node.me, self.node.incarnation);
         for peer in (0..self.node.others.len() as u16).map(Peer) {
-            while let Other { admitted: Some(life), pending: 1.., sent, .. } = *self.other(peer) {
-                let name = Name { from, to: (peer, life), number: sent + 1 };
+            while let Other { admitted: Some(incarnation), pending: 1.., sent, .. } =
+                *self.other(peer)
+            {
+                let name = Name { from, to: (peer, incarnation), number: sent + 1 };
                 if self.node.endpoint.send(peer, 7, &name.payload()).is_err() {
                     break;
                 }
@@ -318,14 +320,14 @@ impl Turn<'_, '_> {
     }
 
     fn send_broadcasts(&mut self) {
-        let (me, life) = (self.node.me, self.node.life);
+        let (me, incarnation) = (self.node.me, self.node.incarnation);
         loop {
             let (owed, number) = (self.node.owed, self.node.broadcast);
             let Some((neb, fabric)) = self.node.endpoint.broadcast() else { return };
             if owed == 0 || !neb.has_room() {
                 return neb.flush(fabric);
             }
-            let payload = payload(me, life, number);
+            let payload = payload(me, incarnation, number);
             let staged = neb.stage(fabric, u64::from(number), &payload);
             let seq = staged.expect("it has room, and the message fits");
             (self.node.owed, self.node.broadcast) = (owed - 1, number + 1);

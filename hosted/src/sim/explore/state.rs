@@ -27,7 +27,7 @@ pub(super) struct State<P: Protocol> {
     protocol: Shared<P>,
     nodes: Vec<Option<Shared<P::Node>>>,
     orders: Vec<u32>,
-    /// By node: whose life it was told to admit.
+    /// By node: whose incarnation it was told to admit.
     known: Vec<Vec<Incarnation>>,
     /// Rounds that may still do something; nothing where they are not counted.
     steps: Option<Vec<u32>>,
@@ -72,7 +72,7 @@ enum Settled {
 }
 
 impl<P: Protocol> State<P> {
-    /// A small configuration: everybody in the first life, all joined.
+    /// A small configuration: everybody in the first incarnation, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
         let Small { protocol, orders, steps, alike, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
@@ -261,8 +261,9 @@ impl<P: Protocol> State<P> {
         (self.late == Late::BeforeItsTurn && is_unseen).then_some(to)
     }
 
-    /// `by` shuts the dead life of `peer` out. If that is all it does, it moves next; and nothing
-    /// is gained if its next round is known to change nothing, and nobody else is to be shut out.
+    /// `by` shuts the dead incarnation of `peer` out. If that is all it does, it moves next; and
+    /// nothing is gained if its next round is known to change nothing, and nobody else is to be
+    /// shut out.
     fn after_fence(&self, (by, peer): (Peer, Peer), idle: &Seen) -> Option<(Move, Self)> {
         let (last, mut state) = self.after(Move::Fence(by, peer), |state| state.fence(by, peer));
         if self.fencing == Fencing::ShutsOut {
@@ -380,7 +381,8 @@ impl<P: Protocol> State<P> {
         // Lost pairs are mended by a restart, which is a crash that somebody else decides on.
         let by_oracle = self.protocol.supervision() == Supervision::ByOracle;
         for (poster, target) in self.world.take_losses() {
-            let current = self.known[poster.index()][target.index()] == self.world.life(target);
+            let current =
+                self.known[poster.index()][target.index()] == self.world.incarnation(target);
             if by_oracle && current && self.world.is_alive(target) {
                 self.die(suspect.unwrap_or(poster));
             }
@@ -402,9 +404,9 @@ impl<P: Protocol> State<P> {
     fn bear(&mut self, peer: Peer) {
         self.world.bear(peer);
         self.known[peer.index()].fill(Incarnation(0));
-        self.judge(peer, What::Born);
+        self.judge(peer, What::Began);
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
-        let node = self.protocol.born(&mut seat);
+        let node = self.protocol.start(&mut seat);
         let records = seat.records;
         self.nodes[peer.index()] = Some(Shared::new(node));
         self.judge_all(peer, records);
@@ -417,11 +419,11 @@ impl<P: Protocol> State<P> {
         self.act(peer, |protocol, node, seat| protocol.step(node, seat));
     }
 
-    /// Who knows a life that has ended: by whom, whose.
+    /// Who knows an incarnation that has ended: by whom, whose.
     fn unfenced(&self) -> Vec<(Peer, Peer)> {
         let ended = |by: Peer, peer: Peer| {
             let known = self.known[by.index()][peer.index()];
-            let lives = self.world.is_alive(peer) && self.world.life(peer) == known;
+            let lives = self.world.is_alive(peer) && self.world.incarnation(peer) == known;
             let ended = !lives || self.removed.contains(peer);
             known != Incarnation(0) && ended
         };
@@ -434,7 +436,7 @@ impl<P: Protocol> State<P> {
             return Vec::new();
         }
         let knows = |one: Peer, other: Peer| {
-            self.known[one.index()][other.index()] == self.world.life(other)
+            self.known[one.index()][other.index()] == self.world.incarnation(other)
         };
         self.living_pairs(|one, other| {
             let is_out = self.removed.contains(one) || self.removed.contains(other);
@@ -451,8 +453,8 @@ impl<P: Protocol> State<P> {
     }
 
     fn fence(&mut self, by: Peer, peer: Peer) {
-        let life = std::mem::take(&mut self.known[by.index()][peer.index()]);
-        let change = Membership::Ended(peer, life);
+        let incarnation = std::mem::take(&mut self.known[by.index()][peer.index()]);
+        let change = Membership::Ended(peer, incarnation);
         self.act(by, |protocol, node, seat| protocol.membership(node, seat, change));
         self.drop_bouncing();
     }
@@ -468,7 +470,7 @@ impl<P: Protocol> State<P> {
     fn join(&mut self, one: Peer, other: Peer) {
         let mut pairs = vec![(one, other), (other, one)];
         pairs.retain(|(who, peer)| {
-            let knows = self.known[who.index()][peer.index()] == self.world.life(*peer);
+            let knows = self.known[who.index()][peer.index()] == self.world.incarnation(*peer);
             !knows && !self.world.is_stalled(*who)
         });
         for &(who, peer) in &pairs {
@@ -477,9 +479,9 @@ impl<P: Protocol> State<P> {
             }
         }
         for (who, peer) in pairs {
-            let life = self.world.life(peer);
-            self.known[who.index()][peer.index()] = life;
-            let change = Membership::Began(peer, life);
+            let incarnation = self.world.incarnation(peer);
+            self.known[who.index()][peer.index()] = incarnation;
+            let change = Membership::Began(peer, incarnation);
             self.act(who, |protocol, node, seat| protocol.membership(node, seat, change));
         }
     }
@@ -553,9 +555,9 @@ impl<P: Protocol> State<P> {
     }
 
     fn seat<'a>(world: &'a mut World, orders: &'a mut u32, peer: Peer) -> Seat<'a, P::Event> {
-        let (now, life) = (Instant(world.clock(peer)), world.life(peer));
+        let (now, incarnation) = (Instant(world.clock(peer)), world.incarnation(peer));
         let fabric = SimFabric::new(world, peer);
-        Seat { fabric, now, life, orders, draws: None, records: Vec::new() }
+        Seat { fabric, now, incarnation, orders, draws: None, records: Vec::new() }
     }
 
     fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {
@@ -565,8 +567,8 @@ impl<P: Protocol> State<P> {
     }
 
     fn judge(&mut self, peer: Peer, what: What<P::Event>) {
-        let life = self.world.life(peer);
-        let entry = Entry { at: Instant(self.world.now()), peer, life, what };
+        let incarnation = self.world.incarnation(peer);
+        let entry = Entry { at: Instant(self.world.now()), peer, incarnation, what };
         if let Err(violation) = self.protocol.change().judge(&entry) {
             self.violation.get_or_insert(violation);
         }

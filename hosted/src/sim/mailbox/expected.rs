@@ -1,5 +1,5 @@
-//! Which checker notices each planted bug of mailbox, lanes and slots, and what the explorer makes
-//! of it.
+//! The checker that detects each planted bug of mailbox, lanes and slots, and whether the explorer
+//! finds it.
 
 use crate::sim::subject::Expected;
 
@@ -51,7 +51,7 @@ pub(in crate::sim) const EXPECTED: &[Expected] = &[
         &["loss"],
         "a writer that stalls inside a post",
     ),
-    // A message that is overwritten is lost, and never taken.
+    // An overwritten message is lost.
     found("lane/credit-returned-before-the-take", &["loss", "progress"]),
     missed(
         "lane/refused-credit-not-posted-again",
@@ -59,7 +59,7 @@ pub(in crate::sim) const EXPECTED: &[Expected] = &[
         "a refused credit that no later one makes up for",
     ),
     found("lane/sent-into-a-full-ring", &["loss"]),
-    // A message that was never sent is lost, and the next one waited for.
+    // A message that was never sent is missing, and the next one waits.
     found("lane/refused-send-counted", &["loss", "progress"]),
     found("lane/incarnations-not-distinguished", &["loss", "progress"]),
     found("wire/checksum-skipped", &["integrity"]),

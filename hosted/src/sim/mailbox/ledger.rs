@@ -1,4 +1,4 @@
-//! Which messages there are, and what may still become of each.
+//! Every message and the state that it is in.
 
 use std::collections::BTreeMap;
 
@@ -18,42 +18,43 @@ struct Fate {
     released: u32,
     /// Of those, in earlier incarnations of the owner.
     released_before: u32,
-    /// How often it was put again in doubt: the first put may have left a copy, and each of these.
+    /// How often it was put again in doubt: the first put and each of these may have left a copy.
     repeats: u32,
-    /// It came and was given back.
+    /// It was taken and restored.
     restored: bool,
-    /// The memory that it may have lain in was lost.
+    /// The memory that may have held it was lost.
     excused: bool,
 }
 
-/// How much went through one lane, between two lives.
+/// The messages of one lane, between two incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Traffic {
     sent: u32,
     heard: u32,
 }
 
-type Life = (Peer, Incarnation);
+/// One incarnation of a peer.
+type Process = (Peer, Incarnation);
 
-/// The history, as far as the promises are about it.
+/// The part of the history that the promises are about.
 #[derive(Clone, Debug, Default, Hash)]
 pub(in crate::sim) struct Ledger {
     liars: PeerSet,
     /// Liars write over reservation words and nothing else, of mailboxes that were fresh.
     words_alone: bool,
-    /// Whose memory a liar has written to.
+    /// Peers whose memory a liar has written to.
     spoiled: PeerSet,
-    /// Whose mailbox holds tickets for which the fabric answered wrong.
+    /// Owners of mailboxes with tickets that the fabric answered wrongly.
     misled: PeerSet,
-    /// Whose owner has noticed forged tickets, or lost track of them with its first incarnation.
+    /// Owners that have noticed forged tickets, or whose first incarnation has ended.
     noticed: PeerSet,
-    /// By owner and sender: which message came under an incarnation and sequence.
+    /// By owner and sender: the message delivered under each incarnation and sequence.
     ids: BTreeMap<(Peer, Peer, (u16, u32)), Name>,
     fates: BTreeMap<Name, Fate>,
-    /// The last message delivered to each owner from each life, in its present life.
-    last: BTreeMap<(Peer, Life), u32>,
-    lanes: BTreeMap<(Life, Life), Traffic>,
-    lives: BTreeMap<Peer, Incarnation>,
+    /// The last message delivered to each owner in its present incarnation, by sender.
+    last: BTreeMap<(Peer, Process), u32>,
+    lanes: BTreeMap<(Process, Process), Traffic>,
+    alive: BTreeMap<Peer, Incarnation>,
 }
 
 fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
@@ -69,23 +70,23 @@ impl Ledger {
     }
 
     pub(in crate::sim) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
-        let (owner, life) = (entry.peer, entry.life);
+        let (owner, incarnation) = (entry.peer, entry.incarnation);
         match &entry.what {
-            What::Born => self.begin_life(owner, life),
+            What::Began => self.begin_incarnation(owner, incarnation),
             What::Died => {
-                self.lives.remove(&owner);
+                self.alive.remove(&owner);
             }
             What::Lied(to) => self.spoiled.insert(*to),
             What::Calm => {}
-            What::Recorded(event) => return self.judge_event((owner, life), event),
+            What::Recorded(event) => return self.judge_event((owner, incarnation), event),
         }
         Ok(())
     }
 
-    /// What the life before had taken and not released is delivered again.
-    fn begin_life(&mut self, owner: Peer, life: Incarnation) {
-        self.lives.insert(owner, life);
-        if life > Incarnation(1) {
+    /// Messages that the previous incarnation had taken and not released are delivered again.
+    fn begin_incarnation(&mut self, owner: Peer, incarnation: Incarnation) {
+        self.alive.insert(owner, incarnation);
+        if incarnation > Incarnation(1) {
             self.noticed.insert(owner);
         }
         for (name, fate) in &mut self.fates {
@@ -97,7 +98,7 @@ impl Ledger {
         self.last.retain(|(to, _), _| *to != owner);
     }
 
-    fn judge_event(&mut self, by: Life, event: &Event) -> Result<(), Violation> {
+    fn judge_event(&mut self, by: Process, event: &Event) -> Result<(), Violation> {
         match event {
             Event::Staged(name) => {
                 self.fates.insert(*name, Fate::default());
@@ -123,7 +124,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What lay in the memory of `owner` is gone, and what is under way may have lain there.
+    /// The memory of `owner` is lost, possibly with the messages that are under way.
     fn forget(&mut self, owner: Peer) {
         for (_, fate) in self.fates.iter_mut().filter(|(name, _)| name.to.0 == owner) {
             fate.excused = true;
@@ -140,17 +141,17 @@ impl Ledger {
 
     fn judge_taken(
         &mut self,
-        by: Life,
+        by: Process,
         (sender, id): (Peer, (u16, u32)),
         payload: &[u8],
     ) -> Result<(), Violation> {
         let vanished = self.judge_vanished(by.0, payload);
         let result = self.hold_taken(by, (sender, id), payload);
-        // A member that lies may spoil, forge and repeat what others put.
+        // A liar may spoil, forge and repeat messages of others.
         if self.spoiled.contains(by.0) { vanished } else { result }
     }
 
-    /// Whether a message that was put before this one is gone, and nothing was noticed.
+    /// Whether a message that was put before this one is gone, and its owner did not notice.
     fn judge_vanished(&self, owner: Peer, payload: &[u8]) -> Result<(), Violation> {
         let Some(name) = Name::of(payload) else { return Ok(()) };
         let Some(last) = self.last.get(&(owner, name.from)) else { return Ok(()) };
@@ -168,7 +169,7 @@ impl Ledger {
 
     fn hold_taken(
         &mut self,
-        by: Life,
+        by: Process,
         (sender, id): (Peer, (u16, u32)),
         payload: &[u8],
     ) -> Result<(), Violation> {
@@ -190,7 +191,7 @@ impl Ledger {
         }
         if before.repeats > 0 {
             // One copy for each put, less those that an earlier owner released; an owner delivers
-            // each of them once. They carry one name, so that their order says nothing.
+            // each of them once. They have the same name, so that their order is meaningless.
             let copies = (1 + before.repeats).saturating_sub(before.released_before);
             if before.delivered < copies {
                 return Ok(());
@@ -201,7 +202,7 @@ impl Ledger {
             return broken("withdrawn", format!("{name:?} was delivered"));
         }
         if before.delivered > 0 {
-            return broken("once", format!("{name:?} came twice in one life of {}", by.0));
+            return broken("once", format!("{name:?} came twice in one incarnation of {}", by.0));
         }
         if before.released > 0 {
             return broken("once", format!("{name:?} came again after its release"));
@@ -216,9 +217,9 @@ impl Ledger {
         Ok(())
     }
 
-    fn judge_heard(&mut self, by: Life, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
+    fn judge_heard(&mut self, by: Process, sender: Peer, payload: &[u8]) -> Result<(), Violation> {
         if self.liars.contains(sender) {
-            // A lane says whose it is; what a liar puts into its own is its own affair.
+            // A lane identifies its writer; a liar may send anything through its own.
             return Ok(());
         }
         let Some(name) = Name::of(payload) else {
@@ -242,7 +243,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// What was put and not delivered, or sent in a lane that still stands and not heard.
+    /// Messages that were put and not delivered, or sent through a lane that still exists and not
+    /// received.
     pub(in crate::sim) fn check_nothing_lost(&self) -> Result<(), Violation> {
         for (name, fate) in &self.fates {
             let is_held = !self.spoiled.contains(name.to.0) && !fate.excused;
@@ -252,7 +254,7 @@ impl Ledger {
             }
         }
         for ((from, to), traffic) in &self.lanes {
-            let stands = [from, to].iter().all(|end| self.lives.get(&end.0) == Some(&end.1));
+            let stands = [from, to].iter().all(|end| self.alive.get(&end.0) == Some(&end.1));
             if stands && traffic.heard < traffic.sent {
                 let Traffic { sent, heard } = traffic;
                 let lane = format!("lane {from:?} to {to:?}");

@@ -9,15 +9,15 @@ const NAME_LEN: usize = 17;
 /// The longest payload.
 pub(super) const PAYLOAD_MAX: u16 = 40;
 
-/// Names a message: from which life of whom, to which life of whom, by which channel, its
-/// how-manieth. What is put into a mailbox is for every life of its owner: 0.
+/// Names a message: the sender and the receiver, each with its incarnation, the channel and a
+/// number. A message that is put into a mailbox is for every incarnation of its owner: 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// Who sent it.
+    /// The sender.
     pub from: (Peer, Incarnation),
-    /// For whom.
+    /// The receiver.
     pub to: (Peer, Incarnation),
-    /// Counted from 1 for these two.
+    /// Its number between these two, from 1.
     pub number: u32,
 }
 
@@ -32,9 +32,9 @@ impl Name {
     #[must_use]
     pub fn payload(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(usize::from(PAYLOAD_MAX));
-        for (peer, life) in [self.from, self.to] {
+        for (peer, incarnation) in [self.from, self.to] {
             payload.extend(peer.0.to_le_bytes());
-            payload.extend(life.0.to_le_bytes());
+            payload.extend(incarnation.0.to_le_bytes());
         }
         payload.extend(self.number.to_le_bytes());
         let tail = self.number.wrapping_mul(7) % 24;
@@ -43,7 +43,7 @@ impl Name {
         payload
     }
 
-    /// The name of the message that `payload` is, if it is one.
+    /// The name in `payload`, if that is a message.
     #[must_use]
     pub fn of(payload: &[u8]) -> Option<Self> {
         let head: &[u8; NAME_LEN] = payload.first_chunk()?;

@@ -1,7 +1,7 @@
-//! One life of a peer: its mailbox, its outboxes, its lanes, and what it was asked to do.
+//! One incarnation of a peer: its mailbox, its outboxes, its lanes, and its orders.
 //!
-//! The machines are composed as [`weft_core::endpoint::Endpoint`] composes them; they are held
-//! apart here so that a node can be copied and compared while the world owns the fabric.
+//! The machines are composed as in [`weft_core::endpoint::Endpoint`]; they are separate here so
+//! that a node can be copied and compared while the world owns the fabric.
 
 use std::collections::VecDeque;
 
@@ -41,33 +41,34 @@ pub enum Event {
     Forgot,
     /// The owner noticed forged tickets.
     Noticed,
-    /// The fabric answered a reservation wrongly, or carried one out that was given up for lost.
+    /// The fabric answered a reservation wrongly, or executed one after it had reported its
+    /// failure.
     Misled(Peer),
-    /// The message that was delivered is to be delivered again.
+    /// The delivered message was restored, and must be delivered again.
     Restored(Name),
     /// A message was delivered.
     Taken {
-        /// From whom, as the mailbox says.
+        /// The sender, as reported by the mailbox.
         sender: Peer,
-        /// The sender's incarnation and sequence, as the mailbox says.
+        /// The sender's incarnation and sequence, as reported by the mailbox.
         id: (u16, u32),
-        /// What.
+        /// The bytes.
         payload: Vec<u8>,
     },
-    /// The message was dealt with.
+    /// The message was processed and released.
     Released(Name),
     /// The message is in the lane.
     Sent(Name),
     /// A lane delivered a message.
     Heard {
-        /// Whose lane.
+        /// The writer of the lane.
         sender: Peer,
-        /// What.
+        /// The bytes.
         payload: Vec<u8>,
     },
     /// The peer was fenced by this node.
     Fenced(Peer),
-    /// That life of the peer was admitted by this node.
+    /// That incarnation of the peer was admitted by this node.
     Admitted(Peer, Incarnation),
 }
 
@@ -81,11 +82,11 @@ struct Lanes {
     pending: u32,
 }
 
-/// The machines of one life.
+/// The machines of one incarnation.
 #[derive(Clone, Debug, Hash)]
 pub struct Node {
     me: Peer,
-    life: Incarnation,
+    incarnation: Incarnation,
     mailbox: Mailbox<SLOTS, PEERS>,
     outboxes: Vec<Outbox>,
     unposted: PeerSet,
@@ -97,15 +98,15 @@ pub struct Node {
     hands: VecDeque<(Receipt, Option<Name>)>,
     /// Forged tickets that were recorded.
     noticed: u64,
-    /// What is in doubt after a loss is always put again.
+    /// Messages in doubt after a loss are always put again.
     repeats: bool,
 }
 
 impl Node {
     pub(super) fn new(run: &Mailboxes, seat: &mut Seat<'_, Event>) -> Self {
         let plan = &run.plan;
-        let (me, life) = (seat.me(), seat.life);
-        if life == Incarnation(1) {
+        let (me, incarnation) = (seat.me(), seat.incarnation);
+        if incarnation == Incarnation(1) {
             age(run, seat);
         } else if seat.draw(8) == 7 {
             forget(plan, seat);
@@ -115,16 +116,16 @@ impl Node {
         let mut mailbox = Mailbox::attach(&seat.fabric, sizes, regions);
         mailbox.handle_admitted(me);
         if !run.stalls {
-            // Nothing lands here that was posted to an earlier incarnation: the world bars it.
+            // The world bars work that was posted to an earlier incarnation.
             mailbox.handle_all_named();
-        } else if life > Incarnation(1) {
-            // A reservation at the owner before this one may be carried out here, for a sender that
-            // has given it up: its ticket is skipped, and counts as forged though no member lied.
+        } else if incarnation > Incarnation(1) {
+            // A reservation at the previous owner may be executed here after its sender has seen it
+            // fail: its ticket is skipped and counted as forged although no member lied.
             seat.record(Event::Misled(me));
         }
         let peers = plan.layout().peers();
         let outboxes = (0..peers).map(Peer).map(|owner| {
-            let mut outbox = Outbox::new(&seat.fabric, sizes, regions, owner, life);
+            let mut outbox = Outbox::new(&seat.fabric, sizes, regions, owner, incarnation);
             if owner != me {
                 // Nothing is posted to a peer before it is admitted.
                 outbox.lose();
@@ -133,7 +134,7 @@ impl Node {
         });
         Self {
             me,
-            life,
+            incarnation,
             mailbox,
             outboxes: outboxes.collect(),
             unposted: PeerSet::EMPTY,
@@ -146,8 +147,8 @@ impl Node {
         }
     }
 
-    /// What this node still has to do, if anything.
-    /// Nobody has to wait for `liars`, who stay out.
+    /// The work that this node still has to do, if any. It does not wait for `liars`, which are not
+    /// admitted again.
     pub(super) fn unfinished(&self, liars: PeerSet) -> Option<String> {
         let kept = |staged: &&VecDeque<Name>| {
             staged.front().is_some_and(|name| !liars.contains(name.to.0))
@@ -179,20 +180,20 @@ impl Node {
         theirs: (Peer, Incarnation),
         seat: &mut Seat<'_, Event>,
     ) {
-        let (peer, life) = theirs;
+        let (peer, incarnation) = theirs;
         let plan = &run.plan;
         let (config, regions) = (plan.lane(), plan.lane_regions());
-        let reader = LaneReader::new(&seat.fabric, config, regions, self.life, theirs);
-        let writer = LaneWriter::new(&seat.fabric, config, regions, self.life, theirs);
-        seat.fabric.admit(peer, life).expect("a later life is admitted");
+        let reader = LaneReader::new(&seat.fabric, config, regions, self.incarnation, theirs);
+        let writer = LaneWriter::new(&seat.fabric, config, regions, self.incarnation, theirs);
+        seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");
         self.lanes[peer.index()] =
-            Some(Lanes { writer, reader, theirs: life, sent: 0, pending: 0 });
+            Some(Lanes { writer, reader, theirs: incarnation, sent: 0, pending: 0 });
         self.mailbox.handle_admitted(peer);
         if self.lanes.iter().flatten().count() + 1 == self.lanes.len() {
             self.mailbox.handle_all_named();
         }
         self.outboxes[peer.index()].readmit(&seat.fabric);
-        seat.record(Event::Admitted(peer, life));
+        seat.record(Event::Admitted(peer, incarnation));
     }
 
     pub(super) fn step(&mut self, run: &Mailboxes, seat: &mut Seat<'_, Event>) {
@@ -225,8 +226,8 @@ impl Node {
                 self.note_progress(peer, event, seat);
             }
             OWNER_WORK => self.mailbox.handle_completion(&mut seat.fabric, completion),
-            // A lane whose work failed is of no use before it is made anew.
-            machine => assert_eq!(machine, LANE_WORK, "a completion of nobody's"),
+            // A lane with failed work is useless until it is set up again.
+            machine => assert_eq!(machine, LANE_WORK, "a completion of no machine"),
         }
     }
 
@@ -289,7 +290,7 @@ impl Node {
         }
     }
 
-    /// Messages are dealt with in any order, some later than others.
+    /// Messages are released in any order, some later than others.
     fn release(&mut self, seat: &mut Seat<'_, Event>) {
         while !self.hands.is_empty() && seat.draw(4) < 3 {
             let which = seat.draw(self.hands.len() as u64) as usize;
@@ -321,7 +322,7 @@ impl Node {
         }
     }
 
-    /// Carries out one order: a few messages for one mailbox, or one for a lane.
+    /// Executes one order: a few messages for one mailbox, or one for a lane.
     fn obey(&mut self, run: &Mailboxes, seat: &mut Seat<'_, Event>) {
         let lane = match run.traffic {
             Traffic::Mailbox => false,
@@ -342,7 +343,7 @@ impl Node {
         for _ in 0..=run.more + seat.draw(4) {
             let staged = &mut self.staged[owner.index()];
             let number = self.made[owner.index()] + 1;
-            let (from, to) = ((self.me, self.life), (owner, Incarnation(0)));
+            let (from, to) = ((self.me, self.incarnation), (owner, Incarnation(0)));
             let name = Name { from, to, number };
             if staged.len() < STAGED_MAX && outbox.stage(7, &name.payload()).is_ok() {
                 self.made[owner.index()] = number;
@@ -351,13 +352,13 @@ impl Node {
             }
         }
         if seat.draws.is_none() && self.made[owner.index()] == made {
-            // Explored, an order waits until it can be carried out.
+            // In an exploration, an order waits until it can be executed.
             *seat.orders += 1;
         }
     }
 
     fn send(&mut self, seat: &mut Seat<'_, Event>) {
-        let from = (self.me, self.life);
+        let from = (self.me, self.incarnation);
         for (peer, lanes) in (0..).map(Peer).zip(&mut self.lanes) {
             let Some(lanes) = lanes else { continue };
             while lanes.pending > 0 {
@@ -375,7 +376,7 @@ impl Node {
     fn flush(&mut self, seat: &mut Seat<'_, Event>) {
         for outbox in &mut self.outboxes {
             if outbox.is_idle() && outbox.staged() > 0 {
-                // What the fabric refuses stays staged for the next round.
+                // Refused messages stay staged for the next round.
                 let _ = outbox.flush(&mut seat.fabric);
             }
         }
@@ -385,7 +386,7 @@ impl Node {
 /// The regions of a mailbox, which outlive its owner.
 const KEPT: [Region; 3] = [WORD, SLOT_HALVES, LOCAL];
 
-/// The own mailbox is as fresh as if it had never been.
+/// Clears the own mailbox, as if it were new.
 fn forget(plan: &Plan, seat: &mut Seat<'_, Event>) {
     for region in KEPT {
         let len = plan.layout().spec(region).map_or(0, |spec| spec.len);
@@ -395,8 +396,8 @@ fn forget(plan: &Plan, seat: &mut Seat<'_, Event>) {
     }
 }
 
-/// The own mailbox is as old as `run` says: its last epoch used half of the slots and is drained,
-/// and the others hold what a burst of nearly 2^32 epochs ago left there.
+/// Ages the own mailbox as `run` says: its last epoch used half of the slots and is drained, and
+/// the other slots hold what a burst of nearly 2^32 epochs ago left there.
 fn age(run: &Mailboxes, seat: &mut Seat<'_, Event>) {
     let open = run.first_epoch;
     if open == 0 {

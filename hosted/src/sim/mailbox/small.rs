@@ -8,8 +8,8 @@
 //!   epochs     from 0, or from right before their wrap
 //! ```
 //!
-//! Nothing waits for a clock: a ticket is questioned as soon as it is missing. Rounds that do
-//! something are counted, since an owner questions a missing ticket again and again.
+//! Nothing waits for a clock: a ticket is questioned as soon as it is missing. Rounds with an
+//! effect are limited, since an owner questions a missing ticket repeatedly.
 
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::time::Duration;
@@ -40,7 +40,7 @@ fn batches(peers: u16, count: u64) -> Mailboxes {
     Mailboxes { more: count - 1, repeats: true, ..mailbox(peers) }
 }
 
-/// As [`mailbox`], in the last epoch before the first one comes round.
+/// As [`mailbox`], in the last epoch before the wrap.
 fn worn(peers: u16) -> Mailboxes {
     Mailboxes { first_epoch: u32::MAX, ..mailbox(peers) }
 }

@@ -1,4 +1,4 @@
-//! Which checker notices each planted bug of the broadcast, and what the explorer makes of it.
+//! The checker that detects each planted bug of the broadcast, and whether the explorer finds it.
 
 use crate::sim::subject::Expected;
 
@@ -6,7 +6,7 @@ const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expecte
     Expected::found(name, checkers)
 }
 
-/// A row for a bug that seeds come upon too seldom: the explorer alone shows it.
+/// A row for a bug that seeds find too rarely: only the explorer shows it.
 const fn explored(name: &'static str, checkers: &'static [&'static str]) -> Expected {
     Expected::explored(name, checkers, "faults at once that fewer than one run in 2,000 draws")
 }
@@ -14,7 +14,7 @@ const fn explored(name: &'static str, checkers: &'static [&'static str]) -> Expe
 /// One row for each.
 pub(in crate::sim) const EXPECTED: &[Expected] = &[
     found("neb/U3-read-before-expose", &["agreement"]),
-    // What is counted wrongly delivers too soon, or never.
+    // With a wrong count a slot is delivered too soon, or never.
     explored("neb/U5-count-votes", &["agreement", "validity"]),
     found("neb/U6-remove-on-timeout", &["agreement"]),
     explored("neb/U8-subtract-origin-twice", &["agreement"]),

@@ -1,4 +1,4 @@
-//! What was broadcast and delivered, and whether it may be.
+//! The messages that were broadcast and delivered, checked against the promises.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use weft_core::wire::broadcast::Form;
 use super::node::{Event, Node, is_of};
 use crate::sim::protocol::{Entry, Violation, What};
 
-/// A slot: whose, and its number.
+/// A slot: origin and number.
 type Slot = (Peer, u64);
 
-/// The history, as far as the promises are about it.
+/// The part of the history that the promises are about.
 #[derive(Clone, Debug, Default, Hash)]
 pub(in crate::sim) struct Ledger {
     liars: PeerSet,
-    /// Who may be removed: what it delivers binds no other member.
+    /// Members that may be removed: their deliveries do not bind others.
     doomed: PeerSet,
     form: Form,
-    /// The number behind which every origin begins.
+    /// The number after which every origin begins.
     base: u64,
     broadcast: BTreeMap<Slot, Vec<u8>>,
-    /// What whoever was first has delivered.
+    /// The message that the first member to deliver each slot delivered.
     agreed: BTreeMap<Slot, Vec<u8>>,
-    /// By member and origin: the last number delivered, and in which life.
+    /// By member and origin: the last number delivered, and in which incarnation.
     last: BTreeMap<(Peer, Peer), (u64, Incarnation)>,
 }
 
@@ -37,7 +37,7 @@ impl Ledger {
         Self { liars, doomed, form, ..Self::default() }
     }
 
-    /// What `peer` delivers and broadcasts binds no other member.
+    /// The deliveries and broadcasts of `peer` do not bind others.
     pub(super) fn release(&mut self, peer: Peer) {
         self.doomed.insert(peer);
     }
@@ -53,11 +53,11 @@ impl Ledger {
                 self.judge_broadcast((entry.peer, *seq), payload)
             }
             What::Recorded(Event::Delivered { origin, seq, payload }) => {
-                self.judge_once((entry.peer, entry.life), (*origin, *seq))?;
+                self.judge_once((entry.peer, entry.incarnation), (*origin, *seq))?;
                 self.judge_delivered(entry.peer, (*origin, *seq), payload)
             }
-            // Two messages under one number are signed by a liar, or one of them by no origin; and
-            // without signatures it is the origin that lies, or who shows another message.
+            // With signatures, of two messages under one number both are a liar's or one is
+            // unsigned; without, either the origin or the replayer lies.
             What::Recorded(Event::Conflict(conflict)) => {
                 let Conflict { origin, replayer, .. } = *conflict;
                 let replayer_lies = self.form == Form::Unsigned && self.liars.contains(replayer);
@@ -67,7 +67,7 @@ impl Ledger {
                 let what = format!("{} sees {conflict:?} and its origin is correct", entry.peer);
                 broken("blame", what)
             }
-            What::Born | What::Died | What::Lied(_) | What::Calm => Ok(()),
+            What::Began | What::Died | What::Lied(_) | What::Calm => Ok(()),
         }
     }
 
@@ -85,13 +85,13 @@ impl Ledger {
         }
     }
 
-    /// A member that dies between showing what it delivers and handing it out loses that one.
+    /// A member that dies between storing its progress and delivering the message loses that one.
     fn judge_once(&mut self, by: (Peer, Incarnation), slot: Slot) -> Result<(), Violation> {
         let (origin, seq) = slot;
         let last = self.last.insert((by.0, origin), (seq, by.1));
-        let (before, life) = last.unwrap_or((self.base, Incarnation(0)));
-        let lost = u64::from(life != by.1);
-        if seq <= before || seq > before + 1 + lost * u64::from(by.1.0 - life.0) {
+        let (before, incarnation) = last.unwrap_or((self.base, Incarnation(0)));
+        let lost = u64::from(incarnation != by.1);
+        if seq <= before || seq > before + 1 + lost * u64::from(by.1.0 - incarnation.0) {
             return broken("once", format!("{} delivers {slot:?} after {before}", by.0));
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Ledger {
         if !self.liars.contains(origin) {
             let is_right = match self.broadcast.get(&slot) {
                 Some(sent) => sent == payload,
-                // Its origin died before it could say so, and its next life sent it.
+                // Its origin died before it recorded it, and its next incarnation sent it.
                 None => is_of(origin, payload),
             };
             if !is_right {
@@ -120,7 +120,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether `node` has broadcast what it had to.
+    /// Whether `node` has broadcast all messages that it was ordered to.
     pub(super) fn check_room(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
         match node.owed() {
             0 => Ok(()),
@@ -128,13 +128,13 @@ impl Ledger {
         }
     }
 
-    /// Whether `node` has delivered everything that correct origins broadcast.
+    /// Whether `node` has delivered all messages of correct origins.
     pub(super) fn check_complete(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
         self.check_delivered(peer, |origin| node.delivered(origin))
     }
 
-    /// Whether `peer`, which is that far with each origin, has delivered everything that correct
-    /// origins broadcast.
+    /// Whether `peer`, which is that far with each origin, has delivered all messages of correct
+    /// origins.
     pub(in crate::sim) fn check_delivered(
         &self,
         peer: Peer,

@@ -1,13 +1,13 @@
-//! What a liar shows and tells: anything that its rights let it, and some of it well made.
+//! The writes of a liar: anything within its rights, some of it well formed.
 //!
 //! | it | by |
 //! |---|---|
-//! | tells one thing to some and another to others, and rewrites it | [`Broadcasts::told`] |
-//! | exposes another message, or none, or what its origin did not sign | [`Broadcasts::shown`] |
+//! | sends different messages to different members, and rewrites them | [`Broadcasts::sent`] |
+//! | exposes another message, or none, or one that its origin did not sign | [`Broadcasts::shown`] |
 //! | names other origins, and signs as itself in the replay of another | [`Broadcasts::slot`] |
 //! | alters the pass, uses any number, puts a message where another belongs | both |
-//! | repeats what an origin has signed, altered in one of these ways | [`Broadcasts::repeated`] |
-//! | lies about its progress, in runs that say so; else it holds nothing up | [`Broadcasts::show`] |
+//! | repeats a message that an origin has signed, altered in one of these ways | [`Broadcasts::repeated`] |
+//! | lies about its progress in some runs; in the others it delays nothing | [`Broadcasts::show`] |
 //!
 //! Liars know one another's keys.
 
@@ -21,31 +21,31 @@ use crate::sim::protocol::Forgery;
 use crate::sim::world::World;
 
 impl Broadcasts {
-    /// What the liar writes into a ring of another member, if it does not expose something itself.
+    /// A write of the liar into a ring of another member, or a message that it exposes itself.
     pub(super) fn lie(&self, draws: &mut Draws, liar: Peer, world: &World) -> Option<Forgery> {
         self.show(draws, liar, world);
         if draws.chance(1, 2) {
-            return Some(self.told(draws, liar));
+            return Some(self.sent(draws, liar));
         }
-        let origin = self.anybody(draws);
+        let origin = self.any_origin(draws);
         let seq = self.number(draws);
         let bytes = match draws.below(4) {
             0 => vec![0; self.config.stride() as usize],
             1 => self.slot(draws, (origin, liar), seq),
             _ => self.repeated(draws, (origin, liar), world).unwrap_or_default(),
         };
-        // Where its own header says, or anywhere else.
+        // In the place that its header names, or anywhere else.
         let place = if draws.chance(1, 4) || bytes.is_empty() { seq } else { seq_of(&bytes) };
-        let origin = if draws.chance(1, 6) { self.anybody(draws) } else { origin };
+        let origin = if draws.chance(1, 6) { self.any_origin(draws) } else { origin };
         world.memory(liar).poke(self.config.exposed_at(&self.regions, origin, place), &bytes);
         None
     }
 
-    fn anybody(&self, draws: &mut Draws) -> Peer {
+    fn any_origin(&self, draws: &mut Draws) -> Peer {
         Peer(draws.below(u64::from(self.config.peers())) as u16)
     }
 
-    /// A number near those that are in use, or any.
+    /// A number near those in use, or any other.
     fn number(&self, draws: &mut Draws) -> u64 {
         if draws.chance(1, 12) {
             let shift = draws.below(64);
@@ -54,10 +54,10 @@ impl Broadcasts {
         self.base + draws.between(1, 4.max(2 * u64::from(self.config.slots())))
     }
 
-    /// One of its next messages, rewritten at once perhaps; nearly always in its own ring, for
-    /// elsewhere it has no right to.
-    fn told(&self, draws: &mut Draws, liar: Peer) -> Forgery {
-        let origin = if draws.chance(1, 24) { self.anybody(draws) } else { liar };
+    /// One of its next messages, possibly rewritten at once; nearly always in its own ring, since
+    /// it has no right to write to others.
+    fn sent(&self, draws: &mut Draws, liar: Peer) -> Forgery {
+        let origin = if draws.chance(1, 24) { self.any_origin(draws) } else { liar };
         let seq =
             if draws.chance(1, 12) { self.number(draws) } else { self.base + draws.between(1, 4) };
         let at = self.config.written_at(&self.regions, origin, seq);
@@ -66,9 +66,9 @@ impl Broadcasts {
         Forgery { at, bytes, then }
     }
 
-    /// A well-formed slot of `origin`, one of three faces, a bit of it flipped perhaps. A liar has
-    /// no key but those of liars, and does not always use one; what it signs as itself it may also
-    /// name as its own.
+    /// A well-formed slot of `origin` with one of three payloads, possibly with a flipped bit. A
+    /// liar has the keys of liars only and does not always sign; a slot that it signs as itself may
+    /// also name itself as origin.
     fn slot(&self, draws: &mut Draws, (origin, liar): (Peer, Peer), seq: u64) -> Vec<u8> {
         let payload = [draws.below(3) as u8; 20];
         let signer = if self.liars.contains(origin) { origin } else { liar };
@@ -88,9 +88,8 @@ impl Broadcasts {
         slot
     }
 
-    /// What the liar was told by `origin`, or shows itself, altered: under another number, on
-    /// another pass, or as it was. The signature is the origin's own. Nothing if it was told
-    /// nothing.
+    /// A message that the liar received from `origin`, or exposes itself: under another number, on
+    /// another pass, or unaltered. The signature is the origin's own. `None` if it received none.
     fn repeated(
         &self,
         draws: &mut Draws,
@@ -109,7 +108,7 @@ impl Broadcasts {
         match draws.below(3) {
             0 => alter_pass(draws, &mut slot),
             1 => {
-                // The next one, perhaps before it can know what that will be.
+                // The next one, possibly before it can know its content.
                 let next = seq_of(&slot).wrapping_add(1);
                 let seq = if draws.chance(1, 2) { next } else { self.number(draws) };
                 let header = Header::open(&mut slot, crc32c).ok()?;
@@ -120,8 +119,8 @@ impl Broadcasts {
         Some(slot)
     }
 
-    /// Progress: of the slowest of those who are correct, so that this liar holds up nothing; or
-    /// whatever it likes.
+    /// Progress: that of the slowest correct member, so that this liar delays nothing; or any
+    /// other.
     fn show(&self, draws: &mut Draws, liar: Peer, world: &World) {
         for origin in (0..self.config.peers()).map(Peer) {
             let delivered = if self.boasts && draws.chance(1, 4) {
@@ -138,7 +137,7 @@ impl Broadcasts {
         }
     }
 
-    /// What `peer` shows to have delivered of `origin`.
+    /// The progress for `origin` that `peer` shows.
     fn progress(&self, world: &World, peer: Peer, origin: Peer) -> u64 {
         let cells = [0, 1].map(|turn| {
             let at = self.config.shown_at(&self.regions, origin, turn);
@@ -169,14 +168,14 @@ impl Broadcasts {
     }
 }
 
-/// Makes the signature of a slot that of no origin, and the checksum right.
+/// Makes the signature of a slot invalid and its checksum valid.
 pub(super) fn unsign(slot: &mut [u8]) {
     let header = Header::peek(slot).expect("a slot has a header");
     slot[header.payload().end] ^= 1;
     seal(&mut slot[..header.used()], crc32c);
 }
 
-/// Puts another stamp on a slot, and makes the checksum right. Nothing happens to what is no slot.
+/// Replaces the stamp of a slot and makes its checksum valid. Leaves other bytes unchanged.
 pub(super) fn restamp(slot: &mut [u8], stamp: Stamp) {
     let Ok(header) = Header::peek(slot) else { return };
     if header.used() <= slot.len() {
@@ -185,7 +184,7 @@ pub(super) fn restamp(slot: &mut [u8], stamp: Stamp) {
     }
 }
 
-/// Another pass than that of its number, before it or behind it.
+/// A pass before or after that of its number.
 fn alter_pass(draws: &mut Draws, slot: &mut [u8]) {
     let Ok(Header { stamp, .. }) = Header::peek(slot) else { return };
     let by = draws.pick(&[1, u32::MAX]);

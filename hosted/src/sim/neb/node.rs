@@ -1,4 +1,4 @@
-//! One life of a peer: its machine, and what it still has to broadcast.
+//! One incarnation of a peer: its machine, and the messages that it still has to broadcast.
 
 use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer, Term};
@@ -18,7 +18,7 @@ const TAKES: usize = 4;
 /// What a node observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A message was given a number, and is on its way for good.
+    /// A message has its number, which no other message gets.
     Broadcast {
         /// Its number.
         seq: u64,
@@ -27,7 +27,7 @@ pub enum Event {
     },
     /// A message was delivered.
     Delivered {
-        /// Whose.
+        /// The origin.
         origin: Peer,
         /// Its number.
         seq: u64,
@@ -38,16 +38,16 @@ pub enum Event {
     Conflict(Conflict),
 }
 
-/// The machine of one life.
+/// The machine of one incarnation.
 #[derive(Clone, Debug, Hash)]
 pub struct Node {
     me: Peer,
-    life: Incarnation,
+    incarnation: Incarnation,
     neb: Neb<PEERS, DEPTH>,
     /// Messages that were ordered and had no room in the window yet.
     owed: u32,
     made: u32,
-    /// It was removed in an earlier life, or its memory is gone: it takes no part.
+    /// It was removed in an earlier incarnation, or its memory is gone: it takes no part.
     retired: bool,
     /// The term of the last removal.
     term: Term,
@@ -55,7 +55,7 @@ pub struct Node {
 
 impl Node {
     pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
-        if seat.life == Incarnation(1) {
+        if seat.incarnation == Incarnation(1) {
             begin_behind(run, seat);
         } else if run.forgetful.contains(seat.me()) {
             forget(run, seat);
@@ -65,30 +65,34 @@ impl Node {
             Form::Unsigned => Neb::attach(fabric, config, regions),
             Form::Signed => Neb::attach_signed(fabric, config, regions, run.keys(seat.me())),
         };
-        let (me, life) = (seat.me(), seat.life);
-        let retired = run.is_out(me, life);
-        Self { me, life, neb, owed: 0, made: 0, retired, term: Term(0) }
+        let (me, incarnation) = (seat.me(), seat.incarnation);
+        let retired = run.is_out(me, incarnation);
+        Self { me, incarnation, neb, owed: 0, made: 0, retired, term: Term(0) }
     }
 
-    /// Which life this is.
-    pub(super) const fn life(&self) -> Incarnation {
-        self.life
+    /// Its incarnation.
+    pub(super) const fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
-    /// A member that takes no part lets the others in as well: where they wait for it, they read
-    /// what it shows, which is nothing.
-    pub(super) fn admit(&mut self, (peer, life): (Peer, Incarnation), seat: &mut Seat<'_, Event>) {
+    /// A member that takes no part admits the others as well: members that wait for it read its
+    /// replay, which is empty.
+    pub(super) fn admit(
+        &mut self,
+        (peer, incarnation): (Peer, Incarnation),
+        seat: &mut Seat<'_, Event>,
+    ) {
         if !self.neb.live().contains(peer) {
             return;
         }
-        seat.fabric.admit(peer, life).expect("a later life is admitted");
+        seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");
         if !self.retired {
             self.neb.handle_admitted(peer);
         }
     }
 
-    /// The manager has decided that `peer` is out, in a term of its own. A later manager repeats
-    /// what was decided before its term, for those that hear of the two in the other order.
+    /// The manager has decided to remove `peer`, in a term of its own. A later manager repeats
+    /// earlier decisions, for members that learn of the two in the other order.
     pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
         if !self.neb.live().contains(peer) {
             return;
@@ -120,8 +124,8 @@ impl Node {
         }
     }
 
-    /// One round of a liar that runs: it shows something, or tells the others all that it tells
-    /// them. When each of them hears what is the fabric's choice.
+    /// One round of a running liar: it shows something, or sends the others all its messages. The
+    /// fabric chooses when each of them arrives.
     pub(super) fn lie(&mut self, run: &Broadcasts, seat: &mut Seat<'_, Event>) {
         let mut done = [Completion::NONE; BATCH];
         seat.fabric.poll(seat.now, &mut done);
@@ -137,12 +141,12 @@ impl Node {
             }
             let op = Op::Write { to: *at, bytes };
             let work = Work { id: WorkId(u64::MAX), op, flags: CompletionFlags::QUIET };
-            // Whom it cannot reach it cannot lie to.
+            // It cannot lie to a peer that it does not reach.
             let _gone = seat.fabric.post(*to, work);
         }
     }
 
-    /// When this node wants to be stepped though nothing happens.
+    /// When to step this node if no event comes before.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.neb.poll_timeout()
     }
@@ -157,10 +161,10 @@ impl Node {
         self.owed
     }
 
-    /// Broadcasts as much as there is room for: one batch.
+    /// Broadcasts one batch, as large as the window allows.
     fn broadcast(&mut self, seat: &mut Seat<'_, Event>) {
         while self.owed > 0 && self.neb.has_room() {
-            let payload = payload(self.me, self.life, self.made);
+            let payload = payload(self.me, self.incarnation, self.made);
             let staged = self.neb.stage(&seat.fabric, u64::from(self.made), &payload);
             let seq = staged.expect("it has room, and the message fits");
             self.made += 1;
@@ -184,8 +188,8 @@ impl Node {
     }
 }
 
-/// A first life finds that every origin has broadcast as much as the run begins behind, and that
-/// this member has delivered it.
+/// Prepares the memory of a first incarnation: every origin has broadcast the messages before the
+/// run begins, and this member has delivered them.
 fn begin_behind(run: &Broadcasts, seat: &Seat<'_, Event>) {
     if run.base == 0 {
         return;
@@ -197,18 +201,18 @@ fn begin_behind(run: &Broadcasts, seat: &Seat<'_, Event>) {
     }
 }
 
-/// The memory of the last life is gone.
+/// The memory of the last incarnation is gone.
 fn forget(run: &Broadcasts, seat: &Seat<'_, Event>) {
     for (region, spec) in (0..).map(Region).zip(run.layout.regions()) {
         seat.fabric.memory().copy_in(region, 0, &vec![0; spec.len as usize]);
     }
 }
 
-/// A message that names itself: who, in which life, its how-manieth, and a tail that follows.
-pub(in crate::sim) fn payload(me: Peer, life: Incarnation, number: u32) -> Vec<u8> {
+/// A message that names itself: origin, incarnation, number, and a tail that follows from them.
+pub(in crate::sim) fn payload(me: Peer, incarnation: Incarnation, number: u32) -> Vec<u8> {
     let mut payload = Vec::with_capacity(usize::from(PAYLOAD_MAX));
     payload.extend(me.0.to_le_bytes());
-    payload.extend(life.0.to_le_bytes());
+    payload.extend(incarnation.0.to_le_bytes());
     payload.extend(number.to_le_bytes());
     payload.extend((0..number % 29).map(|n| (n * 37 + number) as u8));
     payload
@@ -220,6 +224,6 @@ pub(super) fn is_of(origin: Peer, bytes: &[u8]) -> bool {
         return false;
     };
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let (life, number) = (Incarnation(word(2)), word(6));
-    payload(origin, life, number) == bytes
+    let (incarnation, number) = (Incarnation(word(2)), word(6));
+    payload(origin, incarnation, number) == bytes
 }

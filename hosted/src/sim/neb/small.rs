@@ -4,21 +4,21 @@
 //!   forms      unsigned, signed
 //!   members    2, 3, 4
 //!   origin 0   correct, one message or two;
-//!              with two faces: one thing to some, another to others, then the other to the first
+//!              two-faced: a message to some, another to others, then the other to the first
 //!   last one   correct; or a replayer that shows another message, then the right one, then none
-//!   crash      of anybody, at any operation
+//!   crash      of any member, at any operation
 //! ```
 //!
 //! Three members with two slots and a crash, and four with two slots or a crash, are bounded: reads
-//! are handled as they end, and the ring is so long that nobody asks for progress. What of all
-//! these is not walked, for its states are too many, [`left_out`] names; and the report with it.
+//! are handled as they end, and the ring is so long that no member reads progress. [`left_out`],
+//! and with it the report, names the configurations that are not walked because they have too many
+//! states.
 //!
-//! A two-faced origin posts everything at once, since a lie that is told later is one that lands
-//! later.
+//! A two-faced origin posts everything at once, since a later lie is one that arrives later.
 //!
-//! Only one origin broadcasts: streams of different origins touch at nothing but the landings and
-//! the progress, whose places they do not share. Rounds are not counted: what a configuration
-//! says was walked was walked to its end.
+//! Only one origin broadcasts: streams of different origins share nothing but the regions of
+//! landings and progress, where their places differ. Rounds are not limited: every configuration in
+//! the report was explored completely.
 
 use weft_core::fabric::At;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
@@ -31,7 +31,7 @@ use super::{Broadcasts, special};
 use crate::sim::explore::Unexplored;
 use crate::sim::protocol::{Fencing, Pace, Small};
 
-/// What a liar that runs does: a write to somebody, or into its own memory.
+/// One step of a running liar: a write to a member, or into its own memory.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Lie {
     pub(super) by: Peer,
@@ -40,13 +40,13 @@ pub(super) struct Lie {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Pauses in the signed form: as many as come before signatures are looked at.
+/// Pauses in the signed form before signatures are verified.
 pub(super) const PAUSES: u32 = 3;
 
-/// Who broadcasts.
+/// The origin.
 const ORIGIN: Peer = Peer(0);
 
-/// Whom a two-faced origin tells something else than the others.
+/// The member that a two-faced origin sends a different message.
 const MISLED: Peer = Peer(1);
 
 /// What the origin does.
@@ -82,8 +82,8 @@ pub(super) fn all() -> Vec<Small<Broadcasts>> {
     all
 }
 
-/// What is asked for and not walked: of every number of members, messages and lies, a crash of
-/// anybody, with reads handled at any time.
+/// Requested configurations that are not walked: for every number of members, messages and lies, a
+/// crash of any member with reads handled at any time.
 pub(super) fn left_out() -> Vec<Unexplored> {
     let walked = cases();
     let mut left_out = Vec::new();
@@ -128,7 +128,7 @@ fn every(sizes: &[(u16, u32)], crashes: u32, pace: Pace) -> Vec<Case> {
         for &(members, messages) in sizes {
             for origin in [Origin::Correct, Origin::TwoFaced] {
                 for replayer in [Replayer::Correct, Replayer::Lying] {
-                    // Of two members nobody is left to be misled.
+                    // Of two members none is left to be misled.
                     let lies = origin == Origin::TwoFaced || replayer == Replayer::Lying;
                     if members > 2 || !lies {
                         let case =
@@ -179,7 +179,7 @@ impl Case {
         Small { crashes, waits, alike, pace, fencing, ..small }
     }
 
-    /// What is bounded in it.
+    /// Its bounds.
     fn bounds(&self) -> String {
         let crash = if self.crashes == 0 { "no crash" } else { "a crash" };
         let pace = match self.pace {
@@ -189,8 +189,8 @@ impl Case {
         format!("{crash}, {pace}")
     }
 
-    /// W. Where reads are handled at once there are so many that nobody asks for progress, which
-    /// decides nothing before a slot is used again.
+    /// W. Where reads are handled at once it is so large that no member reads progress, which has
+    /// no effect before a slot is reused.
     const fn slots(self) -> u32 {
         match self.pace {
             Pace::AtWill => 4,
@@ -198,7 +198,7 @@ impl Case {
         }
     }
 
-    /// Correct members that are told the same.
+    /// Correct members that receive the same message.
     fn alike(self) -> PeerSet {
         let first = if self.origin == Origin::Correct { MISLED } else { Peer(MISLED.0 + 1) };
         let end = if self.replayer == Replayer::Lying { self.members - 1 } else { self.members };
@@ -207,17 +207,17 @@ impl Case {
         alike
     }
 
-    /// Who says nothing, or nothing that counts, is asked again before signatures are looked at:
-    /// after so many pauses they are. Elsewhere that happens once everything else has.
+    /// A replayer that shows nothing valid is read again this often before signatures are verified.
+    /// In other configurations that happens after all other steps.
     fn waits(self) -> u32 {
         let lies = self.origin == Origin::TwoFaced || self.replayer == Replayer::Lying;
         let is_slow = lies && self.form == Form::Signed;
         if is_slow && self.members == 3 && self.messages == 1 { PAUSES } else { 0 }
     }
 
-    /// One thing to the first member, another to the others; then the first is told that too.
+    /// One message to the first member, another to the others, then the other to the first too.
     fn faces(self, run: &Broadcasts) -> Vec<Lie> {
-        let tell = |to, seq, face| {
+        let send = |to, seq, face| {
             let at = run.config.written_at(&run.regions, ORIGIN, seq);
             let bytes = run.sealed((ORIGIN, ORIGIN), seq, &[face]);
             Lie { by: ORIGIN, to, at, bytes }
@@ -225,14 +225,13 @@ impl Case {
         let mut lies = Vec::new();
         for seq in 1..=u64::from(self.messages) {
             let face = |peer| if peer == MISLED { b'y' } else { b'n' };
-            lies.extend((1..self.members).map(Peer).map(|peer| tell(peer, seq, face(peer))));
+            lies.extend((1..self.members).map(Peer).map(|peer| send(peer, seq, face(peer))));
         }
-        lies.push(tell(MISLED, 1, b'n'));
+        lies.push(send(MISLED, 1, b'n'));
         lies
     }
 
-    /// Another message, under nobody's signature; then what the origin says, if that is known;
-    /// then nothing.
+    /// An unsigned other message; then the origin's, if that is known; then nothing.
     fn shown(self, run: &Broadcasts) -> Vec<Lie> {
         let last = Peer(self.members - 1);
         let at = run.config.exposed_at(&run.regions, ORIGIN, 1);
@@ -271,9 +270,9 @@ impl Case {
     }
 }
 
-/// How many rounds `by` lies in: one to tell the others, one for each thing that it shows.
+/// The rounds of liar `by`: one to send its messages, one for each slot that it shows.
 pub(super) fn rounds(script: &[Lie], by: Peer) -> u32 {
-    let (shown, told): (Vec<&Lie>, Vec<&Lie>) =
+    let (shown, sent): (Vec<&Lie>, Vec<&Lie>) =
         script.iter().filter(|lie| lie.by == by).partition(|lie| lie.to == by);
-    shown.len() as u32 + u32::from(!told.is_empty())
+    shown.len() as u32 + u32::from(!sent.is_empty())
 }

@@ -1,19 +1,19 @@
-//! Configurations that the explorer walks for one thing each, the smallest that show it. They come
-//! first, so that a planted bug is found soon.
+//! The smallest configurations that show one behaviour each. The explorer walks them first, so that
+//! it finds a planted bug soon.
 //!
 //! | what happens | members, W | shows |
 //! |---|---|---|
 //! | a window of one slot is used again | 2, 3; 1 | N1 |
-//! | a member begins its next life | 2, 3; 4 | |
-//! | a member's memory is lost with its first life | 3; 8 | |
+//! | a member begins its next incarnation | 2, 3; 4 | |
+//! | a member's memory is lost with its first incarnation | 3; 8 | |
 //! | a work is torn, or a pair is lost | 2; 4 | T3 |
 //! | a two-faced origin is removed | 3; 8 | U8, T4 |
 //! | a replayer is removed beside a two-faced origin | 4; 8 | U5 |
 //! | a liar writes into another's ring | 3; 8 | T5 |
-//! | an origin rewrites what it said | 3; 8 | T1 |
-//! | a replayer shows what belongs elsewhere | 3; 8, signed | S6, S8, S9, S10 |
+//! | an origin rewrites its message | 3; 8 | T1 |
+//! | a replayer shows a slot that belongs elsewhere | 3; 8, signed | S6, S8, S9, S10 |
 //! | an origin signs one face, or none | 3; 8, signed | S3, S4 |
-//! | it says something more that is signed | 3; 8, signed | S7 |
+//! | it signs a further message | 3; 8, signed | S7 |
 
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::neb::{Membership, Retry, Sizes};
@@ -77,8 +77,8 @@ fn sizes(peers: u16, slots: u32, form: Form) -> Sizes {
     }
 }
 
-/// A configuration in which `O` broadcasts so many messages, if it is no liar, and liars do what
-/// `script` says. Nothing fails.
+/// A configuration without faults in which `O` broadcasts that many messages, if it is correct, and
+/// liars follow `script`.
 fn small(
     name: &str,
     run: Broadcasts,
@@ -107,8 +107,8 @@ fn only(peer: Peer) -> PeerSet {
     PeerSet::only(peer)
 }
 
-/// `O` tells `to` what it says as its message `seq`: one byte.
-fn tell(run: &Broadcasts, to: Peer, seq: u64, face: u8) -> Lie {
+/// `O` sends `to` one byte as its message `seq`.
+fn send(run: &Broadcasts, to: Peer, seq: u64, face: u8) -> Lie {
     let at = run.config.written_at(&run.regions, O, seq);
     Lie { by: O, to, at, bytes: run.sealed((O, O), seq, &[face]) }
 }
@@ -133,7 +133,7 @@ fn memory_lost() -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(3, 8, Form::Unsigned), only(O), PeerSet::EMPTY);
     let run = run.with_forgetful(P);
     let small = small("two faces, and the memory of 1 is lost", run, 1, |run| {
-        vec![tell(run, P, 1, b'y'), tell(run, Q, 1, b'n')]
+        vec![send(run, P, 1, b'y'), send(run, Q, 1, b'n')]
     });
     Small { crashes: 1, births: 1, ..small }
 }
@@ -147,7 +147,7 @@ fn origin_removed() -> Small<Broadcasts> {
     let sizes = Sizes { membership: Membership::Decided, ..sizes(3, 8, Form::Unsigned) };
     let run = Broadcasts::new(sizes, only(O), only(O));
     let small = small("a two-faced origin that is removed", run, 1, |run| {
-        vec![tell(run, P, 1, b'y'), tell(run, Q, 1, b'n')]
+        vec![send(run, P, 1, b'y'), send(run, Q, 1, b'n')]
     });
     Small { crashes: 1, ..small }
 }
@@ -156,7 +156,7 @@ fn replayer_removed() -> Small<Broadcasts> {
     let sizes = Sizes { membership: Membership::Decided, ..sizes(4, 8, Form::Unsigned) };
     let run = Broadcasts::new(sizes, only(O), only(Q));
     let small = small("a two-faced origin, and 2 is removed", run, 1, |run| {
-        vec![tell(run, P, 1, b'y'), tell(run, Q, 1, b'y'), tell(run, Peer(3), 1, b'n')]
+        vec![send(run, P, 1, b'y'), send(run, Q, 1, b'y'), send(run, Peer(3), 1, b'n')]
     });
     Small { crashes: 1, ..small }
 }
@@ -164,19 +164,19 @@ fn replayer_removed() -> Small<Broadcasts> {
 fn foreign_writer() -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(3, 8, Form::Unsigned), only(Q), PeerSet::EMPTY);
     small("a liar writes into another's ring", run, 1, |run| {
-        vec![Lie { by: Q, ..tell(run, P, 1, b'y') }]
+        vec![Lie { by: Q, ..send(run, P, 1, b'y') }]
     })
 }
 
 fn rewriting_origin() -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(3, 8, Form::Unsigned), only(O), PeerSet::EMPTY);
     small("an origin rewrites what it said", run, 1, |run| {
-        vec![tell(run, P, 1, b'n'), tell(run, Q, 1, b'n'), tell(run, P, 1, b'y')]
+        vec![send(run, P, 1, b'n'), send(run, Q, 1, b'n'), send(run, P, 1, b'y')]
     })
 }
 
-/// What the replayer shows in the place of the first message: its own, the first on another pass,
-/// the second under the first number, and the second.
+/// The slots that the replayer shows in the place of the first message: its own, the first on
+/// another pass, the second under the first number, and the second.
 fn misplacing_replayer() -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(3, 8, Form::Signed), only(Q), PeerSet::EMPTY);
     small("a replayer shows what belongs elsewhere", run, 2, |run| {
@@ -196,16 +196,16 @@ fn signed_faces(name: &str, signed: [bool; 2]) -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(3, 8, Form::Signed), only(O), PeerSet::EMPTY);
     let small = small(name, run, 1, |run| {
         let faces = [(P, b'y', signed[0]), (Q, b'n', signed[1])];
-        faces.into_iter().map(|(to, face, signed)| sign(tell(run, to, 1, face), signed)).collect()
+        faces.into_iter().map(|(to, face, signed)| sign(send(run, to, 1, face), signed)).collect()
     });
     Small { waits: PAUSES, ..small }
 }
 
-/// As above, and the one that got what is not signed gets something more that is.
+/// As above, and the member with the unsigned message receives a further, signed one.
 fn signed_later() -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(3, 8, Form::Signed), only(O), PeerSet::EMPTY);
     let small = small("one face unsigned, and a later message", run, 1, |run| {
-        vec![sign(tell(run, P, 1, b'y'), false), tell(run, P, 2, b'z'), tell(run, Q, 1, b'n')]
+        vec![sign(send(run, P, 1, b'y'), false), send(run, P, 2, b'z'), send(run, Q, 1, b'n')]
     });
     Small { waits: PAUSES, ..small }
 }

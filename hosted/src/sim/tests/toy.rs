@@ -98,7 +98,7 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
         &self.layout
     }
 
-    fn born(&self, _seat: &mut Seat<'_, u64>) -> Node {
+    fn start(&self, _seat: &mut Seat<'_, u64>) -> Node {
         Node::Ready
     }
 
@@ -130,7 +130,7 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
     fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, u64>, change: Membership) {
         let changed = match change {
             Membership::Ended(peer, _) => seat.fabric.fence(peer),
-            Membership::Began(peer, life) => seat.fabric.admit(peer, life),
+            Membership::Began(peer, incarnation) => seat.fabric.admit(peer, incarnation),
         };
         changed.expect("a simulated peer is fenced and admitted at once");
     }

@@ -31,18 +31,18 @@ pub(in crate::sim) enum Due {
 /// What the runner of the nodes wants to be called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::sim) enum Timer {
-    /// One round of a node's loop, if that life still lasts.
-    Step { peer: Peer, life: Incarnation },
-    /// That life ends.
-    Kill { peer: Peer, life: Incarnation },
-    /// `by` shuts that life of `peer` out.
-    Fence { by: Peer, peer: Peer, life: Incarnation },
-    /// A new life begins.
+    /// One round of a node's loop, if that incarnation still lasts.
+    Step { peer: Peer, incarnation: Incarnation },
+    /// That incarnation ends.
+    Kill { peer: Peer, incarnation: Incarnation },
+    /// `by` shuts that incarnation of `peer` out.
+    Fence { by: Peer, peer: Peer, incarnation: Incarnation },
+    /// A new incarnation begins.
     Birth { peer: Peer },
     /// The two take each other up, if they have not.
     Join { one: Peer, other: Peer },
     /// The liar may lie.
-    Lie { peer: Peer, life: Incarnation },
+    Lie { peer: Peer, incarnation: Incarnation },
     /// Faults end.
     Calm,
     /// What faults did is mended: everybody gets work once more.

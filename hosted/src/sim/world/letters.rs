@@ -45,7 +45,7 @@ impl World {
     fn mail(&mut self, from: Peer, to: Peer, bytes: &[u8]) {
         self.flights += 1;
         let number = self.flights;
-        let from = (from, self.life(from));
+        let from = (from, self.incarnation(from));
         self.note(|| format!("{} -> {to}: message {number}, {} bytes", from.0, bytes.len()));
         self.letters.push(Letter { number, from, to, bytes: bytes.to_vec() });
         let mut after = self.span(500, 20_000);

@@ -16,10 +16,10 @@ impl World {
         self.places[peer.index()].alive
     }
 
-    /// The present or last life of `peer`; 0 before the first.
+    /// The present or last incarnation of `peer`; 0 before the first.
     #[must_use]
-    pub fn life(&self, peer: Peer) -> Incarnation {
-        self.places[peer.index()].life
+    pub fn incarnation(&self, peer: Peer) -> Incarnation {
+        self.places[peer.index()].incarnation
     }
 
     /// Whether work of `from` can be posted to `to`.
@@ -28,25 +28,25 @@ impl World {
         self.places[from.index()].open[to.index()] != Incarnation(0)
     }
 
-    /// A new life of `peer` begins, over the memory of the last one.
+    /// A new incarnation of `peer` begins, over the memory of the last one.
     pub(in crate::sim) fn bear(&mut self, peer: Peer) -> Incarnation {
         self.kill(peer);
         let place = &mut self.places[peer.index()];
-        let life = place.life.next();
+        let incarnation = place.incarnation.next();
         place.alive = true;
-        place.life = life;
+        place.incarnation = incarnation;
         place.earliest.fill(Incarnation(1));
         for table in [&mut place.admitted, &mut place.open] {
             table.fill(Incarnation(0));
-            table[peer.index()] = life;
+            table[peer.index()] = incarnation;
         }
         place.memory.fuse.set(None);
         place.memory.clear_races();
-        self.note(|| format!("{peer}.{life} is born"));
-        life
+        self.note(|| format!("{peer}.{incarnation} is born"));
+        incarnation
     }
 
-    /// The life of `peer` ends. What it posted may still take effect.
+    /// The incarnation of `peer` ends. What it posted may still take effect.
     pub(in crate::sim) fn kill(&mut self, peer: Peer) {
         if !self.is_alive(peer) {
             return;
@@ -59,8 +59,8 @@ impl World {
         place.done.clear();
         place.inbox.clear();
         place.memory.fuse.set(None);
-        let life = place.life;
-        self.note(|| format!("{peer}.{life} dies"));
+        let incarnation = place.incarnation;
+        self.note(|| format!("{peer}.{incarnation} dies"));
         for to in self.peers() {
             for flight in std::mem::take(&mut self.pair(peer, to).flights) {
                 if !flight.is_landed() {
@@ -95,27 +95,27 @@ impl World {
         Ok(())
     }
 
-    /// `me` lets `peer` in, in its life `life`.
+    /// `me` lets `peer` in, in its incarnation `incarnation`.
     pub(in crate::sim) fn admit(
         &mut self,
         me: Peer,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
     ) -> Result<(), FenceError> {
         if peer == me || peer.index() >= self.places.len() {
             return Err(FenceError::UnknownPeer);
         }
         let place = &mut self.places[me.index()];
-        if life < place.earliest[peer.index()] {
+        if incarnation < place.earliest[peer.index()] {
             return Err(FenceError::NotReady);
         }
         if !place.memory.fuse.acts() {
             return Ok(());
         }
-        place.earliest[peer.index()] = life;
-        place.admitted[peer.index()] = life;
-        place.open[peer.index()] = life;
-        self.note(|| format!("{me} admits {peer}.{life}"));
+        place.earliest[peer.index()] = incarnation;
+        place.admitted[peer.index()] = incarnation;
+        place.open[peer.index()] = incarnation;
+        self.note(|| format!("{me} admits {peer}.{incarnation}"));
         // Work that came before its admission is not lost for that.
         self.plan_landing(peer, me);
         Ok(())

@@ -26,7 +26,7 @@ impl World {
     ) -> Result<(), PostError> {
         work.op.check(&self.layout, to).map_err(PostError::Rejected)?;
         let place = &self.places[me.index()];
-        let (life, target) = (place.life, place.open[to.index()]);
+        let (incarnation, target) = (place.incarnation, place.open[to.index()]);
         if target == Incarnation(0) {
             return Err(PostError::Gone);
         }
@@ -47,7 +47,7 @@ impl World {
             return Ok(());
         }
         self.flights += 1;
-        let mut flight = Flight::new(self.flights, (me, life), (to, target), work, self.now);
+        let mut flight = Flight::new(self.flights, (me, incarnation), (to, target), work, self.now);
         if self.may_stall(&flight) && self.gate_now(&flight) != Gate::Open {
             return Err(PostError::Gone);
         }
@@ -58,7 +58,9 @@ impl World {
             self.note(|| format!("fault {}: the next work has a wrong key", strike.number));
         }
         let first = self.pair_ref(me, to).landing().is_none();
-        self.note(|| format!("{me}.{life} -> {to}: work {}, {}", flight.number, flight.load));
+        self.note(|| {
+            format!("{me}.{incarnation} -> {to}: work {}, {}", flight.number, flight.load)
+        });
         self.pair(me, to).flights.push_back(flight);
         if first {
             self.plan_landing(me, to);
@@ -110,7 +112,7 @@ impl World {
     fn gate_now(&self, flight: &Flight) -> Gate {
         let (from, to) = (flight.from, flight.to);
         let target = &self.places[to.0.index()];
-        let shut = target.earliest[from.0.index()] > from.1 || target.life != to.1;
+        let shut = target.earliest[from.0.index()] > from.1 || target.incarnation != to.1;
         // What a peer that just died leaves behind is still reached for a while.
         let reached = target.alive || self.now < target.died_at;
         if shut || !reached {
@@ -308,9 +310,9 @@ impl World {
     }
 
     fn report(&mut self, flight: &Flight, outcome: Result<u64, Failure>) {
-        let (from, life) = flight.from;
+        let (from, incarnation) = flight.from;
         let place = &mut self.places[from.index()];
-        if place.alive && place.life == life {
+        if place.alive && place.incarnation == incarnation {
             place.done.push_back(Completion { id: flight.id, peer: flight.to.0, outcome });
             if outcome.is_err() {
                 self.note(|| format!("work {} fails: {outcome:?}", flight.number));

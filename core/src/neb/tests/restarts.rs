@@ -1,4 +1,4 @@
-//! Members that die, come back to their memory, and go on.
+//! Members that die, restart on their memory, and continue.
 
 use super::cluster::{Cluster, Node, World};
 use crate::fabric::Fabric;
@@ -9,23 +9,23 @@ const P: Peer = Peer(1);
 const Q: Peer = Peer(2);
 
 impl<const N: usize> Cluster<'_, N> {
-    /// A new life of `peer` takes over its memory.
+    /// A new incarnation of `peer` takes over its memory.
     pub(super) fn revive(&mut self, peer: Peer) {
-        let life = self.node(peer).life.next();
-        let mut born = Node::new(self.world, peer, life);
+        let incarnation = self.node(peer).incarnation.next();
+        let mut next = Node::new(self.world, peer, incarnation);
         for node in self.nodes.iter_mut().filter(|node| node.fabric.me() != peer) {
             node.fabric.fence(peer).unwrap();
-            node.admit(peer, life);
-            born.admit(node.fabric.me(), node.life);
+            node.admit(peer, incarnation);
+            next.admit(node.fabric.me(), node.incarnation);
         }
-        let dead = core::mem::replace(self.node(peer), born);
+        let dead = core::mem::replace(self.node(peer), next);
         self.node(peer).delivered = dead.delivered;
         self.node(peer).conflicts = dead.conflicts;
     }
 }
 
 #[test]
-fn a_member_that_comes_back_delivers_the_rest_and_nothing_twice() {
+fn a_member_that_restarts_delivers_the_rest_and_nothing_twice() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"first").unwrap();
@@ -41,7 +41,7 @@ fn a_member_that_comes_back_delivers_the_rest_and_nothing_twice() {
 }
 
 #[test]
-fn an_origin_that_comes_back_sends_what_it_had_numbered_to_everybody() {
+fn an_origin_that_restarts_sends_its_numbered_messages_to_all() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.node(O).fabric.holds = PeerSet::only(Q);
@@ -57,7 +57,7 @@ fn an_origin_that_comes_back_sends_what_it_had_numbered_to_everybody() {
 }
 
 #[test]
-fn what_was_exposed_stays_exposed_in_the_next_life() {
+fn an_exposed_message_stays_exposed_in_the_next_incarnation() {
     let world = World::<3>::new();
     let (yes, no) = (world.slot(O, 1, b"yes"), world.slot(O, 1, b"no"));
     let mut cluster = Cluster::new(&world);
@@ -65,7 +65,8 @@ fn what_was_exposed_stays_exposed_in_the_next_life() {
     cluster.node(P).fabric.holds = PeerSet::only(Q);
     cluster.turn_of(P);
     cluster.node(P).fabric.fail(Q);
-    // p has exposed, and died before it heard q. The origin tells the next life something else.
+    // p has exposed and died before it read q. The origin sends its next incarnation another
+    // message.
     cluster.forge(O, P, 1, &no);
     cluster.forge(O, Q, 1, &yes);
     cluster.revive(P);
@@ -86,7 +87,7 @@ fn a_peer_that_dies_with_reads_outstanding_is_waited_for() {
     cluster.node(Q).stopped = true;
     cluster.node(P).fabric.fail(Q);
     cluster.settle();
-    assert_eq!(cluster.node(P).delivered, [], "a timeout is not a death");
+    assert_eq!(cluster.node(P).delivered, [], "a timeout is not a failure");
     cluster.node(P).fabric.holds = PeerSet::EMPTY;
     cluster.revive(Q);
     cluster.settle();
@@ -94,7 +95,7 @@ fn a_peer_that_dies_with_reads_outstanding_is_waited_for() {
 }
 
 #[test]
-fn a_decision_ends_the_waiting_for_who_does_not_come_back() {
+fn a_decision_ends_the_wait_for_a_member_that_does_not_restart() {
     let world = World::<4>::new();
     let mut cluster = Cluster::new(&world);
     for peer in [O, P, Peer(3)] {
@@ -115,13 +116,13 @@ fn a_decision_ends_the_waiting_for_who_does_not_come_back() {
 }
 
 #[test]
-fn lives_come_and_go_through_ten_wraps() {
+fn members_restart_during_ten_wraps() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     for n in 0..40u8 {
         if n == 13 {
             cluster.revive(O);
-            // Until it has read how far the others are, its window counts as full.
+            // Until it has read the others' progress, its window counts as full.
             cluster.settle();
         }
         if n == 27 {
@@ -134,7 +135,7 @@ fn lives_come_and_go_through_ten_wraps() {
 }
 
 #[test]
-fn what_was_delivered_can_be_had_again_until_its_slot_is_used_again() {
+fn a_delivered_message_can_be_taken_again_until_its_slot_is_reused() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"one").unwrap();
