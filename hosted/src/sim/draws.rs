@@ -18,7 +18,7 @@ pub enum Purpose {
     Work = 3,
     /// Who restarts when, after a death.
     Recovery = 4,
-    /// Which bytes arrive first while somebody looks.
+    /// Which bytes arrive first during a read.
     Races = 5,
     /// What a liar does.
     Lies = 6,

@@ -82,11 +82,11 @@ impl Protocol for Endpoints {
         });
         let plan = plan.expect("few regions for few peers");
         let plan = plan.with_broadcast(broadcast.expect("drawn within limits"));
-        let nobody = PeerSet::EMPTY;
+        let none = PeerSet::EMPTY;
         Self {
             plan: plan.expect("a few regions more"),
             mailboxes: mailboxes::Ledger::default(),
-            broadcasts: broadcasts::Ledger::of(nobody, nobody, Form::Unsigned),
+            broadcasts: broadcasts::Ledger::of(none, none, Form::Unsigned),
         }
     }
 

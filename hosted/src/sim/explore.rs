@@ -1,4 +1,4 @@
-//! Everything that can happen in a small configuration: depth-first, each state once.
+//! Exhaustive exploration of a small configuration: depth-first, each state once.
 //!
 //! ```text
 //!   state ── step of a peer, or its crash at each of its operations ──▶ state
@@ -7,53 +7,52 @@
 //!            time passes to a deadline
 //! ```
 //!
-//! The same machines, world and ledger as in a run, without a clock: every order of everything
-//! is tried. States are told apart by a 64-bit hash of all that decides what may happen next.
-//! What is bounded is said in [`Bounds`]; where nothing more may happen within them, everything
-//! is let go on in fairness, and the protocol's goal must be reached.
+//! The same machines, world and ledger as in a run, without a clock: every order of all moves is
+//! explored. States are distinguished by a 64-bit hash of everything that determines later moves.
+//! [`Bounds`] lists the bounds; in a state without a move within them, all pending work completes
+//! in fairness, and the protocol's goal must be reached.
 //!
-//! What is not told apart, and why nothing is lost by it:
-//! - a work's landing and its completion: the poster may take its next step at any later time;
-//! - a round that changes nothing, which is no move (its crash is one);
+//! Partial-order and symmetry reductions, and why they lose no violation:
+//! - a work's landing and its completion are one move: the poster may take its next step at any
+//!   later time;
+//! - a round that changes nothing is not a move (its crash is one);
 //! - deaths that differ in regions that the next incarnation overwrites unread
-//!   ([`Protocol::forgotten`]): nobody reaches the memory of a dead peer;
-//! - fences and joins between peers that have nothing to do with each other
-//!   ([`Protocol::talk`]), which the protocol vouches for;
-//! - when a write lands that asks for no completion, has nothing behind it in its pair, and goes
-//!   where nobody else can read: only its target's moves depend on it, so it lands right before
-//!   one of them. If its poster dies first, it lands late, before its target fences the poster;
-//! - which of several peers that are [alike](Small::alike) is which: renamed in the order in which
-//!   something first lands in them, with the one that dies before that as the last, every path
-//!   becomes one that is walked. What their rounds post to whom comes in an order that only the
-//!   death of the poster shows, and then only in reads that nobody waits for;
-//! - reads that a dead poster left under way: they change nothing, whenever they land; and writes
-//!   of it that its target has shut out, which bounce;
-//! - when such a write lands that nobody but its target can see: as above, right before a move of
-//!   the target, or before the target shuts the dead one out;
-//! - when a peer shuts a dead one out, if that is all it does
-//!   ([`Fencing::ShutsOut`](super::protocol::Fencing)): it changes its own gate, and ends what it
-//!   had open to the dead. Only its own moves and what still comes from the dead depend on that,
-//!   and neither its node nor anybody's memory is another one by it. So on every path a fence may
-//!   be put off until right before the next move of that peer, past the moves of all others, and
-//!   left out where there is none; nodes and history pass through the same values. What of the dead
-//!   would have bounced meanwhile has not landed then, either. Of the orders in which survivors
-//!   fence, one is left, and none that nobody's next round shows;
-//! - when a peer reads what [stands](Protocol::stands) for good, and handles that, once nobody may
-//!   fail any more and no time passes: it does so before anything else happens. Later it would read
-//!   the same, for its target lives and what is shown there stays. Nothing of what the others do
-//!   depends on it: a round that handles what was read posts reads, shows nothing that others read,
-//!   and what it records is judged alike behind what they record. And what the peer itself does in
-//!   between comes to the same, which the protocol vouches for: it counts votes in sets. What it
-//!   asks there next stands as well and is read at once, so nothing behind that waits for it. So
-//!   on every path the first such read may be put first, and the path ends as it did; a way is as
-//!   long as what is posted, so none goes round and leaves a move out for ever. While somebody may
-//!   still die, either side may before it, and all orders are tried.
+//!   ([`Protocol::forgotten`]) are the same: no peer reads the memory of a dead one;
+//! - peers that do not communicate ([`Protocol::talk`], which the protocol guarantees) are neither
+//!   fenced nor joined;
+//! - a write that asks for no completion, is the last of its pair and goes where no other peer can
+//!   read affects its target's moves only, so it lands right before one of them. If its poster dies
+//!   first, it lands late, before its target fences the poster;
+//! - peers that are [alike](Small::alike) are renamed in the order in which work first lands in
+//!   them, a peer that dies before that last; every path then becomes one that is explored. The
+//!   order in which their rounds post shows only in the death of the poster, and then only in reads
+//!   whose results are unused;
+//! - reads that a dead poster left under way change nothing at any time, and its writes to a target
+//!   that has fenced it bounce;
+//! - such a write that only its target can see lands right before a move of the target, or before
+//!   the target fences the dead poster;
+//! - a fence that does nothing else ([`Fencing::FencesOnly`](super::protocol::Fencing)) changes the
+//!   gate of its peer and ends that peer's work for the dead one. Only moves of that peer and late
+//!   work of the dead one depend on it, and it changes no node and no memory. So on every path the
+//!   fence can be delayed until right before the peer's next move, past the moves of all others,
+//!   and left out if there is none; nodes and history pass through the same values. Late work that
+//!   would have bounced in between has not landed then, either. So one order of the survivors'
+//!   fences remains, and only fences that a next round can observe;
+//! - a read of what [stands](Protocol::stands) permanently, and its handling, once no peer may fail
+//!   any more and no time passes, comes before all other moves. Later it would return the same,
+//!   since its target is alive and what is shown there stays. No move of the others depends on it:
+//!   a round that handles it posts reads, shows nothing that others read, and its records are
+//!   judged the same after theirs. Moves of the reader in between have the same result, which the
+//!   protocol guarantees: it counts votes in sets. What the reader asks for next stands as well and
+//!   is read at once. So on every path the first such read may be moved to the front with the same
+//!   end; a path is as long as its posted work, so no cycle postpones a move forever. While a peer
+//!   may still die, both orders are possible, and all are explored.
 //!
-//! [`Pace::AtOnce`](super::protocol::Pace) is a bound, and a configuration's name says so: each
-//! work that reports its end is handled before anything else happens.
+//! [`Pace::AtOnce`](super::protocol::Pace) is a bound, and a configuration's name says so: the
+//! completion of each work is handled before any other move.
 //!
-//! What is not tried: work that lands in the middle of a round, which is one move and ends early
-//! only by a crash. Runs of seeds do that.
+//! Not explored: work that lands in the middle of a round, which is one move and ends early only by
+//! a crash. Runs of seeds do that.
 
 pub(super) mod path;
 pub(super) mod shared;
@@ -77,41 +76,39 @@ use super::world::Choice;
 use path::Path;
 use state::State;
 
-/// Configurations that are explored at once; what they remember is gigabytes.
+/// Configurations that are explored at the same time; each needs gigabytes of memory.
 const THREADS: usize = 2;
-/// States between two words about how many there are.
-const TELL_EVERY: u64 = 1024;
+/// States between two reports of their number.
+const REPORT_EVERY: u64 = 1024;
 
-/// How much may happen on each path.
+/// The bounds of each path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// Rounds of each peer's loop that do something; what the protocol's configuration says
-    /// when nothing is given.
+    /// Rounds of each peer's loop that change something; `None` for the configuration's number.
     pub steps: Option<u32>,
     /// Crashes, at any operation; fewer where a configuration says so.
     pub crashes: u32,
-    /// Later lives that begin while others go on; without any, the dead stay dead until the end.
-    /// What the configuration says when nothing is given.
+    /// Restarts while others go on; without any, dead peers stay dead until the end. `None` for the
+    /// configuration's number.
     pub births: Option<u32>,
     /// Torn work, lost pairs, lost and repeated messages; as above.
     pub faults: Option<u32>,
-    /// How often time may pass to the next deadline; what the configuration says when nothing is
-    /// given.
+    /// How often time may pass to the next deadline; `None` for the configuration's number.
     pub waits: Option<u32>,
     /// States of one configuration after which the explorer gives up.
     pub states_max: u64,
 }
 
-/// Something that happens on a path.
+/// A move on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Move {
     /// A round of the loop.
     Step(Peer),
-    /// A round of the loop that ends with the process, after so many operations.
+    /// A round of the loop in which the process dies after that many operations.
     Crash(Peer, u32),
-    /// The fabric goes on, or goes wrong.
+    /// A move of the fabric, or a fault of it.
     Fabric(Choice),
-    /// The first shuts the dead incarnation of the second out.
+    /// The first fences the dead incarnation of the second.
     Fence(Peer, Peer),
     /// A pair is lost, and its target is restarted for it, not its poster.
     Loss(Choice, Peer),
@@ -121,7 +118,7 @@ pub enum Move {
     Remove(Peer),
     /// The next incarnation of a dead peer begins.
     Birth(Peer),
-    /// The two take each other up.
+    /// The two admit each other.
     Join(Peer, Peer),
     /// Time passes to the next deadline.
     Wait,
@@ -139,7 +136,7 @@ impl fmt::Display for Move {
             }
             Self::Remove(peer) => write!(f, "{peer} is removed"),
             Self::Fence(by, peer) => write!(f, "{by} fences {peer}"),
-            Self::Birth(peer) => write!(f, "{peer} is born again"),
+            Self::Birth(peer) => write!(f, "{peer} is started again"),
             Self::Join(one, other) => write!(f, "{one} and {other} take each other up"),
             Self::Wait => f.write_str("time passes to the next deadline"),
         }
@@ -245,7 +242,7 @@ fn walk_from<P: Protocol>(
         found.violation = Some((violation, Vec::new()));
         return found;
     }
-    let mut told = 0;
+    let mut reported = 0;
     let mut open: Vec<(State<P>, Path<Move>)> = vec![(first, Path::default())];
     while let Some((state, path)) = open.pop() {
         look(&state);
@@ -276,9 +273,9 @@ fn walk_from<P: Protocol>(
             return found;
         }
         found.states = seen.len() as u64;
-        if found.states >= told + TELL_EVERY {
-            on_states(found.states - told);
-            told = found.states;
+        if found.states >= reported + REPORT_EVERY {
+            on_states(found.states - reported);
+            reported = found.states;
         }
         if found.states > bounds.states_max {
             return found;

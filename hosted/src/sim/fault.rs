@@ -26,7 +26,7 @@ pub enum Fault {
     DamagedAnswer,
     /// A process ends between any two of its operations.
     Crash,
-    /// A process stops for ever.
+    /// A process stops forever.
     Hang,
     /// A process stops for 1 to 200 ms.
     Stall,

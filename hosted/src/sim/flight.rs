@@ -86,7 +86,7 @@ pub(super) struct Flight {
     pub(super) stage: Stage,
     /// The longest time between two pieces of it, when it is torn.
     pub(super) spread: u64,
-    /// Goes out under a key that nobody gave.
+    /// Posted under a key that no peer gave.
     pub(super) wrong_key: bool,
     /// An atomic that answers -1.
     pub(super) damaged: bool,
@@ -152,11 +152,11 @@ impl Pair {
     }
 }
 
-/// Why work fails, and what became of work before it that had landed.
+/// Why work fails, and the outcome of earlier work that had landed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// What had landed says so.
-    Told(Failure),
-    /// What had landed fails like the rest.
-    Untold(Failure),
+    /// Landed work completes.
+    Reported(Failure),
+    /// Landed work fails like the rest.
+    Unreported(Failure),
 }

@@ -1,7 +1,7 @@
-//! What a protocol brings to be simulated: its machines, their work, and its promises.
+//! A protocol in the simulator: its machines, their work, and its promises.
 //!
 //! ```text
-//!   draw ─▶ sizes        born ─▶ Node ◀─ step, membership        record ─▶ judge, goal
+//!   draw ─▶ sizes        start ─▶ Node ◀─ step, membership        record ─▶ judge, goal
 //! ```
 //!
 //! A value of a [`Protocol`] is one run: its sizes, and the ledger in which it keeps what its
@@ -49,17 +49,17 @@ impl std::error::Error for Violation {}
 /// One line of the history of a run.
 #[derive(Clone, Debug)]
 pub struct Entry<E> {
-    /// When, on nobody's clock.
+    /// The virtual time.
     pub at: Instant,
-    /// Who.
+    /// The peer.
     pub peer: Peer,
-    /// In which incarnation.
+    /// Its incarnation.
     pub incarnation: Incarnation,
-    /// What.
+    /// The event.
     pub what: What<E>,
 }
 
-/// What a history tells.
+/// An event of a history.
 #[derive(Clone, Debug)]
 pub enum What<E> {
     /// The peer begins this incarnation.
@@ -68,19 +68,19 @@ pub enum What<E> {
     Died,
     /// Its node recorded something.
     Recorded(E),
-    /// The peer, a liar, is about to write to that one what no correct member would: only what this
-    /// can spoil is not held to the promises.
+    /// The peer, a liar, is about to write what no correct member would to that one: the promises
+    /// do not cover what this can spoil.
     Lied(Peer),
-    /// Faults are over: from now on everything must go well.
+    /// Faults are over: from now on the protocol must make progress.
     Calm,
 }
 
 /// What a node learns about others, by decision of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Membership {
-    /// That incarnation of the peer has ended and is to be fenced.
+    /// That incarnation of the peer has ended and must be fenced.
     Ended(Peer, Incarnation),
-    /// That incarnation of the peer has begun and is to be admitted.
+    /// That incarnation of the peer has begun and must be admitted.
     Began(Peer, Incarnation),
 }
 
@@ -89,9 +89,9 @@ pub enum Membership {
 pub struct Seat<'a, E> {
     /// The node's fabric.
     pub fabric: SimFabric<&'a mut World>,
-    /// What the node's clock shows.
+    /// The time on the node's clock.
     pub now: Instant,
-    /// Which incarnation of the peer this is.
+    /// The incarnation of the peer.
     pub incarnation: Incarnation,
     pub(super) orders: &'a mut u32,
     /// Random numbers for the node's work; an explorer's seat always gives 0.
@@ -100,13 +100,13 @@ pub struct Seat<'a, E> {
 }
 
 impl<E> Seat<'_, E> {
-    /// Who sits here.
+    /// The peer.
     #[must_use]
     pub fn me(&self) -> Peer {
         self.fabric.me()
     }
 
-    /// Whether the node is to begin one more piece of its work now. Counts it.
+    /// Whether the node begins one more piece of its work now. Counts it.
     pub fn is_ordered(&mut self) -> bool {
         let ordered = *self.orders > 0 && self.draw(4) == 0;
         *self.orders -= u32::from(ordered);
@@ -118,7 +118,7 @@ impl<E> Seat<'_, E> {
         self.draws.as_mut().map_or(0, |draws| draws.below(end))
     }
 
-    /// Adds to the history what the node observes. A process that is dead tells nothing.
+    /// Adds an observation of the node to the history. A dead process records nothing.
     pub fn record(&mut self, event: E) {
         if !self.fabric.memory().fuse.is_burnt() {
             self.records.push(event);
@@ -145,18 +145,17 @@ pub trait Protocol: Clone + Hash {
         Vec::new()
     }
 
-    /// Configurations that somebody may look for among those, and that are too large.
+    /// Configurations that a reader may miss among those, and that are too large.
     fn unexplored() -> Vec<Unexplored> {
         Vec::new()
     }
 
-    /// When the node wants to be stepped though nothing happens; only the explorer asks.
+    /// When to step the node if no event comes before; only the explorer asks.
     fn deadline(&self, _node: &Self::Node) -> Option<Instant> {
         None
     }
 
-    /// Whether the two have anything to do with each other; those who have not are neither joined
-    /// nor fenced by the explorer.
+    /// Whether the two communicate; the explorer neither joins nor fences peers that do not.
     fn talk(&self, _one: Peer, _other: Peer) -> bool {
         true
     }
@@ -167,8 +166,8 @@ pub trait Protocol: Clone + Hash {
         Vec::new()
     }
 
-    /// Whether what the peer shows at `at` stands as it is for good while nobody fails, and comes
-    /// to the same for everybody whenever one that reads it handles that: the peer has `orders`
+    /// Whether the content that the peer shows at `at` is permanent while no peer fails, and
+    /// whether it makes no difference to any peer when a reader handles it: the peer has `orders`
     /// left.
     fn stands(&self, (_peer, _at): (Peer, At), _orders: u32, _world: &World) -> bool {
         false
@@ -177,14 +176,14 @@ pub trait Protocol: Clone + Hash {
     /// The regions of every peer.
     fn layout(&self) -> &Layout;
 
-    /// Who lies in this run: its machines do not run, and it writes what it likes wherever the
-    /// layout gives it the right to.
+    /// The liars of this run: their machines do not run, and they write anything wherever the
+    /// layout gives them the right to.
     fn liars(&self) -> PeerSet {
         PeerSet::EMPTY
     }
 
-    /// Liars that stay when faults are over: their processes lie no more, and what they have shown
-    /// can still be read. The others are found out and end.
+    /// Liars that stay when faults are over: their processes lie no more, and their memory can
+    /// still be read. The others are found out and end.
     fn silent(&self) -> PeerSet {
         PeerSet::EMPTY
     }
@@ -206,7 +205,7 @@ pub trait Protocol: Clone + Hash {
     }
 
     /// Whether the cluster's supervisor decides who is fenced and admitted. A protocol that
-    /// decides that itself says no and is never told of [`Membership`].
+    /// decides that itself says no and never receives a [`Membership`].
     fn supervision(&self) -> Supervision {
         Supervision::ByOracle
     }
@@ -217,7 +216,7 @@ pub trait Protocol: Clone + Hash {
     /// One round of the node's loop.
     fn step(&self, node: &mut Self::Node, seat: &mut Seat<'_, Self::Event>);
 
-    /// The cluster has decided something about a peer.
+    /// Handles a decision of the cluster about a peer.
     fn membership(
         &self,
         node: &mut Self::Node,
@@ -225,7 +224,7 @@ pub trait Protocol: Clone + Hash {
         change: Membership,
     );
 
-    /// Holds an entry of the history against the promises.
+    /// Checks an entry of the history against the promises.
     ///
     /// # Errors
     /// The promise that it breaks.
@@ -241,37 +240,37 @@ pub trait Protocol: Clone + Hash {
 /// A configuration small enough to be explored.
 #[derive(Clone, Debug)]
 pub struct Small<P> {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// Its sizes.
     pub protocol: P,
     /// Orders of each peer.
     pub orders: Vec<u32>,
-    /// Rounds of each peer's loop that do something, unless the explorer is told otherwise; nothing
-    /// for as many as there can be.
+    /// Rounds of each peer's loop that change something, unless the explorer's bounds say
+    /// otherwise; `None` for no limit.
     pub steps: Option<Vec<u32>>,
-    /// Crashes, unless the explorer is told to try fewer.
+    /// Crashes, unless the explorer's bounds are lower.
     pub crashes: u32,
-    /// Later lives that begin while others go on, unless the explorer is told otherwise.
+    /// Restarts while others go on, unless the explorer's bounds say otherwise.
     pub births: u32,
-    /// Torn works, lost pairs, lost and repeated messages, unless the explorer is told otherwise.
+    /// Torn works, lost pairs, lost and repeated messages, unless the explorer's bounds say
+    /// otherwise.
     pub faults: u32,
     /// Posts that are refused as if the queue were full.
     pub refusals: u32,
-    /// Peers that may be removed: fenced while they live, and never admitted again.
+    /// Peers that may be removed: fenced while they are alive, and never admitted again.
     pub removable: PeerSet,
     /// A peer may stall inside each post that changes bytes of another: it looks at the gate when
     /// it posts, the bytes change later, and between the two it does nothing.
     pub stalls: bool,
-    /// How often time passes to the next deadline, unless the explorer is told otherwise.
+    /// How often time passes to the next deadline, unless the explorer's bounds say otherwise.
     pub waits: u32,
-    /// Peers that differ in nothing but their number: whatever can be done to one can be done to
-    /// another, and to the others what was done to that one. They write nothing before somebody
-    /// writes to them.
+    /// Peers that differ in nothing but their number: they can be exchanged on every path. They
+    /// write nothing before another peer writes to them.
     pub alike: PeerSet,
-    /// When peers handle what has ended.
+    /// When peers handle completions.
     pub pace: Pace,
-    /// What a node does when it is told that an incarnation has ended.
+    /// What a node does when it learns that an incarnation has ended.
     pub fencing: Fencing,
 }
 
@@ -298,14 +297,14 @@ impl<P> Small<P> {
     }
 }
 
-/// What a node does when it is told that an incarnation has ended.
+/// What a node does when it learns that an incarnation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fencing {
     /// It acts: what it does may depend on what it knows, and on what has come to its memory.
     Acts,
-    /// It shuts that incarnation out, and nothing else: neither its state nor its memory change, it
-    /// posts nothing and records nothing.
-    ShutsOut,
+    /// It fences that incarnation and does nothing else: neither its state nor its memory changes,
+    /// it posts nothing and records nothing.
+    FencesOnly,
 }
 
 /// When the peers of a configuration that is explored handle works that have ended.
@@ -317,10 +316,10 @@ pub enum Pace {
     AtOnce,
 }
 
-/// Who decides about lives.
+/// Who decides about fences and restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervision {
-    /// The run: it notices deaths and losses, restarts, and tells every node in its own time.
+    /// The run: it detects deaths and losses, restarts peers, and informs every node after a delay.
     ByOracle,
     /// The protocol: the run only restarts what died.
     ByProtocol,
@@ -333,6 +332,6 @@ pub struct Forgery {
     pub at: At,
     /// What; where only atomics reach, the number that is added to the word.
     pub bytes: Vec<u8>,
-    /// What they turn into right behind it, while somebody may be looking.
+    /// The bytes that replace them at once, while a peer may be reading.
     pub then: Option<Vec<u8>>,
 }

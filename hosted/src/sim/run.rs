@@ -1,10 +1,10 @@
 //! One run: the nodes of a protocol, stepped in virtual time, and their history judged.
 //!
 //! ```text
-//!   born, faults, orders ──▶ calm: faults end, orders go on ──▶ the goal, within a bound
+//!   start, faults, orders ──▶ calm: faults end, orders go on ──▶ the goal, within a bound
 //! ```
 //!
-//! A node that has nothing to do is stepped ever more seldom, so that long silences cost little.
+//! An idle node is stepped ever more rarely, so that long silences cost little.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -25,9 +25,9 @@ const CALM_NS_MAX: u64 = 3_000_000_000;
 const CALM_EVENTS_MAX: u64 = 600_000;
 /// Events with faults, at most.
 const STORM_EVENTS_MAX: u64 = 25_000;
-/// How long after the end of faults everybody gets work once more.
+/// How long after the end of faults all peers get work once more.
 const MENDING_NS: u64 = 40_000_000;
-/// Orders that each peer gets when faults are over: the protocol still does what it is for.
+/// Orders of each peer after the end of faults: the protocol must still work.
 const LAST_ORDERS: u32 = 2;
 
 /// Which run, and how much of it.
@@ -37,9 +37,9 @@ pub struct Plan {
     pub seed: u64,
     /// Which of its faults may happen.
     pub keep: Keep,
-    /// At most so many orders for each peer.
+    /// The most orders of each peer.
     pub orders_max: u32,
-    /// Whether what happens is written down.
+    /// Whether a trace is kept.
     pub trace: Trace,
 }
 
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub events: u64,
     /// How much virtual time it took.
     pub took: Instant,
-    /// What happened, if it was written down.
+    /// The trace, if it was kept.
     pub trace: String,
 }
 
@@ -97,15 +97,16 @@ pub(super) struct Run<P: Protocol> {
     pub(super) liars: PeerSet,
     pub(super) recovery: Draws,
     pub(super) lies: Draws,
-    /// Until when a process does not run.
+    /// The time until which a process is stopped.
     pub(super) stopped: Vec<u64>,
-    /// Whose incarnation each node has been told to admit, and which it was last told to fence.
+    /// The incarnations that each node was ordered to admit, and those it was last ordered to
+    /// fence.
     pub(super) known: Vec<Vec<Incarnation>>,
     pub(super) shut: Vec<Vec<Incarnation>>,
     orders: Vec<u32>,
     orders_first: u32,
     work: Vec<Draws>,
-    /// How often a node's loop goes round, in nanoseconds.
+    /// The period of a node's loop in nanoseconds.
     pace: Vec<u64>,
     idle: Vec<u32>,
     events: u64,
@@ -177,9 +178,9 @@ impl<P: Protocol> Run<P> {
     fn on(&mut self, timer: Timer) {
         match timer {
             Timer::Step { peer, incarnation } => self.step(peer, incarnation),
-            Timer::Kill { peer, incarnation } => self.end_life(peer, incarnation),
+            Timer::Kill { peer, incarnation } => self.end_incarnation(peer, incarnation),
             Timer::Fence { by, peer, incarnation } => self.fence(by, peer, incarnation),
-            Timer::Birth { peer } => self.bear(peer),
+            Timer::Birth { peer } => self.start_peer(peer),
             Timer::Join { one, other } => self.join(one, other),
             Timer::Lie { peer, incarnation } => self.lie(peer, incarnation),
             Timer::Calm => self.be_calm(),
@@ -224,7 +225,7 @@ impl<P: Protocol> Run<P> {
         if self.world.is_quiet() { Ok(()) } else { fail("work is under way without end".into()) }
     }
 
-    /// Faults end; what they did is mended.
+    /// Faults end, and their effects are repaired.
     fn be_calm(&mut self) {
         if self.calm.is_some() {
             return;
@@ -252,7 +253,7 @@ impl<P: Protocol> Run<P> {
         }
         let stopped = self.stopped[peer.index()];
         if stopped > self.world.now() {
-            // Who has stopped for ever is ended by the supervisor.
+            // The supervisor ends a process that is stopped forever.
             if stopped != u64::MAX {
                 let after = stopped - self.world.now();
                 self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
@@ -377,7 +378,7 @@ impl<P: Protocol> Run<P> {
         }
         if self.world.memory(peer).fuse.is_burnt() {
             let incarnation = self.world.incarnation(peer);
-            self.end_life(peer, incarnation);
+            self.end_incarnation(peer, incarnation);
         }
     }
 

@@ -1,8 +1,8 @@
 //! A failing run made smaller: fewer faults and fewer orders that still break a promise.
 //!
-//! Delta debugging: halves of the faults are left out, then quarters, and so on, for as long as
-//! the run still fails. Since faults that are left out move no other, what is left is a run that
-//! anybody can replay: its seed, its faults, its orders.
+//! Delta debugging: halves of the faults are left out, then quarters, and so on, as long as the run
+//! still fails. Leaving out a fault moves no other, so the rest is a run that can be replayed from
+//! its seed, its faults and its orders.
 
 /// What a failing run can do without.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::neb::{self as broadcasts, Broadcasts};
 use super::protocol::Protocol;
 use super::run::{Outcome, Plan, run};
 
-/// States of one configuration after which the explorer gives up, unless it is told otherwise:
+/// States of one configuration after which the explorer gives up, unless options say otherwise:
 /// what a machine of some gigabytes remembers.
 const STATES_MAX: u64 = 30_000_000;
 
@@ -81,7 +81,7 @@ pub struct Subject {
     pub explore: fn(&Bounds, &(dyn Fn(u64) + Sync)) -> Findings,
     /// What its explorer is not given, and why.
     pub unexplored: fn() -> Vec<Unexplored>,
-    /// Crashes that its explorer tries unless it is told otherwise.
+    /// Crashes that its explorer tries unless options say otherwise.
     pub crashes: u32,
     /// Its planted bugs.
     pub mutants: &'static [&'static [Mutant]],
@@ -105,7 +105,7 @@ impl Subject {
         }
     }
 
-    /// What its explorer tries unless it is told otherwise, in `ci/test`, too.
+    /// What its explorer tries unless options say otherwise, in `ci/test`, too.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         Bounds {

@@ -1,4 +1,4 @@
-//! Who lives, and who is told of it: the supervisors of a cluster, as far as nodes notice them.
+//! The supervisors of a cluster as its nodes observe them: deaths, restarts, fences and joins.
 //!
 //! ```text
 //!   death ─▶ every node that knew that incarnation fences it, each in its own time
@@ -6,9 +6,9 @@
 //!                                        was not, the new one is admitted and admits in turn
 //! ```
 //!
-//! A suspicion is a death that the suspect does not know of yet: some fence it while it goes on.
-//! A pair that the fabric lost between two living peers makes one of the two a suspect. Where a
-//! protocol decides for itself ([`Supervision::ByProtocol`]), only births are left.
+//! A suspicion is a death that the suspect does not know of yet: some nodes fence it while it runs.
+//! A pair that the fabric lost between two living peers makes one of the two a suspect. If the
+//! protocol decides for itself ([`Supervision::ByProtocol`]), only restarts are left.
 
 use weft_core::ids::{Incarnation, Peer};
 
@@ -21,7 +21,7 @@ impl<P: Protocol> Run<P> {
         self.protocol.supervision() == Supervision::ByOracle
     }
 
-    /// Whether `peer` lives and is not stopped.
+    /// Whether `peer` is alive and not stopped.
     fn runs(&self, peer: Peer) -> bool {
         self.world.is_alive(peer) && self.stopped[peer.index()] <= self.world.now()
     }
@@ -31,12 +31,12 @@ impl<P: Protocol> Run<P> {
         self.liars.contains(peer) && !self.protocol.silent().contains(peer)
     }
 
-    pub(super) fn bear(&mut self, peer: Peer) {
+    pub(super) fn start_peer(&mut self, peer: Peer) {
         let spent = self.calm.is_some() && self.is_found_out(peer);
         if self.world.is_alive(peer) || spent {
             return;
         }
-        let incarnation = self.world.bear(peer);
+        let incarnation = self.world.start_peer(peer);
         self.stopped[peer.index()] = 0;
         self.known[peer.index()].fill(Incarnation(0));
         self.shut[peer.index()].fill(Incarnation(0));
@@ -56,7 +56,7 @@ impl<P: Protocol> Run<P> {
     }
 
     /// That incarnation of `peer` ends, if it has not.
-    pub(super) fn end_life(&mut self, peer: Peer, incarnation: Incarnation) {
+    pub(super) fn end_incarnation(&mut self, peer: Peer, incarnation: Incarnation) {
         if !self.world.is_alive(peer) || self.world.incarnation(peer) != incarnation {
             return;
         }
@@ -68,11 +68,11 @@ impl<P: Protocol> Run<P> {
         self.world.schedule(after, Due::Timer(Timer::Birth { peer }));
         for other in self.protocol.node_of(peer).iter().filter(|&other| other != peer) {
             let incarnation = self.world.incarnation(other);
-            self.end_life(other, incarnation);
+            self.end_incarnation(other, incarnation);
         }
     }
 
-    /// Everybody who knows that incarnation of `peer` will fence it.
+    /// All peers that know that incarnation of `peer` will fence it.
     fn announce_end(&mut self, peer: Peer, incarnation: Incarnation) {
         for by in self.world.peers().filter(|&by| by != peer) {
             if self.known[by.index()][peer.index()] == incarnation {
@@ -82,7 +82,7 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    /// `peer` is to go, whether it runs or not.
+    /// `peer` will be ended, whether it runs or not.
     pub(super) fn suspect(&mut self, peer: Peer) {
         let incarnation = self.world.incarnation(peer);
         if self.by_oracle() {
@@ -92,11 +92,11 @@ impl<P: Protocol> Run<P> {
         self.world.schedule(after, Due::Timer(Timer::Kill { peer, incarnation }));
     }
 
-    /// The fabric lost a pair: one of the two has to begin anew.
+    /// The fabric lost a pair: one of the two must restart.
     pub(super) fn handle_loss(&mut self, poster: Peer, target: Peer) {
         let alive = self.world.is_alive(poster) && self.world.is_alive(target);
         if alive && poster == target {
-            // Nobody can shut itself out and in again.
+            // No peer can fence and admit itself.
             return self.suspect(poster);
         }
         if !alive || !self.by_oracle() {
@@ -120,11 +120,11 @@ impl<P: Protocol> Run<P> {
             self.world.schedule(500_000, Due::Timer(Timer::Fence { by, peer, incarnation }));
             return;
         }
-        self.tell(by, Membership::Ended(peer, incarnation));
+        self.apply(by, Membership::Ended(peer, incarnation));
     }
 
     /// The node of `to`, or what stands for it, learns of `change`.
-    fn tell(&mut self, to: Peer, change: Membership) {
+    fn apply(&mut self, to: Peer, change: Membership) {
         let (known, shut) = (&mut self.known[to.index()], &mut self.shut[to.index()]);
         match change {
             Membership::Ended(peer, incarnation) => {
@@ -134,7 +134,7 @@ impl<P: Protocol> Run<P> {
             Membership::Began(peer, incarnation) => known[peer.index()] = incarnation,
         }
         if self.liars.contains(to) {
-            // It lies over the fabric alone, and is let in and out like everybody.
+            // It lies through the fabric only, and is admitted and fenced like all peers.
             let _ = match change {
                 Membership::Ended(peer, _) => self.world.fence(to, peer),
                 Membership::Began(peer, incarnation) => self.world.admit(to, peer, incarnation),
@@ -144,7 +144,7 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    /// The two take each other up, in their present lives.
+    /// The two admit each other's present incarnations.
     pub(super) fn join(&mut self, one: Peer, other: Peer) {
         if !self.world.is_alive(one) || !self.world.is_alive(other) {
             return;
@@ -162,25 +162,25 @@ impl<P: Protocol> Run<P> {
             }
             let knows = self.known[who.index()][peer.index()];
             if knows != Incarnation(0) && knows != incarnation {
-                self.tell(who, Membership::Ended(peer, knows));
+                self.apply(who, Membership::Ended(peer, knows));
             }
         }
         for (who, peer) in [(one, other), (other, one)] {
             let both = self.world.is_alive(one) && self.world.is_alive(other);
             let incarnation = self.world.incarnation(peer);
             if both && self.known[who.index()][peer.index()] != incarnation {
-                self.tell(who, Membership::Began(peer, incarnation));
+                self.apply(who, Membership::Began(peer, incarnation));
             }
         }
     }
 
-    /// Whether all who live have taken each other up.
+    /// Whether all living peers have admitted each other.
     pub(super) fn all_joined(&self) -> Result<(), Violation> {
         let honest = || self.world.peers().filter(|&peer| !self.liars.contains(peer));
         for one in honest().filter(|_| self.by_oracle()) {
             for other in honest().filter(|&other| other != one) {
                 if self.known[one.index()][other.index()] != self.world.incarnation(other) {
-                    let what = format!("{one} has not taken up {other}");
+                    let what = format!("{one} has not admitted {other}");
                     return Err(Violation::new("liveness", what));
                 }
             }
@@ -188,7 +188,7 @@ impl<P: Protocol> Run<P> {
         Ok(())
     }
 
-    /// Faults are over: who has stopped goes on or is ended, and liars are found out.
+    /// Faults are over: stopped peers go on or are ended, and so are liars that are found out.
     pub(super) fn mend(&mut self) {
         let now = self.world.now();
         for peer in self.world.peers() {

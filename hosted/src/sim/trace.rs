@@ -1,8 +1,8 @@
-//! What happened, line by line: the same for the same seed on every machine.
+//! The trace of a run: the same for the same seed on every machine.
 
 use std::fmt::Write;
 
-/// The lines of a run, kept only when somebody wants to read them.
+/// The lines of a run, kept only on request.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     lines: Option<String>,

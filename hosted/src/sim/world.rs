@@ -12,8 +12,8 @@
 
 mod choices;
 mod events;
-mod letters;
-mod lives;
+mod incarnations;
+mod messages;
 mod work;
 
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ use super::trace::Trace;
 
 pub use choices::Choice;
 pub(super) use events::{Due, Timer};
-pub(super) use letters::Letter;
+pub(super) use messages::Message;
 
 use events::Timing;
 
@@ -45,7 +45,7 @@ struct Place {
     memory: SimMemory,
     alive: bool,
     incarnation: Incarnation,
-    /// When it died, for those who have not noticed.
+    /// When it died, for peers that have not noticed.
     died_at: u64,
     /// By peer: the incarnation that may change bytes here.
     admitted: Vec<Incarnation>,
@@ -79,7 +79,7 @@ pub struct World {
     /// By poster, then by target.
     pairs: Vec<Pair>,
     stale: Vec<Flight>,
-    letters: Vec<Letter>,
+    messages: Vec<Message>,
     timing: Option<Timing>,
     faults: Faults,
     /// Pairs that the fabric lost since they were last asked for: poster and target.
@@ -98,7 +98,7 @@ impl Hash for World {
         self.places.hash(state);
         self.pairs.hash(state);
         self.stale.hash(state);
-        self.letters.hash(state);
+        self.messages.hash(state);
     }
 }
 
@@ -109,8 +109,8 @@ impl World {
         state.write_usize(self.outstanding(peer));
     }
 
-    /// A world in virtual time over `layout`, all of whose peers are yet to be born. Work that
-    /// is open for longer than `deadline` costs its pair (F-12).
+    /// A world in virtual time over `layout`, in which no peer has started yet. Work that is
+    /// open for longer than `deadline` costs its pair (F-12).
     #[must_use]
     pub fn timed(
         layout: Layout,
@@ -157,7 +157,7 @@ impl World {
             places: (0..peers as u64).map(place).collect(),
             pairs: vec![Pair::default(); peers * peers],
             stale: Vec::new(),
-            letters: Vec::new(),
+            messages: Vec::new(),
             timing,
             faults,
             losses: Vec::new(),
@@ -175,7 +175,7 @@ impl World {
         &self.layout
     }
 
-    /// Virtual time in nanoseconds, as nobody's clock shows it.
+    /// Virtual time in nanoseconds, which no peer's clock shows.
     #[must_use]
     pub const fn now(&self) -> u64 {
         self.now
@@ -186,8 +186,8 @@ impl World {
         self.now + self.places[peer.index()].ahead
     }
 
-    /// The post behind so many others is refused as if the queue were full. How many were left of
-    /// the last such order, if it was not carried out.
+    /// The post after that many others is refused as if the queue were full. Returns how many were
+    /// left of the last such order, if it was not executed.
     pub(super) const fn refuse(&mut self, post: Option<u32>) -> Option<u32> {
         std::mem::replace(&mut self.refusal, post)
     }

@@ -32,7 +32,7 @@ const REFUSALS_MAX: u64 = 40;
 struct Other {
     /// Which incarnation of it is admitted.
     admitted: Option<Incarnation>,
-    /// Which one is to be admitted once the one before is fenced.
+    /// The one to admit once the previous one is fenced.
     awaited: Option<Incarnation>,
     /// What is staged for its mailbox, and how many messages were made for it.
     staged: VecDeque<Name>,
@@ -61,7 +61,7 @@ pub struct Node {
 }
 
 impl Hash for Node {
-    /// Endpoints are not explored: no state is told apart by its nodes.
+    /// Endpoints are not explored: no state is distinguished by its nodes.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.me, self.incarnation).hash(state);
     }

@@ -1,4 +1,4 @@
-//! One state of the explorer, and what may follow from it.
+//! One state of the explorer, and its successors.
 
 mod mishaps;
 
@@ -27,7 +27,7 @@ pub(super) struct State<P: Protocol> {
     protocol: Shared<P>,
     nodes: Vec<Option<Shared<P::Node>>>,
     orders: Vec<u32>,
-    /// By node: whose incarnation it was told to admit.
+    /// By node: the incarnations that it was ordered to admit.
     known: Vec<Vec<Incarnation>>,
     /// Rounds that may still do something; nothing where they are not counted.
     steps: Option<Vec<u32>>,
@@ -36,7 +36,7 @@ pub(super) struct State<P: Protocol> {
     faults: u32,
     refusals: u32,
     waits: u32,
-    /// Who may still be removed, and who was.
+    /// Peers that may still be removed, and those that were.
     removable: PeerSet,
     removed: PeerSet,
     /// Peers that differ in nothing but their number.
@@ -46,14 +46,14 @@ pub(super) struct State<P: Protocol> {
     /// Whether what a dead poster left behind waits for the moves of its target.
     late: Late,
     settled: Settled,
-    /// Whose turn it is before anybody else's: work has just landed in its memory that nobody
-    /// else can see there, it has shut somebody out, which nobody else can see either, or work of
-    /// its own has ended that it handles at once.
+    /// The peer that moves before all others: work that only it can see has just landed in its
+    /// memory, it has fenced a peer, which no other peer can see either, or it handles a completion
+    /// at once.
     struck: Option<Peer>,
     pub(super) violation: Option<Violation>,
 }
 
-/// When the writes of a dead poster land that nobody but their target can see.
+/// When writes of a dead poster land that only their target can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
     #[cfg(test)]
@@ -72,7 +72,7 @@ enum Settled {
 }
 
 impl<P: Protocol> State<P> {
-    /// A small configuration: everybody in the first incarnation, all joined.
+    /// A small configuration: all peers in their first incarnation, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
         let Small { protocol, orders, steps, alike, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
@@ -99,7 +99,7 @@ impl<P: Protocol> State<P> {
             protocol: Shared::new(protocol),
         };
         for peer in state.world.peers() {
-            state.bear(peer);
+            state.start_peer(peer);
         }
         for (one, other) in state.unjoined() {
             state.join(one, other);
@@ -119,8 +119,8 @@ impl<P: Protocol> State<P> {
         Self { settled: Settled::AtWill, ..self }
     }
 
-    /// Whether nothing more may happen, to nobody: not even once a round that changes nothing is
-    /// over, which a fence or a write that lands may have been put right before.
+    /// Whether no move is left: not even after a round that changes nothing, before which a fence
+    /// or the landing of a write may have been put.
     #[cfg(test)]
     pub(super) fn is_end(&self) -> bool {
         let over = Self { struck: None, ..self.clone() };
@@ -178,7 +178,7 @@ impl<P: Protocol> State<P> {
         for peer in self.world.peers().filter(dead) {
             next.push(self.after(Move::Birth(peer), |state| {
                 state.births -= 1;
-                state.bear(peer);
+                state.start_peer(peer);
             }));
         }
         for (one, other) in self.unjoined() {
@@ -254,19 +254,18 @@ impl<P: Protocol> State<P> {
         })
     }
 
-    /// Whose move the stale work waits for; nobody's if others can see whether it has landed.
+    /// The peer whose move the stale work waits for; none if others can see whether it has landed.
     fn lands_late_unseen(&self, index: usize) -> Option<Peer> {
         let (_, to) = self.world.stale_between(index);
         let is_unseen = self.world.is_alive(to) && self.world.lands_late_unseen(index);
         (self.late == Late::BeforeItsTurn && is_unseen).then_some(to)
     }
 
-    /// `by` shuts the dead incarnation of `peer` out. If that is all it does, it moves next; and
-    /// nothing is gained if its next round is known to change nothing, and nobody else is to be
-    /// shut out.
+    /// `by` fences the dead incarnation of `peer`. If that is all it does, it moves next; the fence
+    /// is skipped if its next round is known to change nothing and no other peer must be fenced.
     fn after_fence(&self, (by, peer): (Peer, Peer), idle: &Seen) -> Option<(Move, Self)> {
         let (last, mut state) = self.after(Move::Fence(by, peer), |state| state.fence(by, peer));
-        if self.fencing == Fencing::ShutsOut {
+        if self.fencing == Fencing::FencesOnly {
             state.struck = Some(by);
             let is_last = !state.unfenced().iter().any(|(who, _)| *who == by);
             if is_last && idle.contains(&state.outlook(by)) {
@@ -373,12 +372,12 @@ impl<P: Protocol> State<P> {
     fn choose_and_restart(&mut self, choice: Choice, suspect: Option<Peer>) {
         self.world.choose(choice);
         if let Choice::Land(from, to) = choice {
-            // Nobody sees a completion before the poster's next step, which may come at any time.
+            // No peer sees a completion before the poster's next step, which may come at any time.
             while self.world.choices().contains(&Choice::Complete(from, to)) {
                 self.world.choose(Choice::Complete(from, to));
             }
         }
-        // Lost pairs are mended by a restart, which is a crash that somebody else decides on.
+        // A lost pair is repaired by a restart, which is a crash that the supervisor decides on.
         let by_oracle = self.protocol.supervision() == Supervision::ByOracle;
         for (poster, target) in self.world.take_losses() {
             let current =
@@ -401,8 +400,8 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    fn bear(&mut self, peer: Peer) {
-        self.world.bear(peer);
+    fn start_peer(&mut self, peer: Peer) {
+        self.world.start_peer(peer);
         self.known[peer.index()].fill(Incarnation(0));
         self.judge(peer, What::Began);
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
@@ -419,18 +418,18 @@ impl<P: Protocol> State<P> {
         self.act(peer, |protocol, node, seat| protocol.step(node, seat));
     }
 
-    /// Who knows an incarnation that has ended: by whom, whose.
+    /// Pairs of a peer and another one whose ended incarnation it still knows.
     fn unfenced(&self) -> Vec<(Peer, Peer)> {
         let ended = |by: Peer, peer: Peer| {
             let known = self.known[by.index()][peer.index()];
-            let lives = self.world.is_alive(peer) && self.world.incarnation(peer) == known;
-            let ended = !lives || self.removed.contains(peer);
+            let is_current = self.world.is_alive(peer) && self.world.incarnation(peer) == known;
+            let ended = !is_current || self.removed.contains(peer);
             known != Incarnation(0) && ended
         };
         self.living_pairs(ended)
     }
 
-    /// Who live and have not taken each other up, each pair once.
+    /// Living peers that have not admitted each other, each pair once.
     fn unjoined(&self) -> Vec<(Peer, Peer)> {
         if self.protocol.supervision() == Supervision::ByProtocol {
             return Vec::new();
@@ -466,7 +465,7 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// The two take each other up; one that stalls inside a post does so once that is over.
+    /// The two admit each other; one that stalls inside a post does so after it.
     fn join(&mut self, one: Peer, other: Peer) {
         let mut pairs = vec![(one, other), (other, one)];
         pairs.retain(|(who, peer)| {
@@ -519,7 +518,7 @@ impl<P: Protocol> State<P> {
                 if state.world.is_alive(peer) {
                     state.step(peer);
                 } else if !state.removed.contains(peer) {
-                    state.bear(peer);
+                    state.start_peer(peer);
                 }
             }
             for (one, other) in state.unjoined() {

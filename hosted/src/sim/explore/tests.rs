@@ -54,7 +54,7 @@ fn the_orders_of_fences_that_are_left_out_show_nowhere_among_two() {
     configurations(&["n = 2", "slot"]).iter().for_each(shows_nowhere);
 }
 
-/// Nobody stands in for anybody here: what one does would be found as what another does.
+/// No two peers are alike here: a path of one would be found as a path of another.
 #[test]
 fn nor_among_three() {
     let mut small = configurations(&["n = 3", "unsigned, one slot"]);
@@ -84,7 +84,7 @@ fn ends(
     (found.states, ends)
 }
 
-/// Nobody stands in for anybody here, either.
+/// No two peers are alike here, either.
 fn at_once(words: &[&str], crashes: u32) -> Vec<Small<Broadcasts>> {
     let (pace, alike) = (Pace::AtOnce, PeerSet::EMPTY);
     let all = configurations(words).into_iter();

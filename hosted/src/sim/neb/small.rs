@@ -175,7 +175,7 @@ impl Case {
         }
         let (crashes, waits) = (self.crashes, self.waits());
         let (alike, pace) = (self.alike(), self.pace);
-        let (small, fencing) = (Small::of(self.name(), protocol, orders), Fencing::ShutsOut);
+        let (small, fencing) = (Small::of(self.name(), protocol, orders), Fencing::FencesOnly);
         Small { crashes, waits, alike, pace, fencing, ..small }
     }
 

@@ -93,7 +93,7 @@ fn small(
     if !liars.contains(O) {
         orders[O.index()] = messages;
     }
-    let fencing = if run.doomed.is_empty() { Fencing::ShutsOut } else { Fencing::Acts };
+    let fencing = if run.doomed.is_empty() { Fencing::FencesOnly } else { Fencing::Acts };
     let small = Small::of(name, run, orders);
     Small { crashes: 0, pace: Pace::AtOnce, fencing, ..small }
 }

@@ -9,7 +9,7 @@ use weft_core::time::{Duration, Instant};
 use crate::sim::fault::{Fault, Faults};
 use crate::sim::{SimFabric, Trace, World};
 
-/// All peers of one world; whoever is asked for, it is their fabric.
+/// All peers of one world, which is the fabric of each of them.
 struct Rig {
     fabric: SimFabric<Box<World>>,
 }
@@ -22,7 +22,7 @@ impl Rig {
         let mut rig = Self { fabric: SimFabric::new(world, Peer(0)) };
         let peers = || (0..PEERS as u16).map(Peer);
         for peer in peers() {
-            rig.fabric.world().bear(peer);
+            rig.fabric.world().start_peer(peer);
         }
         for (me, peer) in peers().flat_map(|me| peers().map(move |peer| (me, peer))) {
             if me != peer {
@@ -52,7 +52,7 @@ impl Harness for Rig {
     }
 
     fn revive(&mut self, peer: Peer) -> Incarnation {
-        self.fabric.world().bear(peer)
+        self.fabric.world().start_peer(peer)
     }
 }
 

@@ -20,7 +20,7 @@ fn posted_before_the_restart(stalls: bool) -> SimFabric<World> {
     layout.add(spec).unwrap();
     let mut fabric = SimFabric::new(World::untimed(layout, stalls), OWNER);
     for peer in [OWNER, WRITER] {
-        fabric.world().bear(peer);
+        fabric.world().start_peer(peer);
     }
     fabric.admit(WRITER, Incarnation(1)).unwrap();
     fabric.turn_to(WRITER);
@@ -28,7 +28,7 @@ fn posted_before_the_restart(stalls: bool) -> SimFabric<World> {
     post(&mut fabric).unwrap();
     assert_eq!(fabric.world().is_stalled(WRITER), stalls);
     fabric.world().kill(OWNER);
-    fabric.world().bear(OWNER);
+    fabric.world().start_peer(OWNER);
     fabric
 }
 

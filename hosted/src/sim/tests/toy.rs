@@ -7,7 +7,7 @@ use weft_core::ids::{Peer, PeerSet};
 use crate::sim::draws::Draws;
 use crate::sim::{Entry, Membership, Protocol, Seat, Small, Subject, Violation, What};
 
-/// Nobody touches the counter: as many rounds of the loop as there are orders, and no work.
+/// No peer uses the counter: as many rounds of the loop as there are orders, and no work.
 pub(super) const IDLE: u8 = 0;
 /// Each reads the counter and writes one more: the textbook's lost update.
 pub(super) const READ_THEN_WRITE: u8 = 1;
@@ -18,7 +18,7 @@ pub(super) const DEAF: u8 = 3;
 /// The same, by a node that takes a work that was refused for done.
 const HASTY: u8 = 4;
 
-/// Orders of the two peers where nobody touches the counter; where they do, each has one.
+/// Orders of the two peers where no peer uses the counter; where they do, each has one.
 pub(super) const ORDERS: [u32; 2] = [3, 2];
 
 /// A protocol with a bug that only a full queue brings out, for runs of seeds.
@@ -34,7 +34,7 @@ const LANDING: At = At { region: Region(1), offset: 0 };
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Counter<const HOW: u8> {
     layout: Layout,
-    /// What the counter was when somebody raised it.
+    /// The counter before a peer increased it.
     found: Vec<u64>,
 }
 
@@ -148,6 +148,6 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
         if nodes.iter().all(|node| *node == Some(&Node::Ready)) {
             return Ok(());
         }
-        Err(Violation::new("progress", "somebody has not done with the counter"))
+        Err(Violation::new("progress", "a peer has not finished with the counter"))
     }
 }

@@ -1,4 +1,4 @@
-//! What may happen next in an untimed world.
+//! The choices of the fabric in an untimed world.
 
 use weft_core::fabric::{Access, At, Failure};
 use weft_core::ids::Peer;
@@ -31,7 +31,7 @@ pub enum Choice {
 }
 
 impl World {
-    /// Everything that may happen without a fault, in a fixed order.
+    /// All choices without a fault, in a fixed order.
     #[must_use]
     pub fn choices(&self) -> Vec<Choice> {
         let mut choices = Vec::new();
@@ -47,13 +47,12 @@ impl World {
             }
         }
         choices.extend((0..self.stale.len()).map(Choice::LandLate));
-        choices.extend((0..self.letters.len()).map(Choice::Deliver));
+        choices.extend((0..self.messages.len()).map(Choice::Deliver));
         choices
     }
 
-    /// Whether the next work of the pair is a write that nobody but its target can tell from one
-    /// that is still on its way: its poster asked for no word of it, nothing waits behind it, and
-    /// where it lands nobody else can look.
+    /// Whether the landing of the pair's next work is visible to its target only: it is a write
+    /// without a completion, the last of its pair, to a place that no other peer can read.
     #[must_use]
     pub fn lands_unseen(&self, from: Peer, to: Peer) -> bool {
         let pair = self.pair_ref(from, to);
@@ -67,15 +66,15 @@ impl World {
             && self.gate(flight) == Gate::Open
     }
 
-    /// Who and whom the stale work with this index, counted from the oldest, is from and for.
+    /// Poster and target of the stale work with this index, counted from the oldest.
     #[must_use]
     pub fn stale_between(&self, index: usize) -> (Peer, Peer) {
         let flight = &self.stale[index];
         (flight.from.0, flight.to.0)
     }
 
-    /// Whether nobody but its target can tell whether the stale work with this index has landed:
-    /// it is a write, all that lands with it are, and where they land nobody else can look.
+    /// Whether the landing of the stale work with this index is visible to its target only: it and
+    /// all works that land with it are writes to places that no other peer can read.
     #[must_use]
     pub fn lands_late_unseen(&self, index: usize) -> bool {
         let pair = self.stale_between(index);
@@ -83,7 +82,7 @@ impl World {
         (0..=index).filter(of_pair).all(|at| self.is_unseen(&self.stale[at]))
     }
 
-    /// Whether the flight is a write that may go where nobody but its target can look.
+    /// Whether the flight is a write to a place that only its target can read.
     fn is_unseen(&self, flight: &Flight) -> bool {
         let ((at, needs), shown) =
             (flight.load.target(), Access::REMOTE_READ | Access::REMOTE_ATOMIC);
@@ -93,7 +92,7 @@ impl World {
             && self.layout.allows(at.region, flight.from.0, needs)
     }
 
-    /// Whether the poster of the next work of the pair is told how it ends.
+    /// Whether the next work of the pair reports its completion.
     #[must_use]
     pub fn reports(&self, from: Peer, to: Peer) -> bool {
         self.pair_ref(from, to).landing().is_some_and(|flight| !flight.quiet)
@@ -110,7 +109,7 @@ impl World {
         }
     }
 
-    /// Everything that may go wrong with what is under way.
+    /// All faults of the work under way.
     #[must_use]
     pub fn fault_choices(&self) -> Vec<Choice> {
         let mut choices = Vec::new();
@@ -130,12 +129,12 @@ impl World {
                 }
             }
         }
-        let letters = 0..self.letters.len();
-        choices.extend(letters.flat_map(|at| [Choice::Drop(at), Choice::Repeat(at)]));
+        let messages = 0..self.messages.len();
+        choices.extend(messages.flat_map(|at| [Choice::Drop(at), Choice::Repeat(at)]));
         choices
     }
 
-    /// Does it.
+    /// Executes `choice`.
     pub fn choose(&mut self, choice: Choice) {
         match choice {
             Choice::Land(from, to) => self.land(from, to),
@@ -145,10 +144,12 @@ impl World {
                 let number = self.stale[index].number;
                 self.land_late(number);
             }
-            Choice::Lose(from, to) => self.lose(from, to, Loss::Untold(Failure::DeadlinePassed)),
+            Choice::Lose(from, to) => {
+                self.lose(from, to, Loss::Unreported(Failure::DeadlinePassed))
+            }
             Choice::LandLost(from, to) => {
                 self.land(from, to);
-                self.lose(from, to, Loss::Untold(Failure::Gone));
+                self.lose(from, to, Loss::Unreported(Failure::Gone));
             }
             Choice::Deliver(index) => self.deliver_at(index),
             Choice::Drop(index) => self.drop_at(index),

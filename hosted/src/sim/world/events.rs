@@ -23,7 +23,7 @@ pub(in crate::sim) enum Due {
     /// What `from` posts reaches `to` again.
     Heal { from: Peer, to: Peer },
     /// A message of the message port arrives.
-    Deliver { letter: u64 },
+    Deliver { message: u64 },
     /// Nothing of the fabric: for who runs the nodes.
     Timer(Timer),
 }
@@ -35,17 +35,17 @@ pub(in crate::sim) enum Timer {
     Step { peer: Peer, incarnation: Incarnation },
     /// That incarnation ends.
     Kill { peer: Peer, incarnation: Incarnation },
-    /// `by` shuts that incarnation of `peer` out.
+    /// `by` fences that incarnation of `peer`.
     Fence { by: Peer, peer: Peer, incarnation: Incarnation },
     /// A new incarnation begins.
     Birth { peer: Peer },
-    /// The two take each other up, if they have not.
+    /// The two admit each other, if they have not.
     Join { one: Peer, other: Peer },
     /// The liar may lie.
     Lie { peer: Peer, incarnation: Incarnation },
     /// Faults end.
     Calm,
-    /// What faults did is mended: everybody gets work once more.
+    /// The effects of faults are repaired: all peers get work once more.
     LastOrders,
 }
 
@@ -85,7 +85,7 @@ impl World {
             Due::Expire { from, to, flight } => self.expire(from, to, flight),
             Due::Late { flight } => self.land_late(flight),
             Due::Heal { from, to } => self.heal(from, to),
-            Due::Deliver { letter } => self.deliver(letter),
+            Due::Deliver { message } => self.deliver(message),
             Due::Timer(timer) => return Some(Some(timer)),
         }
         Some(None)
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// The flight does not stay open for ever.
+    /// The flight does not stay open forever.
     pub(super) fn plan_expiry(&mut self, from: Peer, to: Peer, flight: u64, posted_at: u64) {
         let deadline = self.timing.as_ref().map_or(u64::MAX, |timing| timing.deadline);
         let after = posted_at.saturating_add(deadline).saturating_sub(self.now);

@@ -11,7 +11,7 @@ use crate::sim::flight::{Flight, Load, Loss, Stage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
     Open,
-    /// The target may still let the poster in.
+    /// The target may still admit the poster.
     Waiting,
     Closed,
 }
@@ -90,7 +90,7 @@ impl World {
         self.stalling && flight.from.0 != flight.to.0 && needs != Access::REMOTE_READ
     }
 
-    /// Whether `peer` stands still inside a post.
+    /// Whether `peer` stalls inside a post.
     pub(in crate::sim) fn is_stalled(&self, peer: Peer) -> bool {
         let stalls = |to| {
             let flights = &self.pair_ref(peer, to).flights;
@@ -142,12 +142,12 @@ impl World {
         match self.gate(&flight) {
             Gate::Open => {}
             Gate::Waiting => return self.plan_expiry(from, to, flight.number, flight.posted_at),
-            Gate::Closed => return self.lose(from, to, Loss::Told(Failure::Gone)),
+            Gate::Closed => return self.lose(from, to, Loss::Reported(Failure::Gone)),
         }
         let (at, needs) = flight.load.target();
         if flight.wrong_key || !self.layout.allows(at.region, from, needs) {
             self.note(|| format!("work {} is denied", flight.number));
-            return self.lose(from, to, Loss::Told(Failure::AccessDenied));
+            return self.lose(from, to, Loss::Reported(Failure::AccessDenied));
         }
         if flight.stage == Stage::Posted && self.begins_torn(&flight) {
             return;
@@ -277,7 +277,7 @@ impl World {
             && let Some(strike) = self.faults.strikes(Fault::LostCompletion)
         {
             self.note(|| format!("fault {}: and the pair is lost with it", strike.number));
-            return self.lose(from, to, Loss::Untold(Failure::Gone));
+            return self.lose(from, to, Loss::Unreported(Failure::Gone));
         }
         if first == Some(flight.number) {
             self.plan_completion(from, to);
@@ -322,21 +322,21 @@ impl World {
 
     pub(super) fn expire(&mut self, from: Peer, to: Peer, number: u64) {
         if self.pair_ref(from, to).flights.iter().any(|flight| flight.number == number) {
-            self.lose(from, to, Loss::Untold(Failure::DeadlinePassed));
+            self.lose(from, to, Loss::Unreported(Failure::DeadlinePassed));
         }
     }
 
     /// The pair is lost: everything open in it ends now (F-6), and may take effect later.
     pub(super) fn lose(&mut self, from: Peer, to: Peer, loss: Loss) {
         self.note(|| format!("{from} loses its pair with {to}"));
-        let (reason, told) = match loss {
-            Loss::Told(reason) => (reason, true),
-            Loss::Untold(reason) => (reason, false),
+        let (reason, reported) = match loss {
+            Loss::Reported(reason) => (reason, true),
+            Loss::Unreported(reason) => (reason, false),
         };
         let mut reason = Some(reason);
         for flight in std::mem::take(&mut self.pair(from, to).flights) {
             match flight.stage {
-                Stage::Landed(old) if told => {
+                Stage::Landed(old) if reported => {
                     if !flight.quiet {
                         self.report(&flight, Ok(old));
                     }
@@ -354,14 +354,14 @@ impl World {
         self.losses.push((from, to));
     }
 
-    /// The flight belongs to no pair any more; it may land until its target shuts it out.
+    /// The flight belongs to no pair any more; it may land until its target fences the poster.
     pub(super) fn linger(&mut self, flight: Flight) {
         // The copies of a process end with it.
         if flight.wrong_key || self.may_stall(&flight) {
             return;
         }
         if self.timing.is_none() && matches!(flight.load, Load::Read { .. }) {
-            // Whenever it lands, nobody waits for what it fetched.
+            // Whenever it lands, its result is unused.
             self.memory(flight.to.0).end_departure(flight.number);
             return;
         }
@@ -401,7 +401,7 @@ impl World {
         let allowed = self.layout.allows(at.region, flight.from.0, needs);
         let target = self.memory(flight.to.0);
         if matches!(flight.load, Load::Read { .. }) {
-            // Nobody waits for what it fetched.
+            // Its result is unused.
             target.end_departure(flight.number);
             return;
         }

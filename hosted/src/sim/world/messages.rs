@@ -11,23 +11,23 @@ const LETTERS_MAX: usize = 256;
 
 /// A message under way.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Letter {
+pub(in crate::sim) struct Message {
     number: u64,
     pub(in crate::sim) from: (Peer, Incarnation),
     pub(in crate::sim) to: Peer,
     bytes: Vec<u8>,
 }
 
-impl std::hash::Hash for Letter {
+impl std::hash::Hash for Message {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (self.from, self.to, &self.bytes).hash(state);
     }
 }
 
 impl World {
-    /// `from` sends `bytes` to `to`, whoever lives there when they arrive.
+    /// `from` sends `bytes` to `to`, to the incarnation that is alive when they arrive.
     pub(in crate::sim) fn send_letter(&mut self, from: Peer, to: Peer, bytes: &[u8]) {
-        let full = self.letters.iter().filter(|l| (l.from.0, l.to) == (from, to)).count();
+        let full = self.messages.iter().filter(|l| (l.from.0, l.to) == (from, to)).count();
         if !self.memory(from).fuse.acts() || full >= LETTERS_MAX {
             return;
         }
@@ -47,40 +47,40 @@ impl World {
         let number = self.flights;
         let from = (from, self.incarnation(from));
         self.note(|| format!("{} -> {to}: message {number}, {} bytes", from.0, bytes.len()));
-        self.letters.push(Letter { number, from, to, bytes: bytes.to_vec() });
+        self.messages.push(Message { number, from, to, bytes: bytes.to_vec() });
         let mut after = self.span(500, 20_000);
         if let Some(strike) = self.faults.strikes(Fault::SlowLanding) {
             after = strike.amount(20_000, 6_000_000);
             self.note(|| format!("fault {}: message {number} is late", strike.number));
         }
-        self.schedule(after, Due::Deliver { letter: number });
+        self.schedule(after, Due::Deliver { message: number });
     }
 
     pub(super) fn deliver(&mut self, number: u64) {
-        if let Some(found) = self.letters.iter().position(|letter| letter.number == number) {
+        if let Some(found) = self.messages.iter().position(|message| message.number == number) {
             self.deliver_at(found);
         }
     }
 
     /// The message at `index` arrives, or is lost to a cut or a death.
     pub(super) fn deliver_at(&mut self, index: usize) {
-        let letter = self.letters.remove(index);
-        let cut = self.pair_ref(letter.from.0, letter.to).cut;
-        let place = &mut self.places[letter.to.index()];
+        let message = self.messages.remove(index);
+        let cut = self.pair_ref(message.from.0, message.to).cut;
+        let place = &mut self.places[message.to.index()];
         if place.alive && !cut {
-            place.inbox.push_back((letter.from.0, letter.bytes));
+            place.inbox.push_back((message.from.0, message.bytes));
         }
     }
 
     /// The message at `index` is lost.
     pub(super) fn drop_at(&mut self, index: usize) {
-        self.letters.remove(index);
+        self.messages.remove(index);
     }
 
     /// The message at `index` will arrive once more.
     pub(super) fn repeat_at(&mut self, index: usize) {
-        let letter = self.letters[index].clone();
-        self.letters.push(letter);
+        let message = self.messages[index].clone();
+        self.messages.push(message);
     }
 
     /// The next message for `peer`, and who sent it.

@@ -1,4 +1,4 @@
-//! Who lives, who lets whom in, and what is cut.
+//! Incarnations, admission and fences of peers, and cuts.
 
 use weft_core::fabric::{Failure, FenceError};
 use weft_core::ids::{Incarnation, Peer};
@@ -10,7 +10,7 @@ use crate::sim::flight::Loss;
 const AFTERLIFE_NS: u64 = 200_000;
 
 impl World {
-    /// Whether `peer` lives.
+    /// Whether `peer` is alive.
     #[must_use]
     pub fn is_alive(&self, peer: Peer) -> bool {
         self.places[peer.index()].alive
@@ -29,7 +29,7 @@ impl World {
     }
 
     /// A new incarnation of `peer` begins, over the memory of the last one.
-    pub(in crate::sim) fn bear(&mut self, peer: Peer) -> Incarnation {
+    pub(in crate::sim) fn start_peer(&mut self, peer: Peer) -> Incarnation {
         self.kill(peer);
         let place = &mut self.places[peer.index()];
         let incarnation = place.incarnation.next();
@@ -42,7 +42,7 @@ impl World {
         }
         place.memory.fuse.set(None);
         place.memory.clear_races();
-        self.note(|| format!("{peer}.{incarnation} is born"));
+        self.note(|| format!("{peer}.{incarnation} starts"));
         incarnation
     }
 
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// `me` shuts `peer` out.
+    /// `me` fences `peer`.
     pub(in crate::sim) fn fence(&mut self, me: Peer, peer: Peer) -> Result<(), FenceError> {
         if peer == me || peer.index() >= self.places.len() {
             return Err(FenceError::UnknownPeer);
@@ -88,14 +88,14 @@ impl World {
         self.note(|| format!("{me} fences {peer}.{admitted}"));
         if was_open {
             let losses = self.losses.len();
-            self.lose(me, peer, Loss::Told(Failure::Gone));
-            // It was no accident.
+            self.lose(me, peer, Loss::Reported(Failure::Gone));
+            // A fence is not a fault.
             self.losses.truncate(losses);
         }
         Ok(())
     }
 
-    /// `me` lets `peer` in, in its incarnation `incarnation`.
+    /// `me` admits `peer` in its `incarnation`.
     pub(in crate::sim) fn admit(
         &mut self,
         me: Peer,
@@ -148,6 +148,6 @@ impl World {
     /// Whether nothing is under way between living peers.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.letters.is_empty() && self.pairs.iter().all(|pair| pair.flights.is_empty())
+        self.messages.is_empty() && self.pairs.iter().all(|pair| pair.flights.is_empty())
     }
 }
