@@ -5,6 +5,8 @@
 //!               │ exposed, a ballot each   │ looked for in the origin's ring
 //! ```
 
+use core::num::NonZeroU64;
+
 use super::aside::Aside;
 #[cfg(feature = "signed")]
 use super::ballot::Signed;
@@ -29,12 +31,13 @@ pub(super) struct Stream<const DEPTH: usize> {
     pub(super) conflicts: u32,
     /// Conflicts not yet reported to the caller.
     unreported: u32,
-    /// Since when the slot of the next message holds neither that message nor an earlier one.
-    unfit_since: Aside<Option<Instant>>,
+    /// While the slot of the next message holds neither that message nor an earlier one: the time in
+    /// nanoseconds from which that is damage.
+    unfit_until: Aside<Option<NonZeroU64>>,
     /// The message in whose place own memory holds none, once that is counted.
-    damaged: Aside<Option<u64>>,
-    /// The message that is due, and a replayer whose copy of it stays torn.
-    torn: Aside<Option<(u64, Peer)>>,
+    damaged: Aside<Option<NonZeroU64>>,
+    /// A replayer whose copy of the message that is due stays torn.
+    torn: Aside<Option<Peer>>,
 }
 
 /// What the slot of the next message holds.
@@ -58,7 +61,7 @@ impl<const DEPTH: usize> Stream<DEPTH> {
             again_at: None,
             conflicts: 0,
             unreported: 0,
-            unfit_since: Aside(None),
+            unfit_until: Aside(None),
             damaged: Aside(None),
             torn: Aside(None),
         }
@@ -83,47 +86,61 @@ impl<const DEPTH: usize> Stream<DEPTH> {
     /// message has come together there for as long as `patience`, and it was not counted.
     pub(super) fn note_found(&mut self, found: Found, now: Instant, patience: Duration) -> bool {
         if found != Found::Unfit {
-            if self.unfit_since.0.take().is_some() && self.damaged.0 == Some(self.next) {
-                self.damaged.0 = None;
+            if self.unfit_until.0.take().is_some() {
+                self.repair(self.next);
             }
             return false;
         }
-        let since = *self.unfit_since.0.get_or_insert(now);
-        now.since(since) >= patience && self.note_damage(self.next)
+        let until = NonZeroU64::new(now.after(patience).0);
+        let until = *self.unfit_until.0.get_or_insert(until.unwrap_or(NonZeroU64::MIN));
+        now.0 >= until.get() && self.note_damage(self.next)
     }
 
     /// Own memory does not hold message `seq`. Whether it was not counted before.
     pub(super) fn note_damage(&mut self, seq: u64) -> bool {
-        self.damaged.0.replace(seq) != Some(seq)
+        let seq = NonZeroU64::new(seq);
+        core::mem::replace(&mut self.damaged.0, seq) != seq
+    }
+
+    /// Message `seq` is no longer missing.
+    fn repair(&mut self, seq: u64) {
+        self.damaged.0 = self.damaged.0.filter(|damaged| damaged.get() != seq);
     }
 
     /// The next message was accepted.
     pub(super) fn advance(&mut self) {
-        if self.damaged.0 == Some(self.next) {
-            self.damaged.0 = None;
-        }
-        self.unfit_since.0 = None;
+        self.repair(self.next);
+        self.unfit_until.0 = None;
         self.next += 1;
+    }
+
+    /// Message `seq` was delivered.
+    pub(super) fn note_delivered(&mut self, seq: u64) {
+        self.delivered = seq;
+        self.torn.0 = None;
     }
 
     /// Records whether what was `read`, a message at a replayer, stays torn.
     pub(super) fn note_torn(&mut self, read: (u64, Peer), stays_torn: bool) {
-        if stays_torn && read.0 == self.delivered + 1 {
-            self.torn.0 = Some(read);
-        } else if self.torn.0 == Some(read) {
+        let (seq, replayer) = read;
+        if seq != self.delivered + 1 {
+            return;
+        }
+        if stays_torn {
+            self.torn.0 = Some(replayer);
+        } else if self.torn.0 == Some(replayer) {
             self.torn.0 = None;
         }
     }
 
     /// The replayer whose copy of the message that is due stays torn.
     pub(super) fn torn_replayer(&self) -> Option<Peer> {
-        let due = |&(seq, _): &(u64, Peer)| seq == self.delivered + 1;
-        self.torn.0.filter(due).map(|(_, replayer)| replayer)
+        self.torn.0
     }
 
     /// Whether own memory does not hold a message that is due.
     pub(super) fn is_damaged(&self) -> bool {
-        self.damaged.0.is_some_and(|seq| seq > self.delivered)
+        self.damaged.0.is_some_and(|seq| seq.get() > self.delivered)
     }
 
     /// The messages that are voted on.

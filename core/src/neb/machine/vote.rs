@@ -154,7 +154,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let payload = slot.get(header.payload())?;
         let removed = self.members.live.count() < u32::from(map.config.peers());
         if !(DELIVER_AGAIN.is_planted() && removed) {
-            stream.delivered = seq;
+            stream.note_delivered(seq);
             show_progress(fabric, &map, origin, seq);
         }
         self.counters.0.delivered += 1;
