@@ -145,7 +145,7 @@ impl World {
                 self.land_late(number);
             }
             Choice::Lose(from, to) => {
-                self.lose(from, to, Loss::Unreported(Failure::DeadlinePassed))
+                self.lose(from, to, Loss::Unreported(Failure::DeadlinePassed));
             }
             Choice::LandLost(from, to) => {
                 self.land(from, to);
