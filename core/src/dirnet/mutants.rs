@@ -45,6 +45,9 @@ mutants! {
     THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
     OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";
     REFUSED_CLAIMS_ANSWER_NOTHING = "refused-claims-answer-nothing", "X-9: it is an answer";
+    JOINERS_ANSWER_NOTHING = "joiners-answer-nothing", "X-9: joiners of later terms answer";
+    ONE_STANDS_IN = "one-stands-in", "X-9: any member introduces who is not heard";
+    LOST_AGENTS_COUNT_AS_DEAD = "lost-agents-count-as-dead", "G-11: whose task speaks is alive";
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
@@ -66,6 +69,7 @@ mutants! {
     TERMS_RACE = "terms-race", "G-10: a manager waits before it goes above a term again";
     REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";
     RIVALS_STAY_OUT = "rivals-stay-out", "G-10: who claimed above it is then a member";
+    FAR_RIVALS_STAY_OUT = "far-rivals-stay-out", "G-10: nor is one that a member hears";
     REMOVED_HEAR_NOTHING = "removed-hear-nothing", "G-10: managers that removed each other meet";
     OLD_REMOVALS_COUNT = "old-removals-count", "G-10: one of two halves gives way";
     ALONE_IT_REMOVES = "alone-it-removes", "G-11: a manager that hears nobody removes nobody";

@@ -31,8 +31,8 @@ pub(super) struct Stream<const DEPTH: usize> {
     pub(super) conflicts: u32,
     /// Conflicts not yet reported to the caller.
     unreported: u32,
-    /// While the slot of the next message holds neither that message nor an earlier one: the time in
-    /// nanoseconds from which that is damage.
+    /// While the slot of the next message holds neither that message nor an earlier one: the time
+    /// in nanoseconds from which that is damage.
     unfit_until: Aside<Option<NonZeroU64>>,
     /// The message in whose place own memory holds none, once that is counted.
     damaged: Aside<Option<NonZeroU64>>,

@@ -200,6 +200,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let State::Backup(_) = self.state
             && from == term.claimant
         {
+            // As a manager that hears the claimant does, its own admits it: else the two would go
+            // above each other without end, and never follow.
+            if !crate::dirnet::FAR_RIVALS_STAY_OUT.is_planted() {
+                self.tell_manager(from, life);
+            }
             self.tell_above(term);
             // Its own manager may follow the claimant. Then no member will say that it misses the
             // manager, and the refused claim is the answer that a claim of its own needs.

@@ -157,7 +157,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             let life = self.db.standing(manager).life;
             return self.doubt(now, manager, life, Rule::Silence);
         };
-        let alive = self.members().iter().filter(|n| *n != manager && !passed.contains(*n));
+        // The node of a manager whose component alone is down is met: its own task says so.
+        let is_met = matches!(loss, Loss::Agent(_))
+            && !crate::dirnet::LOST_AGENTS_COUNT_AS_DEAD.is_planted();
+        let is_alive = |n: &Rank| (*n != manager || is_met) && !passed.contains(*n);
+        let alive = self.members().iter().filter(is_alive);
         if alive.count() + 1 < usize::from(self.config.min_alive()) {
             self.tell(News::TooFew);
             let due = now.after(self.timing().window);

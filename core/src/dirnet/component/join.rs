@@ -147,7 +147,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.expect(now, from, frame.life);
             }
             // The manager may not hear the joiner.
-            State::Backup(_) if frame.term > self.term => self.tell_above(frame.term),
+            State::Backup(_) if frame.term > self.term => {
+                self.tell_above(frame.term);
+                // The own term is over. Where no member is left that answers, this one goes above
+                // what the joiner knows, or each would wait for the other.
+                if self.misses_manager() && !crate::dirnet::JOINERS_ANSWER_NOTHING.is_planted() {
+                    self.note_answer(now);
+                }
+            }
             State::Backup(_) => {}
         }
         self.send(Members::only(from), Seat::Component, Message::Nmi);

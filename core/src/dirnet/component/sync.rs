@@ -2,7 +2,9 @@
 //!
 //! A change is sent to everybody as it happens. What was lost on the way is noticed by its number
 //! or by the digest in the manager's heartbeat, and asked for entry by entry: of one member, and
-//! if that does not answer in time, of the next in the ring, until one did or all were asked.
+//! if that does not answer in time, of the next in the ring, until one did or all were asked. The
+//! next request goes on in the ring where the last one ended: a manager that does not hear this
+//! node admits it only if a member that both hear introduces it (NIUA), and that may be any one.
 
 use super::{ASSEMBLIES, Component, News, Role, State};
 use crate::dirnet::record::ChangeError;
@@ -37,6 +39,8 @@ pub(super) enum Past {
 pub(super) struct Sync {
     pub(super) past: Past,
     request: Option<Request>,
+    /// Which member was asked last instead of a source that did not answer.
+    stand_in: Option<Rank>,
     /// Who is sent the own entry next, at the start.
     gossip: Members,
     /// Whom an earlier component knew as isolated: fenced again, one after the other.
@@ -197,10 +201,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return;
         }
         tried.insert(source);
-        // Whoever was never heard of may be one that has not heard of this node either.
-        let mut ring = self.config.ring_after(self.me());
+        // A node that was never heard of may not have heard of this one either.
+        tried.insert(self.me());
+        let last = self.sync.stand_in.filter(|_| !crate::dirnet::ONE_STANDS_IN.is_planted());
+        let mut ring = self.config.ring_after(last.unwrap_or(self.me()));
         match ring.find(|other| !self.is_removed(*other) && !tried.contains(*other)) {
-            Some(next) => self.request(now, next, node, tried),
+            Some(next) => {
+                self.sync.stand_in = Some(next);
+                self.request(now, next, node, tried);
+            }
             None => self.tell(News::NoDatabase),
         }
     }

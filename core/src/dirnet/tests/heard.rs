@@ -185,3 +185,53 @@ pub(in crate::dirnet) fn x9_a_claim_that_is_refused_is_an_answer() {
     }
     assert_eq!(left.role(), Role::Manager);
 }
+
+/// The other half was reset, and each node of it knows a later term than the one that is left here.
+/// They ask and it waits for an answer. Found by the swarm.
+#[test]
+pub(in crate::dirnet) fn x9_a_joiner_of_a_later_term_is_an_answer() {
+    let net = Net::settled(4);
+    let mut left = net.component(1).clone();
+    let mut witm = net.frame(3, Message::Witm);
+    witm.term = Term { epoch: 5, claimant: Rank(2) };
+    witm.life = Life { boot: Incarnation(2), generation: 0 };
+    for ms in 1..3_000 {
+        let now = Instant(net.now + ms * MS);
+        left.handle_timeout(now);
+        while left.poll_output().is_some() {}
+        if ms.is_multiple_of(100) && left.role() == Role::Backup {
+            assert_eq!(left.handle_message(now, Rank(3), &witm), Ok(()));
+            while left.poll_output().is_some() {}
+        }
+    }
+    assert_eq!(left.role(), Role::Manager);
+}
+
+/// Node 3 is not heard by manager 0. Node 1, which is asked first, does not meet the manager; node
+/// 2 meets all.
+#[test]
+pub(in crate::dirnet) fn x9_a_node_that_its_manager_does_not_hear_is_introduced_by_any_that_does() {
+    let mut net = Net::settled(4);
+    net.cuts.extend([(3, 0), (0, 1), (1, 0)]);
+    net.run(3_000);
+    net.crash(3);
+    net.run(1_000);
+    net.boot(3);
+    net.run(5_000);
+    let standing = net.component(0).database().standing(Rank(3));
+    assert_eq!(standing, Standing::up(net.component(3).life()));
+}
+
+/// Both of two nodes are needed for a decision, and the manager's timers stop.
+#[test]
+pub(in crate::dirnet) fn g11_a_node_whose_own_task_speaks_counts_as_alive() {
+    let mut net = Net::new(2);
+    net.min_alive = 2;
+    net.boot_all();
+    net.run(1_000);
+    net.nodes[0].has_dead_timers = true;
+    net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
+    assert_eq!(net.component(1).role(), Role::Manager);
+    net.run_while(5_000, Net::is_whole);
+    assert!(net.is_whole());
+}

@@ -91,7 +91,10 @@ scenarios! {
         x9_the_last_one_claims_when_the_end_of_all_others_is_reported
         x9_a_manager_that_too_few_hear_knows_it
         x9_a_candidate_that_stood_still_asks_again
-        x9_a_claim_that_is_refused_is_an_answer;
+        x9_a_claim_that_is_refused_is_an_answer
+        x9_a_joiner_of_a_later_term_is_an_answer
+        x9_a_node_that_its_manager_does_not_hear_is_introduced_by_any_that_does
+        g11_a_node_whose_own_task_speaks_counts_as_alive;
     supervisor:
         x13_a_hung_supervisor_is_a_node_failure
         x13_a_manager_whose_supervisor_hangs_is_followed_and_removed;
@@ -120,7 +123,8 @@ scenarios! {
         g10_who_is_shut_out_by_a_life_that_it_has_not_removed_begins_anew
         g10_a_claimant_that_claims_again_is_followed
         g10_a_claimant_that_dies_is_removed_again
-        g10_a_claimant_is_not_admitted_by_hearsay;
+        g10_a_claimant_is_not_admitted_by_hearsay
+        g10_a_claimant_that_a_member_hears_is_admitted;
     join:
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term

@@ -157,3 +157,15 @@ pub(in crate::dirnet) fn g10_a_claimant_is_not_admitted_by_hearsay() {
     assert_eq!(net.component(0).term(), Term { epoch: 6, claimant: Rank(0) });
     assert!(!net.component(0).database().standing(Rank(2)).is_up());
 }
+
+/// The manager does not hear the claimant, and a member does. Found by the swarm: two managers each
+/// went above the other's term whenever a member reported it, and none followed.
+#[test]
+pub(in crate::dirnet) fn g10_a_claimant_that_a_member_hears_is_admitted() {
+    let (mut net, claim) = claimant();
+    assert_eq!(net.deliver(1, claim), Err(Reject::RemovedClaimant));
+    net.run(20);
+    let manager = net.component(0);
+    assert!(manager.role() == Role::Manager && manager.term() > claim.term);
+    assert_eq!(manager.database().standing(Rank(2)), Standing::up(life(2)));
+}

@@ -138,9 +138,9 @@ pub(in crate::dirnet) fn g10_a_backup_does_not_go_back_to_a_lower_term() {
     assert!(told, "who is behind is told of it");
 }
 
-/// G-10: node 0 was removed and starts again; it hears one member ask and no answer, is not heard to
-/// ask, takes its static role in a term above all others, and is heard. The others refuse it, and
-/// their manager goes above it.
+/// G-10: node 0 was removed and starts again; it hears one member ask and no answer, is not heard
+/// to ask, takes its static role in a term above all others, and is heard. The others refuse it,
+/// and their manager goes above it.
 #[test]
 pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitted() {
     let mut net = Net::settled(4);

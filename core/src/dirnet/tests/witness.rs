@@ -68,8 +68,8 @@ pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
     assert_eq!(net.component(0).role(), Role::Manager);
 }
 
-/// Both witnesses had answered when the manager stood still twice, each time for less than R; when it
-/// went on, both met node 3, which the manager alone did not hear.
+/// Both witnesses had answered when the manager stood still twice, each time for less than R; when
+/// it went on, both met node 3, which the manager alone did not hear.
 #[test]
 pub(in crate::dirnet) fn x8_testimonies_from_before_a_stall_are_asked_for_again() {
     let mut net = Net::settled(4);
