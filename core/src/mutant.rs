@@ -52,20 +52,20 @@ mod planted {
 
     use super::Mutant;
 
-    const NOBODY: u32 = 0;
+    const NO_MUTANT: u32 = 0;
 
-    static PLANTED: AtomicU32 = AtomicU32::new(NOBODY);
+    static PLANTED: AtomicU32 = AtomicU32::new(NO_MUTANT);
 
     /// Leaves out the guard of `mutant`, and puts back the one before; `None` puts back all.
     pub fn plant(mutant: Option<&Mutant>) {
-        PLANTED.store(mutant.map_or(NOBODY, mark), Ordering::Relaxed);
+        PLANTED.store(mutant.map_or(NO_MUTANT, mark), Ordering::Relaxed);
     }
 
     pub(super) fn is(mutant: &Mutant) -> bool {
         PLANTED.load(Ordering::Relaxed) == mark(mutant)
     }
 
-    /// FNV-1a over `protocol/name`: never [`NOBODY`].
+    /// FNV-1a over `protocol/name`: never [`NO_MUTANT`].
     const fn mark(mutant: &Mutant) -> u32 {
         let hash = fold(0x811c_9dc5, mutant.protocol.as_bytes());
         let hash = fold(fold(hash, b"/"), mutant.name.as_bytes());

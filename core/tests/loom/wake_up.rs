@@ -3,7 +3,7 @@
 //!
 //! The kernel's part is modelled by what it promises: it puts the waiter to sleep only while the
 //! word is armed, looking at it and queueing the waiter as one step, and a wake-up ends the sleep
-//! of whoever is queued. So a wake-up is lost when the waiter sleeps, all ringers are done, and
+//! of the queued waiter. So a wake-up is lost when the waiter sleeps, all ringers are done, and
 //! none of them woke.
 
 use loom::model::Builder;
