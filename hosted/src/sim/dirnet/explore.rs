@@ -5,14 +5,18 @@
 //!   settled ── the next message of any lane arrives, is lost, arrives twice
 //!           ── a node crashes
 //!           ── the next deadline of any node comes, at which it does more than count and beat
+//!           ── a fence is carried out; a node that is to be reset begins again with its last term
+//!           ── the last heartbeat of any node to any other arrives
 //! ```
 //!
-//! Lanes keep their order, as they do under the shipped transport. No heartbeat is ever
-//! delivered, the worst there is, and a fence keeps nothing out. How many deadlines come is
-//! bounded, and with it the depth, as long as no two nodes answer each other for ever.
+//! Lanes keep their order, as they do under the shipped transport. Heartbeats arrive as often as a
+//! cluster's budget says, else never, which is the worst there is; I'm-Alive Tasks are silent, and
+//! a fence keeps nothing out. How many deadlines come is bounded, and with it the depth, as long as
+//! no two nodes answer each other without end.
 //!
-//! Held at every state: no term has two reigns, none is reigned by another than its claimant, no
-//! node's term goes down, and a claim is above all terms its claimant knew.
+//! Held at every state: no term has two managers, none is managed by another than its claimant, no
+//! node's term goes down, not even across its reset, a claim is above all terms its claimant knew,
+//! and no node is reset before each running member that its manager knows has fenced it.
 
 mod world;
 
@@ -30,44 +34,67 @@ use crate::sim::fold::Folded;
 use crate::sim::panics;
 use crate::sim::protocol::Violation;
 
-/// Clusters that are walked: how they begin, deadlines that come, and whether messages are lost and
-/// repeated. Two deadlines are a suspicion and a verdict, and with it a succession.
-const CLUSTERS: [(Begin, u32, Lanes); 4] = [
-    (Begin::Settled(2), 5, Lanes::Faulty),
-    (Begin::Settled(3), 2, Lanes::Faulty),
-    (Begin::Settled(4), 1, Lanes::Faultless),
-    (Begin::Rivals, 1, Lanes::Faulty),
+/// Clusters that are walked. Two deadlines are a suspicion and a verdict; of three nodes, the third
+/// is that of the witness, or the turn of a candidate.
+const CLUSTERS: [(Begin, Budget); 6] = [
+    (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
+    (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
+    (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, births: 1, ..CALM }),
+    (Begin::Settled(3), Budget { deadlines: 2, crashes: 1, beats: 2, ..CALM }),
+    (Begin::Settled(4), Budget { deadlines: 1, ..CALM }),
+    (Begin::Rivals, Budget { deadlines: 1, ..FAULTY }),
 ];
 
-/// How a cluster is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begin {
-    /// So many nodes, one of which everybody follows.
-    Settled(u16),
-    /// Two managers, each of which has removed an earlier life of the other.
-    Rivals,
+/// Lanes lose and repeat nothing, where faults would be too many states.
+const CALM: Budget =
+    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, births: 0 };
+const FAULTY: Budget = Budget { losses: 1, repeats: 1, ..CALM };
+
+/// What may happen on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Budget {
+    deadlines: u32,
+    crashes: u32,
+    losses: u32,
+    repeats: u32,
+    /// Heartbeats that arrive.
+    beats: u32,
+    /// Resets that are carried out.
+    births: u32,
 }
 
-impl Begin {
-    fn world(self, deadlines: u32, bounds: &Bounds) -> World {
-        match self {
-            Self::Settled(count) => World::settled(count, deadlines, bounds),
-            Self::Rivals => World::rivals(deadlines, bounds),
+impl Budget {
+    /// At most what `bounds` allow; `waits` deadlines more.
+    fn within(self, bounds: &Bounds) -> Self {
+        let faults = |own: u32| if own > 0 { bounds.faults.unwrap_or(own) } else { 0 };
+        Self {
+            deadlines: self.deadlines + bounds.waits.unwrap_or(0),
+            crashes: self.crashes.min(bounds.crashes),
+            losses: faults(self.losses),
+            repeats: faults(self.repeats),
+            births: self.births.min(bounds.births.unwrap_or(u32::MAX)),
+            ..self
         }
     }
 }
 
-/// What lanes do in a cluster that is walked.
+/// How a cluster is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lanes {
-    /// They lose and repeat as many messages as the bounds say.
-    Faulty,
-    /// They lose and repeat nothing: the bounds' faults would be too many states.
-    Faultless,
+enum Begin {
+    /// So many nodes, one of which all others follow.
+    Settled(u16),
+    /// Two managers, each of which has removed an earlier incarnation of the other.
+    Rivals,
 }
 
-/// Messages lost, and as many repeated, unless the explorer is told otherwise.
-const FAULTS: u32 = 1;
+impl Begin {
+    fn world(self, budget: Budget) -> World {
+        match self {
+            Self::Settled(count) => World::settled(count, budget),
+            Self::Rivals => World::rivals(budget),
+        }
+    }
+}
 
 /// States between two words about how many there are.
 const TELL_EVERY: u64 = 1024;
@@ -80,6 +107,10 @@ enum Move {
     Repeat(Lane, &'static str),
     Crash(Rank),
     Expire(Rank),
+    /// At whom, of whom.
+    Fence(Rank, Rank),
+    Reset(Rank),
+    Beat(Lane),
 }
 
 /// From whom to whom.
@@ -93,26 +124,28 @@ impl fmt::Display for Move {
             Self::Repeat((from, to), what) => write!(f, "{what} of {from} to {to} is doubled"),
             Self::Crash(node) => write!(f, "{node} crashes"),
             Self::Expire(node) => write!(f, "the next deadline of {node} comes"),
+            Self::Fence(at, node) => write!(f, "{at} fences {node}"),
+            Self::Reset(node) => write!(f, "{node} is reset"),
+            Self::Beat((from, to)) => write!(f, "{to} hears the heartbeat of {from}"),
         }
     }
 }
 
-/// Explores [`CLUSTERS`], by name: `crashes` nodes crash, `faults` messages are lost and as many
-/// repeated, and `waits` deadlines more come. Nobody is born again here, and nobody is stepped;
-/// within bounds that ask for it there is nothing to explore. `on_states` is called now and then
-/// with how many more states were seen.
+/// Explores [`CLUSTERS`], by name, within `bounds`: at most so many crashes, faults of lanes and
+/// resets, and `waits` deadlines more. A component runs as it is called and takes no steps; within
+/// bounds that ask for some there is nothing to explore. `on_states` is called now and then with how
+/// many more states were seen.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
     let mut findings = Findings::new();
-    if bounds.births.is_some_and(|births| births > 0) || bounds.steps.is_some() {
+    let most = CLUSTERS.iter().map(|(_, budget)| budget.births).max();
+    if bounds.births > most || bounds.steps.is_some() {
         return findings;
     }
-    for (begin, deadlines, lanes) in CLUSTERS {
-        let deadlines = deadlines + bounds.waits.unwrap_or(0);
-        let faults = if lanes == Lanes::Faulty { faults_of(bounds) } else { 0 };
-        let bounds = Bounds { faults: Some(faults), ..*bounds };
-        let found = walk((begin, deadlines), &bounds, on_states);
+    for (begin, budget) in CLUSTERS {
+        let budget = budget.within(bounds);
+        let found = walk((begin, budget), bounds.states_max, on_states);
         let broken = found.violation.is_some();
-        findings.push((name(begin, deadlines, &bounds), found));
+        findings.push((name(begin, budget), found));
         if broken {
             break;
         }
@@ -120,13 +153,8 @@ pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Find
     findings
 }
 
-/// How many messages may be lost, and as many repeated.
-fn faults_of(bounds: &Bounds) -> u32 {
-    bounds.faults.unwrap_or(FAULTS)
-}
-
 /// What a cluster is called: how it begins, and all that may happen to it.
-fn name(begin: Begin, deadlines: u32, bounds: &Bounds) -> String {
+fn name(begin: Begin, budget: Budget) -> String {
     let counted = |number, one: &str, many: &str| match number {
         0 => String::new(),
         1 => format!(", 1 {one}"),
@@ -136,16 +164,18 @@ fn name(begin: Begin, deadlines: u32, bounds: &Bounds) -> String {
         Begin::Settled(count) => format!("n = {count}"),
         Begin::Rivals => "2 managers".to_owned(),
     };
-    name += &counted(deadlines, "deadline", "deadlines");
-    name += &counted(bounds.crashes, "crash", "crashes");
-    name +=
-        &counted(faults_of(bounds), "message lost, 1 repeated", "messages lost, as many repeated");
+    name += &counted(budget.deadlines, "deadline", "deadlines");
+    name += &counted(budget.crashes, "crash", "crashes");
+    name += &counted(budget.losses, "message lost", "messages lost");
+    name += &counted(budget.repeats, "repeated", "repeated");
+    name += &counted(budget.beats, "heartbeat", "heartbeats");
+    name += &counted(budget.births, "reset", "resets");
     name
 }
 
 /// Walks one cluster.
-fn walk((begin, deadlines): (Begin, u32), bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
-    let first = begin.world(deadlines, bounds);
+fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u64)) -> Found {
+    let first = begin.world(budget);
     let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
     seen.insert(fingerprint(&first));
     let mut open: Vec<(World, Path<Move>)> = vec![(first, Path::default())];
@@ -173,7 +203,7 @@ fn walk((begin, deadlines): (Begin, u32), bounds: &Bounds, on_states: &dyn Fn(u6
             on_states(states - told);
             told = states;
         }
-        if violation.is_some() || states > bounds.states_max {
+        if violation.is_some() || states > states_max {
             return Found { states, finished: false, violation };
         }
     }
@@ -193,28 +223,58 @@ mod tests {
     const BOUNDS: Bounds = Bounds {
         steps: None,
         crashes: 2,
-        births: Some(0),
+        births: None,
         faults: Some(1),
         waits: Some(0),
         states_max: 1_000_000,
     };
+
+    fn budget(deadlines: u32) -> Budget {
+        Budget { deadlines, ..FAULTY }.within(&BOUNDS)
+    }
 
     #[test]
     fn x7_no_interleaving_of_a_few_deadlines_breaks_a_term() {
         for (begin, deadlines) in
             [(Begin::Settled(2), 3), (Begin::Settled(3), 1), (Begin::Rivals, 1)]
         {
-            let found = walk((begin, deadlines), &BOUNDS, &|_| {});
+            let found = walk((begin, budget(deadlines)), BOUNDS.states_max, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
             assert!(found.states > 300, "{} states of {begin:?}", found.states);
         }
     }
 
+    /// A node is removed, fenced by both others, reset, and begins again.
+    #[test]
+    fn x7_the_walk_meets_resets() {
+        let mut world = World::settled(3, Budget { deadlines: 9, births: 1, ..CALM });
+        let act = |world: &mut World, wanted: fn(&Move) -> bool| {
+            let next = world.successors().into_iter().find(|(what, _)| wanted(what));
+            let Some((_, mut next)) = next else { return false };
+            world.check(&mut next).expect("it is kept");
+            *world = next;
+            true
+        };
+        assert!(act(&mut world, |what| *what == Move::Crash(Rank(2))));
+        let is_idle = |what: &Move| matches!(what, Move::Deliver(..) | Move::Fence(..));
+        // The manager and its witness take turns: a suspicion, a testimony, a verdict.
+        for turn in 0..9 {
+            while act(&mut world, is_idle) {}
+            if act(&mut world, |what| *what == Move::Reset(Rank(2))) {
+                return;
+            }
+            match turn % 2 {
+                0 => act(&mut world, |what| *what == Move::Expire(Rank(0))),
+                _ => act(&mut world, |what| *what == Move::Expire(Rank(1))),
+            };
+        }
+        panic!("no reset");
+    }
+
     /// However what they say overtakes each other: they do not go above each other for ever.
     #[test]
     fn x7_of_two_managers_that_meet_one_stays() {
-        let calm = Bounds { crashes: 0, faults: Some(0), ..BOUNDS };
-        let mut open = vec![World::rivals(0, &calm)];
+        let mut open = vec![World::rivals(Budget { crashes: 0, ..CALM })];
         assert_eq!(open[0].managers(), 2);
         let mut ends = 0;
         while let Some(world) = open.pop() {
@@ -250,7 +310,7 @@ mod tests {
             false
         };
         let begun = |count, deadlines| {
-            let settled = World::settled(count, deadlines, &BOUNDS);
+            let settled = World::settled(count, budget(deadlines));
             let mut next = settled.successors().into_iter();
             let lost = next.find(|(what, _)| *what == Move::Crash(Rank(0)));
             lost.map(|(_, world)| world).expect("a crash is allowed")
@@ -263,21 +323,24 @@ mod tests {
 
     #[test]
     fn what_it_cannot_do_it_refuses() {
-        assert!(explore(&Bounds { births: Some(1), ..BOUNDS }, &|_| {}).is_empty());
+        assert!(explore(&Bounds { births: Some(2), ..BOUNDS }, &|_| {}).is_empty());
         assert!(explore(&Bounds { steps: Some(1), ..BOUNDS }, &|_| {}).is_empty());
     }
 
     #[test]
-    fn it_gives_up_where_it_is_told() {
-        let found = walk((Begin::Settled(3), 2), &Bounds { states_max: 100, ..BOUNDS }, &|_| {});
+    fn it_gives_up_at_its_limit() {
+        let found = walk((Begin::Settled(3), budget(2)), 100, &|_| {});
         assert!(!found.finished && found.states > 100 && found.violation.is_none());
     }
 
     #[test]
     fn a_name_says_the_size_and_the_bounds() {
-        let calm = Bounds { crashes: 1, faults: Some(0), ..BOUNDS };
-        assert_eq!(name(Begin::Settled(4), 2, &calm), "n = 4, 2 deadlines, 1 crash");
-        let named = name(Begin::Settled(2), 1, &BOUNDS);
+        let calm = Budget { deadlines: 2, crashes: 1, beats: 2, births: 1, ..CALM };
+        assert_eq!(
+            name(Begin::Settled(4), calm),
+            "n = 4, 2 deadlines, 1 crash, 2 heartbeats, 1 reset"
+        );
+        let named = name(Begin::Settled(2), budget(1));
         assert_eq!(named, "n = 2, 1 deadline, 2 crashes, 1 message lost, 1 repeated");
     }
 }

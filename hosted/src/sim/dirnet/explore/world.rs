@@ -1,6 +1,6 @@
 //! One state of the explorer: components, what is under way between them, what may still happen.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_core::dirnet::{
     Beat, Component, Config, Frame, Kept, Level, Life, Limits, Message, Output, Part, Profile,
@@ -9,7 +9,7 @@ use weft_core::dirnet::{
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
-use super::{Bounds, Lane, Move, Violation, faults_of};
+use super::{Budget, Lane, Move, Violation};
 use crate::sim::dirnet::strike::MS;
 use crate::sim::explore::shared::Shared;
 
@@ -29,28 +29,38 @@ pub(super) struct World {
     /// In flight, lane by lane and in order; none is empty.
     lanes: BTreeMap<Lane, VecDeque<Frame>>,
     reigns: BTreeMap<Term, Rank>,
-    crashes: u32,
-    losses: u32,
-    repeats: u32,
-    deadlines: u32,
+    /// The last heartbeat of each lane that may still arrive.
+    beats: BTreeMap<Lane, Beat>,
+    /// Fences that a component has asked its node for: at whom, of whom, up to which boot.
+    fences: BTreeSet<(Rank, Rank, Incarnation)>,
+    /// What each node has fenced: at whom, of whom.
+    fenced: BTreeMap<(Rank, Rank), Incarnation>,
+    /// Resets that are ordered: of whom, in which boot.
+    resets: BTreeSet<(Rank, Incarnation)>,
+    /// The term that each node has saved.
+    kept: Vec<Option<Term>>,
+    /// The first reset that came before a fence: of whom, and who had not fenced it.
+    early: Option<(Rank, Rank)>,
+    left: Budget,
 }
 
 impl World {
     /// A cluster that has started and heard of each other, and may suffer what `bounds` allow.
-    pub(super) fn settled(count: u16, deadlines: u32, bounds: &Bounds) -> Self {
-        let mut world = Self::begun(count, FIRST, deadlines, bounds);
+    pub(super) fn settled(count: u16, left: Budget) -> Self {
+        let mut world = Self::begun(count, FIRST, left);
         (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
         for component in world.nodes.iter_mut().flatten().map(Shared::change) {
             component.rebase(Duration(SETTLING_MS * MS));
         }
+        world.beats.clear();
         world.note_reigns();
         world
     }
 
     /// Two managers in their second lives, each of which holds the other's first one for removed,
     /// and says that it reigns.
-    pub(super) fn rivals(deadlines: u32, bounds: &Bounds) -> Self {
-        let mut world = Self::begun(2, SECOND, deadlines, bounds);
+    pub(super) fn rivals(left: Budget) -> Self {
+        let mut world = Self::begun(2, SECOND, left);
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
             let component = world.node(node).expect("nobody has crashed yet");
             let beat = Beat {
@@ -69,6 +79,11 @@ impl World {
         }
         world.note_reigns();
         world.lanes.clear();
+        world.beats.clear();
+        // Each has fenced the other's first incarnation, and that one is over.
+        world.fences.clear();
+        world.resets.clear();
+        world.early = None;
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
             let term = world.node(node).expect("nobody has crashed yet").term();
             let (seat, message, sequence) = (Seat::Component, Message::Nmi, 1);
@@ -84,29 +99,37 @@ impl World {
     }
 
     /// Nodes that have just begun that life.
-    fn begun(count: u16, life: Life, deadlines: u32, bounds: &Bounds) -> Self {
-        let parts: Vec<_> =
-            (0..count).map(|n| if n == 0 { Part::Manager } else { Part::Backup }).collect();
+    fn begun(count: u16, life: Life, left: Budget) -> Self {
+        let mut world = Self {
+            nodes: vec![None; usize::from(count)],
+            lanes: BTreeMap::new(),
+            reigns: BTreeMap::new(),
+            beats: BTreeMap::new(),
+            fences: BTreeSet::new(),
+            fenced: BTreeMap::new(),
+            resets: BTreeSet::new(),
+            kept: vec![None; usize::from(count)],
+            early: None,
+            left,
+        };
+        for node in world.ranks() {
+            let component = world.component(node, life);
+            world.nodes[usize::from(node.0)] = Some(Shared::new(component));
+        }
+        world.ranks().for_each(|node| drop(world.collect(node)));
+        world
+    }
+
+    /// The component of that incarnation of `node`, which begins.
+    fn component(&self, node: Rank, life: Life) -> Small {
+        let part = |n| if n == Rank(0) { Part::Manager } else { Part::Backup };
+        let parts: Vec<_> = self.ranks().map(part).collect();
         let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
         let limit = |s: u64| RestartLimit { max: 3, within: Duration(s * 1_000 * MS) };
         let limits = Limits { restarts: limit(10), resets: limit(100) };
-        let start = |node| {
-            let config = Config::new(Rank(node), &parts, profile, 1, limits);
-            let component =
-                Small::new(Instant(0), config.expect("one manager"), life, 0, Kept::default());
-            Some(Shared::new(component))
-        };
-        let mut world = Self {
-            nodes: (0..count).map(start).collect(),
-            lanes: BTreeMap::new(),
-            reigns: BTreeMap::new(),
-            crashes: bounds.crashes,
-            losses: faults_of(bounds),
-            repeats: faults_of(bounds),
-            deadlines,
-        };
-        (0..count).map(Rank).for_each(|node| drop(world.collect(node)));
-        world
+        let config = Config::new(node, &parts, profile, 1, limits).expect("one manager");
+        let kept = Kept { term: self.kept[usize::from(node.0)], ..Kept::default() };
+        Small::new(Instant(0), config, life, 0, kept)
     }
 
     fn note_reigns(&mut self) {
@@ -147,9 +170,10 @@ impl World {
         }
     }
 
-    /// Takes what `node` wants done; heartbeats are the caller's. Fencing takes no time here.
+    /// Takes what `node` wants done; heartbeats are the caller's, too.
     fn collect(&mut self, node: Rank) -> Vec<(Rank, Beat)> {
-        let (mut beats, mut fences) = (Vec::new(), Vec::new());
+        let mut beats = Vec::new();
+        let at = node;
         while let Some(output) = self.node(node).and_then(Small::poll_output) {
             match output {
                 Output::Send { to, seat: Seat::Component, frame } => {
@@ -157,24 +181,77 @@ impl World {
                         self.lanes.entry((node, to)).or_default().push_back(frame);
                     }
                 }
-                Output::Beat { to, beat } => beats.push((to, beat)),
-                Output::Fence { node, boot } => fences.push((node, boot)),
+                Output::Beat { to, beat } => {
+                    if self.left.beats > 0 && self.nodes[usize::from(to.0)].is_some() {
+                        self.beats.insert((at, to), beat);
+                    }
+                    beats.push((to, beat));
+                }
+                Output::Fence { node, boot } => drop(self.fences.insert((at, node, boot))),
+                Output::Reset { node, boot } => self.order_reset(at, node, boot),
+                Output::Keep(term) => self.kept[usize::from(at.0)] = Some(term),
                 Output::Send { seat: Seat::ImAliveTask, .. }
-                | Output::Keep(_)
-                | Output::Reset { .. }
                 | Output::Spawn { .. }
                 | Output::Task { .. }
                 | Output::Verdict(_)
                 | Output::Tell(_) => {}
             }
         }
-        for (fenced, boot) in fences {
-            if let Some(component) = self.node(node) {
-                component.handle_fenced(Instant(0), fenced, boot);
-            }
-            beats.extend(self.collect(node));
-        }
         beats
+    }
+
+    /// `by` has `node` reset. Whoever it holds for a member, and lives, has to have fenced it.
+    fn order_reset(&mut self, by: Rank, node: Rank, boot: Incarnation) {
+        let component = self.nodes[usize::from(by.0)].as_ref().expect("it has ordered a reset");
+        let is_member = |it: &Rank| *it == by || component.database().standing(*it).is_up();
+        let is_running = |it: &Rank| self.nodes[usize::from(it.0)].is_some();
+        let is_early = |it: &Rank| self.fenced.get(&(*it, node)).is_none_or(|it| *it < boot);
+        let mut ranks = self.ranks().filter(|it| *it != node);
+        let early = ranks.find(|it| is_member(it) && is_running(it) && is_early(it));
+        self.early = self.early.or(early.map(|it| (node, it)));
+        if self.left.births > 0 {
+            self.resets.insert((node, boot));
+        }
+    }
+
+    /// The node carries out a fence that its component has asked for, and says so.
+    fn fence(&mut self, (at, node, boot): (Rank, Rank, Incarnation)) {
+        self.fences.remove(&(at, node, boot));
+        let fenced = self.fenced.entry((at, node)).or_insert(boot);
+        *fenced = (*fenced).max(boot);
+        if let Some(component) = self.node(at) {
+            component.handle_fenced(Instant(0), node, boot);
+        }
+        self.collect(at);
+    }
+
+    /// The reset of `node` is carried out: its next incarnation begins, unless it has already.
+    fn reset(&mut self, node: Rank, boot: Incarnation) {
+        self.resets.remove(&(node, boot));
+        let runs = self.nodes[usize::from(node.0)].as_ref().map(|it| it.life().boot);
+        if runs.is_some_and(|it| it > boot) {
+            return;
+        }
+        self.end(node);
+        let life = Life { boot: Incarnation(boot.0 + 1), generation: 0 };
+        let component = self.component(node, life);
+        self.nodes[usize::from(node.0)] = Some(Shared::new(component));
+        self.collect(node);
+        self.left.births -= 1;
+    }
+
+    /// The last heartbeat of a lane arrives.
+    fn beat(&mut self, (from, to): Lane) {
+        let beat = self.beats.remove(&(from, to));
+        if let (Some(beat), Some(component)) = (beat, self.node(to)) {
+            // What is refused is counted by the component; the walk goes on either way.
+            let _ = component.handle_heartbeat(Instant(0), from, &beat);
+        }
+        self.collect(to);
+        self.left.beats -= 1;
+        if self.left.beats == 0 {
+            self.beats.clear();
+        }
     }
 
     /// Takes the first message off a lane.
@@ -198,9 +275,17 @@ impl World {
     }
 
     fn crash(&mut self, node: Rank) {
+        self.end(node);
+        self.left.crashes -= 1;
+    }
+
+    /// The node is gone, with what was under way to it and what it has fenced.
+    fn end(&mut self, node: Rank) {
         self.nodes[usize::from(node.0)] = None;
         self.lanes.retain(|(_, to), _| *to != node);
-        self.crashes -= 1;
+        self.beats.retain(|(_, to), _| *to != node);
+        self.fences.retain(|(at, ..)| *at != node);
+        self.fenced.retain(|(at, _), _| *at != node);
     }
 
     /// The next deadline of `node` at which it does more than count and beat, if there is one.
@@ -239,36 +324,51 @@ impl World {
             let mut delivered = self.clone();
             delivered.deliver(lane, Instant(0));
             next.push((Move::Deliver(lane, what), delivered));
-            if self.losses > 0 {
+            if self.left.losses > 0 {
                 let mut lost = self.clone();
                 lost.take(lane);
-                lost.losses -= 1;
+                lost.left.losses -= 1;
                 next.push((Move::Lose(lane, what), lost));
             }
-            if self.repeats > 0 {
+            if self.left.repeats > 0 {
                 let mut repeated = self.clone();
                 repeated.lanes.entry(lane).or_default().push_front(first);
-                repeated.repeats -= 1;
+                repeated.left.repeats -= 1;
                 next.push((Move::Repeat(lane, what), repeated));
             }
         }
         for node in self.ranks() {
-            if self.crashes > 0 && self.nodes[usize::from(node.0)].is_some() {
+            if self.left.crashes > 0 && self.nodes[usize::from(node.0)].is_some() {
                 let mut crashed = self.clone();
                 crashed.crash(node);
                 next.push((Move::Crash(node), crashed));
             }
         }
-        next.extend(self.expiries());
+        let done = |act: &dyn Fn(&mut Self)| {
+            let mut world = self.clone();
+            act(&mut world);
+            world
+        };
+        let fences = self.fences.iter().map(|fence| {
+            let (at, node, _) = *fence;
+            (Move::Fence(at, node), done(&|world| world.fence(*fence)))
+        });
+        let resets = self
+            .resets
+            .iter()
+            .filter(|_| self.left.births > 0)
+            .map(|(node, boot)| (Move::Reset(*node), done(&|world| world.reset(*node, *boot))));
+        let beats = self.beats.keys().map(|lane| (Move::Beat(*lane), done(&|it| it.beat(*lane))));
+        next.extend(fences.chain(resets).chain(beats).chain(self.expiries()));
         next
     }
 
     /// The deadlines that may come next, and where they lead.
     pub(super) fn expiries(&self) -> impl Iterator<Item = (Move, Self)> {
-        let nodes = self.ranks().filter(|_| self.deadlines > 0);
+        let nodes = self.ranks().filter(|_| self.left.deadlines > 0);
         nodes.filter_map(|node| {
             let mut expired = self.clone();
-            expired.deadlines -= 1;
+            expired.left.deadlines -= 1;
             expired.expire(node).then_some((Move::Expire(node), expired))
         })
     }
@@ -281,6 +381,10 @@ impl World {
 
     /// Holds the promises against a step from here to `next`, and notes its reigns.
     pub(super) fn check(&self, next: &mut Self) -> Result<(), Violation> {
+        if let Some((node, member)) = next.early {
+            let what = format!("node {node} is reset, and node {member} has not fenced it");
+            return Err(Violation::new("fence-before-reset", what));
+        }
         for (before, after) in self.nodes.iter().zip(&next.nodes) {
             let (Some(before), Some(after)) = (before, after) else { continue };
             let (me, was, term) = (after.me(), before.term(), after.term());
