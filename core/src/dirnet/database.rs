@@ -8,10 +8,13 @@
 use super::record::ChangeError;
 use super::replay::is_after;
 use super::resets::Resets;
-use super::{Change, Image, Level, Life, Record, Standing, image};
+use super::{Change, Image, Life, Record, Standing};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
+
+/// A version is so many words of a frame.
+pub(super) const VERSION_WORDS: usize = 8;
 
 /// How new what is known of a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,25 +29,17 @@ pub struct Version {
 
 impl Version {
     /// The version as words of a frame.
-    pub(super) const fn words(self) -> [u32; 6] {
-        let stands = self.standing.life;
-        let (boot, generation) = (stands.boot.0, stands.generation);
-        let level = self.standing.level as u32;
-        [self.life.boot.0, self.life.generation, self.seq, boot, generation, level]
+    pub(super) const fn words(self) -> [u32; VERSION_WORDS] {
+        let [boot, generation, down, isolated, released] = self.standing.words();
+        let Life { boot: Incarnation(life), generation: of } = self.life;
+        [life, of, self.seq, boot, generation, down, isolated, released]
     }
 
     /// The version that [`Self::words`] made the words from.
     pub(super) fn from_words(words: &[u32]) -> Option<Self> {
-        let &[boot, generation, seq, stands_boot, stands_generation, level] = words else {
-            return None;
-        };
-        let life = Life { boot: Incarnation(stands_boot), generation: stands_generation };
-        let level = image::level_of(u8::try_from(level).ok()?)?;
-        Some(Self {
-            life: Life { boot: Incarnation(boot), generation },
-            seq,
-            standing: Standing { life, level },
-        })
+        let &[boot, generation, seq, ref standing @ ..] = words else { return None };
+        let standing = Standing::from_words(standing.try_into().ok()?)?;
+        Some(Self { life: Life { boot: Incarnation(boot), generation }, seq, standing })
     }
 
     /// Whether anything of `other` is newer.
@@ -55,11 +50,11 @@ impl Version {
     }
 
     fn digest(self, node: Rank) -> u32 {
-        let mut bytes = [0; 26];
+        let mut bytes = [0; 4 * VERSION_WORDS + 2];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(self.words()) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[24..].copy_from_slice(&node.0.to_le_bytes());
+        bytes[4 * VERSION_WORDS..].copy_from_slice(&node.0.to_le_bytes());
         scatter(crc32c(&bytes))
     }
 }
@@ -119,15 +114,13 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
     pub(super) fn advance(&mut self, node: Rank, standing: Standing) -> bool {
         let mut moved = false;
         self.change(node, |entry| {
-            moved = entry.standing.is_before(standing);
-            if moved {
-                let levels = [entry.standing.level, standing.level];
-                let is_released = levels[0] == Level::Isolated || levels[1] == Level::Released;
-                if is_released && !super::RELEASED_ARE_COUNTED.is_planted() {
-                    entry.resets = Resets::default();
-                }
-                entry.standing = standing;
+            let merged = entry.standing.merged(standing);
+            moved = merged != entry.standing;
+            let is_released = entry.standing.released() < merged.released();
+            if is_released && !super::RELEASED_ARE_COUNTED.is_planted() {
+                entry.resets = Resets::default();
             }
+            entry.standing = merged;
         });
         moved
     }
@@ -152,9 +145,10 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         self.entries.iter_mut().for_each(|entry| entry.resets.rebase(by));
     }
 
-    /// Forgets where `node` stands: for one that begins anew, to which nobody has spoken yet.
+    /// Forgets which incarnation of `node` stands where: for one that begins again, which no member
+    /// has spoken to yet. What was released stays so.
     pub(super) fn forget_standing(&mut self, node: Rank) {
-        self.change(node, |entry| entry.standing = Standing::default());
+        self.change(node, |entry| entry.standing = entry.standing.without_incarnation());
     }
 
     /// Applies a change of `node` to its entry.
@@ -241,8 +235,8 @@ mod tests {
         let node = Rank(u16::try_from(node).unwrap());
         let life = Life { boot: Incarnation(boot), generation: 0 };
         if what == 0 {
-            let level = image::level_of(u8::try_from(number).unwrap()).unwrap();
-            db.advance(node, Standing { life, level });
+            let levels = [Level::Up, Level::Down, Level::Isolated, Level::Released];
+            db.advance(node, Standing::removed(life, levels[number as usize]));
         } else {
             let mut record = Record::new(life, 0, 1);
             record.seq = number.wrapping_sub(2);

@@ -14,6 +14,7 @@
 
 use core::fmt;
 
+use super::database::VERSION_WORDS;
 use super::{
     Alarm, Change, ImagePart, Level, Life, Message, Seat, Seen, TaskAction, Term, Version,
 };
@@ -162,8 +163,8 @@ impl Body {
             kind::SPAN => (M::Span { generation: w[0] }, 1),
             kind::DB => (M::Db { seq: w[0], change: change(w)? }, 5),
             kind::REQUEST_DB => {
-                let have = Version::from_words(&w[..6]).ok_or(FrameError::Field)?;
-                (M::RequestDb { node, have }, 6)
+                let have = Version::from_words(&w[..VERSION_WORDS]).ok_or(FrameError::Field)?;
+                (M::RequestDb { node, have }, VERSION_WORDS)
             }
             kind::REPLY_DB => (M::ReplyDb(part(node, w)?), WORDS),
             kind::NOTHING_NEWER => (M::NothingNewer { node }, 0),

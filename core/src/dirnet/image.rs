@@ -1,7 +1,7 @@
 //! The image of one entry, as it travels from node to node in parts.
 //!
 //! ```text
-//!  standing (9) │ life (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
+//!  standing (20) │ life (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
 //!  per task:  status (1) errors (2) alpha (2)
 //!  per error that is kept:  task (1) kind (2) time (8)
 //! ```
@@ -11,12 +11,12 @@
 //! again, counts that cannot be are the sender's fault.
 
 use super::record::ERRORS;
-use super::{ImagePart, Level, Life, Record, Standing, Task, TaskError};
+use super::{ImagePart, Life, Record, Standing, Task, TaskError};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
 /// Bytes of the image of an entry with the most tasks there may be.
-pub(super) const IMAGE_LEN_MAX: usize = 32 + 5 * TASKS_MAX + 11 * ERRORS;
+pub(super) const IMAGE_LEN_MAX: usize = 43 + 5 * TASKS_MAX + 11 * ERRORS;
 /// The most tasks of a node.
 pub const TASKS_MAX: usize = 16;
 /// The most parts of an image.
@@ -33,6 +33,8 @@ pub enum ImageError {
     Count,
     /// A field holds a value that it cannot have.
     Field,
+    /// It was saved in the format of another version of Weft.
+    Format,
 }
 
 /// The bytes of an image, or as many of them as have arrived.
@@ -50,8 +52,9 @@ impl Image {
     pub fn of<const TASKS: usize>(standing: Standing, record: &Record<TASKS>) -> Self {
         const { assert!(TASKS <= TASKS_MAX, "an image has room for 16 tasks") };
         let mut image = Self::EMPTY;
-        image.put_life(standing.life);
-        image.put(&[standing.level as u8]);
+        for word in standing.words() {
+            image.put(&word.to_le_bytes());
+        }
         image.put_life(record.life);
         image.put(&record.seq.to_le_bytes());
         image.put(&[record.role, record.status, record.task_count]);
@@ -181,10 +184,11 @@ impl Source<'_> {
     }
 
     fn standing(&mut self) -> Result<Standing, ImageError> {
-        let life = self.life()?;
-        let [level] = self.take()?;
-        let level = level_of(level).ok_or(ImageError::Field)?;
-        Ok(Standing { life, level })
+        let mut words = [0; 5];
+        for word in &mut words {
+            *word = u32::from_le_bytes(self.take()?);
+        }
+        Standing::from_words(words).ok_or(ImageError::Field)
     }
 
     fn entry<const TASKS: usize>(mut self) -> Result<(Standing, Record<TASKS>), ImageError> {
@@ -221,11 +225,6 @@ impl Source<'_> {
         }
         Ok((standing, record))
     }
-}
-
-pub(super) fn level_of(byte: u8) -> Option<Level> {
-    let all = [Level::Up, Level::Down, Level::Isolated, Level::Released];
-    all.into_iter().find(|level| *level as u8 == byte)
 }
 
 #[cfg(test)]

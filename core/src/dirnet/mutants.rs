@@ -95,6 +95,10 @@ mutants! {
     ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error told again is counted once";
     NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";
     DEAF_ARE_ANSWERED = "deaf-are-answered", "X-5: who has removed this life gets no answer";
+    STALE_RELEASES_COUNT = "stale-releases-count", "X-11: a release ends no later isolation";
+    LATER_BOOTS_ARE_FREE = "later-boots-are-free", "X-11: a later boot ends no isolation";
+    ISOLATION_IS_HEARSAY = "isolation-is-hearsay", "X-11: an isolation holds in any term";
+    ISOLATED_NODES_FORGET = "isolated-nodes-forget", "X-11: an isolated node remembers it";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
     RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";

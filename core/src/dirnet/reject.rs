@@ -68,6 +68,8 @@ rejects! {
     ImageCount = "image-count",
     /// An image of the database with a field that cannot be.
     ImageField = "image-field",
+    /// A database that was saved in the format of another version of Weft.
+    ImageFormat = "image-format",
     /// As many questions of others about suspects are under way as there are nodes; ask again.
     Busy = "busy",
     /// For the other endpoint of this node.

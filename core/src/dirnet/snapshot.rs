@@ -1,13 +1,15 @@
 //! The whole database as bytes, for memory that outlives the component.
 //!
 //! ```text
-//!  checksum (4) │ length of what follows (4) │ nodes (2) │ per node: length (2), entry, resets
+//!  checksum (4) │ length of what follows (4) │ nodes (1) │ format (1) │
+//!  per node: length (2), entry, resets
 //!  resets:  last life (4) and time (8), groups (1), per group: time (8), count (1)
 //! ```
 //!
 //! The checksum is over everything after it. Whoever is killed while it writes leaves bytes whose
 //! checksum does not hold, so two places that are written in turn always hold one that does. An
-//! entry is as in [`Image`](super::Image); the times of resets are of the own clock.
+//! entry is as in [`Image`](super::Image), whose layout the format names; the times of resets are
+//! of the own clock.
 
 use super::image::{self, IMAGE_LEN_MAX, ImageError};
 use super::resets::{RESETS_LEN_MAX, Resets};
@@ -16,6 +18,8 @@ use crate::checksum::crc32c;
 use crate::ids::Rank;
 
 const HEAD: usize = 8;
+/// 0: a standing was an incarnation and a level. 1: it also holds isolation and release (X-11).
+const FORMAT: u8 = 1;
 
 /// Bytes of the largest snapshot.
 pub const SNAPSHOT_LEN_MAX: usize = HEAD + 2 + 64 * (2 + IMAGE_LEN_MAX + RESETS_LEN_MAX);
@@ -48,7 +52,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
             out[len..len + bytes.len()].copy_from_slice(bytes);
             len += bytes.len();
         };
-        put(&nodes.to_le_bytes());
+        put(&[u8::try_from(nodes).unwrap_or(u8::MAX), FORMAT]);
         for node in 0..nodes {
             let image = self.image(Rank(node)).expect("a node of the cluster");
             let entry = image.bytes();
@@ -78,7 +82,11 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
             return Err(ImageError::Checksum);
         }
         let (count, mut left) = checked[4..].split_first_chunk().ok_or(ImageError::Count)?;
-        if u16::from_le_bytes(*count) != nodes || usize::from(nodes) > NODES {
+        let [count, format] = *count;
+        if format != FORMAT {
+            return Err(ImageError::Format);
+        }
+        if u16::from(count) != nodes || usize::from(nodes) > NODES {
             return Err(ImageError::Count);
         }
         let mut database = Self::default();

@@ -1,36 +1,81 @@
-//! Where a node stands: its latest life and how far that has come.
+//! Where a node stands: its latest incarnation, how far that has come, and whether it is isolated.
 //!
 //! ```text
-//!  life 1/0 up ─▶ 1/1 up ─▶ 1 down ─▶ (1 isolated ─▶ 1 released) ─▶ 2/0 up …
+//!  1/0 up ─▶ 1/1 up ─▶ 1 down ─▶ 2/0 up ─▶ …          incarnations: one line
+//!  isolated since 1 ─▶ released up to 1 ─▶ isolated since 4 ─▶ …   above all of them (X-11)
 //! ```
 //!
-//! A standing only moves forward, whatever order words arrive in: two of them merge into the
-//! later one, and what was said about one life of a node never hits the next (G-8). Only a
-//! manager's word moves one (NIUA, ANID).
+//! A standing only moves forward, whatever order messages arrive in: standings are a lattice, and
+//! [`merged`](Standing::merged) is its join. What was decided about one incarnation of a node never
+//! hits the next (G-8).
+//!
+//! An isolation has a number: the boot that it ended. A release ends the isolations up to its
+//! number, and nothing else does: neither a later incarnation nor an earlier release. So a node is
+//! isolated while the last isolation has a higher number than the last release, in any order of
+//! arrival. A node that is isolated again before it has come back is isolated in the boot that it
+//! would come back in.
 
 use super::{Level, Life};
 use crate::ids::Incarnation;
 
-/// The latest life of a node and its level.
+/// The latest incarnation of a node and its level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
-    /// Which life. Boot zero: never seen.
+    /// Which incarnation. Boot zero: never seen.
     pub life: Life,
     /// How far it has come.
     pub level: Level,
+    /// Whether its incarnation was removed.
+    is_down: bool,
+    /// The number of the last isolation; zero for none.
+    isolated: Incarnation,
+    /// Isolations up to this number are over.
+    released: Incarnation,
 }
 
 impl Standing {
-    /// A member with this life.
+    /// A member with this incarnation.
     #[must_use]
     pub const fn up(life: Life) -> Self {
-        Self { life, level: Level::Up }
+        let never = Incarnation(0);
+        Self { life, level: Level::Up, is_down: false, isolated: never, released: never }
     }
 
-    /// A node that was removed in this life.
+    /// A node that was removed in this incarnation, isolated since, or released from all
+    /// isolations up to it.
     #[must_use]
-    pub const fn removed(life: Life, level: Level) -> Self {
-        Self { life, level }
+    pub fn removed(life: Life, level: Level) -> Self {
+        let is_down = level != Level::Up;
+        // All generations of a boot are removed together.
+        let generation = if is_down { 0 } else { life.generation };
+        let mut standing = Self { life: Life { generation, ..life }, is_down, ..Self::default() };
+        match level {
+            Level::Isolated => standing.isolated = life.boot,
+            Level::Released => standing.released = life.boot,
+            Level::Up | Level::Down => {}
+        }
+        standing.leveled()
+    }
+
+    /// The isolation with the number `boot`, which is the boot that it ended.
+    #[must_use]
+    pub fn isolate(boot: Incarnation) -> Self {
+        Self::removed(Life { boot, generation: 0 }, Level::Isolated)
+    }
+
+    /// The isolations up to the number `up_to` are over; nothing else is known of the node.
+    #[must_use]
+    pub fn release(up_to: Incarnation) -> Self {
+        Self { released: up_to, ..Self::default() }
+    }
+
+    /// The incarnation that an isolation of `life` ends: a later one where an isolation of `life`
+    /// is over already.
+    pub(super) fn to_isolate(self, life: Life) -> Life {
+        if self.released < life.boot {
+            return life;
+        }
+        Life { boot: self.released.next(), generation: 0 }
     }
 
     /// Whether the node was ever heard of.
@@ -45,38 +90,110 @@ impl Standing {
         self.is_known() && self.level == Level::Up
     }
 
-    /// Whether `other` is a later standing. Removal ends all generations of a boot.
+    /// The number of the isolation that holds, if one does.
     #[must_use]
-    pub fn is_before(self, other: Self) -> bool {
-        self.order() < other.order()
+    pub fn isolation(self) -> Option<Incarnation> {
+        (self.level == Level::Isolated).then_some(self.isolated)
     }
 
-    fn order(self) -> (Incarnation, Level, u32) {
-        match self.level {
-            Level::Up => (self.life.boot, Level::Up, self.life.generation),
-            Level::Down | Level::Isolated | Level::Released => (self.life.boot, self.level, 0),
+    /// The number up to which isolations are over; zero if none ever was.
+    #[must_use]
+    pub const fn released(self) -> Incarnation {
+        self.released
+    }
+
+    /// Whether `other` knows more: a later incarnation, its removal, an isolation or a release.
+    #[must_use]
+    pub fn is_before(self, other: Self) -> bool {
+        self.merged(other) != self
+    }
+
+    /// Whether the incarnation `life` is over.
+    pub(super) fn is_past(self, life: Life) -> bool {
+        Self::up(life).order() < self.order()
+    }
+
+    /// What is known once both are. Removal ends all generations of a boot.
+    #[must_use]
+    pub fn merged(self, other: Self) -> Self {
+        let later = if self.order() < other.order() { other } else { self };
+        Self {
+            isolated: self.isolated.max(other.isolated),
+            released: self.released.max(other.released),
+            ..later
         }
+        .leveled()
+    }
+
+    /// The isolations and releases alone.
+    pub(super) fn without_incarnation(self) -> Self {
+        let Self { isolated, released, .. } = self;
+        Self { isolated, released, ..Self::default() }.leveled()
+    }
+
+    fn order(self) -> (Incarnation, bool, u32) {
+        (self.life.boot, self.is_down, self.life.generation)
+    }
+
+    fn leveled(self) -> Self {
+        let holds = match self.isolated {
+            _ if super::STALE_RELEASES_COUNT.is_planted() => self.released == Incarnation(0),
+            isolated if isolated < self.life.boot => !super::LATER_BOOTS_ARE_FREE.is_planted(),
+            _ => true,
+        };
+        let level = match self.is_down {
+            _ if self.isolated > self.released && holds => Level::Isolated,
+            true if self.released >= self.life.boot => Level::Released,
+            true => Level::Down,
+            false => Level::Up,
+        };
+        Self { level, ..self }
+    }
+
+    /// The standing as numbers: boot, generation, 1 where that is removed, isolation, release.
+    pub(super) const fn words(self) -> [u32; 5] {
+        let Life { boot, generation } = self.life;
+        [boot.0, generation, self.is_down as u32, self.isolated.0, self.released.0]
+    }
+
+    /// The standing that [`Self::words`] made the numbers from.
+    pub(super) fn from_words(
+        [boot, generation, down, isolated, released]: [u32; 5],
+    ) -> Option<Self> {
+        let life = Life { boot: Incarnation(boot), generation };
+        let is_down = match down {
+            0 => false,
+            1 if generation == 0 => true,
+            _ => return None,
+        };
+        if isolated > boot {
+            return None;
+        }
+        let (isolated, released) = (Incarnation(isolated), Incarnation(released));
+        Some(Self { life, level: Level::Up, is_down, isolated, released }.leveled())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const fn life(boot: u32, generation: u32) -> Life {
+        Life { boot: Incarnation(boot), generation }
+    }
 
     #[test]
     fn a_standing_only_moves_forward() {
-        let life = |boot, generation| Life { boot: Incarnation(boot), generation };
         let forward = [
             Standing::default(),
             Standing::up(life(1, 0)),
             Standing::up(life(1, 7)),
             Standing::removed(life(1, 3), Level::Down),
             Standing::removed(life(1, 0), Level::Isolated),
-            Standing::removed(life(1, 0), Level::Released),
-            Standing::up(life(2, 0)),
         ];
         for (at, early) in forward.iter().enumerate() {
-            for (other, late) in forward.iter().enumerate() {
+            for (other, late) in forward.iter().enumerate().filter(|(other, _)| *other != at) {
                 assert_eq!(early.is_before(*late), at < other, "{early:?} {late:?}");
             }
         }
@@ -84,9 +201,82 @@ mod tests {
 
     #[test]
     fn a_node_is_removed_once_whatever_its_generation() {
-        let life = |generation| Life { boot: Incarnation(1), generation };
-        let first = Standing::removed(life(0), Level::Down);
-        let again = Standing::removed(life(5), Level::Down);
+        let first = Standing::removed(life(0, 0), Level::Down);
+        let again = Standing::removed(life(0, 5), Level::Down);
         assert!(!first.is_before(again) && !again.is_before(first));
+    }
+
+    #[test]
+    fn x11_an_isolation_ends_with_its_release_and_with_no_later_incarnation() {
+        let isolated = Standing::removed(life(1, 0), Level::Isolated);
+        let back = isolated.merged(Standing::up(life(2, 0)));
+        assert_eq!((back.level, back.isolation()), (Level::Isolated, Some(Incarnation(1))));
+        assert_eq!(Standing::up(life(2, 0)).merged(isolated), back);
+        let released = back.merged(Standing::removed(life(1, 0), Level::Released));
+        assert_eq!((released.level, released.life), (Level::Up, life(2, 0)));
+        assert!(!released.is_before(isolated), "an old database isolates no node again");
+        let again = released.merged(Standing::removed(life(2, 0), Level::Isolated));
+        assert_eq!(again.isolation(), Some(Incarnation(2)));
+    }
+
+    /// Any standing that three messages can make.
+    fn standings() -> impl Strategy<Value = Standing> {
+        let one = (0..4u32, 0..2u32, 0..5u8).prop_map(|(boot, generation, what)| {
+            let life = life(boot, generation);
+            match what {
+                0 => Standing::up(life),
+                1 => Standing::removed(life, Level::Down),
+                2 => Standing::removed(life, Level::Isolated),
+                3 => Standing::removed(life, Level::Released),
+                _ => Standing::release(life.boot),
+            }
+        });
+        proptest::collection::vec(one, 0..4)
+            .prop_map(|all| all.into_iter().fold(Standing::default(), Standing::merged))
+    }
+
+    proptest! {
+        #[test]
+        fn x11_standings_are_a_lattice(a in standings(), b in standings(), c in standings()) {
+            prop_assert_eq!(a.merged(b), b.merged(a));
+            prop_assert_eq!(a.merged(b).merged(c), a.merged(b.merged(c)));
+            prop_assert_eq!(a.merged(a), a);
+            prop_assert!(!a.merged(b).is_before(a) && !a.merged(b).is_before(b));
+        }
+
+        #[test]
+        fn x11_a_release_of_its_number_alone_ends_an_isolation(
+            before in standings(), after in standings(), boot in 1..4u32,
+        ) {
+            let isolated = Standing::removed(life(boot, 0), Level::Isolated);
+            let stands = before.merged(isolated).merged(after);
+            let released = before.released().max(after.released());
+            prop_assert_eq!(stands.isolation().is_none(), stands.isolated <= released);
+            prop_assert!(boot <= stands.isolated.0);
+            let freed = stands.merged(Standing::release(stands.isolated));
+            prop_assert!(freed.isolation().is_none());
+        }
+    }
+
+    #[test]
+    fn x11_a_node_that_has_not_come_back_can_be_isolated_again() {
+        let isolated = Standing::removed(life(3, 1), Level::Isolated);
+        assert_eq!(Standing::default().to_isolate(life(3, 1)), life(3, 1));
+        let released = isolated.merged(Standing::release(Incarnation(3)));
+        assert_eq!(released.level, Level::Released);
+        let again = released.to_isolate(life(3, 1));
+        let again = released.merged(Standing::removed(again, Level::Isolated));
+        assert_eq!(again.isolation(), Some(Incarnation(4)));
+        assert_eq!(again.merged(released), again, "an earlier release does not end it");
+    }
+
+    #[test]
+    fn a_standing_is_had_back_from_its_words() {
+        let standing =
+            Standing::removed(life(3, 1), Level::Isolated).merged(Standing::up(life(4, 2)));
+        assert_eq!(Standing::from_words(standing.words()), Some(standing));
+        for broken in [[1, 0, 2, 0, 0], [1, 1, 1, 0, 0], [1, 0, 0, 2, 0]] {
+            assert_eq!(Standing::from_words(broken), None);
+        }
     }
 }

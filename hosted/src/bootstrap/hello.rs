@@ -8,7 +8,7 @@ use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything two nodes say to each other, memory layout included.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Who a node is and what it takes for granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,8 +247,8 @@ mod tests {
     fn each_difference_is_refused_by_its_name() {
         let ours = hello(0);
         let refused = |theirs: Hello| ours.check(&theirs, 4).unwrap_err();
-        let version = refused(Hello { version: 9, ..hello(1) });
-        assert_eq!(version, Refusal::Version { ours: VERSION, theirs: 9 });
+        let version = refused(Hello { version: VERSION + 1, ..hello(1) });
+        assert_eq!(version, Refusal::Version { ours: VERSION, theirs: VERSION + 1 });
         let other = refused(Hello { cluster: "loom".to_owned(), ..hello(1) });
         assert!(matches!(other, Refusal::Cluster { .. }));
         let instance = refused(Hello { instance: 4, ..hello(1) });

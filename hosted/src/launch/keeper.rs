@@ -24,6 +24,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use weft_core::dirnet::{Level, Life, Standing};
+use weft_core::ids::Incarnation;
 
 use super::word::ToLauncher;
 use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
@@ -75,15 +77,14 @@ struct Node {
     /// When a dead node is restarted without a decision; `None` while it runs, and after it has
     /// ended in order.
     due: Option<Deadline>,
-    /// The last boot of an isolated node; and the boot up to which isolations are over.
-    isolated: Option<u32>,
-    released: u32,
+    /// Its isolations and releases.
+    standing: Standing,
 }
 
 impl Node {
     /// When it is started again, unless something else is decided before.
     fn next_start(&self) -> Option<Deadline> {
-        self.due.filter(|_| self.isolated.is_none())
+        self.due.filter(|_| self.standing.isolation().is_none())
     }
 }
 
@@ -110,8 +111,7 @@ impl Keeper {
                 run: 0,
                 boot: None,
                 due: None,
-                isolated: None,
-                released: 0,
+                standing: Standing::default(),
                 has_entered: false,
                 backoff,
             });
@@ -169,8 +169,11 @@ impl Keeper {
 
     /// Every node that hears of it says so, some of them late.
     fn handle_isolated(&mut self, rank: u16, boot: u32) {
-        let Some(node) = self.node(rank).filter(|node| node.released < boot) else { return };
-        if node.isolated.replace(boot).is_none() {
+        let Some(node) = self.node(rank) else { return };
+        let life = Life { boot: Incarnation(boot), generation: 0 };
+        let before = node.standing.isolation();
+        node.standing = node.standing.merged(Standing::removed(life, Level::Isolated));
+        if before.is_none() && node.standing.isolation().is_some() {
             self.notify(Notice::Isolated { rank });
         }
     }
@@ -179,8 +182,9 @@ impl Keeper {
     fn handle_released(&mut self, rank: u16, boot: u32) {
         let undecided = self.start.undecided;
         let Some(node) = self.node(rank) else { return };
-        node.released = node.released.max(boot);
-        if node.isolated.take_if(|isolated| *isolated <= boot).is_some() {
+        let before = node.standing.isolation();
+        node.standing = node.standing.merged(Standing::release(Incarnation(boot)));
+        if before.is_some() && node.standing.isolation().is_none() {
             node.due = node.due.map(|_| Deadline::after(undecided));
         }
     }

@@ -66,6 +66,11 @@ pub enum NodeError {
         /// What is the matter with it.
         error: io::Error,
     },
+    /// The database was saved by another version of Weft.
+    Format {
+        /// Where it lies.
+        path: PathBuf,
+    },
     /// The key to sign broadcasts with.
     Signing(io::Error),
     /// Signals could not be listened for.
@@ -98,6 +103,9 @@ impl fmt::Display for NodeError {
             Self::Kept { path, error } => {
                 write!(f, "the notes of earlier incarnations, {}: {error}", path.display())
             }
+            Self::Format { path } => {
+                write!(f, "another version of Weft saved the database {}", path.display())
+            }
             Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
             Self::Link(what) => write!(f, "supervisor and component disagree: {what}"),
@@ -113,7 +121,8 @@ impl std::error::Error for NodeError {
             | Self::Plan(_)
             | Self::Link(_)
             | Self::NotShared
-            | Self::OwnPair => None,
+            | Self::OwnPair
+            | Self::Format { .. } => None,
             Self::Memory(error) => Some(error),
             Self::Bell(error) => Some(error),
             Self::Packet(error) => Some(error),
@@ -141,7 +150,10 @@ impl Explain for NodeError {
             Self::OwnPair => Code::Rdma,
             Self::Verbs(error) => error.code(),
             Self::Directory(error) => error.code(),
-            Self::Incarnation { .. } | Self::Kept { .. } | Self::Bootstrap(_) => Code::RuntimeDir,
+            Self::Incarnation { .. }
+            | Self::Kept { .. }
+            | Self::Format { .. }
+            | Self::Bootstrap(_) => Code::RuntimeDir,
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
             Self::Signing(_) => Code::Memory,
             Self::Link(_) => Code::Protocol,
@@ -174,6 +186,11 @@ impl Explain for NodeError {
             Self::Incarnation { path, error } | Self::Kept { path, error } => {
                 mend(path, error.kind())
             }
+            Self::Format { path } => format!(
+                "run the version that saved it; or move {} away, and isolate again the nodes that \
+                 were isolated",
+                path.display()
+            ),
             Self::Bootstrap(_) => {
                 "see that the cluster's directory is writable, and that no other process runs \
                  this rank"

@@ -146,7 +146,7 @@ pub(super) enum ToComponent {
     Fence { peer: u16 },
     /// The removal of `peer` up to that boot is known here: what follows was decided since.
     Acknowledged { peer: u16, boot: u32 },
-    /// Isolations of `peer` since that life of it, or before, are over.
+    /// Isolations of `peer`, or of this node, up to that boot are over.
     Released { peer: u16, boot: u32 },
     /// The node of `peer` is lost: its supervisor has ended, or the link to it.
     Parted { peer: u16 },
@@ -190,12 +190,11 @@ pub(super) enum FromComponent {
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.
     Guard { task: u8, action: GuardAction },
-    /// `peer` is isolated by decision: no life of it is let in. The last one began with `boot`.
-    Isolated { peer: u16, boot: u32 },
-    /// An operator has released `peer`: boots after `boot` are admitted again.
-    Released { peer: u16, boot: u32 },
-    /// A boot of `peer` after `boot` is a member: its release was not seen, and is over.
-    Returned { peer: u16, boot: u32 },
+    /// `node`, which may be this one, is isolated by decision: no boot of it is admitted. The last
+    /// isolation ended `boot`.
+    Isolated { node: u16, boot: u32 },
+    /// An operator has released `node`, which may be this one: isolations up to `boot` are over.
+    Released { node: u16, boot: u32 },
     /// What the database holds of the node's tasks from earlier lives, as far as it ever will: the
     /// status of each, and how many errors it has had.
     Past { tasks: Vec<(u8, u16)> },

@@ -14,13 +14,29 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-use weft_core::dirnet::{Database, SNAPSHOT_LEN_MAX};
+use weft_core::dirnet::{Database, ImageError, SNAPSHOT_LEN_MAX, TASKS_MAX};
 
-use super::NodeError;
+use super::{NodeError, PEERS, kept};
 
 const NUMBER_LEN: usize = 8;
 const PLACE_LEN: u64 = (NUMBER_LEN + SNAPSHOT_LEN_MAX) as u64;
+
+/// Opens the file at `path`, which may be absent, for [`SavedDatabase::adopt`] in another process.
+/// What another version of Weft has saved there is refused, and stays as it is.
+pub(super) fn open(path: &Path, nodes: usize) -> Result<File, NodeError> {
+    let file = kept::open(path)?;
+    let nodes = u16::try_from(nodes).unwrap_or(u16::MAX);
+    for index in [0, 1] {
+        let (_, snapshot) = read_place(&file, index).map_err(|it| NodeError::kept(&file, it))?;
+        let restored = Database::<PEERS, TASKS_MAX>::restore(nodes, &snapshot);
+        if matches!(restored, Err(ImageError::Format)) {
+            return Err(NodeError::Format { path: path.to_owned() });
+        }
+    }
+    Ok(file)
+}
 
 /// The two last snapshots.
 #[derive(Debug)]
@@ -94,9 +110,8 @@ fn read_place(file: &File, index: u64) -> io::Result<(u64, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::kept;
+    use crate::explain::Explain;
     use crate::scratch::Scratch;
-    use std::path::Path;
     use weft_core::dirnet::{
         Change, Config, Kept, Life, Limits, Part, Profile, RestartLimit, Timing,
     };
@@ -145,6 +160,27 @@ mod tests {
         let (mut next, _) = adopt(&path);
         next.save(1, component(4).database()).unwrap();
         assert_eq!(adopt(&path).1.map(|found| status(&found)), [Some(4), Some(3)]);
+    }
+
+    /// The snapshots of earlier versions named no format: its byte was the upper one of a count.
+    #[test]
+    fn x11_what_another_version_has_saved_is_refused_and_stays() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("database");
+        let (mut saved, _) = adopt(&path);
+        saved.save(1, component(1).database()).unwrap();
+        assert!(open(&path, 1).is_ok());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = usize::try_from(place(1)).unwrap() + NUMBER_LEN;
+        let len = component(1).database().save(1, &mut [0; SNAPSHOT_LEN_MAX]).len();
+        bytes[at + 9] = 0;
+        let checksum = weft_core::checksum::crc32c(&bytes[at + 4..at + len]);
+        bytes[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        let refused = open(&path, 1).unwrap_err();
+        assert!(refused.to_string().contains("another version of Weft"), "{refused}");
+        assert!(refused.cure().contains("move "), "{}", refused.cure());
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 
     /// With nothing else in the file, it is shown and not taken for none.

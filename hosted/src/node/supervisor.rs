@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use weft_core::dirnet::Standing;
 use weft_core::ids::{Incarnation, PeerSet};
 
 use births::Births;
@@ -81,7 +82,7 @@ pub fn run(
     let mut supervisor = Supervisor::new(cluster, home, rank, meeting, reset, events)?;
     supervisor.tell_forgotten();
     supervisor.recall_isolation();
-    if supervisor.isolated.is_none() {
+    if !supervisor.is_isolated() {
         supervisor.start_component()?;
     }
     supervisor.tasks.begin(now_ns());
@@ -140,11 +141,9 @@ struct Supervisor {
     restarts: u64,
     births: Births,
     given_up: bool,
-    /// The cluster has shut this node out since that life of it, until it is released.
-    isolated: Option<Incarnation>,
+    /// The isolations and releases of this node.
+    standing: Standing,
     isolation_note: IsolationNote,
-    /// Isolations since this life of it, or before, are over.
-    free: Incarnation,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
     /// Peers whose process did not die when it was fenced, and when to try again.
@@ -232,9 +231,8 @@ impl Supervisor {
             restarts: 0,
             births: Births::new(),
             given_up: false,
-            isolated: None,
+            standing: Standing::default(),
             isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
-            free: Incarnation(0),
             lost_at_ns: None,
             last_recovery_us: None,
             unfenced: PeerSet::EMPTY,

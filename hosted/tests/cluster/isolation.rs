@@ -1,7 +1,7 @@
 //! A node that is isolated is shut out, keeps quiet, and comes back as another life.
 
 use serde_json::Value;
-use weft::node::control::{NodeState, NodeStatus, TaskState};
+use weft::node::control::{DirNetStatus, NodeOrder, NodeState, NodeStatus, TaskState};
 use weft::process::Signal;
 use weft::runtime_dir::RuntimeDir;
 
@@ -115,6 +115,61 @@ fn a_node_by_hand_that_is_isolated_stays_so_when_it_is_started_again() {
     assert_eq!(look(&nodes, 2).incarnation, 0, "no component of it was started since");
     place.weft("release 2 --name t --wait 60").done();
     nodes.await_joined();
+}
+
+/// Half of the cluster isolates a node that is cut off from it. Components and all supervisors are
+/// killed, and the other half starts first: the directory's files alone are left.
+#[test]
+fn x11_an_isolation_outlives_a_partition_and_all_processes() {
+    let place = Place::new();
+    let file = place.file("t.toml", "name = \"t\"\nnodes = 4\ndirnet.min_alive = 1\n");
+    let node = |rank| place.start(&format!("node {file} --rank {rank}"), "");
+    let running = [0, 1, 2, 3].map(node);
+    let nodes = place.find();
+    nodes.await_joined();
+    await_manager(&nodes);
+    let standing = |rank| nodes.client(rank).status().ok()?.dirnet;
+    let manager = standing(0).expect("it takes part").manager;
+    let [friend, other, lost] = [1, 2, 3].map(|after| (manager + after) % 4);
+    for rank in [other, lost] {
+        place.weft(&format!("inject partition {rank} --from {manager},{friend} --name t")).done();
+    }
+    nodes.client(manager).order_node(lost, NodeOrder::Isolate).expect("it is the manager");
+    nodes.client(friend).kill().expect("it has a component");
+    nodes.client(other).kill().expect("it has a component");
+    // The directory outlives them all.
+    let dir = RuntimeDir::at(place.runtime_dir()).expect("it is private");
+    let _held = dir.join(nodes.dir.name()).expect("shared");
+    for running in running {
+        running.signal(Signal::KILL);
+        drop(running);
+    }
+    place.await_no_process();
+
+    let holds = |rank| {
+        let stands = |it: DirNetStatus| it.is_member() && it.isolated == [lost];
+        standing(rank).is_some_and(stands)
+    };
+    let _half = [other, lost].map(node);
+    eventually("one of that half is manager, or the isolated node remembers", || {
+        let roles = [other, lost].map(|rank| standing(rank).map(|it| it.role));
+        roles.contains(&Some("manager".to_owned()))
+            || holds(other)
+            || look(&nodes, lost).state == NodeState::Isolated
+    });
+    let _other_half = [manager, friend].map(node);
+    let is_isolated = || {
+        look(&nodes, lost).state == NodeState::Isolated
+            && [manager, friend, other].into_iter().all(holds)
+    };
+    eventually("all nodes know that it is isolated", is_isolated);
+    for rank in [manager, friend, other] {
+        nodes.client(rank).kill().expect("it has a component");
+        eventually("it is still isolated", is_isolated);
+    }
+    place.weft(&format!("release {lost} --name t --wait 60")).done();
+    nodes.await_joined();
+    eventually("it is a member", || standing(lost).is_some_and(|it| it.is_member()));
 }
 
 #[test]

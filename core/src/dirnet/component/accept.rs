@@ -46,9 +46,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_witm = frame.message == Message::Witm;
         self.check_claimant(from, frame.term, is_witm)?;
         let age = self.age(from, frame.seat, frame.life).inspect_err(|reason| {
-            // Who thinks the same of this node is not answered: that would go on for ever.
-            if *reason == Reject::Fenced && !matches!(frame.message, Message::Anid { .. }) {
-                self.tell_removed(from, frame.life);
+            // A node that says the same of this one is not answered: that would never end.
+            if !matches!(frame.message, Message::Anid { .. }) {
+                self.tell_removed(from, frame.life, *reason);
             }
         })?;
         let needs_term = !is_asked_in_any_term(&frame.message);
@@ -120,9 +120,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     ) -> Result<(), Reject> {
         self.check_claimant(from, beat.term, false)?;
         let age = self.age(from, Seat::Component, beat.life).inspect_err(|reason| {
-            if *reason == Reject::Fenced {
-                self.tell_removed(from, beat.life);
-            }
+            self.tell_removed(from, beat.life, *reason);
         })?;
         self.check_reign(now, from, beat.life, beat.term)?;
         if !matches!(age, Age::Current) {
@@ -148,7 +146,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    fn check_claimant(&self, from: Rank, term: Term, is_witm: bool) -> Result<(), Reject> {
+    pub(super) fn check_claimant(
+        &self,
+        from: Rank,
+        term: Term,
+        is_witm: bool,
+    ) -> Result<(), Reject> {
         if let State::Excluded = self.state {
             return Err(Reject::Excluded);
         }
@@ -195,6 +198,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.expect(now, from, life);
             }
         }
+        self.tell_isolated(Members::only(from), term.claimant);
         // The manager may not hear the claimant. What others say of it may be the answer to this
         // word: that would go on for ever.
         if let State::Backup(_) = self.state
@@ -282,9 +286,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         node == self.me() && life.boot == self.life.boot && frame.term < self.term
     }
 
-    /// It may not know yet that it is out.
-    fn tell_removed(&mut self, node: Rank, life: Life) {
-        if let State::Manager = self.state {
+    /// It may not know yet that it was removed, or is isolated.
+    fn tell_removed(&mut self, node: Rank, life: Life, reason: Reject) {
+        if !matches!(reason, Reject::Fenced | Reject::Isolated) {
+            return;
+        }
+        let is_isolated = self.tell_isolated(Members::only(node), node);
+        if matches!(self.state, State::Manager) && !is_isolated {
             let level = self.db.standing(node).level.max(Level::Down);
             self.send(Members::only(node), Seat::Component, Message::Anid { node, life, level });
         }

@@ -150,7 +150,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let passed = succession.passed;
         let Some(rule) = self.may_claim(now, loss, &succession) else {
             if succession.is_outvoted && !crate::dirnet::THE_OUTVOTED_STAY.is_planted() {
-                return self.exclude(Level::Down);
+                return self.exclude();
             }
             self.tell_unheard();
             self.state = State::Backup(Succession::default());

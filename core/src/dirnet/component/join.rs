@@ -24,7 +24,7 @@ pub(super) struct Joining {
     pub(super) due: Instant,
     is_answered: bool,
     /// Who asks as well: none of them reigns.
-    asking: Members,
+    pub(super) asking: Members,
 }
 
 impl Joining {
@@ -37,7 +37,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// The one start predicate (G-21): whether a term was kept.
     pub(super) fn start(&mut self, now: Instant, kept: Option<Term>) {
         let is_first = kept.is_none() || crate::dirnet::CLONES_START_ANEW.is_planted();
-        if is_first {
+        if is_first && !self.is_isolated() {
             self.start_static(now);
         } else {
             self.ask_for_manager(now);
@@ -46,14 +46,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.send(Members::only(self.me()), Seat::ImAliveTask, Message::Rouse);
     }
 
-    /// Asks everybody, and collects the answers (D-8).
+    /// Asks all others, and collects the answers (D-8). An isolated node asks for its release
+    /// instead, until it comes.
     pub(super) fn ask_for_manager(&mut self, now: Instant) {
         let mut joining = Joining::new(now.after(self.timing().join));
         if let State::Joining(before) = self.state {
             joining.asking = before.asking;
         }
         self.state = State::Joining(joining);
-        self.send(self.config.others(), Seat::Component, Message::Witm);
+        let others = self.config.others();
+        if self.is_isolated() {
+            self.tell_isolated(others, self.me());
+        } else {
+            self.send(others, Seat::Component, Message::Witm);
+        }
     }
 
     fn start_static(&mut self, now: Instant) {
@@ -72,7 +78,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn join_over(&mut self, now: Instant) {
         let State::Joining(joining) = self.state else { return };
         let may_be_missed = joining.asking != self.config.others();
-        if !joining.is_answered && self.is_outcast() && may_be_missed {
+        let is_unanswered = !joining.is_answered && self.is_outcast() && may_be_missed;
+        if is_unanswered || self.is_isolated() {
             return self.ask_for_manager(now);
         }
         self.stand_up();

@@ -9,7 +9,7 @@
 //! and fenced again before: by the members that there are by then.
 
 use super::watch::Reset;
-use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
+use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::strategy::{Fault, Recoveries, Recovery};
 use crate::dirnet::{Level, Life, Members, Message, Output, Reject, Seat, Standing, TaskAction};
 use crate::ids::{Incarnation, Rank};
@@ -76,7 +76,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 let why = Why { rule: Rule::Intensity, ..why };
                 self.explain(now, node, life, Verdict::Isolated, why);
                 self.tell(News::Isolated(node));
-                self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
+                self.isolate_node(now, node, life);
             }
             Recovery::Reset
             | Recovery::RestartTask { .. }
@@ -86,6 +86,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.shut_out(now, node, life, Level::Down, Reset::Follows);
             }
         }
+    }
+
+    /// The same, without a reset, for all incarnations of the node.
+    pub(super) fn isolate_node(&mut self, now: Instant, node: Rank, life: Life) {
+        let life = self.db.standing(node).to_isolate(life);
+        self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
     }
 
     /// Makes the removal known and waits for everybody's fence.
@@ -185,7 +191,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             | Recovery::Isolate => {
                 self.explain(now, node, life, Verdict::Isolated, Rule::Intensity.into());
                 self.tell(News::Isolated(node));
-                self.shut_out(now, node, standing.life, Level::Isolated, Reset::Withheld);
+                self.isolate_node(now, node, standing.life);
             }
         }
     }
@@ -281,23 +287,37 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if standing.level == Level::Up {
             let moved = self.db.standing(node).is_before(standing);
             self.introduce(now, node, standing.life);
-            if moved {
+            // With it comes which isolations are over.
+            self.db.advance(node, standing);
+            if moved && self.db.standing(node).is_up() {
                 self.watch_anew(now, node);
             }
             return moved;
         }
-        if node == self.me() && standing.life.boot == self.life.boot {
-            self.exclude(standing.level);
-            return true;
+        if node == self.me() {
+            return self.stand_oneself(standing);
         }
-        if node == self.me() || !self.db.advance(node, standing) {
+        let before = self.db.standing(node);
+        if !self.db.advance(node, standing) {
             return false;
         }
-        self.set_watch(node, Watch::Off);
+        let stands = self.db.standing(node);
         self.note_reset(now, node, standing);
-        if standing.level == Level::Down || standing.level == Level::Isolated {
-            self.outputs.push(Output::Fence { node, boot: standing.life.boot });
+        if (stands.life, stands.level) == (before.life, before.level) {
+            // Only an isolation that is over was not known.
+            return true;
         }
+        self.set_watch(node, Watch::Off);
+        match stands.level {
+            // The end of an isolation may leave a member.
+            Level::Up => self.watch_anew(now, node),
+            // An isolation ends any incarnation of the node that is known here.
+            Level::Down | Level::Isolated => {
+                self.outputs.push(Output::Fence { node, boot: stands.life.boot });
+            }
+            Level::Released => {}
+        }
+        self.confirm_isolation(now, node);
         if node == self.term.claimant && self.role() == Role::Backup {
             self.lose_removed_manager(now);
         }
@@ -359,65 +379,5 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         self.outputs.push(Output::Task { task, action });
         Ok(())
-    }
-
-    /// An operator isolates `node`: it is fenced everywhere and stays out until it is released
-    /// and comes back in a later life. One that is isolated already stays as it is.
-    ///
-    /// # Errors
-    /// [`Reject::NotManager`], [`Reject::BadSubject`]; nothing changed.
-    ///
-    /// # Panics
-    /// When [`Self::poll_output`] was not drained: a bug of the caller.
-    pub fn isolate(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
-        self.begin(now);
-        self.check_order(node)?;
-        let Standing { life, level } = self.db.standing(node);
-        if level == Level::Isolated {
-            return Ok(());
-        }
-        let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
-        self.explain(now, node, life, Verdict::Isolated, why);
-        self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
-        Ok(())
-    }
-
-    /// An operator lets later lives of an isolated node join again.
-    ///
-    /// # Errors
-    /// [`Reject::NotManager`], [`Reject::BadSubject`] when it is not isolated; nothing changed.
-    ///
-    /// # Panics
-    /// When [`Self::poll_output`] was not drained: a bug of the caller.
-    pub fn release(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
-        self.begin(now);
-        self.check_order(node)?;
-        let standing = self.db.standing(node);
-        if standing.level != Level::Isolated {
-            return Err(Reject::BadSubject);
-        }
-        let (life, level) = (standing.life, Level::Released);
-        self.db.advance(node, Standing::removed(life, level));
-        let members = self.members();
-        self.send(members, Seat::Component, Message::Anid { node, life, level });
-        Ok(())
-    }
-
-    /// `node` was released since it began that life, as it says itself: whoever told it knew of a
-    /// decision that has not come here yet, where an old database may have been restored.
-    pub fn learn_release(&mut self, node: Rank, boot: Incarnation) {
-        let standing = self.db.standing(node);
-        if standing.level == Level::Isolated && standing.life.boot <= boot {
-            self.db.advance(node, Standing::removed(standing.life, Level::Released));
-        }
-    }
-
-    fn check_order(&self, node: Rank) -> Result<(), Reject> {
-        let is_known = self.db.standing(node).is_known();
-        match self.state {
-            State::Manager if self.config.others().contains(node) && is_known => Ok(()),
-            State::Manager => Err(Reject::BadSubject),
-            State::Joining(_) | State::Backup(_) | State::Excluded => Err(Reject::NotManager),
-        }
     }
 }

@@ -10,6 +10,7 @@
 //! | `suspicion` | from silence to a conclusion, for both roles |
 //! | `supervisor` | the own supervisor stands still, or another node's |
 //! | `manager` | verdicts, fences, resets, admissions, recovery |
+//! | `isolation` | isolations and releases, which hold in any term |
 //! | `backup` | the manager is lost: succession, claims, adoption |
 //! | `join` | WITM, NMI and the start |
 //! | `witness` | the second observer |
@@ -22,6 +23,7 @@ mod accept;
 mod backup;
 mod clock;
 mod echo;
+mod isolation;
 mod join;
 mod manager;
 mod restore;
@@ -267,7 +269,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     ) -> Result<(), Reject> {
         self.begin(now);
         self.note_heard(now);
-        let handled = self.accept(now, from, frame).and_then(|()| self.dispatch(now, frame));
+        let handled = self.handle_report(now, from, frame).unwrap_or_else(|| {
+            let handled = self.accept(now, from, frame).and_then(|()| self.dispatch(now, frame));
+            handled.or_else(|reason| self.handle_refused_order(now, from, frame, reason))
+        });
         self.progress.messages = self.progress.messages.wrapping_add(1);
         self.count(handled)
     }
@@ -346,7 +351,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_present = boot <= standing.life.boot || super::OLD_REMOVALS_COUNT.is_planted();
         let is_mutual = standing.is_known() && !standing.is_up() && is_present;
         if !is_mutual || term > self.term {
-            self.exclude(Level::Down);
+            self.exclude();
         }
     }
 
@@ -380,10 +385,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// This life was removed: it takes no part any more. That is remembered in the next one.
-    fn exclude(&mut self, level: Level) {
+    fn exclude(&mut self) {
         if self.role() != Role::Excluded {
             self.state = State::Excluded;
-            self.db.advance(self.me(), Standing::removed(self.life, level));
+            self.db.advance(self.me(), Standing::removed(self.life, Level::Down));
             self.tell(News::Excluded);
         }
     }

@@ -12,7 +12,7 @@
 
 use super::sync::Past;
 use super::{Component, Output, Role};
-use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Standing, Task};
+use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Task};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
@@ -69,9 +69,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         fresh: &Record<TASKS>,
     ) -> Result<Database<NODES, TASKS>, ImageError> {
         let db = Database::restore(self.config.nodes(), bytes)?;
-        let (me, present) = (self.me(), Standing::up(self.life));
+        let me = self.me();
         let (standing, record) = (db.standing(me), db.record(me).copied().unwrap_or_default());
-        if present.is_before(standing) || self.life < record.life {
+        let is_forgotten =
+            standing.isolation().is_some() && crate::dirnet::ISOLATED_NODES_FORGET.is_planted();
+        if is_forgotten || standing.is_past(self.life) || self.life < record.life {
             return Err(ImageError::Field);
         }
         if record.life != Life::default() && record.task_count != fresh.task_count {
@@ -115,6 +117,7 @@ impl From<ImageError> for Reject {
             ImageError::Checksum => Self::ImageChecksum,
             ImageError::Count => Self::ImageCount,
             ImageError::Field => Self::ImageField,
+            ImageError::Format => Self::ImageFormat,
         }
     }
 }

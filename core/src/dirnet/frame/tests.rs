@@ -31,7 +31,7 @@ fn version() -> impl Strategy<Value = Version> {
     (life(), any::<u32>(), life()).prop_map(|(life, seq, stands)| Version {
         life,
         seq,
-        standing: Standing { life: stands, level: Level::Isolated },
+        standing: Standing::removed(stands, Level::Isolated),
     })
 }
 

@@ -4,6 +4,7 @@ mod cut;
 mod detect;
 mod heard;
 mod heirs;
+mod isolation;
 mod join;
 mod limits;
 #[cfg(feature = "mutants")]

@@ -8,7 +8,8 @@ use std::vec::Vec;
 use std::{eprintln, format, println};
 
 use super::{
-    cut, detect, heard, heirs, join, limits, refuse, restore, rivals, succeed, supervisor, witness,
+    cut, detect, heard, heirs, isolation, join, limits, refuse, restore, rivals, succeed,
+    supervisor, witness,
 };
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
@@ -125,6 +126,13 @@ scenarios! {
         g10_a_claimant_that_dies_is_removed_again
         g10_a_claimant_is_not_admitted_by_hearsay
         g10_a_claimant_that_a_member_hears_is_admitted;
+    isolation:
+        x11_no_later_incarnation_ends_an_isolation
+        x11_a_release_that_is_late_ends_no_later_isolation
+        x11_an_isolated_node_remembers_it_where_all_others_forgot
+        x11_an_isolation_is_believed_whichever_node_reports_it
+        x11_a_removed_node_does_not_wait_for_an_isolated_one
+        x11_a_released_node_brings_its_release_along;
     join:
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term

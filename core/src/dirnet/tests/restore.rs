@@ -89,10 +89,10 @@ fn who_was_released_is_believed_about_isolations_that_are_over() {
     net.boot(1);
     let level = |net: &Net| net.component(1).database().standing(Rank(2)).level;
     for (boot, expected) in [(0, Level::Isolated), (1, Level::Released), (9, Level::Released)] {
-        net.input(1, |it, _| it.learn_release(Rank(2), Incarnation(boot)));
+        net.input(1, |it, now| it.learn_release(now, Rank(2), Incarnation(boot)));
         assert_eq!(level(&net), expected);
     }
-    net.input(1, |it, _| it.learn_release(Rank(0), Incarnation(9)));
+    net.input(1, |it, now| it.learn_release(now, Rank(0), Incarnation(9)));
     assert!(net.component(1).database().standing(Rank(0)).is_up());
 }
 

@@ -309,7 +309,7 @@ impl DirNet {
         boot: Incarnation,
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
-        self.machine.learn_release(Rank(peer.0), boot);
+        self.machine.learn_release(Instant(now_ns), Rank(peer.0), boot);
         self.drain(now_ns, ground)
     }
 
@@ -333,22 +333,20 @@ impl DirNet {
         })
     }
 
-    /// Tells the supervisor who is isolated and who is so no longer: it opens the doors.
+    /// Reports isolations and releases to the supervisor, which admits peers.
     fn tell_standings(&mut self) {
         for (rank, told) in (0..).map(Rank).zip(&mut self.told) {
             let standing = self.machine.database().standing(rank);
-            if *told == standing || rank == self.machine.me() {
-                continue;
+            let before = std::mem::replace(told, standing);
+            let node = rank.0;
+            if let Some(Incarnation(boot)) = standing.isolation()
+                && before.isolation() != standing.isolation()
+            {
+                self.words.push(FromComponent::Isolated { node, boot });
             }
-            *told = standing;
-            let (peer, boot) = (rank.0, standing.life.boot.0);
-            match standing.level {
-                Level::Isolated => self.words.push(FromComponent::Isolated { peer, boot }),
-                Level::Released => self.words.push(FromComponent::Released { peer, boot }),
-                // It came back since.
-                Level::Up | Level::Down => {
-                    self.words.push(FromComponent::Returned { peer, boot: boot.saturating_sub(1) });
-                }
+            let Incarnation(boot) = standing.released();
+            if before.released().0 < boot {
+                self.words.push(FromComponent::Released { node, boot });
             }
         }
     }
@@ -517,6 +515,8 @@ impl DirNet {
                 let (node, what) = What::news(news, self.machine.me());
                 self.note(now_ns, node, what);
                 if news == weft_core::dirnet::News::Excluded {
+                    // Isolated, it waits for its release instead of the next boot.
+                    self.tell_standings();
                     self.words.push(FromComponent::Excluded);
                 }
             }

@@ -9,7 +9,6 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Supervisor;
 use super::infancy::Infancy;
-use super::isolation::ReleaseNews;
 use super::recovery::Buried;
 use crate::bootstrap::{Life, Offer};
 use crate::clock::now_ns;
@@ -17,8 +16,8 @@ use crate::cluster::FabricKind;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::component::dirnet_profile;
-use crate::node::kept;
 use crate::node::link::{FromComponent, LINK_FD, Outgoing, SendError, ToComponent};
+use crate::node::{kept, saved};
 use crate::packet::{PacketError, Socket};
 use crate::process::{ProcessError, Spawn, Spawned};
 use crate::signing::SecretKey;
@@ -82,7 +81,7 @@ impl Supervisor {
         // First what may fail before anything is begun.
         let lives = self.incarnations.lives();
         let term = kept::open_term(&self.term_file, lives)?;
-        let database = kept::open(&self.database_file)?;
+        let database = saved::open(&self.database_file, self.cluster.nodes)?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let incarnation = self.incarnations.next()?;
         let boot = match self.boot {
@@ -146,7 +145,7 @@ impl Supervisor {
     pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
         let Some(Buried { roused, was_killed }) = self.bury_component(incarnation) else { return };
         match &self.im_alive {
-            _ if self.isolated.is_some() => {}
+            _ if self.is_isolated() => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
             // Nobody has heard of it but its supervisor, which tries again.
             Some(_) | None if self.given_up => {}
@@ -221,14 +220,11 @@ impl Supervisor {
                 self.lives.handle_removed(Peer(peer), Incarnation(boot), term);
                 self.tell(&ToComponent::Acknowledged { peer, boot }, &[]);
             }
-            FromComponent::Isolated { peer, boot } => {
-                self.isolate_peer(Peer(peer), Incarnation(boot));
+            FromComponent::Isolated { node, boot } => {
+                self.handle_isolation(node, Incarnation(boot));
             }
-            FromComponent::Released { peer, boot } => {
-                self.release_peer(Peer(peer), Incarnation(boot), ReleaseNews::Repeated);
-            }
-            FromComponent::Returned { peer, boot } => {
-                self.release_peer(Peer(peer), Incarnation(boot), ReleaseNews::Fresh);
+            FromComponent::Released { node, boot } => {
+                self.handle_release(node, Incarnation(boot));
             }
             FromComponent::Reset { node, boot } => self.reset_node(node, boot),
             FromComponent::Guard { task, action } => {

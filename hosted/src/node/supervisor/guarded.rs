@@ -34,7 +34,7 @@ impl Supervisor {
         let done = match what {
             // It ends with its node, and starts with it.
             Want::Task { order: TaskOrder::Start | TaskOrder::Restart, .. }
-                if self.isolated.is_some() =>
+                if self.is_isolated() =>
             {
                 Err(Refused::Isolated)
             }

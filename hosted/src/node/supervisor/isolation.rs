@@ -7,9 +7,10 @@
 //!   no component, no task, no request but for its status   another life of it begins
 //! ```
 //!
-//! What somebody knows may be over: one that starts with an old database, for instance. So each
-//! isolation and each release names the life that it is about, and the later word counts. Whoever
-//! meets a node that was released tells it so; it contradicts those who have not heard of it yet.
+//! What a node knows may be over: it may have started with an old database. So each isolation and
+//! each release has a number, and core's `Standing` merges them in any order, here as in the
+//! components. A node that meets a released one sends it the release; a released node contradicts
+//! those that have not heard of it yet.
 //!
 //! A node whose supervisor has died meanwhile is started again by whoever can, once it is released.
 //! One that is started before remembers that it is isolated, by a note of its own, and waits.
@@ -20,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use rustix::fs::OFlags;
-use weft_core::dirnet;
+use weft_core::dirnet::{self, Standing};
 use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Supervisor;
@@ -28,15 +29,6 @@ use crate::clock::now_ns;
 use crate::node::chronicle::What;
 use crate::node::control::Refused;
 use crate::node::link::ToComponent;
-
-/// Whether a release is sent to a node that was not isolated here.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReleaseNews {
-    /// Only if it was: others have sent it.
-    Fresh,
-    /// In any case: the node may have noted more than is known here.
-    Repeated,
-}
 
 /// Where a node notes since which boot it is isolated.
 #[derive(Debug)]
@@ -84,19 +76,42 @@ impl Supervisor {
     /// Goes on as it was before this supervisor began: isolated, if it noted so.
     pub(super) fn recall_isolation(&mut self) {
         if let Some(since) = self.isolation_note.load() {
-            self.be_isolated(since);
+            // A note that makes no sense is older than any release.
+            self.be_isolated(since.max(Incarnation(1)));
         }
     }
 
     /// Notes how the node stands: what is not noted is forgotten by its next supervisor.
     fn keep_isolation(&mut self) {
-        if let Err(error) = self.isolation_note.keep(self.isolated) {
+        if let Err(error) = self.isolation_note.keep(self.standing.isolation()) {
             tracing::error!(%error, "whether this node is isolated cannot be noted");
         }
     }
 
+    /// Whether this node is isolated.
+    pub(super) fn is_isolated(&self) -> bool {
+        self.standing.isolation().is_some()
+    }
+
+    /// The component knows of an isolation: of this node, or of a peer.
+    pub(super) fn handle_isolation(&mut self, node: u16, boot: Incarnation) {
+        if node != self.rank {
+            self.isolate_peer(Peer(node), boot);
+        } else if boot <= self.standing.released() {
+            let boot = self.standing.released().0;
+            self.tell(&ToComponent::Released { peer: node, boot }, &[]);
+        } else {
+            self.be_isolated(boot);
+        }
+    }
+
+    /// The component knows of a release: of this node, or of a peer.
+    pub(super) fn handle_release(&mut self, node: u16, boot: Incarnation) {
+        if node == self.rank { self.be_released(boot) } else { self.release_peer(Peer(node), boot) }
+    }
+
     /// By decision no life of `peer` is let in from now on.
-    pub(super) fn isolate_peer(&mut self, peer: Peer, boot: Incarnation) {
+    fn isolate_peer(&mut self, peer: Peer, boot: Incarnation) {
         if self.lives.handle_isolated(peer, boot) {
             self.bootstrap.isolate(peer, boot);
             self.reset.note_isolated(Rank(peer.0), boot);
@@ -105,20 +120,17 @@ impl Supervisor {
         }
     }
 
-    /// By decision `peer` may come back.
-    pub(super) fn release_peer(&mut self, peer: Peer, boot: Incarnation, news: ReleaseNews) {
-        if !self.lives.handle_released(peer, boot) {
-            if news == ReleaseNews::Repeated && self.lives.is_met(peer) {
-                self.bootstrap.release(peer, boot);
-            }
-            return;
+    /// By decision `peer` may come back. It may have noted an isolation that was never known here.
+    fn release_peer(&mut self, peer: Peer, boot: Incarnation) {
+        let is_news = self.lives.handle_released(peer, boot);
+        if is_news {
+            self.reset.note_released(Rank(peer.0), boot);
         }
-        self.reset.note_released(Rank(peer.0), boot);
         if self.lives.is_met(peer) {
             self.bootstrap.release(peer, boot);
             let due = self.lives.handle_let_in(peer, boot);
             self.act(due);
-        } else {
+        } else if is_news {
             self.reset_node(peer.0, boot.0);
         }
     }
@@ -137,12 +149,12 @@ impl Supervisor {
 
     /// Everything below this supervisor ends; what its peers decide next is waited for.
     pub(super) fn be_isolated(&mut self, since: Incarnation) {
-        let before = self.isolated;
-        self.isolated = before.max(Some(since));
-        self.keep_isolation();
-        if before.is_some() {
-            return;
+        let was_isolated = self.is_isolated();
+        self.standing = self.standing.merged(Standing::isolate(since));
+        if was_isolated || !self.is_isolated() {
+            return self.keep_isolation();
         }
+        self.keep_isolation();
         let me = Rank(self.rank);
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
@@ -162,8 +174,9 @@ impl Supervisor {
     /// Isolations since `boot` or before are over: another life of this node begins, once the last
     /// one has ended.
     pub(super) fn be_released(&mut self, boot: Incarnation) {
-        self.free = self.free.max(boot);
-        if self.isolated.take_if(|since| *since <= boot).is_none() {
+        let was_isolated = self.is_isolated();
+        self.standing = self.standing.merged(Standing::release(boot));
+        if !was_isolated || self.is_isolated() {
             return;
         }
         self.keep_isolation();

@@ -2,7 +2,7 @@
 //!
 //! A decider: news come in, and what the component must be told comes out.
 
-use weft_core::dirnet::Term;
+use weft_core::dirnet::{Standing, Term};
 use weft_core::ids::{Incarnation, Peer};
 
 use crate::bootstrap::{Life, ShutOut};
@@ -44,10 +44,8 @@ struct Known {
     removed_in: Option<Term>,
     /// What it was told of itself in this session, while neither began another life.
     told: Option<ShutOut>,
-    /// Isolated by decision, since the life that began with this one.
-    isolated: Option<Incarnation>,
-    /// Isolations since this life of it, or before, are over.
-    released: Incarnation,
+    /// Its isolations and releases.
+    standing: Standing,
     /// The life that it goes on in all the same, as others may let it: for when it is released.
     held: Option<Life>,
     /// Processes of incarnations that are over for this node and were not seen dead: they have
@@ -104,7 +102,7 @@ impl Lives {
         known.key = known.key.or(life.key);
         known.memory = known.memory.or(Some(life.memory));
         known.held = None;
-        if let Some(since) = known.isolated {
+        if let Some(since) = known.standing.isolation() {
             known.held = Some(life);
             return Some(Due::Isolate(peer, since));
         }
@@ -165,25 +163,29 @@ impl Lives {
     /// By decision no life of `peer` is let in from now on; whether that is new. One that began
     /// later is told of it, and ends itself or contradicts.
     pub(super) fn handle_isolated(&mut self, peer: Peer, boot: Incarnation) -> bool {
-        let known = self.peers.get_mut(peer.index()).filter(|known| boot > known.released);
-        let Some(known) = known else { return false };
-        if known.life.as_ref().is_some_and(|life| life.boot <= boot) {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return false };
+        let before = known.standing.isolation();
+        known.standing = known.standing.merged(Standing::isolate(boot));
+        let Some(since) = known.standing.isolation() else { return false };
+        if known.life.as_ref().is_some_and(|life| life.boot <= since) {
             known.fence();
         }
-        known.isolated.replace(boot).is_none()
+        before.is_none()
     }
 
     /// By decision lives of `peer` that begin after `boot` are let in; whether that is new.
     pub(super) fn handle_released(&mut self, peer: Peer, boot: Incarnation) -> bool {
         let Some(known) = self.peers.get_mut(peer.index()) else { return false };
-        known.released = known.released.max(boot);
-        known.isolated.take_if(|isolated| *isolated <= boot).is_some()
+        let before = known.standing.isolation();
+        known.standing = known.standing.merged(Standing::release(boot));
+        before.is_some() && known.standing.isolation().is_none()
     }
 
     /// The last life of `peer` of which isolations are over, if any was.
     pub(super) fn released(&self, peer: Peer) -> Option<Incarnation> {
-        let known = self.peers.get(peer.index())?;
-        Some(known.released).filter(|boot| *boot > Incarnation(0) && known.isolated.is_none())
+        let standing = self.peers.get(peer.index())?.standing;
+        let is_free = standing.isolation().is_none();
+        Some(standing.released()).filter(|boot| *boot > Incarnation(0) && is_free)
     }
 
     /// The life behind `boot` that `peer` is in, if that was kept out until now.

@@ -32,8 +32,8 @@ impl Supervisor {
                     }
                     News::OtherMemory => return self.handle_other_memory(peer),
                     News::ShutOut(word) => return self.handle_shut_out(peer, word),
-                    News::Isolated(boot) if boot <= self.free => {
-                        return self.bootstrap.contradict(peer, self.free);
+                    News::Isolated(boot) if boot <= self.standing.released() => {
+                        return self.bootstrap.contradict(peer, self.standing.released());
                     }
                     News::Isolated(boot) => return self.be_isolated(boot),
                     News::Released(boot) => return self.be_released(boot),
@@ -65,7 +65,7 @@ impl Supervisor {
         match due {
             Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
             // What one that is isolated itself knows of others may be over.
-            Some(Due::Isolate(..)) if self.isolated.is_some() => return,
+            Some(Due::Isolate(..)) if self.is_isolated() => return,
             Some(Due::Isolate(peer, since)) => return self.bootstrap.isolate(peer, since),
             Some(Due::Fence(_)) => self.tell_alone(),
             None | Some(Due::Connect(_)) => {}

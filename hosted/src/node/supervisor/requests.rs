@@ -49,7 +49,7 @@ impl Supervisor {
                         self.note(self.rank, What::Injected { fault: "killed".to_owned() });
                         Outcome::Done
                     }
-                    None if self.isolated.is_some() => Outcome::Refused(Refused::Isolated),
+                    None if self.is_isolated() => Outcome::Refused(Refused::Isolated),
                     None if self.given_up => Outcome::Refused(Refused::GivenUp),
                     None => Outcome::Refused(Refused::NoComponent),
                     Some(Err(_)) => Outcome::Refused(Refused::ComponentLost),
@@ -101,7 +101,7 @@ impl Supervisor {
         let is_status = matches!(word, ToComponent::Request { what: Want::Status, .. });
         let is_crowded = self.clients.is_crowded();
         let refused = match (self.is_ready() && !is_crowded).then(|| self.send(&word)) {
-            _ if self.isolated.is_some() => Refused::Isolated,
+            _ if self.is_isolated() => Refused::Isolated,
             _ if self.given_up => Refused::GivenUp,
             Some(Ok(())) if is_status => {
                 return self.clients.begin_status(ticket, self.status());
@@ -129,7 +129,7 @@ impl Supervisor {
 
     pub(super) fn state(&self) -> NodeState {
         match &self.component {
-            _ if self.isolated.is_some() => NodeState::Isolated,
+            _ if self.is_isolated() => NodeState::Isolated,
             _ if self.given_up => NodeState::GivenUp,
             // What a peer that is cut off does not hear is told with the peers.
             Some(component) if component.entered || self.is_greeted() => NodeState::Running,

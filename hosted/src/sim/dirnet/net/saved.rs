@@ -82,7 +82,8 @@ impl Saved {
     pub(super) fn judge(&self, nodes: u16, component: &Machine) -> Option<String> {
         let is_damaged = |it: &&Snapshot| it.is_damaged();
         let damaged = self.snapshots.iter().take_while(is_damaged).count();
-        let reasons = [Reject::ImageChecksum, Reject::ImageCount, Reject::ImageField];
+        let reasons =
+            [Reject::ImageChecksum, Reject::ImageCount, Reject::ImageField, Reject::ImageFormat];
         let refused: u32 = reasons.iter().map(|reason| component.rejects().of(*reason)).sum();
         let (me, refused) = (component.me(), refused as usize);
         if refused < damaged {

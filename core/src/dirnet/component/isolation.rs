@@ -1,0 +1,213 @@
+//! Isolation: a standing of the node, above all of its incarnations (X-5, X-11).
+//!
+//! ```text
+//!  manager: ANID(isolated) ─▶ all members, each fences ─▶ … ─▶ ANID(released) ─▶ all members
+//!
+//!  an isolated node or its next boot ─▶ any node: answered with the isolation, and it stops
+//!  isolated, so it asks for its release: the isolation ─▶ all ─▶ ANID(released), once one knows it
+//! ```
+//!
+//! Only a manager isolates and releases. What it decided is a fact from then on: it holds in any
+//! term, whichever node reports it, and standings merge it in any order. So a partition, a restart
+//! of all nodes or a database that is lost on some of them ends no isolation.
+
+use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
+use crate::dirnet::{Frame, Level, Life, Members, Message, Reject, Seat, Standing};
+use crate::ids::{Incarnation, Rank};
+use crate::time::Instant;
+
+impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
+    /// An operator isolates `node`: it is fenced everywhere and no member in any boot until it is
+    /// released (X-5). One that is isolated already stays as it is.
+    ///
+    /// # Errors
+    /// [`Reject::NotManager`], [`Reject::BadSubject`]; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn isolate(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.begin(now);
+        self.check_order(node)?;
+        let standing = self.db.standing(node);
+        if standing.isolation().is_some() {
+            return Ok(());
+        }
+        let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
+        self.explain(now, node, standing.life, Verdict::Isolated, why);
+        self.isolate_node(now, node, standing.life);
+        Ok(())
+    }
+
+    /// An operator releases an isolated node: its next boot may join.
+    ///
+    /// # Errors
+    /// [`Reject::NotManager`], [`Reject::BadSubject`] when it is not isolated; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn release(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.begin(now);
+        self.check_order(node)?;
+        let boot = self.db.standing(node).isolation().ok_or(Reject::BadSubject)?;
+        self.end_isolation(now, node, boot);
+        self.tell_released(self.members(), node);
+        Ok(())
+    }
+
+    /// Isolations of `node` up to the number `boot` are over, as the supervisor knows: of a peer
+    /// whose release has not come here, or of this node.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn learn_release(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        self.begin(now);
+        self.end_isolation(now, node, boot);
+    }
+
+    /// Whether this node is isolated.
+    pub(super) fn is_isolated(&self) -> bool {
+        self.is_isolated_here(self.me())
+    }
+
+    /// Isolations of `node` up to `boot` are over. A later incarnation may be a member already,
+    /// and is watched again.
+    fn end_isolation(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        let before = self.db.standing(node);
+        self.db.advance(node, Standing::release(boot));
+        let is_free = before.isolation().is_some() && !self.is_isolated_here(node);
+        if !is_free {
+            return;
+        }
+        if node == self.me() && self.role() == Role::Joining {
+            self.ask_for_manager(now);
+        } else if self.db.standing(node).is_up() && self.role() == Role::Manager {
+            let due = now.after(self.timing().receive);
+            self.set_watch(node, Watch::Up { due });
+        }
+    }
+
+    fn is_isolated_here(&self, node: Rank) -> bool {
+        self.db.standing(node).isolation().is_some()
+    }
+
+    /// Handles a frame that reports an isolation or a release, outside of any term, unless it is an
+    /// order of the manager. None: any other frame, or one that the manager's order was.
+    pub(super) fn handle_report(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        frame: &Frame,
+    ) -> Option<Result<(), Reject>> {
+        let Message::Anid { node, life, level } = frame.message else { return None };
+        let is_order = from == frame.term.claimant && node != from;
+        if level == Level::Down || is_order {
+            return None;
+        }
+        Some(self.learn_report(now, from, frame, Standing::removed(life, level)))
+    }
+
+    /// The same for an order that was refused: what it says is known from now on, where its sender
+    /// is not followed.
+    pub(super) fn handle_refused_order(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        frame: &Frame,
+        reason: Reject,
+    ) -> Result<(), Reject> {
+        let Message::Anid { life, level, .. } = frame.message else { return Err(reason) };
+        if level == Level::Down {
+            return Err(reason);
+        }
+        self.learn_report(now, from, frame, Standing::removed(life, level)).map_err(|_| reason)
+    }
+
+    fn learn_report(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        frame: &Frame,
+        report: Standing,
+    ) -> Result<(), Reject> {
+        if frame.sender != from {
+            return Err(Reject::Forged);
+        }
+        self.check_claimant(from, frame.term, true)?;
+        let Message::Anid { node, life, .. } = frame.message else { return Err(Reject::NotForMe) };
+        if frame.seat != Seat::Component {
+            return Err(Reject::WrongSeat);
+        }
+        if node != self.me() && !self.config.others().contains(node) {
+            return Err(Reject::BadSubject);
+        }
+        if crate::dirnet::ISOLATION_IS_HEARSAY.is_planted() {
+            return Err(Reject::NotManager);
+        }
+        if report.isolation().is_none() {
+            self.end_isolation(now, node, report.released());
+            return Ok(());
+        }
+        if life.boot <= self.db.standing(node).released() {
+            self.tell_released(Members::only(from), node);
+            return Err(Reject::Late);
+        }
+        self.stand(now, node, report);
+        if let State::Joining(joining) = &mut self.state
+            && node == from
+        {
+            // It is no manager.
+            joining.asking.insert(from);
+        }
+        if node == from { Err(Reject::Isolated) } else { Ok(()) }
+    }
+
+    /// Reports the isolation of `node`; whether it is isolated.
+    pub(super) fn tell_isolated(&mut self, to: Members, node: Rank) -> bool {
+        let Some(boot) = self.db.standing(node).isolation() else { return false };
+        let life = Life { boot, generation: 0 };
+        let anid = Message::Anid { node, life, level: Level::Isolated };
+        self.send(to, Seat::Component, anid);
+        true
+    }
+
+    fn tell_released(&mut self, to: Members, node: Rank) {
+        let life = Life { boot: self.db.standing(node).released(), generation: 0 };
+        let anid = Message::Anid { node, life, level: Level::Released };
+        self.send(to, Seat::Component, anid);
+    }
+
+    /// A report on where this node stands; whether it ends this incarnation.
+    pub(super) fn stand_oneself(&mut self, report: Standing) -> bool {
+        let me = self.me();
+        let is_isolated = self.is_isolated();
+        self.db.advance(me, report.without_incarnation());
+        let is_removed = report.life.boot == self.life.boot && report.is_past(self.life);
+        let is_over = is_removed || (self.is_isolated() && !is_isolated);
+        if is_over {
+            self.exclude();
+        }
+        is_over
+    }
+
+    /// An isolation of an earlier incarnation was reported to the manager: it decides the same of
+    /// the present one, which would otherwise be a member again with the release, though fenced.
+    pub(super) fn confirm_isolation(&mut self, now: Instant, node: Rank) {
+        let standing = self.db.standing(node);
+        if !matches!(self.state, State::Manager) || standing.isolation().is_none() {
+            return;
+        }
+        self.tell(News::Isolated(node));
+        if !standing.is_past(standing.life) {
+            self.isolate_node(now, node, standing.life);
+        }
+    }
+
+    fn check_order(&self, node: Rank) -> Result<(), Reject> {
+        let is_known = self.db.standing(node).is_known();
+        match self.state {
+            State::Manager if self.config.others().contains(node) && is_known => Ok(()),
+            State::Manager => Err(Reject::BadSubject),
+            State::Joining(_) | State::Backup(_) | State::Excluded => Err(Reject::NotManager),
+        }
+    }
+}
