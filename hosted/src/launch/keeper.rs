@@ -10,13 +10,15 @@
 //! to the thread that started it. An order to reset names the boot it is about, so an order
 //! that arrives late does not hit the next boot. A node that dies waits for a decision of the
 //! manager, which comes after its peers have fenced it, and at the latest when a clone of it should
-//! have joined. If no decision comes, because too few nodes are left to agree or because no manager
+//! have joined. While a manager has removed it and waits for fences, nothing else restarts it. If
+//! no decision comes, because too few nodes are left to agree or because no manager
 //! has met the boot that died, the node is restarted after one and a half times that time
 //! ([`Start::undecided`]). Its memory is gone, and its peers fence the old boot when they meet the
 //! next one. A node that ends before it takes part in the DIR net is unknown to the manager, and is
 //! retried soon, with growing delays. A node that has ended in order is never restarted, and an
 //! isolated node stays down until the operator releases it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
@@ -24,7 +26,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use weft_core::dirnet::{Level, Life, Standing};
+use weft_core::dirnet::Standing;
 use weft_core::ids::Incarnation;
 
 use super::word::ToLauncher;
@@ -79,12 +81,20 @@ struct Node {
     due: Option<Deadline>,
     /// Its isolations and releases.
     standing: Standing,
+    /// The boot that a manager has removed, by each node whose component follows that decision.
+    removed: BTreeMap<u16, u32>,
 }
 
 impl Node {
     /// When it is started again, unless something else is decided before.
     fn next_start(&self) -> Option<Deadline> {
-        self.due.filter(|_| self.standing.isolation().is_none())
+        self.due.filter(|_| self.standing.isolation().is_none() && !self.is_decided())
+    }
+
+    /// Whether a manager has removed this boot: it resets the node once all members have fenced
+    /// it. A restart before that would be admitted by members that have not.
+    fn is_decided(&self) -> bool {
+        self.boot.is_some_and(|boot| self.removed.values().any(|removed| boot <= *removed))
     }
 }
 
@@ -112,6 +122,7 @@ impl Keeper {
                 boot: None,
                 due: None,
                 standing: Standing::default(),
+                removed: BTreeMap::new(),
                 has_entered: false,
                 backoff,
             });
@@ -159,6 +170,12 @@ impl Keeper {
                     node.has_entered = true;
                     node.backoff.succeed();
                 }
+                self.forget_removals(rank);
+            }
+            ToLauncher::Removed { rank: of, boot } => {
+                if let Some(node) = self.node(of) {
+                    node.removed.insert(rank, boot);
+                }
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
             ToLauncher::Isolated { rank, boot } => self.handle_isolated(rank, boot),
@@ -167,12 +184,18 @@ impl Keeper {
         }
     }
 
+    /// The component of node `by` has ended: the next one follows no earlier decision.
+    fn forget_removals(&mut self, by: u16) {
+        for node in &mut self.nodes {
+            node.removed.remove(&by);
+        }
+    }
+
     /// Every node that hears of it says so, some of them late.
     fn handle_isolated(&mut self, rank: u16, boot: u32) {
         let Some(node) = self.node(rank) else { return };
-        let life = Life { boot: Incarnation(boot), generation: 0 };
         let before = node.standing.isolation();
-        node.standing = node.standing.merged(Standing::removed(life, Level::Isolated));
+        node.standing = node.standing.merged(Standing::isolate(Incarnation(boot)));
         if before.is_none() && node.standing.isolation().is_some() {
             self.notify(Notice::Isolated { rank });
         }
@@ -200,6 +223,7 @@ impl Keeper {
             let wait = if node.has_entered { undecided } else { node.backoff.fail() };
             node.due = (!status.success()).then(|| Deadline::after(wait));
             self.notify(Notice::Ended { rank, status });
+            self.forget_removals(rank);
         }
     }
 
@@ -339,5 +363,32 @@ fn hear(socket: &Socket) -> Option<ToLauncher> {
             Err(PacketError::TimedOut { .. }) => {}
             Err(_) => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m3_a_node_that_a_manager_has_removed_waits_for_its_reset() {
+        let mut node = Node {
+            spawned: None,
+            run: 1,
+            boot: Some(4),
+            has_entered: true,
+            backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
+            due: Some(Deadline::after(Duration::ZERO)),
+            standing: Standing::default(),
+            removed: BTreeMap::from([(0, 3)]),
+        };
+        assert!(node.next_start().is_some(), "an earlier boot was removed");
+        node.removed.insert(2, 4);
+        assert!(node.next_start().is_none(), "a manager has decided");
+        node.removed.remove(&2);
+        assert!(node.next_start().is_some(), "no node follows that decision");
+        node.removed.insert(2, 4);
+        node.boot = None;
+        assert!(node.next_start().is_some(), "no manager has met the boot that died");
     }
 }

@@ -19,6 +19,14 @@ pub(crate) enum ToLauncher {
         /// Its boot.
         boot: u32,
     },
+    /// By decision of a manager the boots of node `rank` up to `boot` are over; it resets the node
+    /// once all members have fenced it.
+    Removed {
+        /// Which node.
+        rank: u16,
+        /// Which boot.
+        boot: u32,
+    },
     /// By decision node `rank` is isolated since `boot`: no later boot takes part.
     Isolated {
         /// The node.

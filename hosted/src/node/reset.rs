@@ -23,6 +23,10 @@ pub trait ResetNode {
     /// life that is over by then changes nothing.
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome;
 
+    /// By decision of a manager the boots of node `rank` up to `boot` are over: the manager resets
+    /// the node.
+    fn note_removed(&mut self, rank: Rank, boot: Incarnation);
+
     /// By decision no life of node `rank` takes part any more, since `boot`.
     fn note_isolated(&mut self, rank: Rank, boot: Incarnation);
 
@@ -80,6 +84,10 @@ impl ResetNode for Launcher {
         self.tell(ToLauncher::Reset { rank: rank.0, boot: boot.0 })
     }
 
+    fn note_removed(&mut self, rank: Rank, boot: Incarnation) {
+        self.tell(ToLauncher::Removed { rank: rank.0, boot: boot.0 });
+    }
+
     fn note_isolated(&mut self, rank: Rank, boot: Incarnation) {
         self.tell(ToLauncher::Isolated { rank: rank.0, boot: boot.0 });
     }
@@ -110,6 +118,8 @@ impl ResetNode for OperatorAlarm {
         );
         ResetOutcome::OperatorAlarm
     }
+
+    fn note_removed(&mut self, _rank: Rank, _boot: Incarnation) {}
 
     fn note_isolated(&mut self, Rank(rank): Rank, _boot: Incarnation) {
         tracing::error!(

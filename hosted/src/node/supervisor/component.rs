@@ -218,6 +218,7 @@ impl Supervisor {
             FromComponent::Removed { peer, boot, epoch, claimant } => {
                 let term = Term { epoch, claimant: Rank(claimant) };
                 self.lives.handle_removed(Peer(peer), Incarnation(boot), term);
+                self.reset.note_removed(Rank(peer), Incarnation(boot));
                 self.tell(&ToComponent::Acknowledged { peer, boot }, &[]);
             }
             FromComponent::Isolated { node, boot } => {
