@@ -36,14 +36,14 @@
 //! | `Outbox` | 4160 | 4160 |
 //! | `LaneWriter` | 48 | 48 |
 //! | `LaneReader` | 1072 | 1072 |
-//! | `Neb<4, 1>` | 9544 | 10576 |
-//! | `Neb<4, BROADCAST_DEPTH>` | 16264 | 17296 |
-//! | `Neb<7, BROADCAST_DEPTH>` | 22120 | 23752 |
-//! | `Component<4, 2>` | 10280 | 10280 |
-//! | `LargestComponent` | 55296 | 55296 |
-//! | `ImAliveTask` | 3792 | 3792 |
+//! | `Neb<4, 1>` | 9616 | 10648 |
+//! | `Neb<4, BROADCAST_DEPTH>` | 16336 | 17368 |
+//! | `Neb<7, BROADCAST_DEPTH>` | 22240 | 23872 |
+//! | `Component<4, 2>` | 10328 | 10328 |
+//! | `LargestComponent` | 55824 | 55824 |
+//! | `ImAliveTask` | 3800 | 3800 |
 //! | `Plan` | 2136 | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55144 | 56176 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55216 | 56248 |
 //!
 //! # Features
 //!

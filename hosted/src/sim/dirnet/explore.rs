@@ -133,8 +133,8 @@ impl fmt::Display for Move {
 
 /// Explores [`CLUSTERS`], by name, within `bounds`: at most so many crashes, faults of lanes and
 /// resets, and `waits` deadlines more. A component runs as it is called and takes no steps; within
-/// bounds that ask for some there is nothing to explore. `on_states` is called now and then with how
-/// many more states were seen.
+/// bounds that ask for some there is nothing to explore. `on_states` is called now and then with
+/// how many more states were seen.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
     let mut findings = Findings::new();
     let most = CLUSTERS.iter().map(|(_, budget)| budget.births).max();
