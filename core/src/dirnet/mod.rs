@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌───────────── MIA, TAIA: heartbeat cells, every S ─────────────┐
 //!   manager ─┤                                                               ├─ backups
-//!            ├─ suspects n: WITNESS ▶ another, PROBE ▶ n, ALIVE, TESTIMONY ◀─┤
+//!            ├─ suspects n: WITNESS ▶ all, PROBE ▶ n, ALIVE ◀, TESTIMONY ◀ ──┤
 //!   TEIF  ▶ ─┤  from n's I'm-Alive Task: the component is down, not the node │
 //!            ├─ agent down: SPAN ▶ n's I'm-Alive Task, which spawns a clone  │
 //!            ├─ node down: ANID ▶ all, each fences, FENCED ◀, then reset     │
@@ -28,12 +28,13 @@
 //! later one may. A node is reset after every live member has fenced it, and with three nodes or
 //! more only if a second observer looked for it in vain.
 //!
-//! **Where it differs from the original** is `spec/dirnet.md`, G-1 to G-33; tests and mutants
-//! carry these numbers. Not here: the recovery language (the strategy is built in, [`strategy`]),
-//! a clock, bytes on a wire, and a quorum: two sides of a partition that have two nodes each go on
-//! and remove each other, unless `min_alive` says otherwise (G-11).
+//! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions X-1 to X-13:
+//! `SPEC.md` beside this file; tests and mutants carry these numbers. Not here: the recovery
+//! language (the strategy is built in, [`strategy`]), a clock, bytes on a wire, and a quorum: two
+//! sides of a partition that have two nodes each go on and remove each other, unless `min_alive`
+//! says otherwise (G-11).
 //!
-//! Source: V. De Florio, The DIR net, ESAT/ACCA/1998/1 (`seeds/002`).
+//! Source: V. De Florio, The DIR net, ESAT/ACCA/1998/1.
 
 mod beat;
 mod component;

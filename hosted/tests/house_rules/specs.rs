@@ -11,9 +11,12 @@ use crate::tree::{Tree, root};
 
 /// The prefix of the numbers, and where they are defined.
 const SPECS: &[(&str, &str)] = &[
+    ("D", "core/src/dirnet/SPEC.md"),
+    ("G", "core/src/dirnet/SPEC.md"),
     ("MB", "core/src/mailbox/SPEC.md"),
     ("N", "core/src/neb/SPEC.md"),
     ("W", "core/src/wheel/SPEC.md"),
+    ("X", "core/src/dirnet/SPEC.md"),
 ];
 
 /// The numbers that `text` defines.

@@ -220,7 +220,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Answers one in an earlier term: who the manager is, and in which incarnation. It may hold an
-    /// earlier one removed, and never hear the manager itself.
+    /// earlier one removed, and never hear the manager itself (G-11).
     fn name_manager(&mut self, to: Rank) {
         let manager = self.term.claimant;
         let Standing { life, .. } = self.db.standing(manager);

@@ -23,7 +23,7 @@ pub(in crate::dirnet) fn everybody_started_at_once_agrees() {
     }
 }
 
-/// Two heartbeats a period for each backup, and nothing else (goal 5).
+/// Two heartbeats a period for each backup, and nothing else (`SPEC.md`, Cost).
 #[test]
 pub(in crate::dirnet) fn a_quiet_cluster_sends_heartbeats_only() {
     let mut net = Net::settled(7);
