@@ -130,6 +130,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     /// The endpoint of `fabric.me()` in its `incarnation`. Clears work that an earlier incarnation
     /// had under way, and continues with the messages in its mailbox. Admits itself and no peer.
     ///
+    /// Until [`Self::handle_all_named`] it waits for each ticket, however long; call that at once
+    /// where no process had this memory before.
+    ///
     /// # Panics
     /// When the plan is larger than `SLOTS`, `PEERS` or [`BROADCAST_DEPTH`], or its broadcast is
     /// signed, for which there is `Endpoint::signing`.

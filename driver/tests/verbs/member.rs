@@ -113,7 +113,12 @@ impl Member {
     /// As [`Self::begin`], with a fabric that is there already.
     pub(crate) fn over(end: End, incarnation: Incarnation, memory: Arc<Heap>) -> Self {
         let hand = Hand { end, is_closed: false, kept: Vec::new() };
-        Self { endpoint: Box::new(Endpoint::new(hand, &plan(), incarnation)), memory, incarnation }
+        let mut endpoint = Box::new(Endpoint::new(hand, &plan(), incarnation));
+        if incarnation == rig::FIRST.0 {
+            // No process had this memory before.
+            endpoint.handle_all_named();
+        }
+        Self { endpoint, memory, incarnation }
     }
 
     /// Its next incarnation over the same memory. The caller has ended this one, or ends it now.

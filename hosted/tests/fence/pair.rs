@@ -40,7 +40,12 @@ impl Pair {
         let grant = self.memory(peer).grant_owner().expect("descriptors");
         let own = OwnMemory::map(layout, &grant).expect("its own memory");
         let fabric = ShmFabric::new(peer, incarnation, layout.clone(), own, Wait::Yield);
-        Endpoint::new(fabric, &self.plan, incarnation)
+        let mut endpoint = Endpoint::new(fabric, &self.plan, incarnation);
+        if incarnation == FIRST {
+            // No process had this memory before.
+            endpoint.handle_all_named();
+        }
+        endpoint
     }
 
     /// Connects `member` with the incarnation of `peer` that posts from `process`.
