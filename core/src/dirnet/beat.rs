@@ -5,8 +5,8 @@
 //!       │ epoch │ claimant │ heard │ boot │ generation │ sequence │ digest │ echo │ crc32c │
 //! ```
 //!
-//! MIA when the sender is the claimant of its term, TAIA otherwise. A plain write tears (F-3), so
-//! the cell carries its own check; a reader that meets a broken one reads again later.
+//! MIA when the sender is the claimant of its term, TAIA otherwise. A plain write can tear (F-3),
+//! so the cell carries its own checksum; a reader that finds a broken cell reads it again later.
 
 use super::{Life, Term};
 use crate::ids::{Incarnation, Rank};
@@ -19,19 +19,20 @@ const CRC: usize = BEAT_LEN - 4;
 /// "Manager is alive", or "this agent is alive".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Beat {
-    /// The reign that the sender knows.
+    /// The term that the sender knows.
     pub term: Term,
-    /// Which life of the sender.
+    /// The sender's incarnation.
     pub life: Life,
-    /// The next number for each heartbeat of an incarnation; one that does not come after the last
-    /// says nothing new. A serial number, never zero.
+    /// Counts the heartbeats of this incarnation, as a serial number that is never zero. A
+    /// heartbeat that does not come after the last one carries no news.
     pub sequence: u32,
-    /// Of the sender's database (G-25).
+    /// The digest of the sender's database (G-25).
     pub digest: u32,
-    /// The number of the last heartbeat that the sender heard of the receiver (X-9); zero for none.
+    /// The number of the last heartbeat that the sender received from this receiver (X-9); zero for
+    /// none.
     pub echo: u32,
-    /// Whether the sender knows that it is heard: a manager by as many as its decisions need, a
-    /// backup by its manager.
+    /// Whether the sender knows that it is heard: for a manager, by as many members as its
+    /// decisions need; for a backup, by its manager.
     pub is_heard: bool,
 }
 
@@ -57,7 +58,7 @@ impl Beat {
         cell
     }
 
-    /// The heartbeat in a private copy, or nothing when the copy is torn or never was one.
+    /// Decodes the heartbeat in a private copy; `None` when the copy is torn or was never written.
     #[must_use]
     pub fn decode(copy: &[u8; BEAT_LEN], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
         let mut words = [0; BEAT_LEN / 4];

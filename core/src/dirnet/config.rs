@@ -1,4 +1,4 @@
-//! What every component of a cluster is told before it starts.
+//! The static configuration that every component of a cluster starts with.
 
 use core::fmt;
 
@@ -6,40 +6,42 @@ use super::{Members, Profile, Term};
 use crate::ids::{PeerSet, Rank};
 use crate::time::Duration;
 
-/// The part that the cluster file gives a node. Three-way: an agent is never a manager (G-28).
+/// The part that the cluster file gives a node. There are three: an agent is never a manager
+/// (G-28).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Part {
     /// Decides for the network.
     Manager,
-    /// Watches the manager and may follow it.
+    /// Watches the manager and may succeed it.
     #[default]
     Backup,
-    /// Takes part, and never follows a manager.
+    /// Takes part, and never succeeds a manager.
     Agent,
 }
 
 /// At most `max` restarts `within` a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RestartLimit {
-    /// r.
+    /// The most restarts in one window (r).
     pub max: u8,
-    /// t.
+    /// The length of the window (t).
     pub within: Duration,
 }
 
 impl RestartLimit {
-    /// The largest r whose restarts are remembered one by one; of more, some as a group.
+    /// The largest r for which every restart is remembered; beyond it, some are remembered as a
+    /// group.
     pub const EXACT: u8 = 7;
 }
 
-/// How often recovery is tried before it goes one row further.
+/// How often a recovery is tried before it escalates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Restarts of one task, and clones of one component; at most [`RestartLimit::EXACT`].
     pub restarts: RestartLimit,
-    /// Resets of one node. A node that never comes back is reset once in
-    /// [`Timing::reset_period`](super::Timing::reset_period), so their window must be longer than
-    /// `max` of them: then it is isolated in the end.
+    /// Resets of one node. A node that never comes back is reset once per
+    /// [`Timing::reset_period`](super::Timing::reset_period), so the window must be longer than
+    /// `max` of them; then the node is isolated in the end.
     pub resets: RestartLimit,
 }
 
@@ -48,15 +50,16 @@ pub struct Limits {
 pub enum ConfigError {
     /// A cluster has 1 to `NODES` nodes, at most 64.
     Nodes(usize),
-    /// This node is none of them.
+    /// This node is not one of them.
     NotAMember(Rank),
     /// There must be exactly one manager (G-28).
     Managers(usize),
-    /// So many members are never alive.
+    /// There are never that many members.
     MinAlive(u16),
-    /// More restarts than can be remembered, or restarts or resets within no time.
+    /// More restarts than can be remembered, or a limit of restarts or resets over a window of
+    /// zero.
     RestartLimit(RestartLimit),
-    /// A node that never comes back would be reset for ever, once in `period`.
+    /// A node that never comes back would be reset forever, once per `period`.
     ResetWindow {
         /// The limit of resets.
         resets: RestartLimit,
@@ -104,8 +107,9 @@ pub struct Config<const NODES: usize> {
 }
 
 impl<const NODES: usize> Config<NODES> {
-    /// The node `me` of a cluster with these parts. Decisions need `min_alive` members that are
-    /// thought alive, the one who decides included; 1 prefers availability (G-11).
+    /// The configuration of node `me` of a cluster with these parts. Decisions need `min_alive`
+    /// members that are thought alive, including the one that decides; 1 prefers availability
+    /// (G-11).
     ///
     /// # Errors
     /// [`ConfigError`].
@@ -148,37 +152,37 @@ impl<const NODES: usize> Config<NODES> {
         Ok(Self { me, nodes, parts: all, manager, profile, min_alive, limits })
     }
 
-    /// Which node this is.
+    /// The rank of this node.
     #[must_use]
     pub const fn me(&self) -> Rank {
         self.me
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub const fn nodes(&self) -> u16 {
         self.nodes
     }
 
-    /// The timing.
+    /// The timing profile.
     #[must_use]
     pub const fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// How often recovery is tried.
+    /// The limits of recovery attempts.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// How many must be thought alive for a decision.
+    /// The number of members that must be thought alive for a decision.
     #[must_use]
     pub const fn min_alive(&self) -> u16 {
         self.min_alive
     }
 
-    /// The term that the cluster file gives away.
+    /// The term that the cluster file assigns.
     #[must_use]
     pub const fn first_term(&self) -> Term {
         Term { epoch: 1, claimant: self.manager }

@@ -1,9 +1,9 @@
 //! The replicated database: an entry and a standing for every node.
 //!
-//! An entry changes by the word of its own node, a standing by that of the manager; both only
-//! move forward, so copies that meet become equal whatever was lost or repeated (G-25). The
-//! digest is over versions, not contents: equal digests, equal entries and standings. Beside each
-//! lies when its node was reset, by the own clock: that is saved, and never told to others.
+//! An entry is changed only by its own node, a standing only by the manager; both only move
+//! forward, so copies converge whatever was lost or repeated (G-25). The digest covers versions,
+//! not contents: equal digests mean equal entries and standings. Each entry also holds when its
+//! node was reset, by the local clock: that is saved, and never sent.
 
 use super::record::ChangeError;
 use super::replay::is_after;
@@ -13,17 +13,17 @@ use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
 
-/// A version is so many words of a frame.
+/// Number of 32-bit words that a version occupies in a frame.
 pub(super) const VERSION_WORDS: usize = 8;
 
-/// How new what is known of a node is.
+/// How recent the knowledge of a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// Whose words the entry holds.
+    /// The incarnation that wrote the entry.
     pub life: Life,
-    /// How many of them.
+    /// The number of its changes so far.
     pub seq: u32,
-    /// Where the node stands.
+    /// The standing of the node.
     pub standing: Standing,
 }
 
@@ -35,14 +35,14 @@ impl Version {
         [life, of, self.seq, boot, generation, down, isolated, released]
     }
 
-    /// The version that [`Self::words`] made the words from.
+    /// The version that [`Self::words`] encoded.
     pub(super) fn from_words(words: &[u32]) -> Option<Self> {
         let &[boot, generation, seq, ref standing @ ..] = words else { return None };
         let standing = Standing::from_words(standing.try_into().ok()?)?;
         Some(Self { life: Life { boot: Incarnation(boot), generation }, seq, standing })
     }
 
-    /// Whether anything of `other` is newer.
+    /// Whether anything in `other` is newer.
     #[must_use]
     pub fn lacks(self, other: Self) -> bool {
         is_newer((other.life, other.seq), (self.life, self.seq))
@@ -80,37 +80,37 @@ impl<const NODES: usize, const TASKS: usize> Default for Database<NODES, TASKS> 
 }
 
 impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
-    /// What `node` says of itself.
+    /// The entry of `node`, as it describes itself.
     #[must_use]
     pub fn record(&self, node: Rank) -> Option<&Record<TASKS>> {
         self.entry(node).map(|entry| &entry.record)
     }
 
-    /// Where `node` stands; one that is no member was never seen.
+    /// The standing of `node`; a rank outside the cluster was never seen.
     #[must_use]
     pub fn standing(&self, node: Rank) -> Standing {
         self.entry(node).map(|entry| entry.standing).unwrap_or_default()
     }
 
-    /// How new the entry of `node` is.
+    /// The version of the entry of `node`.
     #[must_use]
     pub fn version(&self, node: Rank) -> Version {
         self.entry(node).map(Entry::version).unwrap_or_default()
     }
 
-    /// Of every version; equal for equal databases.
+    /// The digest over all versions; equal for equal databases.
     #[must_use]
     pub const fn digest(&self) -> u32 {
         self.digest
     }
 
-    /// The entry of `node` as it travels.
+    /// The entry of `node` in the form in which it is sent.
     #[must_use]
     pub fn image(&self, node: Rank) -> Option<Image> {
         self.entry(node).map(|entry| Image::of(entry.standing, &entry.record))
     }
 
-    /// Moves the standing of `node` forward; whether it moved. Who was released begins anew.
+    /// Moves the standing of `node` forward; returns whether it moved. A released node starts over.
     pub(super) fn advance(&mut self, node: Rank, standing: Standing) -> bool {
         let mut moved = false;
         self.change(node, |entry| {
@@ -130,7 +130,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         self.entry(node).map(|entry| entry.resets).unwrap_or_default()
     }
 
-    /// The same, to be counted on.
+    /// The same, for counting.
     pub(super) fn resets_mut(&mut self, node: Rank) -> Option<&mut Resets> {
         self.entries.get_mut(usize::from(node.0)).map(|entry| &mut entry.resets)
     }
@@ -140,13 +140,13 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         self.entries.iter_mut().for_each(|entry| entry.resets.forget_later(now));
     }
 
-    /// The same resets, seen from an origin of time that lies `by` later.
+    /// Shifts the resets to an origin of time that lies `by` later.
     pub(super) fn rebase(&mut self, by: Duration) {
         self.entries.iter_mut().for_each(|entry| entry.resets.rebase(by));
     }
 
-    /// Forgets which incarnation of `node` stands where: for one that begins again, which no member
-    /// has spoken to yet. What was released stays so.
+    /// Forgets which incarnation of `node` had which standing: for a component that starts again
+    /// and has heard from no member yet. What was released stays released.
     pub(super) fn forget_standing(&mut self, node: Rank) {
         self.change(node, |entry| entry.standing = entry.standing.without_incarnation());
     }
@@ -164,7 +164,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         result
     }
 
-    /// Takes from a copy of the entry of `node` what is newer; whether anything was.
+    /// Merges what is newer in a copy of the entry of `node`; returns whether anything was.
     pub(super) fn merge(&mut self, node: Rank, record: &Record<TASKS>) -> bool {
         let mut moved = false;
         self.change(node, |entry| {
@@ -181,7 +181,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         self.entries.get(usize::from(node.0))
     }
 
-    /// Changes an entry and keeps the digest in step.
+    /// Changes an entry and updates the digest.
     fn change(&mut self, node: Rank, change: impl FnOnce(&mut Entry<TASKS>)) {
         let Some(entry) = self.entries.get_mut(usize::from(node.0)) else { return };
         let before = entry.version();
@@ -193,20 +193,20 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
     }
 }
 
-/// Whether a change of that life with that number comes after the other one.
+/// Whether the change with that incarnation and number comes after the other one.
 fn is_newer(this: (Life, u32), that: (Life, u32)) -> bool {
     this.0 > that.0 || (this.0 == that.0 && is_after(this.1, that.1))
 }
 
-/// CRCs are linear: where two nodes differ alike, their sum does not. So each is scattered first
-/// (the finaliser of MurmurHash3).
+/// CRCs are linear: where two nodes differ alike, the difference cancels out in a sum. So each CRC
+/// is scattered first (the finaliser of MurmurHash3).
 const fn scatter(crc: u32) -> u32 {
     let mixed = (crc ^ crc >> 16).wrapping_mul(0x85eb_ca6b);
     let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
     mixed ^ mixed >> 16
 }
 
-/// What is not known weighs nothing, so that a larger table has the same digest.
+/// An unknown entry contributes zero, so that a larger table has the same digest.
 fn digest(version: Version, node: Rank) -> u32 {
     if version == Version::default() { 0 } else { version.digest(node) }
 }
@@ -226,7 +226,7 @@ mod tests {
 
     const LIFE: Life = Life { boot: Incarnation(1), generation: 0 };
 
-    /// A word about a node: a standing or an entry.
+    /// A random update of a node: a standing or an entry.
     fn words() -> impl Strategy<Value = [u32; 4]> {
         (0..3u32, 0..2u32, 1..4u32, 0..4u32).prop_map(|(a, b, c, d)| [a, b, c, d])
     }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// Found by the simulator: sums of CRCs alone cancelled out, and a joiner that lacked four
-    /// entries held its database for whole.
+    /// entries took its database to be complete.
     #[test]
     fn g25_copies_that_lack_several_entries_have_another_digest() {
         let known = |nodes: &[u16]| {

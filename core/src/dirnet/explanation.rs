@@ -1,4 +1,4 @@
-//! Why a verdict was reached, kept in a bounded ring, and what an operator is told.
+//! Why a verdict was reached, kept in a bounded ring, and what is reported to an operator.
 
 use super::{Alarm, Life, Members, Seen, Term};
 use crate::ids::Rank;
@@ -9,13 +9,13 @@ use crate::time::{Duration, Instant};
 pub enum Verdict {
     /// Its component is down; a clone is spawned (SPAN).
     AgentDown,
-    /// The node is down: fenced everywhere, then reset where that is allowed.
+    /// The node is down: fenced everywhere, then reset if that is allowed.
     NodeDown,
-    /// It is removed and may not come back by itself.
+    /// The node is removed and may not come back by itself.
     Isolated,
-    /// It is a member from now on (NIUA).
+    /// The node is a member from now on (NIUA).
     Admitted,
-    /// It is the manager from now on; the node is the observer itself.
+    /// The node is the manager from now on; it is the observer itself.
     TookOver,
 }
 
@@ -26,32 +26,32 @@ pub enum Rule {
     AlarmInWindow,
     /// An alarm had come before the suspicion (G-5).
     AlarmBefore,
-    /// Silence for R and for W after it (D-51, D-52).
+    /// Silence for R and then for W (D-51, D-52).
     Silence,
-    /// A second observer met the I'm-Alive Task and no component.
+    /// A second observer reached the I'm-Alive Task and no component.
     TaskAlone,
     /// The I'm-Alive Task could not spawn a clone (G-6).
     SpawnFailed,
-    /// The node's own component reported that its supervisor stands still.
+    /// The node's own component reported that its supervisor hangs.
     SupervisorHung,
-    /// A clone or a node that was started again was not heard of in time (G-18).
+    /// A clone or a restarted node was not heard from in time (G-18).
     NeverJoined,
-    /// A later life of the node speaks.
+    /// A later incarnation of the node was heard.
     NewLife,
-    /// The node was heard of and is a member now.
+    /// The node was heard from and is a member now.
     Joined,
-    /// Errors of a task that a restart did not cure.
+    /// Errors of a task that a restart did not end.
     TaskErrors,
-    /// The manager is down and this node is the next (G-9).
+    /// The manager is down and this node is next (G-9).
     Succession,
-    /// The same, and no other member is left to ask: the transport or its own I'm-Alive Task has
-    /// reported the end of each.
+    /// As [`Self::Succession`], with no other member left to ask: the transport or its own
+    /// I'm-Alive Task has reported the end of each.
     LastAlive,
-    /// The manager's node stands removed (G-12).
+    /// The manager's node was removed (G-12).
     Removed,
-    /// The term names this node, of an earlier life (D-8).
+    /// The term names an earlier incarnation of this node (D-8).
     OwnReign,
-    /// A joiner knew a higher term: the manager goes above it.
+    /// A joiner knew a higher term: the manager claims one above it.
     Outbid,
     /// More restarts than the intensity allows.
     Intensity,
@@ -60,7 +60,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Its name in logs and in `weft status --why`.
+    /// The rule's name in logs and in `weft status --why`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,49 +85,49 @@ impl Rule {
     }
 }
 
-/// What the verdict rests on.
+/// What the verdict is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Evidence {
     /// The alarm, if there was one.
     pub alarm: Option<Alarm>,
-    /// What the other members said of the node.
+    /// The testimonies of the other members.
     pub testimonies: Testimonies,
 }
 
-/// Who was asked about a suspect, and who answered what. The three answers are disjoint; a
-/// member that was asked and is in none of them was silent.
+/// Which members were asked about a suspect, and what each answered. The three answers are
+/// disjoint; a member that was asked and is in none of them was silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Testimonies {
     /// All that were asked.
     pub asked: Members,
-    /// These met its component.
+    /// These reached its component.
     pub met: Members,
-    /// These met its I'm-Alive Task alone.
+    /// These reached only its I'm-Alive Task.
     pub met_task: Members,
-    /// These met neither.
+    /// These reached neither.
     pub met_neither: Members,
 }
 
 impl Testimonies {
-    /// Nothing is known yet of what `asked` will say.
+    /// `asked` have been asked, and none has answered.
     #[must_use]
     pub const fn of(asked: Members) -> Self {
         let none = Members::NONE;
         Self { asked, met: none, met_task: none, met_neither: none }
     }
 
-    /// How many answered.
+    /// The number of members that answered.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.met.count() + self.met_task.count() + self.met_neither.count()
     }
 
-    /// Those that answered.
+    /// The members that answered.
     pub(super) fn answered(&self) -> Members {
         [self.met, self.met_task, self.met_neither].into_iter().flat_map(Members::iter).collect()
     }
 
-    /// Takes the answer of `witness`; whether it was asked.
+    /// Records the answer of `witness`; returns whether it was asked.
     pub(super) fn note(&mut self, witness: Rank, seen: Seen) -> bool {
         let was_asked = self.asked.contains(witness);
         if was_asked {
@@ -147,27 +147,27 @@ impl Testimonies {
 /// The record that a verdict leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Explanation {
-    /// Who decided.
+    /// The node that decided.
     pub observer: Rank,
-    /// About whom.
+    /// The node that the verdict is about.
     pub node: Rank,
-    /// Which life of it.
+    /// The incarnation of that node.
     pub life: Life,
-    /// What.
+    /// The verdict.
     pub verdict: Verdict,
-    /// By which rule.
+    /// The rule that led to it.
     pub rule: Rule,
-    /// On what grounds.
+    /// The evidence for it.
     pub evidence: Evidence,
-    /// In which reign.
+    /// The term in which it was reached.
     pub term: Term,
-    /// When the node was last heard of, by the observer's clock; zero for never.
+    /// When the node was last heard from, by the observer's clock; zero for never.
     pub heard: Instant,
     /// When it was decided.
     pub decided: Instant,
 }
 
-/// How many explanations are kept.
+/// The number of explanations that are kept.
 pub const EXPLANATIONS: usize = 32;
 
 /// The latest explanations.
@@ -183,38 +183,39 @@ impl Explanations {
         self.count += 1;
     }
 
-    /// Oldest first.
+    /// Iterates over the explanations, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Explanation> {
         let (late, early) = self.ring.split_at(self.count % EXPLANATIONS);
         early.iter().chain(late).flatten()
     }
 }
 
-/// What an operator is told.
+/// An event that is reported to an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum News {
     /// The node has been silent for R.
     Suspected(Rank),
-    /// A suspect was heard of again.
+    /// A suspect was heard from again.
     Restored(Rank),
-    /// Not heard of here, and met by a second observer: a link is down, not the node.
+    /// Not heard from here, but reached by a second observer: a link is down, not the node.
     OneWay(Rank),
     /// Silent, and neither removed nor reset: no second observer can be asked (G-11).
     Uncorroborated(Rank),
-    /// A node of the cluster file has never been heard of (G-24).
+    /// A node of the cluster file has never been heard from (G-24).
     Absent(Rank),
-    /// Nobody has answered the alarms about its component: it starts the next one itself.
+    /// No node has answered the alarms about its component: the node starts its next component
+    /// itself.
     Unanswered(Rank),
-    /// No component of another node lives: it starts its next one itself.
+    /// No component of any other node is alive: the node starts its next component itself.
     Alone(Rank),
     /// More than r restarts in t: the node is isolated until an operator releases it.
     Isolated(Rank),
     /// Decisions wait until enough members are alive (`min_alive`).
     TooFew,
-    /// Too few members show that they hear this node, or answer it: it decides nothing until they
+    /// Too few members show that they hear this node or answer it: it decides nothing until enough
     /// do.
     Unheard,
-    /// This node was removed; it must be started again to take part.
+    /// This node was removed; start it again to take part.
     Excluded,
     /// No member could send the database (G-23).
     NoDatabase,
@@ -222,13 +223,13 @@ pub enum News {
     NoMoreTerms,
     /// Another node is manager now.
     Follows(Rank),
-    /// The own loop was late by so much; deadlines of others were extended.
+    /// This node's own loop was late by that much; deadlines of others were extended.
     Lagged(Duration),
     /// A task goes beyond its restart intensity and is isolated.
     TaskIsolated {
-        /// On which node.
+        /// The node of the task.
         node: Rank,
-        /// Which task.
+        /// The index of the task.
         task: u8,
     },
 }

@@ -4,13 +4,13 @@
 //! byte  0      1      2        4         6          8       12     16           20         24
 //!       │ kind │ seat │ sender │ subject │ claimant │ epoch │ boot │ generation │ sequence │ …
 //!
-//!       24 … 64: of REPLY_DB   │ index count 0 0 │ checksum │ 32 bytes of the image │
-//!                of the others │ up to ten words; those that are not used are zero  │
+//!       24 … 64: REPLY_DB      │ index count 0 0 │ checksum │ 32 bytes of the image │
+//!                all others    │ up to ten words; unused words are zero             │
 //! ```
 //!
-//! The subject is the node the message is about, the original's `subid`; zero where there is
-//! none. The lane's slot carries the checksum. A frame holds no pointer and no `local` flag
-//! (G-29): expiries of timers are no messages and have no number here.
+//! The subject is the node that the message is about, the original's `subid`; zero where there is
+//! none. The lane's slot carries the checksum. A frame holds no pointer and no `local` flag (G-29):
+//! timer expiries are not messages and have no number here.
 
 use core::fmt;
 
@@ -26,33 +26,33 @@ pub const FRAME_LEN: usize = 64;
 const BODY: usize = 24;
 const WORDS: usize = (FRAME_LEN - BODY) / 4;
 
-/// A message with everything its receiver judges it by.
+/// A message with everything by which its receiver judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Whose.
+    /// The rank of the sender.
     pub sender: Rank,
-    /// From which endpoint of it.
+    /// The sender's endpoint.
     pub seat: Seat,
-    /// The reign that the sender knew.
+    /// The term that the sender knew.
     pub term: Term,
-    /// Which life of the sender.
+    /// The sender's incarnation.
     pub life: Life,
-    /// Counts what this life of this endpoint has said; a repetition repeats it.
+    /// Counts the messages of this endpoint in this incarnation; a retransmission repeats it.
     pub sequence: u32,
-    /// What.
+    /// The message.
     pub message: Message,
 }
 
-/// Why bytes are no frame. Nothing else was looked at.
+/// Why bytes are not a frame. No further checks were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameError {
     /// A frame has 64 bytes.
     Length,
     /// No message has this number.
     Kind(u8),
-    /// A field holds a value that it cannot have.
+    /// A field holds an invalid value.
     Field,
-    /// Bytes that are not used are not zero.
+    /// Unused bytes are not zero.
     Padding,
 }
 
@@ -215,7 +215,7 @@ fn action(word: u32) -> Result<TaskAction, FrameError> {
     all.into_iter().find(|action| *action as u32 == word).ok_or(FrameError::Field)
 }
 
-/// A level that removes.
+/// A level that ends membership.
 fn removal(word: u32) -> Result<Level, FrameError> {
     let all = [Level::Down, Level::Isolated, Level::Released];
     all.into_iter().find(|level| *level as u32 == word).ok_or(FrameError::Field)
@@ -296,8 +296,8 @@ impl Frame {
         bytes
     }
 
-    /// The frame in a private copy of a lane message. Says nothing about whether its ranks are
-    /// members, its term current, its life not fenced: the machines do.
+    /// Decodes the frame in a private copy of a lane message. Does not check whether its ranks are
+    /// members, its term is current, or its incarnation is fenced: the machines do.
     ///
     /// # Errors
     /// [`FrameError`].

@@ -1,18 +1,20 @@
-//! Who may be heard: every word passes here first.
+//! Admission of frames: every frame and heartbeat is checked here first.
 //!
 //! ```text
-//!  sender a member? ─▶ claimant one who may manage? ─▶ life: removed, old, current, later?
-//!        ─▶ heard before? ─▶ term: lower (NMI back, dropped), current, higher (adopted)
-//!        ─▶ a sign of life
+//!  sender a member? ─▶ claimant may manage? ─▶ incarnation: removed, old, current, later?
+//!        ─▶ duplicate? ─▶ term: lower (NMI back, dropped), current, higher (adopted)
+//!        ─▶ evidence that the sender is alive
 //! ```
 //!
-//! A later life is a member once the manager has heard of it in its own term, be it through another
-//! member (NIUA), or has gone above a term that it claimed. Others take the manager's word for it,
-//! except about a node they never heard of, about the claimant of the term itself, and while they
-//! miss the manager: then the life's own word in the term counts. A term claimed by a node that
-//! stands removed is never adopted, by whomever it is told. WITM comes before all that: its term is
+//! A later incarnation is a member once the manager has heard from it in the manager's own term,
+//! directly or through another member (NIUA), or has claimed a term above the one that the
+//! incarnation claimed. All other members rely on the manager's NIUA, with three exceptions: a node
+//! that they have never heard from, the claimant of the term itself, and any node while they miss
+//! the manager. In these cases a frame of the later incarnation in the current term is enough. A
+//! term claimed by a removed node is never adopted, whichever node reports it. WITM is handled
+//! before all of that: its term is only the one that the joiner remembers.
 //! only what the joiner remembers.
-//! What an I'm-Alive Task says is evidence, not a decision, and has no term to keep.
+//! What an I'm-Alive Task reports is evidence, not a decision, and belongs to no term.
 
 use super::echo::Echo;
 use super::{Component, Rule, State, Verdict, Watch};
@@ -23,16 +25,16 @@ use crate::dirnet::{
 use crate::ids::Rank;
 use crate::time::Instant;
 
-/// Where a life stands to the one that is known.
+/// How an incarnation relates to the one that is known.
 enum Age {
     Current,
     Later,
-    /// An I'm-Alive Task speaks of a component that was never heard of here.
+    /// An I'm-Alive Task reports on a component from which this node has never heard.
     Unmet,
 }
 
-/// Whether a component runs is not a question of terms: where links are not transitive, members
-/// that follow different managers would testify that they do not meet each other (X-8).
+/// Whether a component runs does not depend on terms: where links are not transitive, members that
+/// follow different managers would testify that they do not reach each other (X-8).
 fn is_asked_in_any_term(message: &Message) -> bool {
     matches!(message, Message::Probe { .. } | Message::Alive { .. })
         && !crate::dirnet::PROBES_NEED_THE_TERM.is_planted()
@@ -46,7 +48,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_witm = frame.message == Message::Witm;
         self.check_claimant(from, frame.term, is_witm)?;
         let age = self.age(from, frame.seat, frame.life).inspect_err(|reason| {
-            // A node that says the same of this one is not answered: that would never end.
+            // An ANID is not answered with an ANID: two nodes that removed each other would never
+            // stop.
             if !matches!(frame.message, Message::Anid { .. }) {
                 self.tell_removed(from, frame.life, *reason);
             }
@@ -66,7 +69,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::OldTerm);
         }
         match age {
-            // Whether it is a member yet is not what it asks, or is asked (X-8).
+            // A probe asks whether the component runs, not whether it is a member (X-8).
             Age::Later if !is_witm => match self.meet(now, from, frame.life, frame.term) {
                 Err(_) if !needs_term && !crate::dirnet::MEMBERS_ALONE_PROBE.is_planted() => {
                     return Ok(());
@@ -100,8 +103,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let is_hidden = matches!(frame.message, Message::Db { .. })
             && crate::dirnet::TRAFFIC_IS_NO_SIGN.is_planted();
-        // A component with dead timers still does what others ask of it, and is asked as long as a
-        // link stays cut: as a suspect, and as a witness (D-56).
+        // A component whose timers have died still answers requests, and is asked for as long as a
+        // link stays cut, both as a suspect and as a witness (D-56).
         let is_asked_for = matches!(
             frame.message,
             Message::Probe { .. } | Message::Alive { .. } | Message::Testimony { .. }
@@ -124,7 +127,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         })?;
         self.check_reign(now, from, beat.life, beat.term)?;
         if !matches!(age, Age::Current) {
-            // One that is not admitted yet may be the first that shows that it hears the manager.
+            // A node that is not admitted yet may be the first that shows that it hears the
+            // manager.
             if beat.term == self.term {
                 self.note_echo(now, from, beat);
             }
@@ -158,7 +162,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !self.config.others().contains(from) {
             return Err(Reject::UnknownSender);
         }
-        // A joiner that has never known a term says so.
+        // A joiner that has never known a term sends the default one.
         let is_none = term == Term::default();
         let is_possible = self.config.may_manage(term.claimant) || (is_none && is_witm);
         if !is_possible {
@@ -167,13 +171,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// A claim of a node that was removed and has not been admitted since is none, whoever tells
-    /// of it. The manager does not leave it at that: the claimant cannot go below what it knows,
-    /// so the manager goes above it, and lets it in as a backup.
+    /// Refuses a term claimed by a node that was removed and has not been admitted since, whichever
+    /// node reports it. The claimant cannot adopt a term below the one that it knows, so the
+    /// manager claims a higher one and admits the claimant as a backup.
     ///
-    /// The claimant may hold an earlier life of this node for removed as well, as the halves of a
-    /// partition do. Then it refuses in turn and goes above; but it is a member by now, and the
-    /// higher term wins: a life is outbid once, and one of the two follows. If it says no more, it
+    /// The claimant may itself hold an earlier incarnation of this node removed, as the two halves
+    /// of a healed partition do. Then it refuses in turn and claims a higher term; by now it is a
+    /// member, and the higher term wins. Each incarnation is superseded once, so one of the two
+    /// follows. If the claimant falls silent instead, it is removed like any other member.
     /// is removed again, as any member that falls silent.
     fn check_reign(
         &mut self,
@@ -199,19 +204,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
         }
         self.tell_isolated(Members::only(from), term.claimant);
-        // The manager may not hear the claimant. What others say of it may be the answer to this
-        // word: that would go on for ever.
+        // The manager may not hear the claimant. A relayed claim gets no report: it may itself be
+        // the answer to one, and the exchange would never end.
         if let State::Backup(_) = self.state
             && from == term.claimant
         {
-            // As a manager that hears the claimant does, its own admits it: else the two would go
-            // above each other without end, and never follow.
+            // This node's manager admits the claimant, as a manager that hears it would; otherwise
+            // the two would claim higher terms in turn without end, and neither would follow.
             if !crate::dirnet::FAR_RIVALS_STAY_OUT.is_planted() {
                 self.tell_manager(from, life);
             }
             self.tell_above(term);
-            // Its own manager may follow the claimant. Then no member will say that it misses the
-            // manager, and the refused claim is the answer that a claim of its own needs (X-9).
+            // This node's manager may follow the claimant. Then no member will report that it
+            // misses the manager, and the refused claim is the answer that this node's own claim
+            // needs (X-9).
             if self.misses_manager() && !crate::dirnet::REFUSED_CLAIMS_ANSWER_NOTHING.is_planted() {
                 self.note_answer(now);
             }
@@ -219,8 +225,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Err(Reject::RemovedClaimant)
     }
 
-    /// Answers one in an earlier term: who the manager is, and in which incarnation. It may hold an
-    /// earlier one removed, and never hear the manager itself (G-11).
+    /// Answers a node in an earlier term with the manager and its incarnation. That node may hold
+    /// an earlier incarnation of the manager removed, and never hear the manager itself (G-11).
     fn name_manager(&mut self, to: Rank) {
         let manager = self.term.claimant;
         let Standing { life, .. } = self.db.standing(manager);
@@ -235,13 +241,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.send(Members::only(to), Seat::Component, Message::Nmi);
     }
 
-    /// A removed node is manager: so says the manager that removed it and follows it now, or a
-    /// member while the manager is missed.
+    /// Handles the report that a removed node is manager. It counts if it comes from the manager
+    /// that removed that node and follows it now, or from any member while the manager is missed.
     ///
-    /// A later incarnation is a member from now on, as by any NIUA of a manager; its term is
-    /// adopted with the next message in it. The removed one is fenced here for good: this node
-    /// gives way if no member is left that could follow its own manager with it. An isolated node
-    /// comes back by its release alone.
+    /// A later incarnation is a member from now on, as after any NIUA of a manager; its term is
+    /// adopted with the next message in it. The removed incarnation stays fenced here: this node
+    /// gives way if no member is left that could follow its own manager with it. Only a release
+    /// brings an isolated node back.
     fn hear_of_claimant(&mut self, now: Instant, frame: &Frame, is_current: bool) {
         let Message::Niua { node, life } = frame.message else { return };
         let standing = self.db.standing(node);
@@ -259,7 +265,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The manager may not hear a later life of `node`, which this one does.
+    /// Reports a later incarnation of `node` to the manager, which may not hear it itself.
     fn tell_manager(&mut self, node: Rank, life: Life) {
         let manager = Members::only(self.term.claimant);
         if !crate::dirnet::NOBODY_INTRODUCES.is_planted() {
@@ -267,7 +273,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A member has heard of a later life of `node`, in the own term (NIUA): it is one.
+    /// Handles a NIUA in the current term: a member has heard from a later incarnation of `node`,
+    /// which is a member from now on.
     pub(super) fn handle_introduction(
         &mut self,
         now: Instant,
@@ -279,14 +286,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Whether it is the removal of this life in a term that is over: who says so hears no answer,
-    /// and would only say so again.
+    /// Whether the frame is a removal of this incarnation in an earlier term. Its sender gets no
+    /// answer: it would only send the removal again.
     fn is_removed_by(&self, frame: &Frame) -> bool {
         let Message::Anid { node, life, .. } = frame.message else { return false };
         node == self.me() && life.boot == self.life.boot && frame.term < self.term
     }
 
-    /// It may not know yet that it was removed, or is isolated.
+    /// Answers a node that may not know yet that it was removed or is isolated.
     fn tell_removed(&mut self, node: Rank, life: Life, reason: Reject) {
         if !matches!(reason, Reject::Fenced | Reject::Isolated) {
             return;
@@ -314,18 +321,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Seat::Component if life < known => Err(Reject::OldLife),
             Seat::Component => Ok(Age::Later),
             Seat::ImAliveTask if life.boot == known.boot => Ok(Age::Current),
-            // Nobody else may know of it either, if the manager that did is gone.
+            // If the manager that knew the component is gone, no other member may know it either.
             Seat::ImAliveTask if !standing.is_known() => Ok(Age::Unmet),
             Seat::ImAliveTask if self.expects(from) => Ok(Age::Current),
             Seat::ImAliveTask => Err(Reject::UnknownLife),
         }
     }
 
-    /// A later life speaks that has joined already, as its term shows, or was never known here.
+    /// Handles a frame of a later incarnation that has already joined, as its term shows, or that
+    /// was never known here.
     fn meet(&mut self, now: Instant, from: Rank, life: Life, term: Term) -> Result<(), Reject> {
         match self.state {
-            // It would be admitted by a manager that may have been followed already. One that hears
-            // this manager echoes its heartbeats, and so counts.
+            // An unheard manager may have been superseded already, and does not admit. An
+            // incarnation that hears this manager echoes its heartbeats, and so counts.
             State::Manager if term == self.term && !self.is_heard(now) => {
                 return Err(Reject::UnknownLife);
             }
@@ -341,8 +349,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             State::Manager if term > self.term => {}
             State::Joining(_) => self.introduce(now, from, life),
-            // Without a manager it cannot claim a term unanswered (X-9): what it missed meanwhile,
-            // a later term included, it learns from a member that it has yet to meet.
+            // Without a manager a backup cannot claim a term unanswered (X-9). What it has missed
+            // meanwhile, including a later term, it learns from a member that it does not know yet.
             State::Backup(_)
                 if term >= self.term
                     && self.misses_manager()
@@ -359,7 +367,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Takes note of a later life; the one before is fenced.
+    /// Records a later incarnation; the one before is fenced.
     pub(super) fn introduce(&mut self, now: Instant, node: Rank, life: Life) {
         let before = self.db.standing(node);
         if !self.db.advance(node, Standing::up(life)) {
@@ -374,7 +382,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         for fellow in &mut self.fellows {
             if let Watch::Fencing { fenced, .. } = &mut fellow.watch {
-                // What an earlier life has fenced, this one may not have.
+                // A fence by an earlier incarnation of this node does not hold for its present one.
                 fenced.remove(node);
                 if crate::dirnet::LATECOMERS_FENCE_NOTHING.is_planted() {
                     fenced.insert(node);
@@ -386,13 +394,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The manager hears of a later life in its own term: it is a member (D-21, NIUA).
+    /// The manager has heard from a later incarnation in its own term: admits it as a member (D-21,
+    /// NIUA).
     fn admit(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
         self.introduce(now, node, life);
         self.explain(now, node, life, Verdict::Admitted, rule.into());
         let due = now.after(self.timing().receive);
         self.set_watch(node, Watch::Up { due });
-        // Who was removed before it came is to be fenced by it too, before a reset.
+        // A node that was removed before this member joined must be fenced by it too, before a
+        // reset.
         for fellow in &mut self.fellows {
             if let Watch::Fencing { due, .. } = &mut fellow.watch {
                 *due = now;
@@ -416,10 +426,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// A component without an opinion answers probes, and listens (G-20).
+    /// While joining, a component takes no decision; it answers probes and listens (G-20).
     fn accept_while_joining(&mut self, frame: &Frame) -> Result<(), Reject> {
         match frame.message {
-            // It does not reign, and is not to be taken for who did before it.
+            // It does not manage, and must not be mistaken for an earlier incarnation that did.
             Message::Probe { .. }
                 if frame.term.claimant == self.me()
                     && !crate::dirnet::JOINERS_VOUCH.is_planted() =>

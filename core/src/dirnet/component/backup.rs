@@ -1,4 +1,4 @@
-//! The manager is lost: who follows, and how a claim is made and adopted (G-9, G-10).
+//! Loss of the manager: who succeeds it, and how a claim is made and adopted (G-9, G-10).
 //!
 //! ```text
 //!  manager lost ─▶ next in the ring that is up and may manage
@@ -6,21 +6,22 @@
 //!                    └ it is another: wait MID for it; then it is passed over, and so on
 //! ```
 //!
-//! Whoever is next asks all others whether they meet the manager, before its turn comes: where one
-//! does, a link is down and not the manager, and nobody follows it (G-11). Else the two ends of a
-//! link that stays cut would outbid each other for ever.
+//! The next candidate asks all other members whether they reach the manager before its turn comes.
+//! If one of them does, a link is down and not the manager, and no node succeeds it (G-11).
+//! Otherwise the two ends of a link that stays cut would claim higher terms in turn forever.
 //!
-//! A claim needs an answer of a member in this loss (X-9): one that hears no other member may be
-//! deaf itself, and deposes no manager. The last member that is left claims as well, once the end
-//! of each other one was reported, by the transport or by its own I'm-Alive Task; silence is no
-//! report. A claim that this node refuses, since it holds the claimant removed, is an answer too.
+//! A claim needs an answer of a member during this loss (X-9): a node that hears no other member
+//! may be deaf itself, and deposes no manager. The last remaining member also claims, once the end
+//! of each other member was reported by the transport or by the member's own I'm-Alive Task;
+//! silence is not such a report. A claim that this node refuses because it holds the claimant
+//! removed is an answer too.
 //!
-//! Where a partition heals, one node may be left of the half that removed the other half's manager.
-//! It cannot follow an incarnation that it has fenced, and with no member of its own half left it
-//! cannot claim: it gives way, and joins in its next incarnation (`is_outvoted`).
+//! When a partition heals, a single node may be left of the half that removed the other half's
+//! manager. It cannot follow an incarnation that it has fenced, and with no member of its own half
+//! left it cannot claim: it gives way, and joins in its next incarnation (`is_outvoted`).
 //!
-//! Being passed over removes nobody. Two claims at once are two terms, and the higher one wins:
-//! its rival becomes a backup in place (G-22) and asks for the database.
+//! A candidate that is passed over is not removed. Two simultaneous claims are two terms, and the
+//! higher one wins: the other claimant becomes a backup in place (G-22) and requests the database.
 
 use super::suspicion::Loss;
 use super::watch::Reset;
@@ -30,37 +31,39 @@ use crate::dirnet::{Change, Level, Life, Members, Message, Output, Seat, Term};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
-/// Where a backup is in the search for the next manager.
+/// How far a backup has come in its search for the next manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Succession {
-    /// They had their turn and did not claim.
+    /// Candidates that had their turn and did not claim.
     passed: Members,
-    /// Whose turn it is, and until when (the MID timer).
+    /// The current candidate and the end of its turn (the MID timer).
     pub(super) candidate: Option<(Rank, Instant)>,
-    /// Why the manager is thought lost.
+    /// Why the manager is presumed lost.
     loss: Option<Loss>,
-    /// How the others were asked whether they meet the manager, if this node's turn is next.
+    /// The round in which the others were asked whether they reach the manager, if this node is
+    /// next.
     pub(super) round: Option<u32>,
     /// A member follows an incarnation that this node has fenced, in a later term.
     pub(super) is_outvoted: bool,
-    /// When one of them answered that it does not.
+    /// When a member last answered that it does not reach the manager.
     pub(super) answered: Option<Instant>,
 }
 
 impl Succession {
-    /// The manager was heard of: nothing is being searched.
+    /// The manager was heard from: ends the search.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// The next in the ring after the manager that is up, may manage and was not passed over.
+    /// Returns the next node in the ring after the manager that is up, may manage and was not
+    /// passed over.
     pub(super) fn next<const NODES: usize, const TASKS: usize>(
         &self,
         component: &Component<NODES, TASKS>,
     ) -> Option<Rank> {
         let (config, manager) = (&component.config, component.term.claimant);
         if crate::dirnet::SUCCESSOR_UNSEEN.is_planted() {
-            // What the original did: the next number, dead or alive (D-53).
+            // The original's behaviour: the next number, whether that node is up or down (D-53).
             return config.ring_after(manager).next();
         }
         let members = component.members();
@@ -79,20 +82,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         matches!(self.state, State::Backup(_)) && !is_heard
     }
 
-    /// The manager is lost.
+    /// Starts the search for a successor: the manager is lost.
     pub(super) fn lose_manager(&mut self, now: Instant, loss: Loss) {
         let State::Backup(succession) = &mut self.state else { return };
         succession.loss = Some(loss);
         self.pass_on(now);
     }
 
-    /// The manager's node stands removed: no need to wait (G-12).
+    /// Starts the search at once: the manager's node was removed (G-12).
     pub(super) fn lose_removed_manager(&mut self, now: Instant) {
         let why = Why::from(Rule::Removed);
         self.lose_manager(now, Loss::Node { why, is_corroborated: false });
     }
 
-    /// Another member does not meet the manager either.
+    /// Records that another member does not reach the manager either.
     pub(super) fn note_answer(&mut self, now: Instant) {
         if let State::Backup(succession) = &mut self.state {
             succession.answered = Some(now);
@@ -110,7 +113,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// To whoever is next.
+    /// Passes the turn to the next candidate.
     fn pass_on(&mut self, now: Instant) {
         let State::Backup(succession) = self.state else { return };
         let manager = self.term.claimant;
@@ -127,14 +130,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 waiting.round = self.ask_before_turn(waiting, next);
                 self.state = State::Backup(waiting);
             }
-            // An agent whose candidates have all been passed over asks who the manager is.
+            // An agent that has passed over all candidates asks who the manager is.
             (None, _) => self.ask_for_manager(now),
         }
     }
 
-    /// The last candidate before this node may have no reason to claim: it hears the manager, and
-    /// only this node does not. So whoever is next asks the others meanwhile, as the first of the
-    /// candidates did in its window (G-11).
+    /// Asks the others ahead of this node's turn. The last candidate before this node may have no
+    /// reason to claim, if it hears the manager and only this node does not. So the next node asks
+    /// the others meanwhile, as the first candidate did in its window (G-11).
     fn ask_before_turn(&mut self, mut waiting: Succession, candidate: Rank) -> Option<u32> {
         waiting.passed.insert(candidate);
         let is_next = waiting.next(self).is_none_or(|next| next == self.me());
@@ -143,7 +146,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         (is_next && is_silent).then(|| self.ask_all(self.term.claimant))
     }
 
-    /// This node follows the manager.
+    /// This node succeeds the manager.
     fn succeed(&mut self, now: Instant, loss: Loss) {
         let manager = self.term.claimant;
         let State::Backup(succession) = self.state else { return };
@@ -157,7 +160,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             let life = self.db.standing(manager).life;
             return self.doubt(now, manager, life, Rule::Silence);
         };
-        // The node of a manager whose component alone is down is met: its own task says so.
+        // If only the manager's component is down, its node is reachable: its own task reports
+        // that.
         let is_met = matches!(loss, Loss::Agent(_))
             && !crate::dirnet::LOST_AGENTS_COUNT_AS_DEAD.is_planted();
         let is_alive = |n: &Rank| (*n != manager || is_met) && !passed.contains(*n);
@@ -186,8 +190,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Whether nothing is left to ask about the manager that is lost: its node has said itself what
-    /// is the matter, or each other member has just answered. One that was silent may meet it.
+    /// Whether the loss of the manager needs no further inquiry: its own node has reported the
+    /// cause, or every other member has just answered. A member that stayed silent may reach the
+    /// manager.
     fn is_settled(&self, passed: &Members, why: Why) -> bool {
         let testimonies = why.evidence.testimonies;
         let is_answered = testimonies.answered() == testimonies.asked;
@@ -196,12 +201,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             || crate::dirnet::SILENT_WITNESSES_COUNT.is_planted()
     }
 
-    /// By which rule this node may claim a term now (X-9), if it may: the loss is more than
-    /// silence, another member has answered in it, or no other is left. Of two nodes neither has
-    /// another.
+    /// Returns the rule by which this node may claim a term now (X-9), if any: the loss is
+    /// established by more than silence, another member has answered during it, or no other member
+    /// is left. In a cluster of two there is no other member to ask.
     fn may_claim(&self, now: Instant, loss: Loss, succession: &Succession) -> Option<Rule> {
         let timing = self.timing();
-        // An answer from before this node stood still says nothing of now.
+        // An answer from before this node stood still is no evidence about the present.
         let turn = timing.candidate.0.saturating_add(timing.delay.0);
         let limit = timing.verdict_after().max(Duration(turn));
         let is_answered = match loss {
@@ -209,7 +214,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Loss::Node { why, .. } => {
                 let said = why.evidence;
                 let is_reported = why.rule == Rule::Removed || said.alarm.is_some();
-                // Its own window is just over, or another's turn is: then it has asked again.
+                // In its own window it has just asked; in another candidate's turn it has asked
+                // again.
                 let is_first = succession.passed.is_empty();
                 let is_recent = succession.answered.is_some_and(|at| now.since(at) <= limit)
                     || (succession.answered.is_some()
@@ -226,16 +232,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.is_last_alive().then_some(Rule::LastAlive)
     }
 
-    /// Claims a term above all that are known; whether there was one.
+    /// Claims a term above all known ones; returns whether one was left to claim.
     pub(super) fn claim(&mut self, now: Instant, rule: Rule) -> bool {
         self.claim_above(now, self.term, rule)
     }
 
-    /// Claims a term above `known`, which is at least the own one; whether there was one.
+    /// Claims a term above `known`, which is at least this node's own; returns whether one was
+    /// left.
     ///
-    /// Where links are not transitive, two managers may each be reported to the other by a third
-    /// again and again: one that has gone above a term waits before it does so again, each rank
-    /// another time, so that one of them follows.
+    /// Where links are not transitive, a third node may report two managers to each other again and
+    /// again. A manager that has claimed a higher term therefore waits before it does so again,
+    /// each rank for a different time, so that one of them follows.
     pub(super) fn claim_above(&mut self, now: Instant, known: Term, rule: Rule) -> bool {
         let waits = now < self.outbids_after && !crate::dirnet::TERMS_RACE.is_planted();
         if rule == Rule::Outbid && waits {
@@ -246,7 +253,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return false;
         };
         if crate::dirnet::WINNER_STARTS_OVER.is_planted() {
-            // What the original did: the restarted task reads its old part again (G-22).
+            // The original's behaviour: the restarted task reads its old role again (G-22).
             self.state = State::Backup(Succession::default());
             return false;
         }
@@ -262,10 +269,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         true
     }
 
-    /// This node is manager from now on: every member is watched. What the manager before may have
-    /// left undone is done: who is down is reset once everybody has fenced it, be it for the
-    /// second time (a reset names the life that it ends, and hits no later one); who was never
-    /// heard of is awaited, and told of.
+    /// Makes this node manager: it watches every member from now on, and completes what the
+    /// previous manager may have left undone. A node that is down is reset once all members have
+    /// fenced it, even if it was reset before: a reset names the incarnation that it ends and
+    /// affects no later one. A node that was never heard from is awaited, and then reported.
     pub(super) fn reign(&mut self, now: Instant, term: Term) {
         self.term = term;
         self.outputs.push(Output::Keep(term));
@@ -277,7 +284,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.fellows.iter_mut().for_each(|fellow| fellow.since = now);
         for node in self.config.others().iter() {
             let watch = match self.watch(node) {
-                // What this manager has begun goes on in its next reign.
+                // A removal or admission that this manager has begun continues in its next term.
                 begun @ (Watch::Fencing { .. } | Watch::Joining { .. }) if was_manager => begun,
                 _ => self.inherited(now, node),
             };
@@ -286,7 +293,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.change_own(Change::Role(Part::Manager as u8));
     }
 
-    /// How a new manager begins with `node`.
+    /// Returns the watch with which a new manager starts on `node`.
     fn inherited(&self, now: Instant, node: Rank) -> Watch {
         let standing = self.db.standing(node);
         let forgets = crate::dirnet::HEIRS_OWE_NOTHING.is_planted();
@@ -294,7 +301,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             _ if !standing.is_known() && crate::dirnet::ABSENT_ARE_AWAITED.is_planted() => {
                 Watch::Off
             }
-            // Whoever is not heard of in time is told of (G-24).
+            // A node that is not heard from in time is reported (G-24).
             _ if !standing.is_known() => {
                 Watch::Joining { life: Life::default(), due: now.after(self.timing().clone) }
             }
@@ -309,7 +316,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A higher term is known.
+    /// Adopts a higher term.
     pub(super) fn rise(&mut self, now: Instant, term: Term) {
         let was = self.role();
         if was == Role::Manager && crate::dirnet::RIVALS_ARE_IGNORED.is_planted() {
@@ -319,7 +326,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.outputs.push(Output::Keep(term));
         match self.state {
             State::Joining(_) | State::Excluded => {}
-            // An earlier life of this node claimed it.
+            // An earlier incarnation of this node claimed it.
             State::Manager | State::Backup(_) if term.claimant == self.me() => {
                 self.claim(now, Rule::OwnReign);
             }
@@ -333,7 +340,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A backup of the current claimant, from now on: one watch, turned to it (G-15).
+    /// Makes this node a backup of the current claimant: its one watch is turned to it (G-15).
     pub(super) fn follow(&mut self, now: Instant) {
         let manager = self.term.claimant;
         self.state = State::Backup(Succession::default());

@@ -1,18 +1,18 @@
-//! Deadlines: which there are, what happens at each, and what moves them.
+//! Deadlines: which exist, what happens at each, and what extends them.
 //!
 //! | timer | whose | when it is due |
 //! |---|---|---|
 //! | IA_FLAG (D-40) | all | the timers' progress is counted |
 //! | MIA, TAIA_B (D-41, D-46) | all | a heartbeat goes out |
 //! | TAIA, MIA_B (D-43, D-45) | by watched node | it is suspected |
-//! | TEIF (D-42, D-47) | by suspect | there is a conclusion |
+//! | TEIF (D-42, D-47) | by suspect | the window ends with a conclusion |
 //! | MID (G-9) | backup | the candidate is passed over |
 //! | JOINING (G-18) | by node | the recovery escalates |
 //! | REQUEST_DB, REPLY_DB (D-49) | all | the next member is asked |
 //! | PROBE (X-1) | by suspect of another | the second observer testifies |
 //!
-//! All of them are declared here and exist from the start (G-15); each expiry knows which it is
-//! and of whom (G-30).
+//! All of them are declared here and exist from the start (G-15); each expiry carries its timer and
+//! node (G-30).
 
 use super::{Component, State, Watch};
 use crate::dirnet::{Level, Members};
@@ -20,7 +20,8 @@ use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Time has passed. Inputs that have arrived go first, or they count as not arrived.
+    /// Handles expired deadlines. Inputs that have already arrived must be handled first, or they
+    /// count as not arrived.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -54,7 +55,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             if self.watch(node).deadline().is_some_and(|due| due <= now) {
                 let reported = *first.get_or_insert(node);
                 if crate::dirnet::FIRST_EXPIRY_REPEATS.is_planted() && reported != node {
-                    // What the original did: the list's top is reported again (G-30).
+                    // The original's behaviour: the entry at the top of the list is reported again
+                    // (G-30).
                     self.set_watch(node, Watch::Off);
                     continue;
                 }
@@ -87,8 +89,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// MIA to everybody who is not isolated, TAIA to the manager. A later life of a node that
-    /// stands removed may reign over others, and hold this one for removed: somebody has to begin.
+    /// Sends MIA to all nodes that are not isolated, or TAIA to the manager. MIA also goes to
+    /// removed nodes: a later incarnation of one may manage other nodes and hold this node removed,
+    /// and one of the two has to begin.
     fn send_beat(&mut self, now: Instant) {
         let to: Members = match self.state {
             State::Manager => {
@@ -105,7 +108,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if to.is_empty() {
             return;
         }
-        // Zero says that none was heard.
+        // Zero means that no heartbeat was received.
         self.beats = self.beats.wrapping_add(1).max(1);
         self.owed = to;
         self.is_unheard = !self.is_heard(now);
@@ -121,7 +124,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         standing.is_known() && !standing.is_up()
     }
 
-    /// When to call [`Self::handle_timeout`] if nothing else happens before.
+    /// When to call [`Self::handle_timeout`] if no other input comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let state = match self.state {
@@ -138,13 +141,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         cyclic.into_iter().chain(single).chain(fellows).chain(errands).flatten().min()
     }
 
-    /// This component did not look for `lag`: what it waits for gets that much longer.
+    /// This component did not poll for `lag`: extends every deadline that it imposes on others
+    ///
     pub(super) fn extend(&mut self, lag: Duration) {
         self.for_each_awaited(|due| *due = due.after(lag));
     }
 
-    /// The same component, seen from an origin of time that lies `by` later; for model checkers,
-    /// to which two states that differ only in when they are reached are one.
+    /// Shifts the component to an origin of time that lies `by` later. For model checkers, which
+    /// treat two states as equal if they differ only in the time at which they were reached.
     pub fn rebase(&mut self, by: Duration) {
         let earlier = |at: &mut Instant| *at = Instant(at.since(Instant(by.0)).0);
         self.for_each_awaited(earlier);
@@ -170,7 +174,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.db.rebase(by);
     }
 
-    /// Every deadline by which somebody else is to be heard of.
+    /// Applies `change` to every deadline by which another node must be heard from.
     fn for_each_awaited(&mut self, mut change: impl FnMut(&mut Instant)) {
         match &mut self.state {
             State::Joining(joining) => change(&mut joining.due),

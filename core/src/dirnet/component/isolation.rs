@@ -7,9 +7,9 @@
 //!  isolated, so it asks for its release: the isolation ─▶ all ─▶ ANID(released), once one knows it
 //! ```
 //!
-//! Only a manager isolates and releases. What it decided is a fact from then on: it holds in any
-//! term, whichever node reports it, and standings merge it in any order. So a partition, a restart
-//! of all nodes or a database that is lost on some of them ends no isolation.
+//! Only a manager isolates and releases. Its decision is a fact from then on: it holds in any term,
+//! whichever node reports it, and standings merge it in any order. A partition, a restart of all
+//! nodes, or the loss of some databases therefore ends no isolation.
 
 use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::{Frame, Level, Life, Members, Message, Reject, Seat, Standing};
@@ -17,8 +17,8 @@ use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// An operator isolates `node`: it is fenced everywhere and no member in any boot until it is
-    /// released (X-5). One that is isolated already stays as it is.
+    /// Isolates `node` by order of an operator: it is fenced everywhere, and no boot of it is a
+    /// member until it is released (X-5). A node that is already isolated stays so.
     ///
     /// # Errors
     /// [`Reject::NotManager`], [`Reject::BadSubject`]; nothing changed.
@@ -38,7 +38,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// An operator releases an isolated node: its next boot may join.
+    /// Releases an isolated node by order of an operator: its next boot may join.
     ///
     /// # Errors
     /// [`Reject::NotManager`], [`Reject::BadSubject`] when it is not isolated; nothing changed.
@@ -54,8 +54,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Isolations of `node` up to the number `boot` are over, as the supervisor knows: of a peer
-    /// whose release has not come here, or of this node.
+    /// Ends the isolations of `node` up to `boot`, whose release the supervisor knows: of a peer
+    /// whose release has not reached this component, or of this node.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -69,8 +69,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.is_isolated_here(self.me())
     }
 
-    /// Isolations of `node` up to `boot` are over. A later incarnation may be a member already,
-    /// and is watched again.
+    /// Ends the isolations of `node` up to `boot`. A later incarnation may already be a member, and
+    /// is watched again.
     fn end_isolation(&mut self, now: Instant, node: Rank, boot: Incarnation) {
         let before = self.db.standing(node);
         self.db.advance(node, Standing::release(boot));
@@ -90,8 +90,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.db.standing(node).isolation().is_some()
     }
 
-    /// Handles a frame that reports an isolation or a release, outside of any term, unless it is an
-    /// order of the manager. None: any other frame, or one that the manager's order was.
+    /// Handles a frame that reports an isolation or a release, in any term, unless it is an order
+    /// of the manager. Returns `None` for any other frame, and for one that was the manager's
+    /// order.
     pub(super) fn handle_report(
         &mut self,
         now: Instant,
@@ -106,8 +107,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Some(self.learn_report(now, from, frame, Standing::removed(life, level)))
     }
 
-    /// The same for an order that was refused: what it says is known from now on, where its sender
-    /// is not followed.
+    /// Does the same for an order that was refused: where its sender is not followed, its content
+    /// still becomes known.
     pub(super) fn handle_refused_order(
         &mut self,
         now: Instant,
@@ -155,13 +156,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let State::Joining(joining) = &mut self.state
             && node == from
         {
-            // It is no manager.
+            // The sender is no manager.
             joining.asking.insert(from);
         }
         if node == from { Err(Reject::Isolated) } else { Ok(()) }
     }
 
-    /// Reports the isolation of `node`; whether it is isolated.
+    /// Reports the isolation of `node`; returns whether it is isolated.
     pub(super) fn tell_isolated(&mut self, to: Members, node: Rank) -> bool {
         let Some(boot) = self.db.standing(node).isolation() else { return false };
         let life = Life { boot, generation: 0 };
@@ -176,7 +177,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.send(to, Seat::Component, anid);
     }
 
-    /// A report on where this node stands; whether it ends this incarnation.
+    /// Applies a report about this node's own standing; returns whether it ends this incarnation.
     pub(super) fn stand_oneself(&mut self, report: Standing) -> bool {
         let me = self.me();
         let is_isolated = self.is_isolated();
@@ -189,8 +190,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         is_over
     }
 
-    /// An isolation of an earlier incarnation was reported to the manager: it decides the same of
-    /// the present one, which would otherwise be a member again with the release, though fenced.
+    /// Extends an isolation of an earlier incarnation, once reported to the manager, to the present
+    /// one. Otherwise the release would make the present incarnation a member again although it is
+    /// fenced.
     pub(super) fn confirm_isolation(&mut self, now: Instant, node: Rank) {
         let standing = self.db.standing(node);
         if !matches!(self.state, State::Manager) || standing.isolation().is_none() {

@@ -1,16 +1,16 @@
-//! How a component begins: with the cluster file's roles, or by asking (D-7, D-8, G-19 to G-21).
+//! How a component starts: with the cluster file's roles, or by asking (D-7, D-8, G-19 to G-21).
 //!
 //! ```text
-//!  nothing kept ─▶ static: role of the cluster file, first term
-//!  a term kept  ─▶ WITM to all, NMIs are collected until JOIN is over
+//!  nothing saved ─▶ static: role of the cluster file, first term
+//!  a term saved  ─▶ WITM to all, NMIs are collected until JOIN is over
 //!                    answered: the highest term's backup (or, if it names this node, term + 1)
-//!                    silence:  the static role, above the term kept; who knows that it was
-//!                              removed has no role left, and asks until it is answered
+//!                    silence:  the static role, above the saved term; a node that knows that it
+//!                              was removed has no role left, and asks until it is answered
 //! ```
 //!
-//! Only if all others ask as well is there nobody who could answer, and the static roles stand.
-//! One that hears no other member, not even one that asks, may be deaf: it claims no term, but asks
-//! on (X-9).
+//! The static roles stand only if all others ask as well, so that no node could answer. A node that
+//! hears no other member, not even one that asks, may be deaf: it claims no term, but keeps asking
+//! (X-9).
 
 use super::sync::Past;
 use super::{Component, Role, Rule, State};
@@ -23,7 +23,7 @@ use crate::time::Instant;
 pub(super) struct Joining {
     pub(super) due: Instant,
     is_answered: bool,
-    /// Who asks as well: none of them reigns.
+    /// Nodes that ask as well: none of them is manager.
     pub(super) asking: Members,
 }
 
@@ -34,7 +34,7 @@ impl Joining {
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// The one start predicate (G-21): whether a term was kept.
+    /// Starts the component. The only start predicate (G-21) is whether a term was saved.
     pub(super) fn start(&mut self, now: Instant, kept: Option<Term>) {
         let is_first = kept.is_none() || crate::dirnet::CLONES_START_ANEW.is_planted();
         if is_first && !self.is_isolated() {
@@ -42,12 +42,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         } else {
             self.ask_for_manager(now);
         }
-        // Its timers run from now on; its task may watch it (D-12).
+        // Its timers run from now on, so its task may watch it (D-12).
         self.send(Members::only(self.me()), Seat::ImAliveTask, Message::Rouse);
     }
 
-    /// Asks all others, and collects the answers (D-8). An isolated node asks for its release
-    /// instead, until it comes.
+    /// Asks all others who the manager is, and collects the answers (D-8). An isolated node asks
+    /// for its release instead, until it comes.
     pub(super) fn ask_for_manager(&mut self, now: Instant) {
         let mut joining = Joining::new(now.after(self.timing().join));
         if let State::Joining(before) = self.state {
@@ -64,7 +64,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     fn start_static(&mut self, now: Instant) {
         let term = self.config.first_term();
-        // Its own entry goes to everybody, and is the first that they hear of.
+        // This node's own entry goes to all others, and is the first that they receive.
         self.sync.past = Past::Settled;
         self.begin_gossip();
         if term.claimant != self.me() {
@@ -74,7 +74,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.reign(now, term);
     }
 
-    /// The time for answers is over.
+    /// Ends the time for answers.
     pub(super) fn join_over(&mut self, now: Instant) {
         let State::Joining(joining) = self.state else { return };
         let may_be_missed = joining.asking != self.config.others();

@@ -1,12 +1,12 @@
-//! What the manager decides for the network: verdicts, fences, resets, admissions, recovery.
+//! Decisions of the manager for the network: verdicts, fences, resets, admissions, recovery.
 //!
 //! ```text
 //!  verdict ─▶ ANID to all, each fences, FENCED back ─▶ reset ─▶ WITM, … ─▶ admitted
 //! ```
 //!
-//! No node is reset before every live member has fenced it (X-1), and none without a second
-//! observer's word when there are three or more (G-11). One that does not come back is reset again,
-//! and fenced again before: by the members that there are by then.
+//! No node is reset before every live member has fenced it (X-1), and in a cluster of three or more
+//! none without the testimony of a second observer (G-11). A node that does not come back is reset
+//! again, and fenced again before that by all members present by then.
 
 use super::watch::Reset;
 use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
@@ -16,7 +16,7 @@ use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Whether enough members show that they hear this manager, and are not in doubt, for a
+    /// Whether enough members show that they hear this manager, and are not suspected, for a
     /// decision (G-11, X-9).
     pub(super) fn may_decide(&self, now: Instant) -> bool {
         if self.config.min_alive() <= 1 {
@@ -34,7 +34,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         alive.count() + 1 >= usize::from(self.config.min_alive())
     }
 
-    /// The component of `node` is down: a clone is spawned, while that helps.
+    /// The component of `node` is down: orders a clone, as long as clones help.
     pub(super) fn recover_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
         match self.decide(now, node, Fault::Agent) {
             Recovery::Spawn => self.spawn(now, node, life, why),
@@ -68,8 +68,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         recoveries.decide(now, fault, self.config.limits())
     }
 
-    /// The node is down, by the word of a second observer if there is one in the cluster file: it
-    /// is removed, fenced everywhere and reset.
+    /// The node is down, by the testimony of a second observer if the cluster file has one: removes
+    /// it, has it fenced everywhere, and resets it.
     pub(super) fn remove_node(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
         match self.decide(now, node, Fault::Node { boot: life.boot }) {
             Recovery::Isolate => {
@@ -109,7 +109,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// `by` has fenced the lives of `node` up to `boot`.
+    /// Records that `by` has fenced the incarnations of `node` up to `boot`.
     pub(super) fn note_fenced(&mut self, now: Instant, by: Rank, node: Rank, boot: Incarnation) {
         let Watch::Fencing { life, mut fenced, due, reset } = self.watch(node) else { return };
         if boot < life.boot {
@@ -122,15 +122,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Who has yet to fence a node that `fenced` have. Asked whenever it matters: who was removed
-    /// meanwhile is not waited for; who became known meanwhile is, by whose word it ever was.
+    /// Returns the members that have not fenced yet, given that `fenced` have. Computed whenever it
+    /// matters: a member removed meanwhile is not waited for; one that became known meanwhile is,
+    /// whichever node introduced it.
     fn without_fence(&self, fenced: Members) -> Members {
         let mut all = self.members();
         all.insert(self.me());
         all.iter().filter(|member| !fenced.contains(*member)).collect()
     }
 
-    /// Says the verdict again to who has not fenced the node.
+    /// Sends the verdict again to the members that have not fenced the node.
     pub(super) fn fence_again(
         &mut self,
         now: Instant,
@@ -167,7 +168,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.set_watch(node, Watch::Joining { life, due: now.after(self.timing().reboot) });
     }
 
-    /// A later life was expected and has not come (G-18).
+    /// A later incarnation was expected and has not come in time (G-18).
     pub(super) fn joining_over(&mut self, now: Instant, node: Rank, life: Life) {
         let standing = self.db.standing(node);
         if !standing.is_known() && life.boot == Incarnation(0) {
@@ -181,7 +182,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Recovery::Reset if crate::dirnet::REPEATED_RESETS_ARE_RASH.is_planted() => {
                 self.reset(now, node, standing.life.boot);
             }
-            // Members that were met since the last reset have fenced nobody.
+            // Members that were introduced since the last reset have not fenced the node.
             Recovery::Reset => {
                 self.fence_again(now, node, standing.life, Members::NONE, Reset::Follows);
             }
@@ -196,7 +197,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A life of `node` is expected, and the node is lost: it is a suspect like any member.
+    /// An incarnation of `node` is expected, and the node is lost: suspects it like any member.
     pub(super) fn doubt_expected(&mut self, now: Instant, node: Rank) {
         let Watch::Joining { life, .. } = self.watch(node) else { return };
         let standing = self.db.standing(node);
@@ -204,7 +205,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             _ if crate::dirnet::LOST_JOINERS_ARE_AWAITED.is_planted() => None,
             _ if self.has_asked(node, life) => Some(life),
             true => Some(standing.life),
-            // It was reset, and nothing was heard of it since: nobody knows what was lost.
+            // It was reset and has not been heard from since: what was lost is unknown.
             false => None,
         };
         if let Some(life) = suspect {
@@ -213,12 +214,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Whether that life was heard of, and not only hoped for.
+    /// Whether that incarnation has asked to join, rather than being merely hoped for.
     fn has_asked(&self, node: Rank, life: Life) -> bool {
         self.fellow(node).is_some_and(|fellow| fellow.asked == Some(life))
     }
 
-    /// A later life of `node` asks to join.
+    /// A later incarnation of `node` asks to join.
     pub(super) fn expect(&mut self, now: Instant, node: Rank, life: Life) {
         if life <= self.db.standing(node).life && self.db.standing(node).is_up() {
             return;
@@ -275,19 +276,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_repeated = !moved && !self.db.standing(node).is_before(standing);
         let still_stands = self.db.standing(node).life.boot == life.boot;
         if is_repeated && still_stands && node != self.me() {
-            // The manager has not heard of the fence, or the node has not come back.
+            // The manager has not received the report of the fence, or the node has not come back.
             self.note_reset(now, node, standing);
             self.outputs.push(Output::Fence { node, boot: life.boot });
         }
         Ok(())
     }
 
-    /// Moves a standing forward, by the manager's word or a copy of it; whether it moved.
+    /// Moves a standing forward, by the manager's order or a copy of it; returns whether it moved.
     pub(super) fn stand(&mut self, now: Instant, node: Rank, standing: Standing) -> bool {
         if standing.level == Level::Up {
             let moved = self.db.standing(node).is_before(standing);
             self.introduce(now, node, standing.life);
-            // With it comes which isolations are over.
+            // The standing also carries which isolations are over.
             self.db.advance(node, standing);
             if moved && self.db.standing(node).is_up() {
                 self.watch_anew(now, node);
@@ -304,14 +305,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let stands = self.db.standing(node);
         self.note_reset(now, node, standing);
         if (stands.life, stands.level) == (before.life, before.level) {
-            // Only an isolation that is over was not known.
+            // Only the end of an isolation was new.
             return true;
         }
         self.set_watch(node, Watch::Off);
         match stands.level {
             // The end of an isolation may leave a member.
             Level::Up => self.watch_anew(now, node),
-            // An isolation ends any incarnation of the node that is known here.
+            // An isolation ends every incarnation of the node that is known here.
             Level::Down | Level::Isolated => {
                 self.outputs.push(Output::Fence { node, boot: stands.life.boot });
             }
@@ -324,7 +325,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         true
     }
 
-    /// The manager removes `node` and resets it: whoever follows the manager goes on counting.
+    /// Counts a reset that the manager orders, so that a successor of the manager continues the
+    /// count.
     fn note_reset(&mut self, now: Instant, node: Rank, standing: Standing) {
         let (reboot, limit) = (self.timing().reboot, self.config.limits().resets);
         if standing.level == Level::Down
@@ -335,8 +337,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The task of a node had an error: what the recovery interpreter will be asked, once for
-    /// each new error (G-27).
+    /// A task reported an error: evaluates recovery once for each new error (G-27).
     pub(super) fn recover_task(&mut self, now: Instant, node: Rank, task: u8, at_us: u64) {
         if self.role() != Role::Manager || crate::dirnet::ERRORS_TRIGGER_NOTHING.is_planted() {
             return;

@@ -1,20 +1,20 @@
-//! The generic component: one code on every node, its role chosen at run time (D-1).
+//! The generic component: the same code on every node, its role chosen at run time (D-1).
 //!
-//! Every input goes the same way: `accept` judges sender, life and term, `hear` takes it as a
-//! sign of life, the message's own handler acts. What a file here holds:
+//! Every input takes the same path: `accept` checks sender, incarnation and term, `hear` counts it
+//! as evidence of liveness, and the message's own handler acts. Contents of the files:
 //!
 //! | file | holds |
 //! |---|---|
-//! | `accept` | who may be heard: terms, lives, fences |
-//! | `watch` | what is observed of a peer, and what a sign of life does to it |
+//! | `accept` | admission of frames: terms, incarnations, fences |
+//! | `watch` | what is observed of a peer, and the effect of hearing from it |
 //! | `suspicion` | from silence to a conclusion, for both roles |
-//! | `supervisor` | the own supervisor stands still, or another node's |
+//! | `supervisor` | a supervisor that hangs, this node's or another's |
 //! | `manager` | verdicts, fences, resets, admissions, recovery |
 //! | `isolation` | isolations and releases, which hold in any term |
-//! | `backup` | the manager is lost: succession, claims, adoption |
+//! | `backup` | loss of the manager: succession, claims, adoption |
 //! | `join` | WITM, NMI and the start |
 //! | `witness` | the second observer |
-//! | `echo` | who shows that it hears this node, and who is known to be dead |
+//! | `echo` | which members show that they hear this node, and which are known to be down |
 //! | `restore` | the database that an earlier component saved |
 //! | `sync` | database: changes, gossip, REQUEST_DB |
 //! | `clock` | deadlines |
@@ -52,7 +52,7 @@ use super::{Reject, Rejects, Seat, Standing, Term, Timing};
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
-/// How many images may be arriving at once.
+/// How many images may be in reassembly at once.
 const ASSEMBLIES: usize = 4;
 
 /// What a component is in the DIR net.
@@ -64,7 +64,7 @@ pub enum Role {
     Manager,
     /// Watches the manager.
     Backup,
-    /// Was removed; takes no part any more.
+    /// Was removed; takes no further part.
     Excluded,
 }
 
@@ -84,25 +84,26 @@ struct Raised {
     at: Instant,
 }
 
-/// What this component knows of one other member, besides the database.
+/// What this component knows of one other member, apart from the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Fellow {
     watch: Watch,
-    /// When its component was last heard of.
+    /// When its component was last heard from.
     heard: Instant,
-    /// Since when it can have answered this node: its admission, or the begin of this term.
+    /// The earliest time from which it can have answered this node: its admission, or the start of
+    /// this term.
     since: Instant,
     /// The last alarm of its I'm-Alive Task (G-5).
     raised: Option<Raised>,
-    /// What its two endpoints said, by [`Seat`].
+    /// Replay windows of its two endpoints, by [`Seat`].
     replay: [Replay; 2],
-    /// The sequence of its last heartbeat; zero for none.
+    /// The sequence number of its last heartbeat; zero for none.
     beat: u32,
-    /// What it shows of how it hears this node.
+    /// How it shows that it hears this node.
     echo: Echo,
     /// When the transport or its own task reported its end.
     lost: Option<Instant>,
-    /// The last life of it that asked who the manager is.
+    /// Its last incarnation that asked who the manager is.
     asked: Option<Life>,
     /// Clones of its component that this manager has ordered.
     spawns: Intensity,
@@ -116,15 +117,15 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     term: Term,
     state: State,
     fellows: [Fellow; NODES],
-    /// What others have asked of this component as a second observer.
+    /// Requests of other members that this component is serving as second observer.
     errands: [Option<Errand>; NODES],
-    /// Since when it is the manager, if it is.
+    /// Since when this node has been manager, if it is.
     reigns_since: Instant,
-    /// It goes above no term of another before this.
+    /// Until then it claims no term above another node's.
     outbids_after: Instant,
-    /// Too few heard it when its last heartbeat went out.
+    /// Whether too few members heard it when its last heartbeat went out.
     is_unheard: bool,
-    /// Too few hear it or answer it, and that was said.
+    /// Whether it has reported that too few members hear it or answer it.
     is_unheard_told: bool,
     db: Database<NODES, TASKS>,
     assemblies: [Assembly; ASSEMBLIES],
@@ -134,7 +135,7 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     progress: Progress,
     sequence: u32,
     beats: u32,
-    /// The last heartbeat is still to be handed out for these.
+    /// The receivers to which the last heartbeat is still to be handed out.
     owed: Members,
     round: u32,
     health: Health,
@@ -149,8 +150,8 @@ pub type LargestComponent = Component<64, 16>;
 const _: () = assert!(size_of::<LargestComponent>() <= 64 * 1024);
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// The component of the life `life` of node `config.me()`, with `task_count` tasks to guard.
-    /// `kept` is what is left of any earlier life of this node.
+    /// The component of incarnation `life` of node `config.me()`, with `task_count` tasks to guard.
+    /// `kept` is what is left of any earlier incarnation of this node.
     #[must_use]
     pub fn new(
         now: Instant,
@@ -196,25 +197,26 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         component
     }
 
-    /// Which node's component this is.
+    /// The node of this component.
     #[must_use]
     pub const fn me(&self) -> Rank {
         self.config.me()
     }
 
-    /// Which life of the node, and which component of it.
+    /// The incarnation of this component: the boot of the node and the component's generation in
+    /// it.
     #[must_use]
     pub const fn life(&self) -> Life {
         self.life
     }
 
-    /// The highest reign it has known.
+    /// The highest term that it has known.
     #[must_use]
     pub const fn term(&self) -> Term {
         self.term
     }
 
-    /// What it is.
+    /// Its present role.
     #[must_use]
     pub const fn role(&self) -> Role {
         match self.state {
@@ -225,7 +227,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// What it knows of every node.
+    /// Everything that it knows of every node.
     #[must_use]
     pub const fn database(&self) -> &Database<NODES, TASKS> {
         &self.db
@@ -237,7 +239,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.fellow(node).is_some_and(|fellow| matches!(fellow.watch, Watch::Suspect(_)))
     }
 
-    /// What it has done, for its I'm-Alive Task to read.
+    /// Its progress counters, for its I'm-Alive Task to read.
     #[must_use]
     pub const fn progress(&self) -> Progress {
         self.progress
@@ -248,13 +250,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.explanations.iter()
     }
 
-    /// How often each reason refused a word.
+    /// How often a frame was refused, by reason.
     #[must_use]
     pub const fn rejects(&self) -> &Rejects {
         &self.rejects
     }
 
-    /// A frame came from `from`, as the transport knows it.
+    /// Handles a frame from `from`, the sender's rank as the transport knows it.
     ///
     /// # Errors
     /// [`Reject`]; counted. The sender may have been answered.
@@ -277,8 +279,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.count(handled)
     }
 
-    /// The heartbeat cell of `from` holds `beat`. To be called when a poll finds the cell changed;
-    /// one that was handled before changes nothing.
+    /// Handles `beat`, the content of `from`'s heartbeat cell. Call it when a poll finds the cell
+    /// changed; a heartbeat that was handled before changes nothing.
     ///
     /// # Errors
     /// [`Reject`]; counted. The sender may have been answered.
@@ -297,7 +299,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.count(handled)
     }
 
-    /// This node has fenced the lives of `node` up to `boot`, as [`Output::Fence`] asked.
+    /// This node has fenced the incarnations of `node` up to `boot`, as [`Output::Fence`] asked.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -313,7 +315,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The transport has lost `node`: no verdict, but no reason to wait for R either.
+    /// The transport has lost `node`. That is no verdict, but there is no reason to wait for R
+    /// either.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -326,9 +329,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The transport has lost the whole of `node`, its I'm-Alive Task included: no verdict, but no
-    /// reason to wait for a later life of it either. What was lost may be the link alone: then a
-    /// second observer meets its task, and the wait begins anew.
+    /// The transport has lost all of `node`, including its I'm-Alive Task. That is no verdict, but
+    /// there is no reason to wait for a later incarnation either. If only the link was lost, a
+    /// second observer reaches the node's task, and the wait begins again.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -337,11 +340,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.doubt_expected(now, node);
     }
 
-    /// The transport says that the life `boot` of `by` has fenced this one, and which term it
-    /// knows: what an expelled life learns when a partition heals. It ends here, unless it has
-    /// removed that life as well: then the half of the higher term stays. To have removed an
-    /// earlier life of `by` is not enough, whatever the terms: nobody shuts the present one out,
-    /// and it will never hear this one.
+    /// The transport reports that boot `boot` of `by` has fenced this incarnation, and which term
+    /// that node knows: this is how a removed incarnation learns of its removal when a partition
+    /// heals. This incarnation ends here, unless it has removed that incarnation of `by` as well;
+    /// then the half with the higher term stays. To have removed an earlier incarnation of `by` is
+    /// not enough, whatever the terms: its present one is not fenced, and will never accept this
+    /// one.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -355,12 +359,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// What to do next.
+    /// Returns the next output, if any.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop().or_else(|| self.next_beat())
     }
 
-    /// Every input begins here.
+    /// Runs at the start of every input.
     fn begin(&mut self, now: Instant) {
         let is_drained = self.outputs.is_empty() && self.owed.is_empty();
         assert!(is_drained, "drain poll_output before the next input");
@@ -372,19 +376,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Whether the timers should have gone off before: they may have stopped (D-56).
+    /// Whether the timers should have expired before now: they may have stopped (D-56).
     fn is_late(&self, now: Instant) -> bool {
         self.clear_due.after(self.timing().delay) < now
     }
 
-    /// Somebody is heard.
+    /// Another node was heard.
     fn note_heard(&mut self, now: Instant) {
         if self.is_late(now) {
             self.progress.heard_late = self.progress.heard_late.wrapping_add(1);
         }
     }
 
-    /// This life was removed: it takes no part any more. That is remembered in the next one.
+    /// Ends this incarnation, which was removed: it takes no further part. The next one remembers
+    /// that.
     fn exclude(&mut self) {
         if self.role() != Role::Excluded {
             self.state = State::Excluded;
@@ -405,7 +410,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let from = frame.sender;
         match frame.message {
             Message::Teif { generation, alarm } => {
-                // Its later incarnation is introduced; one that only hung may go on.
+                // A later incarnation will be introduced; a component that only hung may go on.
                 if let (Some(fellow), Alarm::Ended | Alarm::SpawnFailed) =
                     (self.fellow_mut(from), alarm)
                 {
@@ -459,14 +464,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn answer_probe(&mut self, probe: &Frame, round: u32) {
         let mut frame = self.frame(Message::Alive { round });
         if super::ANSWERS_IN_PLACE.is_planted() {
-            // What the original did: the answer overwrites the question (G-29).
+            // The original's behaviour: the answer overwrites the request (G-29).
             frame = Frame { message: frame.message, ..*probe };
         }
         let to = Members::only(probe.sender);
         self.outputs.push(Output::Send { to, seat: Seat::Component, frame });
     }
 
-    /// Clears the flag and wakes the own I'm-Alive Task (D-26, D-27).
+    /// Clears the flag and wakes this node's I'm-Alive Task (D-26, D-27).
     fn rouse(&mut self) {
         self.send(Members::only(self.me()), Seat::ImAliveTask, Message::Rouse);
     }
@@ -521,7 +526,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.outputs.push(Output::Tell(news));
     }
 
-    /// Leaves a record of a verdict.
+    /// Records an explanation of a verdict.
     fn explain(&mut self, now: Instant, node: Rank, life: Life, verdict: Verdict, why: Why) {
         debug!("verdict on node {} by rule {}", node.0, why.rule as u8);
         let explanation = Explanation {
@@ -548,7 +553,7 @@ struct Why {
 }
 
 impl Why {
-    /// The node's own `alarm` says so.
+    /// Reported by the node's own `alarm`.
     fn of_alarm(rule: Rule, alarm: Alarm) -> Self {
         Self { rule, evidence: Evidence { alarm: Some(alarm), ..Evidence::default() } }
     }

@@ -1,14 +1,15 @@
-//! A component begins with the database that an earlier one of its node has saved.
+//! Restores the database that an earlier component of this node saved.
 //!
-//! What the node said of its tasks and what their errors were goes on under the new life. What an
-//! operator has to undo, isolation, goes on too, and who is isolated is fenced again, since the
-//! earlier component may have died before it was. Who was a member goes on as one: should it be
-//! dead and everybody else have begun anew meanwhile, nobody would miss it. Who was down is learned
-//! anew: two halves of a partition remove each other, and if both remembered that in all their
-//! lives, neither would ever speak to the other again. How often nodes were reset goes on, or one
-//! that cannot live would be reset for ever if it brought all others down. A snapshot that does not
-//! hold is counted, and what is missing is asked for, as by any joiner (G-23): the own entry, too,
-//! as the others know it from earlier lives.
+//! The node's task states and their errors continue under the new incarnation. An isolation, which
+//! only an operator can end, continues too, and the isolated node is fenced again, since the
+//! earlier component may have died before it fenced it. Members stay members: if one has died and
+//! all other nodes have restarted meanwhile, no node would miss it otherwise. Which nodes were down
+//! is not restored but learned again: two halves of a partition remove each other, and if all of
+//! their incarnations remembered that, the halves would never speak to each other again. Reset
+//! counts continue; otherwise a node that cannot start would be reset forever if it brought all
+//! others down. A snapshot that fails its checks is counted, and what is missing is requested, as
+//! by any joiner (G-23), including this node's own entry as the others know it from earlier
+//! incarnations.
 
 use super::sync::Past;
 use super::{Component, Output, Role};
@@ -16,7 +17,7 @@ use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Task};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Takes the first snapshot that holds, if any does.
+    /// Restores the first valid snapshot, if there is one.
     pub(super) fn restore(&mut self, now: Instant, snapshots: [&[u8]; 2], fresh: &Record<TASKS>) {
         self.sync.past = Past::Missing;
         if crate::dirnet::SNAPSHOTS_ARE_IGNORED.is_planted() {
@@ -34,22 +35,23 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// What earlier lives of this node have said of its tasks: the own entry as it was restored, or
-    /// as another member knew it; that of a first life where nobody knows of an earlier one. None
-    /// while that is not known.
+    /// What earlier incarnations of this node recorded of its tasks: this node's own entry as it
+    /// was restored, or as another member knew it. For a first incarnation, or where no node knows
+    /// of an earlier one, the entry as it is. `None` while that is not known.
     #[must_use]
     pub fn past(&self) -> Option<&[Task]> {
         let is_settled = match self.role() {
             Role::Joining | Role::Excluded => false,
-            // It asks nobody.
+            // A manager requests it from no other node.
             Role::Manager => true,
             Role::Backup => self.sync.past == Past::Settled,
         };
         self.db.record(self.me()).filter(|_| is_settled).map(Record::tasks)
     }
 
-    /// Another member has been asked for the own entry, and has this of an earlier life. It goes on
-    /// behind what this life has said by now, which is nothing about tasks.
+    /// Merges this node's own entry of an earlier incarnation, as another member returned it on
+    /// request. The entry continues after what this incarnation has recorded by now, which does not
+    /// concern tasks.
     pub(super) fn learn_past(&mut self, said: &Record<TASKS>) {
         if core::mem::replace(&mut self.sync.past, Past::Settled) == Past::Settled {
             return;
@@ -100,7 +102,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Fences one of those again whom an earlier component knew as isolated.
+    /// Fences again one of the nodes that an earlier component knew to be isolated.
     pub(super) fn refence(&mut self) {
         let Some(node) = self.sync.refences.iter().next() else { return };
         self.sync.refences.remove(node);

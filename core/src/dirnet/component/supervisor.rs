@@ -1,10 +1,10 @@
-//! A supervisor that stands still (X-13): its I'm-Alive Task is silent, its tasks are unguarded,
-//! and what the manager orders of it is not done, while its component goes on.
+//! A supervisor that hangs (X-13): its I'm-Alive Task is silent, its tasks are unguarded, and the
+//! manager's orders to it are not carried out, while its component continues.
 //!
 //! ```text
-//!   component ── looks at its supervisor ──▶ TEIF(SupervisorHung) to all others, repeated
+//!   component ── checks its supervisor ──▶ TEIF(SupervisorHung) to all others, repeated
 //!   manager   ── node failure: no second observer knows better than the node's own component
-//!   backup    ── if that node is the manager: it is lost, and followed
+//!   backup    ── if that node is the manager: it is lost, and succeeded
 //! ```
 
 use super::suspicion::Loss;
@@ -14,8 +14,8 @@ use crate::ids::Rank;
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// The own supervisor has stood still for longer than it may. To be called again, about once in
-    /// R, for as long as it does: the alarm may be lost.
+    /// This node's supervisor has hung for longer than it may. Call again about once per R for as
+    /// long as it hangs: the alarm may be lost.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -28,7 +28,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The supervisor of `from` stands still, as its component reports.
+    /// The component of `from` reports that its supervisor hangs.
     pub(super) fn handle_hung(
         &mut self,
         now: Instant,
@@ -54,7 +54,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Manager if self.may_decide(now) => {
                 self.remove_node(now, from, standing.life, why);
             }
-            // It reports again.
+            // The node repeats its report.
             State::Manager => self.tell(News::TooFew),
             State::Joining(_) | State::Excluded => {}
         }

@@ -1,13 +1,14 @@
 //! From silence to a conclusion, for both roles (D-50).
 //!
-//! A suspicion waits W for an alarm of the node's I'm-Alive Task. The alarm says that the
-//! component is down and the node is not; silence says that the node is down. Meanwhile all other
-//! members look for themselves: a node that one of them meets is not removed, and the link to
-//! it is the suspect. What they say belongs to one window, and is asked again in the next.
+//! A suspicion waits W for an alarm of the node's I'm-Alive Task. The alarm means that the
+//! component is down and the node is not; silence means that the node is down. Meanwhile all other
+//! members probe the suspect: a node that one of them reaches is not removed, and the link to
+//! it becomes the suspect. Testimonies belong to one window, and are requested again in the
+//! next.
 //!
-//! A member that owes its answer holds the verdict up: it runs and hears this node, or is about to
-//! be replaced by a clone, and may be the only one that meets the suspect. It either answers in a
-//! later window or falls silent, becomes a suspect itself, and owes nothing.
+//! A member that still owes its testimony delays the verdict: it runs and hears this node, or is
+//! about to be replaced by a clone, and may be the only one that reaches the suspect. It either
+//! answers in a later window or falls silent, becomes a suspect itself, and owes nothing.
 
 use super::watch::Suspicion;
 use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
@@ -15,12 +16,12 @@ use crate::dirnet::{Alarm, Life, Members, Message, Reject, Seat, Seen, Testimoni
 use crate::ids::Rank;
 use crate::time::Instant;
 
-/// What is the matter with a suspect.
+/// What has failed at a suspect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Loss {
     /// The component.
     Agent(Why),
-    /// The node, by a second observer's word or because there is none.
+    /// The node, by a second observer's testimony or because there is none.
     Node { why: Why, is_corroborated: bool },
 }
 
@@ -41,13 +42,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.doubt(now, node, life, Rule::Silence);
     }
 
-    /// Opens the window: unless it is heard of, there will be a verdict on `node`.
+    /// Opens the window: unless the node is heard from, a verdict on it follows.
     pub(super) fn doubt(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
         self.ask(now, node, Suspicion::new(life, now.after(self.timing().window), rule));
     }
 
-    /// Asks all other members, where this component would act on the answer: a manager, and the
-    /// backup that would follow it. One that meets the suspect is enough to leave it be.
+    /// Asks all other members, if this component would act on their answers: as manager, or as the
+    /// backup that would succeed it. A single member that reaches the suspect ends the suspicion.
     fn ask(&mut self, now: Instant, node: Rank, mut suspicion: Suspicion) {
         let acts = match self.state {
             State::Manager => true,
@@ -68,7 +69,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.set_watch(node, Watch::Suspect(suspicion));
     }
 
-    /// Asks every other member whether it meets `node`; in which round.
+    /// Asks every other member whether it reaches `node`; returns the round.
     pub(super) fn ask_all(&mut self, node: Rank) -> u32 {
         self.question(self.members().without(node), node)
     }
@@ -80,7 +81,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         round
     }
 
-    /// The next in the ring that is a member and is not in doubt itself.
+    /// Returns the next node in the ring that is a member and not suspected itself.
     fn next_witness(&self, node: Rank) -> Option<Rank> {
         let members = self.members();
         self.config.ring_after(node).find(|other| {
@@ -89,7 +90,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         })
     }
 
-    /// An alarm about a component, from its own node.
+    /// Handles an alarm about a component, from its own node.
     pub(super) fn handle_teif(
         &mut self,
         now: Instant,
@@ -102,17 +103,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         if !self.watches(from) {
             if crate::dirnet::ANY_ALARM_RENEWS.is_planted() {
-                // What the original did: masks the manager's silence (G-17).
+                // The original's behaviour: it masks the manager's silence (G-17).
                 self.hear(now, self.term.claimant);
             }
-            // The manager's affair, or its successor's (G-8). Should this one be that soon, it need
-            // not wait for the alarm to be repeated (G-5).
+            // The manager acts on it, or its successor (G-8). If this node becomes the successor
+            // soon, it need not wait for the alarm to be repeated (G-5).
             if let Some(fellow) = self.fellow_mut(from)
                 && !crate::dirnet::EARLY_ALARM_IS_FORGOTTEN.is_planted()
             {
                 fellow.raised = Some(raised);
             }
-            // One that hears another node's task is not deaf itself.
+            // A node that hears another node's task is not deaf itself.
             self.note_answer(now);
             return Err(Reject::NotForMe);
         }
@@ -132,11 +133,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             && clone.boot <= raised.life.boot
         {
             if raised.life < clone {
-                // The SPAN was lost, or is on its way: it spawns once, however often it is sent.
+                // The SPAN was lost or is in flight: the task spawns once, however often SPAN is
+                // sent.
                 let generation = clone.generation;
                 self.send(Members::only(from), Seat::ImAliveTask, Message::Span { generation });
             } else {
-                // The clone, or the node's next life, is down before it was heard of.
+                // The clone, or the node's next boot, is down before it was heard from.
                 self.conclude_agent(now, from, raised.life, why);
             }
             return Ok(());
@@ -147,10 +149,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             fellow.raised = Some(raised);
         }
         if self.is_late(now) && !crate::dirnet::LATECOMERS_VOUCH.is_planted() {
-            // This one's timers may have stopped as well: it cannot tell who is silent.
+            // This component's own timers may have stopped as well: it cannot judge who is silent.
             return Ok(());
         }
-        // Not suspected: perhaps it only was slow. If it lives, it wakes its task again (D-24).
+        // Not suspected: perhaps it was only slow. If it is alive, it wakes its task again (D-24).
         let mine = match self.state {
             State::Manager => true,
             State::Backup(succession) => succession.next(self) == Some(self.me()),
@@ -162,7 +164,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// What `witness` met when it was asked about a node in that round.
+    /// Handles what `witness` observed when it was asked about a node in that round.
     pub(super) fn handle_testimony(
         &mut self,
         now: Instant,
@@ -189,24 +191,26 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Whether what the others said in this suspicion was said at most R + W ago. Where this
-    /// component stood still meanwhile, it was not.
+    /// Whether the testimonies of this suspicion are at most R + W old. If this component stood
+    /// still meanwhile, they are not.
     fn is_fresh(&self, now: Instant, suspicion: &Suspicion) -> bool {
         suspicion.testimonies.asked.is_empty()
             || now.since(suspicion.asked_at) <= self.timing().verdict_after()
             || crate::dirnet::TESTIMONIES_NEVER_EXPIRE.is_planted()
     }
 
-    /// Whether a member that is not suspected itself has yet to say if it meets `node`.
+    /// Whether a member that is not suspected itself has not answered yet whether it reaches
+    /// `node`.
     fn is_owed(&self, now: Instant, node: Rank, testimonies: &Testimonies) -> bool {
         let echoing = self.echoing(now);
         let owes = |witness: Rank| match self.watch(witness) {
-            // One that shows no echo does not hear the question. A new one has had no time yet.
+            // A member that shows no echo does not receive the question. A new member has had no
+            // time to echo.
             Watch::Up { .. } => {
                 let since = self.fellow(witness).map(|fellow| fellow.since).unwrap_or_default();
                 echoing.contains(witness) || now.since(since) <= self.timing().verdict_after()
             }
-            // Its clone is a member soon, or it becomes a suspect (G-18).
+            // Its clone joins soon, or it becomes a suspect (G-18).
             Watch::Joining { .. } => true,
             Watch::Off | Watch::Suspect(_) | Watch::Fencing { .. } => false,
         };
@@ -216,7 +220,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             && self.members().without(node).iter().any(|it| !has_answered(it) && owes(it))
     }
 
-    /// W is over.
+    /// Ends the window W.
     pub(super) fn window_over(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
         if crate::dirnet::SUSPICION_NEVER_ENDS.is_planted() && self.role() == Role::Backup {
             return self.set_watch(node, Watch::Off);
@@ -230,7 +234,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.ask_again(now, node, suspicion);
         }
         let evidence = Evidence { alarm: None, testimonies };
-        // Clones were tried: the task's answer does not help any more.
+        // Clones were already tried: the task's answer no longer helps.
         let is_escalated = rule != Rule::Silence;
         if !testimonies.met.is_empty() {
             return self.look_again(now, node, suspicion);
@@ -247,7 +251,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             || is_rash;
         let may_decide = self.may_decide(now) || is_rash;
         match self.state {
-            // Taking over does not wait for a second observer: it removes nobody.
+            // Succession does not wait for a second observer: it removes no node.
             State::Backup(_) => {
                 self.lose_manager(now, Loss::Node { why, is_corroborated });
             }
@@ -266,7 +270,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A second observer meets the manager that was to be followed: it is not lost.
+    /// A second observer reaches the manager that was about to be succeeded: it is not lost.
     fn meet_manager(&mut self, now: Instant) {
         let manager = self.term.claimant;
         let life = self.db.standing(manager).life;
@@ -274,7 +278,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.look_again(now, manager, Suspicion::new(life, now, Rule::Silence));
     }
 
-    /// A second observer meets the node: it is not removed, and looked for again.
+    /// A second observer reaches the node: it is not removed, and is watched again.
     fn look_again(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
         if !suspicion.is_told {
             self.tell(News::OneWay(node));
@@ -284,7 +288,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.ask(now, node, Suspicion { is_told: true, ..again });
     }
 
-    /// Another window, in which all are asked again: what was said in the last one may be over.
+    /// Opens another window in which all are asked again: earlier answers may be out of date.
     fn ask_again(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
         let due = now.after(self.timing().window);
         self.ask(now, node, Suspicion { due, ..suspicion });
@@ -302,7 +306,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.ask_again(now, node, told);
     }
 
-    /// The node's own task says that only a reset helps: no witness knows better.
+    /// The node's own task reports that only a reset helps: no witness knows better.
     fn conclude_spawn_failed(&mut self, now: Instant, node: Rank, life: Life) {
         let why = Why::of_alarm(Rule::SpawnFailed, Alarm::SpawnFailed);
         let is_own_word = !crate::dirnet::FAILED_SPAWNS_NEED_WITNESSES.is_planted();

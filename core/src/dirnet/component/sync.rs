@@ -1,10 +1,11 @@
-//! The replicated database on the move: changes, gossip, REQUEST_DB (G-23 to G-26).
+//! Synchronisation of the replicated database: changes, gossip, REQUEST_DB (G-23 to G-26).
 //!
-//! A change is sent to everybody as it happens. What was lost on the way is noticed by its number
-//! or by the digest in the manager's heartbeat, and asked for entry by entry: of one member, and
-//! if that does not answer in time, of the next in the ring, until one did or all were asked. The
-//! next request goes on in the ring where the last one ended: a manager that does not hear this
-//! node admits it only if a member that both hear introduces it (NIUA), and that may be any one.
+//! A change is sent to all members as it happens. A gap in the numbers or a differing digest in the
+//! manager's heartbeat shows what was lost. It is then requested entry by entry from one member
+//! and, if that does not answer in time, from the next in the ring, until one answers or all were
+//! asked. The next request continues in the ring where the last one ended: a manager that does not
+//! hear this node admits it only when a member that both hear introduces it (NIUA), which may be
+//! any member.
 
 use super::{ASSEMBLIES, Component, News, Role, State};
 use crate::dirnet::record::ChangeError;
@@ -14,38 +15,38 @@ use crate::dirnet::{
 use crate::ids::Rank;
 use crate::time::Instant;
 
-/// A request for the database that is under way.
+/// A request for the database in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Request {
     source: Rank,
-    /// The entry that is waited for.
+    /// The entry that is awaited.
     node: Rank,
     due: Instant,
     tried: Members,
 }
 
-/// Whether the own entry holds what earlier lives of this node have said.
+/// Whether this node's own entry holds what its earlier incarnations recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Past {
-    /// It does, or there was nothing.
+    /// It does, or there was nothing to hold.
     #[default]
     Settled,
-    /// Others may know what this component does not.
+    /// Other members may know what this component does not.
     Missing,
 }
 
-/// What is under way.
+/// Synchronisation in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sync {
     pub(super) past: Past,
     request: Option<Request>,
-    /// Which member was asked last instead of a source that did not answer.
+    /// The member asked last in place of a source that did not answer.
     stand_in: Option<Rank>,
-    /// Who is sent the own entry next, at the start.
+    /// The nodes that still have to be sent this node's own entry, at the start.
     gossip: Members,
-    /// Whom an earlier component knew as isolated: fenced again, one after the other.
+    /// Nodes that an earlier component knew to be isolated: fenced again, one after the other.
     pub(super) refences: Members,
-    /// The manager's digest and the own one, when they last differed.
+    /// The manager's digest and this node's own, when they last differed.
     differed: Option<(u32, u32)>,
 }
 
@@ -58,17 +59,17 @@ impl Sync {
         self.request.as_mut().map(|request| &mut request.due)
     }
 
-    /// Whether there is something to do as soon as possible, a piece at a time.
+    /// Whether a piece of work is waiting to be done as soon as possible.
     pub(super) const fn is_gossiping(&self) -> bool {
         !self.gossip.is_empty() || !self.refences.is_empty()
     }
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Something changed on this node; everybody is told. An error of the same task, kind and time
-    /// as one that is kept is that one, told again: it changes nothing. So whoever does not know
-    /// what of its words an earlier component has saved tells the last of them again, no more than
-    /// are kept ([`ERRORS`](crate::dirnet::ERRORS)).
+    /// Records a change on this node and sends it to all others. An error whose task, kind and time
+    /// equal those of a recorded one is the same error, reported again: it changes nothing. So a
+    /// reporter that does not know which of its reports an earlier component saved may repeat the
+    /// latest ones, no more than are kept ([`ERRORS`](crate::dirnet::ERRORS)).
     ///
     /// # Errors
     /// [`Reject::NoSuchTask`]; nothing changed.
@@ -87,14 +88,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.count(changed)
     }
 
-    /// Whether it is an error that the own entry holds.
+    /// Whether it is an error that this node's own entry already holds.
     fn is_kept(&self, change: Change) -> bool {
         let Change::TaskError { task, kind, at_us } = change else { return false };
         let own = self.db.record(self.me());
         own.is_some_and(|own| own.errors().any(|kept| kept == TaskError { task, kind, at_us }))
     }
 
-    /// Changes the own entry and tells the others; whether it could be.
+    /// Changes this node's own entry and sends the change to the others; returns whether it was
+    /// possible.
     pub(super) fn change_own(&mut self, change: Change) -> bool {
         let (me, life) = (self.me(), self.life);
         let seq = self.db.version(me).seq.wrapping_add(1);
@@ -132,7 +134,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The own entry goes to everybody, one after the other, the next in the ring first (G-24).
+    /// Starts sending this node's own entry to all others in turn, the next in the ring first
+    /// (G-24).
     pub(super) fn begin_gossip(&mut self) {
         self.sync.gossip = self.config.others();
     }
@@ -153,7 +156,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The manager's heartbeat carries its digest; one that differs twice is asked about.
+    /// Compares the digest in the manager's heartbeat; one that differs twice starts a request.
     pub(super) fn compare(&mut self, now: Instant, from: Rank, digest: u32) {
         if self.role() != Role::Backup || from != self.term.claimant {
             return;
@@ -168,7 +171,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Asks for every entry, `source` first.
+    /// Requests every entry, first from `source`.
     pub(super) fn ask_for_database(&mut self, now: Instant, source: Rank) {
         self.sync.differed = None;
         if source != self.me() {
@@ -180,7 +183,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let due = now.after(self.timing().join);
         self.sync.request = Some(Request { source, node, due, tried });
         let have = match self.sync.past {
-            // Any life of it that is known is worth telling.
+            // Any known incarnation of it is worth sending.
             Past::Missing
                 if node == self.me() && !crate::dirnet::OWN_PAST_IS_NOT_ASKED_FOR.is_planted() =>
             {
@@ -192,7 +195,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.send(Members::only(source), Seat::Component, question);
     }
 
-    /// The source has not answered in time: the next one is asked (G-23).
+    /// The source has not answered in time: asks the next one (G-23).
     pub(super) fn request_over(&mut self, now: Instant) {
         let Some(Request { source, node, mut tried, .. }) = self.sync.request.take() else {
             return;
@@ -201,7 +204,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return;
         }
         tried.insert(source);
-        // A node that was never heard of may not have heard of this one either.
+        // A node that was never heard from may not have heard from this one either.
         tried.insert(self.me());
         let last = self.sync.stand_in.filter(|_| !crate::dirnet::ONE_STANDS_IN.is_planted());
         let mut ring = self.config.ring_after(last.unwrap_or(self.me()));

@@ -1,11 +1,11 @@
-//! What is observed of a peer. The manager watches every member, a backup the manager alone; a
-//! backup that adopts another manager turns its one watch to it (G-15).
+//! Observation of a peer. The manager watches every member, a backup only the manager; a backup
+//! that adopts another manager turns its one watch to it (G-15).
 //!
 //! ```text
 //!          silence for R          silence for W more
 //!   Up ───────────────▶ Suspect ────────────────────▶ Fencing ──▶ Joining
-//!    ▲◀── sign of life ────┘  └── alarm ──▶ Joining (a clone) ───────┤
-//!    └───────────────────────── the later life is heard of ──────────┘
+//!    ▲◀── frame heard ─────┘  └── alarm ──▶ Joining (a clone) ───────┤
+//!    └──────────────────── the later incarnation is heard from ──────┘
 //! ```
 
 use super::{Component, News, Role, Rule, State};
@@ -13,25 +13,25 @@ use crate::dirnet::{Life, Members, Testimonies};
 use crate::ids::Rank;
 use crate::time::Instant;
 
-/// A suspicion: silence, and what was found out since.
+/// A suspicion: silence, and what was learned since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Suspicion {
-    /// Which life is suspected.
+    /// The incarnation that is suspected.
     pub(super) life: Life,
-    /// When W is over (the TEIF timer; each suspect has its own, G-2).
+    /// When W ends (the TEIF timer; each suspect has its own, G-2).
     pub(super) due: Instant,
-    /// The question to the other members, when it was asked, and what they said.
+    /// The round and time of the question to the other members, and their answers.
     pub(super) round: u32,
     pub(super) asked_at: Instant,
     pub(super) testimonies: Testimonies,
-    /// The rule that made it one; a clone or node that never joined is not spawned again.
+    /// The rule that raised the suspicion; a clone or node that never joined is not spawned again.
     pub(super) rule: Rule,
-    /// Whether the operator was told that a second observer meets the node.
+    /// Whether the operator was notified that a second observer reaches the node.
     pub(super) is_told: bool,
 }
 
 impl Suspicion {
-    /// Nothing was found out so far.
+    /// Nothing has been learned so far.
     pub(super) fn new(life: Life, due: Instant, rule: Rule) -> Self {
         let (testimonies, asked_at) = (Testimonies::default(), Instant(0));
         Self { life, due, round: 0, asked_at, testimonies, rule, is_told: false }
@@ -43,13 +43,14 @@ pub(super) enum Watch {
     /// Not observed.
     #[default]
     Off,
-    /// Heard of; silence until `due` is a suspicion.
+    /// Heard from; silence until `due` raises a suspicion.
     Up { due: Instant },
     /// Silent.
     Suspect(Suspicion),
-    /// A later life is expected: a clone or a node that was reset or asks who the manager is.
+    /// A later incarnation is expected: a clone, or a node that was reset or asks who the manager
+    /// is.
     Joining { life: Life, due: Instant },
-    /// Removed; these have fenced it. It is reset once every member has, if that is allowed.
+    /// Removed; `fenced` have fenced it. It is reset once every member has, if that is allowed.
     Fencing { life: Life, fenced: Members, due: Instant, reset: Reset },
 }
 
@@ -85,7 +86,7 @@ impl Watch {
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Whether silence of `node` is this component's business.
+    /// Whether this component watches `node` for silence.
     pub(super) fn watches(&self, node: Rank) -> bool {
         match self.state {
             State::Manager => node != self.me(),
@@ -94,8 +95,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A sign of life of the component of `node`, of its current life and in the current term:
-    /// any suspicion ends, and what was gathered for it with it (G-3, G-16).
+    /// The component of `node` was heard, in its current incarnation and the current term: ends any
+    /// suspicion and discards what was gathered for it (G-3, G-16).
     pub(super) fn hear(&mut self, now: Instant, node: Rank) {
         if !self.watches(node) {
             return;
@@ -123,7 +124,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 }
             }
             Watch::Off | Watch::Up { .. } => fellow.watch = Watch::Up { due },
-            // The clone that is expected has not spoken; the old one may still.
+            // The expected clone has not been heard yet; frames of the old one may still arrive.
             Watch::Joining { life: expected, .. } if life < expected => {}
             Watch::Joining { .. } => fellow.watch = Watch::Up { due },
             Watch::Fencing { .. } => {}
@@ -133,8 +134,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A manager watches every member from when it learns of it, be it by hearsay or by the alarm
-    /// of its task.
+    /// Starts the watch on a member that a manager learns of, whether by report or by the alarm of
+    /// its task.
     pub(super) fn watch_anew(&mut self, now: Instant, node: Rank) {
         let is_unwatched = match self.watch(node) {
             Watch::Off => true,
@@ -147,12 +148,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Whether this manager waits for a later life of `node`.
+    /// Whether this manager waits for a later incarnation of `node`.
     pub(super) fn expects(&self, node: Rank) -> bool {
         self.role() == Role::Manager && matches!(self.watch(node), Watch::Joining { .. })
     }
 
-    /// What the original did: the one timer of all suspects is deleted (G-2).
+    /// The original's behaviour: the one timer of all suspects is deleted (G-2).
     fn forget_suspicions(&mut self) {
         for fellow in &mut self.fellows {
             if let Watch::Suspect(_) = fellow.watch {

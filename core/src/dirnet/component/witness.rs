@@ -1,20 +1,20 @@
-//! The second observer: looks for a suspect because another member asks.
+//! The second observer: probes a suspect at the request of another member.
 //!
-//! It keeps an errand for each pair of asker and suspect, as many at once as there are nodes;
-//! what is asked beyond that is refused, and asked again when the asker's window is over.
+//! It keeps one errand for each pair of asker and suspect, at most as many as there are
+//! nodes; a request beyond that is refused, and repeated when the asker's window ends.
 
 use super::Component;
 use crate::dirnet::{Members, Message, Reject, Seat, Seen};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
-/// What one member has asked of this component about one node.
+/// What one member has asked this component about one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Errand {
     asker: Rank,
     suspect: Rank,
     asked_as: u32,
-    /// Names the probe; this component's own count.
+    /// Number of the probe, from this component's own count.
     probe: u32,
     seen: Seen,
     pub(super) due: Instant,
@@ -70,7 +70,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Sends the testimonies whose time has come, as long as there is room for them.
+    /// Sends the testimonies that are due, as long as there is room for them.
     pub(super) fn handle_errand_deadlines(&mut self, now: Instant) {
         for index in 0..self.errands.len() {
             let is_due = self.errands[index].is_some_and(|errand| errand.due <= now);
@@ -80,7 +80,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Sends what was met to the asker.
+    /// Sends the observation to the asker.
     fn testify(&mut self, index: usize) {
         let Some(errand) = self.errands[index].take() else { return };
         let Errand { asker, suspect: node, asked_as: round, seen, .. } = errand;
