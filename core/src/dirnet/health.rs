@@ -1,12 +1,11 @@
-//! Local health: an observer that was late itself gives the others that much more time.
+//! Local health: an observer that was late itself extends the deadlines of others.
 //!
-//! The loop calls at the latest when the earliest deadline is due. How much later it calls is
-//! how long it did not look: for so long nobody could have been heard, so silence of that span is
-//! no evidence.
+//! The loop calls no later than the earliest deadline. Any delay beyond that is time in which this
+//! node did not poll and could have heard no peer, so silence over that span is no evidence.
 
 use crate::time::{Duration, Instant};
 
-/// Watches how late the own loop is.
+/// Measures how late this node's own loop is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Health {
     looked: Instant,
@@ -17,8 +16,8 @@ impl Health {
         Self { looked: now }
     }
 
-    /// The loop calls now and was to call at `due`. How late it is, when that is more than
-    /// `tolerated`.
+    /// Records that the loop calls now although it was due at `due`. Returns how late it is, if
+    /// that is more than `tolerated`.
     pub(super) fn look(
         &mut self,
         now: Instant,

@@ -3,23 +3,23 @@
 //! ```text
 //!            ROUSE                    no progress for A, or it ended
 //!   Sleep ──────────▶ Watch ───────────────────────────────▶ Alarm  TEIF to all others,
-//!     ▲                 ▲      ROUSE (after an ENIA)            │    again with back-off
+//!     ▲                 ▲      ROUSE (after an ENIA)            │    repeated with back-off
 //!     │                 └───────────────────────────────────────┤
-//!     │  the clone sends ROUSE ◀── Recover ◀──── SPAN ──────────┘  or nobody answers for long
+//!     │  the clone sends ROUSE ◀── Recover ◀──── SPAN ──────────┘  or no answer for long
 //!     └──────────────────────────────┘
 //! ```
 //!
 //! It runs in the node's supervisor with an endpoint of its own, so it outlives the component and
-//! dies with the node: that is what tells the two failures apart (D-50).
+//! dies with the node: its alarm distinguishes the two failures (D-50).
 //!
-//! Progress is counters that the component moves and this task reads (G-31). A timer
-//! that goes off moves the first; messages move the second, which is for people. A component that
-//! still answers while its timers are dead (D-56) is reported, and the alarm says so: a third
-//! counter moves with whatever it hears while its timers are late.
+//! Progress is a set of counters that the component increments and this task reads (G-31). Expiring
+//! timers increment the first; messages increment the second, which is for display only. A
+//! component that still answers while its timers are dead (D-56) is reported, and the alarm says
+//! so: a third counter is incremented by whatever the component receives while its timers are late.
 //!
-//! A node whose alarms nobody answers, because everybody else is dead, spawns a clone itself:
-//! the old component is ended first, and the generation is this task's to give. It does so at once
-//! when its supervisor knows that nobody lives who could answer.
+//! A node whose alarms no node answers, because all others are down, spawns a clone itself: the old
+//! component is ended first, and this task assigns the generation. It does so at once when its
+//! supervisor knows that no node is left that could answer.
 
 use super::output::Outputs;
 use super::replay::BEFORE_FIRST;
@@ -29,21 +29,21 @@ use super::{
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
 
-/// Alarms that nobody answers before the task helps itself.
+/// Unanswered alarms before the task spawns a clone by itself.
 const ALARMS_UNANSWERED: u32 = 6;
 /// The longest wait between two alarms, in periods.
 const BACK_OFF_MAX: u32 = 8;
 
-/// What a component has done, in counters that it moves and nobody resets.
+/// What a component has done, in counters that it increments and that are never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
-    /// Which component.
+    /// The generation of the component.
     pub generation: u32,
-    /// How often its timers went off.
+    /// How often its timers expired.
     pub timers: u32,
     /// How many messages it has handled (D-4).
     pub messages: u32,
-    /// How many messages and heartbeats it has heard while its timers were late by more than δ.
+    /// How many messages and heartbeats it has received while its timers were late by more than δ.
     pub heard_late: u32,
 }
 
@@ -55,25 +55,25 @@ enum State {
     Recover { generation: u32 },
 }
 
-/// What the I'm-Alive Task is told before it starts.
+/// The static configuration of the I'm-Alive Task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Post {
-    /// Its node.
+    /// The rank of its node.
     pub me: Rank,
-    /// Which life of the node.
+    /// The boot of its node.
     pub boot: Incarnation,
-    /// Everybody else.
+    /// All other nodes.
     pub others: Members,
     /// The timing.
     pub profile: Profile,
 }
 
-/// The I'm-Alive Task of one life of a node.
+/// The I'm-Alive Task of one boot of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ImAliveTask {
     post: Post,
     generation: u32,
-    /// The highest reign heard of.
+    /// The highest term that it has heard of.
     term: Term,
     state: State,
     sequence: u32,
@@ -96,22 +96,23 @@ impl ImAliveTask {
         }
     }
 
-    /// Which component it watches or spawns.
+    /// The generation of the component that it watches or spawns.
     #[must_use]
     pub const fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// How often each reason refused a word.
+    /// How often a frame was refused, by reason.
     #[must_use]
     pub const fn rejects(&self) -> &Rejects {
         &self.rejects
     }
 
-    /// A frame came from `from`, as the transport knows it; `progress` is the component's.
+    /// Handles a frame from `from`, the sender's rank as the transport knows it; `progress` is the
+    /// component's.
     ///
     /// # Errors
-    /// [`Reject`]; nothing changed but its count.
+    /// [`Reject`]; nothing changed except its count.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -156,7 +157,8 @@ impl ImAliveTask {
                 self.send(Members::only(from), Message::Alive { round });
                 Ok(())
             }
-            // Only these are for it (G-6); a list, so that a new message is thought about.
+            // Only these are for it (G-6). The list is exhaustive, so that a new message needs a
+            // decision here.
             Message::Rouse => Err(Reject::UnknownSender),
             Message::Teif { .. }
             | Message::Enia
@@ -182,7 +184,7 @@ impl ImAliveTask {
             return Err(Reject::OldLife);
         }
         self.term = self.term.max(frame.term);
-        // An active task ignores it (D-27): its period goes on.
+        // An active task ignores it (D-27): its period continues.
         if !matches!(self.state, State::Watch { .. }) {
             self.watch(now, progress);
         }
@@ -209,7 +211,7 @@ impl ImAliveTask {
             } => {
                 self.recover(self.generation.saturating_add(1));
             }
-            // Late or repeated: that component is alive or on its way (G-8).
+            // Late or repeated: that component is alive or already being spawned (G-8).
             State::Sleep | State::Watch { .. } | State::Recover { .. } | State::Alarm { .. } => {
                 return Err(Reject::OldLife);
             }
@@ -223,7 +225,7 @@ impl ImAliveTask {
         self.outputs.push(Output::Spawn { generation });
     }
 
-    /// What became of the last [`Output::Spawn`].
+    /// Handles the outcome of the last [`Output::Spawn`].
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -237,14 +239,15 @@ impl ImAliveTask {
         }
     }
 
-    /// The component's process ended: no need to wait for its flag.
+    /// The component's process ended: there is no need to wait for its flag.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
     pub fn handle_ended(&mut self, now: Instant) {
         assert!(self.outputs.is_empty(), "drain poll_output before the next input");
         match self.state {
-            // One that hung and is dead now is new evidence: no need to wait for the next alarm.
+            // The end of a component that hung is new evidence: there is no need to wait for the
+            // next alarm.
             State::Sleep
             | State::Watch { .. }
             | State::Alarm { alarm: Alarm::NoProgress | Alarm::TimersStopped, .. } => {
@@ -254,9 +257,10 @@ impl ImAliveTask {
         }
     }
 
-    /// No component of another node lives, as far as the supervisor knows: an alarm that the own
-    /// one has ended will not be answered. A mistake is harmless: a SPAN that comes all the same
-    /// names the component that is on its way. One that may live still is left its time.
+    /// The supervisor reports that no component of any other node is alive, so an alarm that this
+    /// node's component has ended will not be answered. A mistake is harmless: a SPAN that comes
+    /// after all names the component that is already being spawned. A component that may still be
+    /// alive keeps its time.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -283,7 +287,7 @@ impl ImAliveTask {
         self.recover(self.generation.saturating_add(1));
     }
 
-    /// Time has passed; `progress` is what the component has done by now.
+    /// Handles expired deadlines; `progress` is the component's at this time.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
@@ -300,7 +304,7 @@ impl ImAliveTask {
         let hides = super::MESSAGES_ARE_PROGRESS.is_planted() && seen.messages != progress.messages;
         let is_moving =
             seen.generation != progress.generation || seen.timers != progress.timers || hides;
-        // A task that was late itself has given the component no full period (X-3).
+        // A task that was late itself has not given the component a full period (X-3).
         let was_late = now.since(due) > self.post.profile.timing().send;
         if is_moving || was_late {
             self.watch(now, progress);
@@ -327,12 +331,12 @@ impl ImAliveTask {
         self.send(self.post.others, Message::Teif { generation: self.generation, alarm });
     }
 
-    /// What to do next.
+    /// Returns the next output, if any.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop()
     }
 
-    /// When to call [`Self::handle_timeout`] if nothing else happens before.
+    /// When to call [`Self::handle_timeout`] if no other input comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
@@ -341,8 +345,8 @@ impl ImAliveTask {
         }
     }
 
-    /// The same task, seen from an origin of time that lies `by` later; for model checkers, to
-    /// which two states that differ only in when they are reached are one.
+    /// Shifts the task to an origin of time that lies `by` later. For model checkers, which treat
+    /// two states as equal if they differ only in the time at which they were reached.
     pub fn rebase(&mut self, by: Duration) {
         if let State::Watch { due, .. } | State::Alarm { due, .. } = &mut self.state {
             *due = Instant(due.since(Instant(by.0)).0);
@@ -369,12 +373,12 @@ impl ImAliveTask {
     }
 }
 
-/// What became of a spawn.
+/// The outcome of a spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Spawned {
     /// The process was started.
     Runs,
-    /// It could not be started, or may not be again.
+    /// It could not be started, or must not be started again.
     Failed,
 }
 

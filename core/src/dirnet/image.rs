@@ -1,43 +1,43 @@
-//! The image of one entry, as it travels from node to node in parts.
+//! The image of one entry: its encoding, sent from node to node in parts.
 //!
 //! ```text
-//!  standing (20) │ life (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
+//!  standing (20) │ incarnation (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
 //!  per task:  status (1) errors (2) alpha (2)
 //!  per error that is kept:  task (1) kind (2) time (8)
 //! ```
 //!
-//! The receiver checks the checksum over the whole before it looks inside, and every count before
-//! it uses it. What is wrong is told apart: a checksum that does not hold is repaired by asking
-//! again, counts that cannot be are the sender's fault.
+//! The receiver verifies the checksum of the whole image before it decodes it, and every count
+//! before it uses it. The errors are distinguished: a wrong checksum is repaired by another
+//! request; invalid counts are the sender's fault.
 
 use super::record::ERRORS;
 use super::{ImagePart, Life, Record, Standing, Task, TaskError};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
-/// Bytes of the image of an entry with the most tasks there may be.
+/// Bytes of the image of an entry with the maximum number of tasks.
 pub(super) const IMAGE_LEN_MAX: usize = 43 + 5 * TASKS_MAX + 11 * ERRORS;
-/// The most tasks of a node.
+/// The maximum number of tasks of a node.
 pub const TASKS_MAX: usize = 16;
-/// The most parts of an image.
+/// The maximum number of parts of an image.
 pub const PARTS_MAX: usize = IMAGE_LEN_MAX.div_ceil(ImagePart::LEN);
 
 const IMAGE_SPACE: usize = PARTS_MAX * ImagePart::LEN;
 
-/// Why an image is no entry. Nothing changed.
+/// Why an image is not a valid entry. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageError {
-    /// The parts do not belong together, or were damaged.
+    /// The parts belong to different images, or were corrupted.
     Checksum,
-    /// More parts, tasks or errors than there can be, or fewer bytes than they need.
+    /// More parts, tasks or errors than the maximum, or fewer bytes than they need.
     Count,
-    /// A field holds a value that it cannot have.
+    /// A field holds an invalid value.
     Field,
     /// It was saved in the format of another version of Weft.
     Format,
 }
 
-/// The bytes of an image, or as many of them as have arrived.
+/// The bytes of an image, or those that have arrived so far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
     bytes: [u8; IMAGE_SPACE],
@@ -47,7 +47,7 @@ pub struct Image {
 impl Image {
     const EMPTY: Self = Self { bytes: [0; IMAGE_SPACE], len: 0 };
 
-    /// The image of an entry.
+    /// Encodes an entry.
     #[must_use]
     pub fn of<const TASKS: usize>(standing: Standing, record: &Record<TASKS>) -> Self {
         const { assert!(TASKS <= TASKS_MAX, "an image has room for 16 tasks") };
@@ -86,7 +86,7 @@ impl Image {
         })
     }
 
-    /// Without the zeros that fill the last part.
+    /// The bytes without the zeros that pad the last part.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -102,35 +102,35 @@ impl Image {
     }
 }
 
-/// Puts the parts of one image together.
+/// Reassembles the parts of one image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Assembly {
     image: Image,
     node: Rank,
     checksum: u32,
     count: u8,
-    /// One bit for each part that is there.
+    /// One bit for each part that has arrived.
     arrived: u32,
 }
 
 const _: () = assert!(PARTS_MAX < 32);
 
 impl Assembly {
-    /// Nothing has arrived.
+    /// No part has arrived.
     pub const EMPTY: Self =
         Self { image: Image::EMPTY, node: Rank(0), checksum: 0, count: 0, arrived: 0 };
 
-    /// Whether `part` belongs to what has arrived so far.
+    /// Whether `part` belongs to the image in reassembly.
     #[must_use]
     pub fn continues(&self, part: &ImagePart) -> bool {
         (self.node, self.checksum, self.count) == (part.node, part.checksum, part.count)
     }
 
-    /// Adds a part; the entry once the last one has arrived. A part of another image throws away
-    /// what has arrived so far.
+    /// Adds a part; returns the entry once the last part has arrived. A part of another image
+    /// discards what has arrived so far.
     ///
     /// # Errors
-    /// [`ImageError`]; everything that had arrived is thrown away.
+    /// [`ImageError`]; everything that had arrived is discarded.
     pub fn add<const TASKS: usize>(
         &mut self,
         part: &ImagePart,
@@ -159,14 +159,14 @@ impl Assembly {
     }
 }
 
-/// The entry whose image is `bytes`, once they are known to be whole.
+/// Decodes the entry from `bytes`, whose checksum was verified.
 pub(super) fn entry<const TASKS: usize>(
     bytes: &[u8],
 ) -> Result<(Standing, Record<TASKS>), ImageError> {
     Source { bytes }.entry()
 }
 
-/// What is left to read of an image.
+/// The bytes of an image that are still to be read.
 struct Source<'a> {
     bytes: &'a [u8],
 }
@@ -219,7 +219,7 @@ impl Source<'_> {
             }
             record.errors[number as usize % ERRORS] = TaskError { task, kind, at_us };
         }
-        // Less than a part of zeros may follow.
+        // Zero padding shorter than one part may follow.
         if self.bytes.len() >= ImagePart::LEN || self.bytes.iter().any(|byte| *byte != 0) {
             return Err(ImageError::Count);
         }
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(assembly.add::<16>(&past), Err(ImageError::Count));
     }
 
-    /// Every byte of a good image is set to every value and the checksum made to hold.
+    /// Sets every byte of a valid image to every value, with a matching checksum.
     #[test]
     fn g23_no_image_panics_and_what_is_accepted_can_be_said_again() {
         let image = Image::of(Standing::up(LIFE), &full::<4>());

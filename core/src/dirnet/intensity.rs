@@ -1,14 +1,14 @@
 //! Restart intensity: at most r restarts within t, as Erlang's supervisors have it.
 //!
-//! Up to [`RestartLimit::EXACT`] are remembered one by one. Where r is larger, those of a sixth of
-//! t are counted as one group with the time of its first, and go with it.
+//! Up to [`RestartLimit::EXACT`] restarts are remembered individually. For a larger r, the restarts
+//! within a sixth of t form one group that carries the time of the first, and expire with it.
 
 use super::config::RestartLimit;
 use crate::time::{Duration, Instant};
 
 const GROUPS: usize = RestartLimit::EXACT as usize;
 
-/// Restarts that are counted as one.
+/// Restarts that are counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     /// When the first of them happened.
@@ -25,7 +25,7 @@ pub(super) struct Intensity {
 }
 
 impl Intensity {
-    /// Whether one more restart at `now` is within `limit`; if so, it is counted.
+    /// Whether one more restart at `now` is within `limit`; if it is, counts it.
     pub(super) fn allows(&mut self, now: Instant, limit: RestartLimit) -> bool {
         self.keep(|group| now.since(group.at) < limit.within);
         let counts = self.groups().iter().map(|group| usize::from(group.count));
@@ -36,7 +36,7 @@ impl Intensity {
         is_allowed
     }
 
-    /// Counts a restart at `now`; where no more can be remembered, the oldest are forgotten.
+    /// Counts a restart at `now`; if there is no more room, the oldest are forgotten.
     pub(super) fn note(&mut self, now: Instant, limit: RestartLimit) {
         let width = match limit.max {
             ..=RestartLimit::EXACT => Duration(0),
@@ -48,7 +48,7 @@ impl Intensity {
         }
     }
 
-    /// Remembers a group behind all others.
+    /// Appends a group after all others.
     pub(super) fn push(&mut self, group: Group) {
         if usize::from(self.len) == GROUPS {
             self.groups.copy_within(1.., 0);
@@ -58,17 +58,17 @@ impl Intensity {
         self.len += 1;
     }
 
-    /// What is remembered, oldest first.
+    /// The remembered groups, oldest first.
     pub(super) fn groups(&self) -> &[Group] {
         &self.groups[..usize::from(self.len)]
     }
 
-    /// Forgets what began later than `now`.
+    /// Forgets groups that begin later than `now`.
     pub(super) fn forget_later(&mut self, now: Instant) {
         self.keep(|group| group.at <= now);
     }
 
-    /// The same counts, seen from an origin of time that lies `by` later.
+    /// Shifts the counts to an origin of time that lies `by` later.
     pub(super) fn rebase(&mut self, by: Duration) {
         for group in &mut self.groups[..usize::from(self.len)] {
             group.at = Instant(group.at.since(Instant(by.0)).0);
@@ -104,7 +104,7 @@ mod tests {
         assert!(!Intensity::default().allows(Instant(0), limit));
     }
 
-    /// The first leaves after a window, and those of its group with it.
+    /// The first restart expires after one window, and the rest of its group with it.
     #[test]
     fn many_are_counted_in_sixths_of_the_window() {
         for max in [8, 50, u8::MAX] {

@@ -1,9 +1,9 @@
-//! What components and I'm-Alive Tasks say to each other.
+//! The messages between components and I'm-Alive Tasks.
 
 use super::{Life, Term, Version};
 use crate::ids::{Incarnation, Rank};
 
-/// Which of a node's two endpoints speaks or is spoken to.
+/// One of a node's two endpoints, as sender or receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Seat {
@@ -17,34 +17,34 @@ pub enum Seat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Alarm {
-    /// The component made no progress for a whole period: its flag stands still.
+    /// The component made no progress for a whole period: its flag was not cleared.
     NoProgress = 0,
     /// The component's process ended.
     Ended = 1,
     /// No clone could be spawned, or none is left: only a reset helps (G-6).
     SpawnFailed = 2,
-    /// The component's timers made no progress for a whole period, and it still hears others.
+    /// The component's timers made no progress for a whole period, but it still receives messages.
     TimersStopped = 3,
-    /// The node's supervisor stands still. Raised by the component about its own node.
+    /// The node's supervisor hangs. Raised by the component about its own node.
     SupervisorHung = 4,
 }
 
-/// How far a life of a node has come. A life only moves down this list.
+/// The state of an incarnation of a node. An incarnation only moves down this list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
     /// A member.
     #[default]
     Up = 0,
-    /// Removed; a later life may join.
+    /// Removed; a later incarnation may join.
     Down = 1,
-    /// Removed; no later life may join before an operator says so.
+    /// Removed; no later incarnation may join before an operator releases the node.
     Isolated = 2,
-    /// Isolated before; a later life may join.
+    /// Isolated before; a later incarnation may join.
     Released = 3,
 }
 
-/// What a second observer met when it looked for a suspect.
+/// What a second observer found when it probed a suspect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// Its component answered.
@@ -53,39 +53,39 @@ pub struct Seen {
     pub task: bool,
 }
 
-/// What to do with a task of the user.
+/// An action on a user's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TaskAction {
-    /// Start it again.
+    /// Restart it.
     Restart = 0,
-    /// Stop it and do not start it again.
+    /// Stop it and do not restart it.
     Isolate = 1,
 }
 
 /// One change of a node's own entry of the database (D-35), with absolute values (G-25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// NEW_STATUS: of the node.
+    /// NEW_STATUS: the status of the node.
     Status(u8),
-    /// NEW_ROLE: the part it plays now.
+    /// NEW_ROLE: the present role of the node.
     Role(u8),
-    /// INC_REBOOT: how often it was started.
+    /// INC_REBOOT: how often the node was started.
     Reboots(u32),
     /// NEW_TASK_STATUS.
     TaskStatus {
-        /// Which task.
+        /// The index of the task.
         task: u8,
         /// Its status.
         status: u8,
     },
     /// NEW_TASK_ERROR.
     TaskError {
-        /// Which task.
+        /// The index of the task.
         task: u8,
-        /// What went wrong; the application's.
+        /// The kind of error, defined by the application.
         kind: u16,
-        /// When, by the clock of the node.
+        /// When it occurred, in microseconds of the node's own clock.
         at_us: u64,
     },
 }
@@ -93,15 +93,15 @@ pub enum Change {
 /// A part of the image of one entry of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImagePart {
-    /// Whose entry.
+    /// The node whose entry it is.
     pub node: Rank,
-    /// Which part, from 0.
+    /// The index of the part, from 0.
     pub index: u8,
     /// How many parts there are.
     pub count: u8,
-    /// CRC-32C of the whole image: parts of different images never join.
+    /// CRC-32C of the whole image: parts of different images are never combined.
     pub checksum: u32,
-    /// Its bytes; the last part's tail is zero.
+    /// The bytes of the part; the last part is padded with zeros.
     pub bytes: [u8; ImagePart::LEN],
 }
 
@@ -110,117 +110,117 @@ impl ImagePart {
     pub const LEN: usize = 32;
 }
 
-/// A message. MIA and TAIA are no messages but [`Beat`](super::Beat)s.
+/// A message. MIA and TAIA are not messages but [`Beat`](super::Beat)s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// "This entity is faulty": an I'm-Alive Task about its own component, or a component about
-    /// its own supervisor.
+    /// "This entity is faulty": sent by an I'm-Alive Task about its own component, or by a
+    /// component about its own supervisor.
     Teif {
-        /// Which component of the node's life.
+        /// The generation of the component.
         generation: u32,
-        /// Why.
+        /// The reason.
         alarm: Alarm,
     },
-    /// "Enable your I'm-Alive Task": to a component that was reported and is not suspected.
+    /// "Enable your I'm-Alive Task": sent to a component that was reported and is not suspected.
     Enia,
-    /// A component to its own I'm-Alive Task: watch me.
+    /// Sent by a component to its own I'm-Alive Task: start to watch this component.
     Rouse,
     /// "Who is the manager?"
     Witm,
-    /// "The manager is" the claimant of the frame's term.
+    /// The manager is the claimant of the frame's term.
     Nmi,
-    /// "The node is alive": `life` is a member from now on. To the manager: it was met, and may
-    /// not be heard there.
+    /// "The node is alive": `life` is a member from now on. Sent to the manager, it reports a node
+    /// that the sender hears and the manager may not.
     Niua {
-        /// Which node.
+        /// The node.
         node: Rank,
-        /// Which life of it.
+        /// Its incarnation.
         life: Life,
     },
-    /// "This node is down": the node's lives up to `life.boot` are removed; fence them.
+    /// "This node is down": the node's incarnations up to `life.boot` are removed; fence them.
     Anid {
-        /// Which node.
+        /// The node.
         node: Rank,
-        /// Which life of it.
+        /// Its incarnation.
         life: Life,
         /// Down, isolated or released.
         level: Level,
     },
-    /// "Spawn": to an I'm-Alive Task, the next component is to be this one.
+    /// "Spawn": asks an I'm-Alive Task for the component of this generation.
     Span {
-        /// The generation that is to be alive.
+        /// The generation that must run.
         generation: u32,
     },
-    /// A change of the sender's own entry, the one after `seq - 1`.
+    /// A change of the sender's own entry, which follows change `seq - 1`.
     Db {
-        /// Its number in this life.
+        /// The number of the change in this incarnation.
         seq: u32,
-        /// What changed.
+        /// The change.
         change: Change,
     },
     /// "Send me the entry of `node` if yours is newer."
     RequestDb {
-        /// Whose entry.
+        /// The node whose entry is requested.
         node: Rank,
-        /// What the sender has.
+        /// The version that the sender has.
         have: Version,
     },
-    /// A part of an entry that was asked for.
+    /// A part of a requested entry.
     ReplyDb(ImagePart),
-    /// The entry that was asked for is no newer here.
+    /// The requested entry is not newer here.
     NothingNewer {
-        /// Whose entry.
+        /// The node whose entry was requested.
         node: Rank,
     },
-    /// "I have fenced the node's lives up to `boot`."
+    /// "I have fenced the node's incarnations up to `boot`."
     Fenced {
-        /// Which node.
+        /// The node.
         node: Rank,
-        /// Which life of it.
+        /// The last boot that is fenced.
         boot: Incarnation,
     },
-    /// "Look for this suspect yourself".
+    /// Asks the receiver to probe a suspect itself.
     Witness {
-        /// Which node.
+        /// The suspect.
         node: Rank,
-        /// Names the question.
+        /// The round of the question.
         round: u32,
     },
-    /// What the second observer met.
+    /// The second observer's answer.
     Testimony {
-        /// Which node.
+        /// The suspect.
         node: Rank,
-        /// The question it answers.
+        /// The round of the question that it answers.
         round: u32,
-        /// Who answered.
+        /// Which endpoints of the suspect answered.
         seen: Seen,
     },
-    /// A second observer to both endpoints of a suspect: answer.
+    /// Sent by a second observer to both endpoints of a suspect, which must answer.
     Probe {
-        /// Names the question.
+        /// The number of the probe.
         round: u32,
     },
     /// The answer to a probe.
     Alive {
-        /// The question it answers.
+        /// The number of the probe that it answers.
         round: u32,
     },
-    /// The manager about a task of the receiver's node.
+    /// An order of the manager about a task of the receiver's node.
     Guard {
-        /// Which task.
+        /// The index of the task.
         task: u8,
-        /// What to do with it.
+        /// What to do with the task.
         action: TaskAction,
     },
-    /// To the manager: a node that it may not hear knows a higher term.
+    /// Reports to the manager that a node which it may not hear knows a higher term.
     Outbid {
-        /// Which.
+        /// The higher term.
         term: Term,
     },
 }
 
 impl Message {
-    /// Its name in logs (D-59).
+    /// The message's name in logs (D-59).
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@
 //!            ├─ WITM ◀ a joiner, NMI ▶, its TAIA ◀, NIUA ▶ all               │
 //!            └─ DB both ways; REQUEST_DB, REPLY_DB when a digest differs ────┘
 //!   a backup ── ENIA ▶ a component reported too early; ROUSE ▶ its own task
-//!   manager lost: the next in the ring claims term + 1 and says NMI; the others wait MID for it
+//!   manager lost: the next in the ring claims term + 1 and sends NMI; the others wait MID for it
 //! ```
 //!
 //! | machine | runs in | inputs |
@@ -18,15 +18,15 @@
 //! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_fenced`, `handle_gone`, `handle_parted`, `handle_change`; orders `isolate`, `release` |
 //! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_alone`, `handle_spawned` |
 //!
-//! After each input the caller drains `poll_output` and does what each [`Output`] says; at
-//! `poll_timeout` it calls `handle_timeout`, after it has handed over what has arrived. The
-//! component's [`Progress`] goes into memory that its I'm-Alive Task reads. A [`Frame`] is 64
-//! bytes over a lane, a [`Beat`] 32 bytes written into the receiver's cell for that sender.
+//! After each input the caller drains `poll_output` and carries out each [`Output`]. At
+//! `poll_timeout` it first hands over what has arrived, then calls `handle_timeout`. The
+//! component's [`Progress`] goes into memory that its I'm-Alive Task reads. A [`Frame`] is 64 bytes
+//! over a lane, a [`Beat`] 32 bytes written into the receiver's cell for that sender.
 //!
-//! **Safety rests on no timeout.** Timeouts make suspicions. A member is removed by a decision of
-//! the current [`Term`], which every member follows with a fence; a removed life never returns, a
-//! later one may. A node is reset after every live member has fenced it, and with three nodes or
-//! more only if a second observer looked for it in vain.
+//! **Safety does not depend on timeouts.** Timeouts raise suspicions. A member is removed by a
+//! decision in the current [`Term`], which every member follows with a fence. A removed incarnation
+//! never returns; a later one may. A node is reset after every live member has fenced it, and in a
+//! cluster of three or more only if a second observer has probed it in vain.
 //!
 //! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions X-1 to X-13:
 //! `SPEC.md` beside this file; tests and mutants carry these numbers. Not here: the recovery

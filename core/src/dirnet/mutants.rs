@@ -1,12 +1,12 @@
-//! The guards of the DIR net that a test build can leave out: one for each resolution, so that
-//! its removal brings the original's behaviour back. The table is in the order of the resolutions.
+//! The guards of the DIR net that a test build can disable, one for each resolution: disabling a
+//! guard restores the original's behaviour. The table is in the order of the resolutions.
 
 use crate::mutant::Mutant;
 
 macro_rules! mutants {
     ($($name:ident = $text:literal, $breaks:literal;)*) => {
         $(pub(super) const $name: Mutant = Mutant::new("dirnet", $text, $breaks);)*
-        /// Every guard that can be left out.
+        /// Every guard that can be disabled.
         pub const MUTANTS: &[Mutant] = &[$($name,)*];
     };
 }

@@ -1,71 +1,71 @@
-//! What a machine of the DIR net wants done.
+//! The outputs of the DIR net's machines: what the caller has to do.
 
 use super::{Beat, Explanation, Frame, Members, News, Seat, TaskAction, Term};
 use crate::ids::{Incarnation, Rank};
 
-/// One thing to do. In the order in which they are handed out; a [`Output::Keep`] is durable
-/// before anything after it is done.
+/// One thing to do. Outputs are carried out in the order in which they are handed out; a
+/// [`Output::Keep`] must be durable before anything after it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
-    /// Send `frame` over the lanes to this endpoint of each of `to`; the own node is possible.
+    /// Send `frame` over the lanes to this endpoint of each of `to`, which may include this node.
     Send {
-        /// To whom.
+        /// The receivers.
         to: Members,
-        /// To which endpoint of each.
+        /// The endpoint of each receiver.
         seat: Seat,
-        /// What.
+        /// The frame.
         frame: Frame,
     },
-    /// Overwrite the heartbeat cell there.
+    /// Overwrite this node's heartbeat cell in a peer's memory.
     Beat {
-        /// In whose memory.
+        /// The peer.
         to: Rank,
-        /// With what.
+        /// The heartbeat.
         beat: Beat,
     },
-    /// Remember that this term was known, beyond the end of this process and of this node's life:
-    /// it is given to the next life's [`Component::new`](super::Component::new).
+    /// Save that this term was known, beyond the end of this process and of this node's boot: the
+    /// next incarnation receives it in [`Component::new`](super::Component::new).
     Keep(Term),
-    /// Shut the node's lives up to `boot` out, then say so with
+    /// Fence the node's incarnations up to `boot`, then confirm with
     /// [`Component::handle_fenced`](super::Component::handle_fenced).
     Fence {
-        /// Which node.
+        /// The node to fence.
         node: Rank,
-        /// Its last life that is shut out.
+        /// The last boot that is fenced.
         boot: Incarnation,
     },
-    /// Reset the node: every live member has fenced that life. Where nothing can reset a node,
-    /// tell the operator (G-33).
+    /// Reset the node: every live member has fenced that boot. If there is no means to reset a
+    /// node, notify the operator (G-33).
     Reset {
-        /// Which node.
+        /// The node to reset.
         node: Rank,
-        /// Which life of it.
+        /// The boot that the reset ends.
         boot: Incarnation,
     },
-    /// End what is left of the component and start the one of this generation; then say how that
-    /// went with [`ImAliveTask::handle_spawned`](super::ImAliveTask::handle_spawned). The
-    /// I'm-Alive Task alone asks for this.
+    /// End what is left of the component and start the one of this generation; then report the
+    /// outcome to [`ImAliveTask::handle_spawned`](super::ImAliveTask::handle_spawned). Only the
+    /// I'm-Alive Task requests this.
     Spawn {
         /// The generation of the new component.
         generation: u32,
     },
-    /// Do this with a task of the own node.
+    /// Carry out an action on a task of this node.
     Task {
-        /// Which task.
+        /// The index of the task.
         task: u8,
-        /// What.
+        /// The action.
         action: TaskAction,
     },
-    /// A verdict was reached; it is kept as well.
+    /// A verdict was reached; the component keeps it as well.
     Verdict(Explanation),
-    /// For the operator.
+    /// Report an event to the operator.
     Tell(News),
 }
 
-/// Outputs of one input, at most.
+/// The maximum number of outputs of one input.
 pub(super) const OUTPUTS: usize = 40;
 
-/// What is to be done, oldest first.
+/// The pending outputs, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outputs(heapless::Deque<Output, OUTPUTS>);
 
@@ -87,7 +87,7 @@ impl Outputs {
         self.0.pop_front()
     }
 
-    /// Whether one more deadline may be dealt with before the caller drains.
+    /// Whether one more deadline may be handled before the caller drains.
     pub(super) fn has_room(&self) -> bool {
         self.0.len() <= OUTPUTS / 2
     }

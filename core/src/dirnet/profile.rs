@@ -5,54 +5,54 @@
 //!    │◀── at most S + R ──▶│◀────── W ──────▶│
 //!    ├─────┬─────┬─────────┼─────────────────┤        S  a heartbeat is sent
 //!    │     C  C  │         │                 │        C  the flag is cleared
-//!    │      A    │ A: the I'm-Alive Task notices, no later than 2A after the last clear,
-//!    │           └─────────┘ and its alarm (TEIF) must be here before W is over
+//!      │      A    │ A: the I'm-Alive Task notices, no later than 2A after the last clear,
+//!      │           └─────────┘ and its alarm (TEIF) must arrive before W ends
 //! ```
 //!
-//! | rule | says | else |
+//! | rule | condition | if broken |
 //! |---|---|---|
 //! | `alarm` | C + δ < A | a healthy component is reported as faulty |
-//! | `tolerance` | R ≥ (k+1)·S + δ | k lost heartbeats are a suspicion |
-//! | `window` | R + W ≥ S + 2A + δ | a crash of a component passes for one of its node |
+//! | `tolerance` | R ≥ (k+1)·S + δ | k lost heartbeats raise a suspicion |
+//! | `window` | R + W ≥ S + 2A + δ | a crash of a component is taken for one of its node |
 //! | `testimony` | W ≥ 4δ | a second observer cannot answer in time (X-1) |
 //! | `candidate` | MID ≥ (k+1)·S + 3δ | a candidate is passed over before it can claim |
 //! | `join` | JOIN ≥ 2δ | the answer to a WITM comes too late |
 //!
-//! The first three are the original's missing rules, the others belong to what was added.
+//! The first three are the original's missing rules; the others belong to additions.
 
 use core::fmt;
 
 use crate::time::Duration;
 
-/// The values of a profile, unchecked. All spans are of this node's own clock.
+/// The values of a profile, unchecked. All spans are measured by this node's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// S: a heartbeat (MIA, TAIA) at the latest every so long.
+    /// S: the longest interval between two heartbeats (MIA, TAIA).
     pub send: Duration,
-    /// R: silence for so long is a suspicion.
+    /// R: silence of this length raises a suspicion.
     pub receive: Duration,
-    /// C: the component's timers make progress every so long.
+    /// C: the interval at which the component's timers make progress.
     pub clear: Duration,
-    /// A: the I'm-Alive Task looks for progress every so long.
+    /// A: the interval at which the I'm-Alive Task checks progress.
     pub alarm: Duration,
-    /// W: a suspicion waits so long for an alarm before it is a verdict (TEIF timer).
+    /// W: how long a suspicion waits for an alarm before it becomes a verdict (TEIF timer).
     pub window: Duration,
-    /// δ: the longest delay of a message that is taken for normal.
+    /// δ: the longest message delay that is considered normal.
     pub delay: Duration,
-    /// k: so many heartbeats in a row may be lost.
+    /// k: the number of consecutive heartbeats whose loss is tolerated.
     pub losses: u32,
-    /// MID: a candidate for manager has so long to claim.
+    /// MID: how long a candidate for manager has to claim.
     pub candidate: Duration,
-    /// JOIN: answers to WITM are collected, and a reply to REQUEST_DB is waited for, so long.
+    /// JOIN: how long answers to WITM are collected, and how long a reply to REQUEST_DB is awaited.
     pub join: Duration,
-    /// A clone that was asked for must be heard of within so long (G-18).
+    /// How long a requested clone has until it must be heard from (G-18).
     pub clone: Duration,
-    /// A node that was reset must be heard of within so long (G-18).
+    /// How long a node that was reset has until it must be heard from (G-18).
     pub reboot: Duration,
 }
 
 impl Timing {
-    /// For shared or noisy hosts: outlasts stalls of 160 ms on either side.
+    /// For shared or noisy hosts: tolerates stalls of 160 ms on either side.
     pub const LAN: Self = Self {
         send: Duration::from_millis(40),
         receive: Duration::from_millis(220),
@@ -82,15 +82,15 @@ impl Timing {
         reboot: Duration::from_millis(20_000),
     };
 
-    /// From the last heartbeat to the verdict: R + W.
+    /// The time from the last heartbeat to the verdict: R + W.
     #[must_use]
     pub const fn verdict_after(&self) -> Duration {
         Duration(self.receive.0.saturating_add(self.window.0))
     }
 
-    /// From one reset of a node that cannot live to the next, at most: it has the reboot deadline
-    /// for coming back, and R + W to a verdict when it comes and fails at once. One that does not
-    /// come is fenced again meanwhile, which takes W where a word is lost.
+    /// The longest time from one reset of a node that keeps failing to the next: the reboot
+    /// deadline to come back, and R + W until a verdict if it comes back and fails at once. A node
+    /// that does not come back is fenced again meanwhile, which takes W if a message is lost.
     #[must_use]
     pub const fn reset_period(&self) -> Duration {
         Duration(self.reboot.0.saturating_add(self.verdict_after().0))
@@ -100,7 +100,7 @@ impl Timing {
 /// A rule that a timing breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BrokenRule {
-    /// Every span must be longer than nothing.
+    /// Every span must be longer than zero.
     Zero,
     /// C + δ < A.
     Alarm,
@@ -148,7 +148,7 @@ impl fmt::Display for BrokenRule {
 
 impl core::error::Error for BrokenRule {}
 
-/// A timing that keeps the rules.
+/// A timing that satisfies the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Profile(Timing);
 
@@ -156,7 +156,7 @@ impl Profile {
     /// Checks `timing`.
     ///
     /// # Errors
-    /// The first [`BrokenRule`].
+    /// The first [`BrokenRule`] found.
     pub fn new(timing: Timing) -> Result<Self, BrokenRule> {
         let t = timing;
         let beats = t.send.0.saturating_mul(u64::from(t.losses) + 1);
@@ -187,13 +187,13 @@ impl Profile {
         Ok(Self(timing))
     }
 
-    /// The values.
+    /// The timing values.
     #[must_use]
     pub const fn timing(&self) -> &Timing {
         &self.0
     }
 
-    /// From the last heartbeat to the verdict: R + W.
+    /// The time from the last heartbeat to the verdict: R + W.
     #[must_use]
     pub const fn verdict_after(&self) -> Duration {
         self.0.verdict_after()
@@ -224,7 +224,7 @@ pub(super) mod tests {
         assert!(rdma.verdict_after() <= Duration::from_micros(600));
     }
 
-    /// G-4: the original's own values, in ms, with 1 ms of delay.
+    /// G-4: the original's own values, with a delay of 1 ms.
     #[test]
     pub(in crate::dirnet) fn g4_the_values_of_the_original_are_refused() {
         let ms = Duration::from_millis;

@@ -1,47 +1,47 @@
-//! The entry of one node: what it says about itself, in order.
+//! The entry of one node: what it records about itself, in order.
 //!
-//! Only the node itself changes its entry; each change has the number after the last one of its
-//! life (G-25), so a repeated change changes nothing and a missing one is noticed. An error is
-//! appended with its time and leaves the status as it was (G-26).
+//! Only the node itself changes its entry. Each change carries the number after the last one of its
+//! incarnation (G-25), so a repeated change has no effect and a missing one is noticed. An error is
+//! appended with its time and leaves the status unchanged (G-26).
 
 use super::replay::is_after;
 use super::{Change, Life};
 
-/// How many of the latest errors of a node are kept.
+/// The number of a node's latest errors that are kept.
 pub const ERRORS: usize = 8;
 
-/// Alpha-count: what one error adds. Between errors it halves every [`ALPHA_HALF_US`].
+/// Alpha-count: what one error adds. Between errors it halves every [`ALPHA_HALF_US`] microseconds.
 const ALPHA_STEP: u16 = 256;
 const ALPHA_HALF_US: u64 = 1_000_000;
 
-/// What is known of a task of the user.
+/// The state of a user's task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Task {
-    /// Running, waiting, killed, isolated; the node's numbers.
+    /// Running, waiting, killed or isolated; the numbers are the node's.
     pub status: u8,
-    /// How many errors it has had.
+    /// The number of its errors so far.
     pub errors: u16,
-    /// Errors weighted by age, 256 for a fresh one: high for a fault that stays (α-count).
+    /// Errors weighted by age, 256 for a new one: high for a persistent fault (α-count).
     pub alpha: u16,
 }
 
 /// An error of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaskError {
-    /// Which task.
+    /// The index of the task.
     pub task: u8,
-    /// What went wrong; the application's.
+    /// The kind of error, defined by the application.
     pub kind: u16,
-    /// When, in microseconds of the node's own clock.
+    /// When it occurred, in microseconds of the node's own clock.
     pub at_us: u64,
 }
 
-/// Why a change is not applied. Nothing changed.
+/// Why a change was not applied. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeError {
-    /// It was applied before.
+    /// The change was applied before.
     Repeated,
-    /// One before it, or the beginning of its life, is missing.
+    /// A change before it, or the start of its incarnation, is missing.
     Gap,
     /// The node has no such task.
     NoSuchTask,
@@ -50,22 +50,22 @@ pub enum ChangeError {
 /// The entry of one node with up to `TASKS` tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record<const TASKS: usize> {
-    /// Which life of the node speaks.
+    /// The incarnation of the node that wrote the entry.
     pub life: Life,
-    /// How many changes this life has made (update_nr).
+    /// The number of changes that this incarnation has made (update_nr).
     pub seq: u32,
-    /// The part the node plays.
+    /// The role of the node.
     pub role: u8,
     /// The node's status.
     pub status: u8,
-    /// How many tasks it has.
+    /// The number of its tasks.
     pub task_count: u8,
-    /// How often it was started, as it says.
+    /// How often it was started, by its own count.
     pub reboots: u32,
-    /// How many errors it has had; the last of them are kept.
+    /// The number of its errors so far; the latest are kept.
     pub error_count: u32,
     pub(super) tasks: [Task; TASKS],
-    /// Error number n lies at n mod [`ERRORS`].
+    /// Error number n is at index n mod [`ERRORS`].
     pub(super) errors: [TaskError; ERRORS],
 }
 
@@ -86,7 +86,7 @@ impl<const TASKS: usize> Default for Record<TASKS> {
 }
 
 impl<const TASKS: usize> Record<TASKS> {
-    /// The entry of a life that begins with `task_count` tasks, at most `TASKS`.
+    /// The entry of an incarnation that starts with `task_count` tasks, at most `TASKS`.
     #[must_use]
     pub fn new(life: Life, role: u8, task_count: u8) -> Self {
         let most = u8::try_from(TASKS).unwrap_or(u8::MAX);
@@ -94,13 +94,13 @@ impl<const TASKS: usize> Record<TASKS> {
         Self { life, role, task_count: task_count.min(most), reboots, ..Self::default() }
     }
 
-    /// This entry under the life of `fresh`: what its tasks and their errors were goes on.
+    /// This entry continued under the incarnation of `fresh`: its tasks and their errors are kept.
     pub(super) fn gone_on_as(&self, fresh: &Self) -> Self {
         let Self { life, role, reboots, .. } = *fresh;
         Self { life, role, reboots, seq: 0, ..*self }
     }
 
-    /// Its tasks.
+    /// The states of its tasks.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
         &self.tasks[..usize::from(self.task_count).min(TASKS)]
@@ -114,13 +114,13 @@ impl<const TASKS: usize> Record<TASKS> {
             .map(move |number| errors[number as usize % ERRORS])
     }
 
-    /// How many of the kept errors `task` had since `since_us`.
+    /// The number of kept errors that `task` had since `since_us`.
     #[must_use]
     pub fn errors_of(&self, task: u8, since_us: u64) -> usize {
         self.errors().filter(|error| error.task == task && error.at_us >= since_us).count()
     }
 
-    /// Applies the change with the number `seq` of `life`.
+    /// Applies change number `seq` of `life`.
     ///
     /// # Errors
     /// [`ChangeError`].
@@ -158,7 +158,7 @@ impl<const TASKS: usize> Record<TASKS> {
             task.status = error.kind.to_le_bytes()[0];
         }
         self.errors[self.error_count as usize % ERRORS] = error;
-        // At the end of the numbers it goes round among the last that have all slots.
+        // At its maximum the count wraps to a value that still maps to the same slots.
         self.error_count = self.error_count.checked_add(1).unwrap_or(u32::MAX - 7);
         Ok(())
     }
@@ -206,7 +206,7 @@ pub(super) mod tests {
         assert_eq!(record, Record::new(LIFE, 0, 2));
     }
 
-    /// G-26: the original's NEW_TASK_ERROR overwrote the status and counted nothing.
+    /// G-26: the original's NEW_TASK_ERROR overwrote the status and incremented no counter.
     #[test]
     pub(in crate::dirnet) fn g26_an_error_is_appended_and_the_status_stays() {
         let mut record = record();
@@ -230,7 +230,7 @@ pub(super) mod tests {
         assert_eq!(record.tasks()[0].alpha, 256);
     }
 
-    /// both counts go on at the end of their numbers.
+    /// both counters continue past their maximum.
     #[test]
     pub(in crate::dirnet) fn x10_changes_go_on_past_the_end_of_the_numbers() {
         let last = u32::MAX - 20;

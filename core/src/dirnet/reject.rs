@@ -1,10 +1,10 @@
-//! Why a word is refused, and how often each reason was.
+//! Why a frame or an operation is refused, and how often each reason occurred.
 
 use core::fmt;
 
 macro_rules! rejects {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Why a word is refused. What it said was not looked at, unless the reason says so.
+        /// Why an input was refused. Its content had no effect, unless the reason says otherwise.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reject {
             $($(#[$doc])* $name,)*
@@ -14,7 +14,7 @@ macro_rules! rejects {
             /// Every reason, in the order in which they are counted.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its short name, for counters.
+            /// The reason's short name, for counters.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -24,7 +24,7 @@ macro_rules! rejects {
 }
 
 rejects! {
-    /// The sender is no other member.
+    /// The sender is not another member.
     UnknownSender = "unknown-sender",
     /// The frame names a sender that did not write it.
     Forged = "forged",
@@ -32,47 +32,47 @@ rejects! {
     BadTerm = "bad-term",
     /// A higher term whose claimant was removed here and has not been admitted since.
     RemovedClaimant = "removed-claimant",
-    /// A lower term; the sender was told of the current one.
+    /// The term is lower than the current one, which was sent to the sender.
     OldTerm = "old-term",
-    /// The sender's life was removed.
+    /// The sender's incarnation was removed.
     Fenced = "fenced",
     /// The node is isolated until an operator releases it.
     Isolated = "isolated",
-    /// The sender's component was succeeded by a clone.
+    /// The sender's component was replaced by a clone.
     OldLife = "old-life",
-    /// A life that the manager has not admitted here yet.
+    /// An incarnation that the manager has not admitted here yet.
     UnknownLife = "unknown-life",
-    /// It was heard before.
+    /// The message was received before.
     Duplicate = "duplicate",
-    /// This component was removed and listens to nobody.
+    /// This component was removed and accepts no messages.
     Excluded = "excluded",
-    /// This component is joining and has no opinion yet.
+    /// This component is joining and takes no decision yet.
     Joining = "joining",
-    /// A decision or an order by one who may not give it.
+    /// A decision or an order from a node that may not give it.
     NotManager = "not-manager",
-    /// A question for the manager.
+    /// A request that only the manager handles.
     NotForMe = "not-for-me",
-    /// It is about a node that is no member, or is in the wrong life.
+    /// The node that it is about is not a member, or is in the wrong incarnation.
     BadSubject = "bad-subject",
-    /// No such task.
+    /// There is no such task.
     NoSuchTask = "no-such-task",
-    /// The answer to a question that is no longer asked.
+    /// An answer to a question that is no longer open.
     Late = "late",
     /// A change of the database that was applied before.
     Repeated = "repeated",
-    /// A change of the database before which another is missing; it is asked for.
+    /// A change of the database that follows a missing one; the missing one is requested.
     Gap = "gap",
-    /// An image of the database whose checksum does not hold.
+    /// An image of the database with a wrong checksum.
     ImageChecksum = "image-checksum",
-    /// An image of the database with counts that cannot be.
+    /// An image of the database with invalid counts.
     ImageCount = "image-count",
-    /// An image of the database with a field that cannot be.
+    /// An image of the database with an invalid field.
     ImageField = "image-field",
     /// A database that was saved in the format of another version of Weft.
     ImageFormat = "image-format",
-    /// As many questions of others about suspects are under way as there are nodes; ask again.
+    /// As many requests about suspects are in progress as there are nodes; ask again.
     Busy = "busy",
-    /// For the other endpoint of this node.
+    /// The frame is for the other endpoint of this node.
     WrongSeat = "wrong-seat",
 }
 
@@ -84,18 +84,18 @@ impl fmt::Display for Reject {
 
 impl core::error::Error for Reject {}
 
-/// How often each reason refused a word.
+/// How often each reason occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rejects([u32; Reject::ALL.len()]);
 
 impl Rejects {
-    /// How often `reason` did.
+    /// How often `reason` occurred.
     #[must_use]
     pub fn of(&self, reason: Reject) -> u32 {
         self.0[reason as usize]
     }
 
-    /// Every reason that did, and how often.
+    /// Every reason that occurred, and how often.
     pub fn iter(&self) -> impl Iterator<Item = (Reject, u32)> {
         Reject::ALL.iter().copied().zip(self.0).filter(|(_, count)| *count > 0)
     }

@@ -1,9 +1,9 @@
-//! Which of an endpoint's messages were heard before: the latest sequence and 64 before it.
+//! Replay protection: the latest sequence number of an endpoint and the 64 before it.
 
 use super::Life;
 
-/// The number before the first one that an endpoint uses. It lies close to the end of the numbers,
-/// so that every run passes over it, as the jiffies of Linux do.
+/// The number before the first one that an endpoint uses. It is close to the maximum, so that every
+/// run wraps around early, as Linux does with its jiffies.
 pub(super) const BEFORE_FIRST: u32 = u32::MAX - 20;
 
 /// Whether the number `this` comes after `that`, by serial-number arithmetic (RFC 1982).
@@ -14,18 +14,18 @@ pub(super) fn is_after(this: u32, that: u32) -> bool {
     this != that && this.wrapping_sub(that) < 1 << 31
 }
 
-/// A sliding window over the sequence numbers of one incarnation; a later one begins again.
+/// A sliding window over the sequence numbers of one incarnation; a later incarnation resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Replay {
     life: Life,
     latest: u32,
-    /// Bit n for `latest - n`.
+    /// Bit n is set if `latest - n` was received.
     heard: u64,
 }
 
 impl Replay {
-    /// Whether `sequence` of `life` is heard for the first time. One that is too old to tell is
-    /// not, nor is any of an incarnation before the latest.
+    /// Whether `sequence` of `life` is received for the first time. A number too old for the window
+    /// is not new, nor is any number of an incarnation before the latest.
     pub(super) fn is_new(&mut self, life: Life, sequence: u32) -> bool {
         if life > self.life {
             *self = Self { life, ..Self::default() };

@@ -1,18 +1,18 @@
-//! When a node was last reset, as every member keeps it of every other (X-6).
+//! The latest resets of a node, as every member counts them for every other (X-6).
 //!
 //! ```text
 //!  the manager decides, and counts ── ANID ──▶ a backup counts, by its own clock
 //!                                  ── ANID ──▶ a backup counts, by its own clock ──▶ snapshot
 //! ```
 //!
-//! All members hear of every removal, so all count, and whoever follows the manager goes on with a
-//! count of its own: a node that brings its manager down with it gains nothing. A count is saved
-//! with the database, and outlives the component and the node's life; it never travels, since
-//! clocks of two nodes cannot be compared. A member that was away, and has lost what it had saved,
-//! begins with what it hears from then on. A release ends the count.
+//! All members learn of every removal, so all count, and a successor of the manager continues with
+//! its own count: a node whose failures also bring its manager down does not escape the limit. A
+//! count is saved with the database, and outlives the component and the node's boot. It is never
+//! sent, since the clocks of two nodes cannot be compared. A member that was absent and has lost
+//! its saved count starts with what it learns from then on. A release ends the count.
 //!
-//! ANID is repeated where a fence was not heard of, too. A life is removed once, and what is said
-//! of it again counts only after the time that a node has for coming back: then it was reset again.
+//! ANID is also repeated when a fence was not confirmed. An incarnation is removed once; a repeated
+//! ANID counts only after the time that the node has to come back: by then it was reset again.
 
 use super::config::RestartLimit;
 use super::image::ImageError;
@@ -20,20 +20,20 @@ use super::intensity::{Group, Intensity};
 use crate::ids::Incarnation;
 use crate::time::{Duration, Instant};
 
-/// Bytes of the most resets that are remembered, in a snapshot.
+/// The maximum number of bytes that the remembered resets take in a snapshot.
 pub(super) const RESETS_LEN_MAX: usize = 13 + 9 * RestartLimit::EXACT as usize;
 
 /// The latest resets of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Resets {
     intensity: Intensity,
-    /// The last life that was reset, and when.
+    /// The last boot that was reset, and when.
     boot: Incarnation,
     last: Instant,
 }
 
 impl Resets {
-    /// Whether the life `boot` may be reset at `now` within `limit`; if so, it is counted.
+    /// Whether boot `boot` may be reset at `now` within `limit`; if it may, counts the reset.
     pub(super) fn allows(&mut self, now: Instant, boot: Incarnation, limit: RestartLimit) -> bool {
         let is_allowed = self.intensity.allows(now, limit);
         if is_allowed {
@@ -42,8 +42,8 @@ impl Resets {
         is_allowed
     }
 
-    /// The manager says that it has removed the life `boot`. Whether that is news: a later life, or
-    /// the same after the time `reboot` that it had for coming back; if so, it is counted.
+    /// Notes that the manager has removed boot `boot`. Returns whether that is new: a later boot,
+    /// or the same one after the time `reboot` that it had to come back; if so, counts it.
     pub(super) fn note(
         &mut self,
         now: Instant,
@@ -59,19 +59,20 @@ impl Resets {
         is_news
     }
 
-    /// Forgets what is later than `now`: another clock's, of before the host was started.
+    /// Forgets resets later than `now`: their times are from another clock, before the host
+    /// started.
     pub(super) fn forget_later(&mut self, now: Instant) {
         self.intensity.forget_later(now);
         self.last = self.last.min(now);
     }
 
-    /// The same counts, seen from an origin of time that lies `by` later.
+    /// Shifts the counts to an origin of time that lies `by` later.
     pub(super) fn rebase(&mut self, by: Duration) {
         self.intensity.rebase(by);
         self.last = Instant(self.last.since(Instant(by.0)).0);
     }
 
-    /// Says itself to `put`, piece by piece.
+    /// Encodes itself piece by piece into `put`.
     pub(super) fn save(&self, mut put: impl FnMut(&[u8])) {
         let groups = self.intensity.groups();
         put(&self.boot.0.to_le_bytes());
@@ -83,7 +84,7 @@ impl Resets {
         }
     }
 
-    /// What [`Self::save`] said at the beginning of `bytes`, and what follows it.
+    /// Decodes what [`Self::save`] wrote at the beginning of `bytes`; returns it and the rest.
     pub(super) fn restore(bytes: &[u8]) -> Result<(Self, &[u8]), ImageError> {
         let (boot, rest) = bytes.split_first_chunk().ok_or(ImageError::Count)?;
         let (last, rest) = rest.split_first_chunk().ok_or(ImageError::Count)?;

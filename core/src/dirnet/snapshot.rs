@@ -1,15 +1,15 @@
-//! The whole database as bytes, for memory that outlives the component.
+//! Snapshots: the whole database as bytes, for memory that outlives the component.
 //!
 //! ```text
 //!  checksum (4) │ length of what follows (4) │ nodes (1) │ format (1) │
 //!  per node: length (2), entry, resets
-//!  resets:  last life (4) and time (8), groups (1), per group: time (8), count (1)
+//!  resets:  last boot (4) and time (8), groups (1), per group: time (8), count (1)
 //! ```
 //!
-//! The checksum is over everything after it. Whoever is killed while it writes leaves bytes whose
-//! checksum does not hold, so two places that are written in turn always hold one that does. An
-//! entry is as in [`Image`](super::Image), whose layout the format names; the times of resets are
-//! of the own clock.
+//! The checksum covers everything after it. A process killed while it writes leaves bytes with a
+//! wrong checksum, so of two buffers written alternately one is always valid. An entry is encoded
+//! as in [`Image`](super::Image), whose layout the format number identifies; the times of resets
+//! are of the node's own clock.
 
 use super::image::{self, IMAGE_LEN_MAX, ImageError};
 use super::resets::{RESETS_LEN_MAX, Resets};
@@ -24,14 +24,14 @@ const FORMAT: u8 = 1;
 /// Bytes of the largest snapshot.
 pub const SNAPSHOT_LEN_MAX: usize = HEAD + 2 + 64 * (2 + IMAGE_LEN_MAX + RESETS_LEN_MAX);
 
-/// What is left of earlier lives of a node.
+/// What is left of earlier incarnations of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept<'a> {
-    /// The last [`Output::Keep`](super::Output::Keep); none on the very first start, which alone
-    /// takes the roles of the cluster file (G-21).
+    /// The last [`Output::Keep`](super::Output::Keep); none on the very first start, the only one
+    /// that takes the roles of the cluster file (G-21).
     pub term: Option<Term>,
-    /// What [`Database::save`] wrote, the newest first; an empty one is none. The first that holds
-    /// is restored, and each that does not is counted.
+    /// What [`Database::save`] wrote, the newest first; an empty slice means none. The first valid
+    /// one is restored, and each invalid one is counted.
     pub snapshots: [&'a [u8]; 2],
 }
 
@@ -42,10 +42,10 @@ impl From<Option<Term>> for Kept<'_> {
 }
 
 impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
-    /// Writes the entries of the first `nodes` nodes to `out`; the bytes that were written.
+    /// Writes the entries of the first `nodes` nodes to `out`; returns the bytes that were written.
     ///
     /// # Panics
-    /// If there are no so many nodes, or more than 64.
+    /// If the database has fewer nodes than that, or `nodes` is more than 64.
     pub fn save<'a>(&self, nodes: u16, out: &'a mut [u8; SNAPSHOT_LEN_MAX]) -> &'a [u8] {
         let mut len = HEAD;
         let mut put = |bytes: &[u8]| {
@@ -67,7 +67,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         &out[..len]
     }
 
-    /// The database of `nodes` nodes that was saved as `bytes`, which more may follow.
+    /// Restores the database of `nodes` nodes from the beginning of `bytes`; more bytes may follow.
     ///
     /// # Errors
     /// [`ImageError`].
@@ -141,7 +141,7 @@ mod tests {
         database.save(3, &mut [0; SNAPSHOT_LEN_MAX]).to_vec()
     }
 
-    /// With a checksum that holds.
+    /// The snapshot with a matching checksum.
     fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let checksum = crc32c(&bytes[4..]).to_le_bytes();
         bytes[..4].copy_from_slice(&checksum);
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(Three::restore(2, &bytes), Err(ImageError::Count));
         assert_eq!(Database::<3, 1>::restore(3, &bytes), Err(ImageError::Count));
         assert_eq!(Database::<2, 2>::restore(3, &bytes), Err(ImageError::Count));
-        // The count of nodes, the length of an entry, bytes after the last one.
+        // The number of nodes, the length of an entry, bytes after the last one.
         for (at, value) in [(8, 2), (8, 4), (10, 0), (10, 31), (11, 1)] {
             let mut wrong = bytes.clone();
             wrong[at] = value;
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(Three::restore(3, &sealed(level)), Err(ImageError::Field));
     }
 
-    /// Every bit of a good one is changed and the checksum made to hold.
+    /// Flips every bit of a valid snapshot, with a matching checksum.
     #[test]
     fn no_snapshot_panics_and_what_is_accepted_can_be_saved_again() {
         let bytes = saved(&database());

@@ -1,19 +1,19 @@
-//! Where a node stands: its latest incarnation, how far that has come, and whether it is isolated.
+//! Standing of a node: its latest incarnation, the state of that, and whether the node is isolated.
 //!
 //! ```text
 //!  1/0 up ─▶ 1/1 up ─▶ 1 down ─▶ 2/0 up ─▶ …          incarnations: one line
 //!  isolated since 1 ─▶ released up to 1 ─▶ isolated since 4 ─▶ …   above all of them (X-11)
 //! ```
 //!
-//! A standing only moves forward, whatever order messages arrive in: standings are a lattice, and
-//! [`merged`](Standing::merged) is its join. What was decided about one incarnation of a node never
-//! hits the next (G-8).
+//! A standing only moves forward, in whatever order messages arrive: standings form a lattice, and
+//! [`merged`](Standing::merged) is its join. A decision about one incarnation of a node never
+//! affects the next (G-8).
 //!
-//! An isolation has a number: the boot that it ended. A release ends the isolations up to its
-//! number, and nothing else does: neither a later incarnation nor an earlier release. So a node is
+//! An isolation is numbered by the boot that it ended. A release ends the isolations up to its
+//! number. Nothing else does, neither a later incarnation nor an earlier release. So a node is
 //! isolated while the last isolation has a higher number than the last release, in any order of
-//! arrival. A node that is isolated again before it has come back is isolated in the boot that it
-//! would come back in.
+//! arrival. A node that is isolated again before it has come back is isolated in the boot in which
+//! it would come back.
 
 use super::{Level, Life};
 use crate::ids::Incarnation;
@@ -21,11 +21,11 @@ use crate::ids::Incarnation;
 /// The latest incarnation of a node and its level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
-    /// Which incarnation. Boot zero: never seen.
+    /// The incarnation. Boot zero: never seen.
     pub life: Life,
-    /// How far it has come.
+    /// The level of the incarnation.
     pub level: Level,
-    /// Whether its incarnation was removed.
+    /// Whether the incarnation was removed.
     is_down: bool,
     /// The number of the last isolation; zero for none.
     isolated: Incarnation,
@@ -41,8 +41,8 @@ impl Standing {
         Self { life, level: Level::Up, is_down: false, isolated: never, released: never }
     }
 
-    /// A node that was removed in this incarnation, isolated since, or released from all
-    /// isolations up to it.
+    /// A node that was removed in this incarnation, isolated since, or released from all isolations
+    /// up to it.
     #[must_use]
     pub fn removed(life: Life, level: Level) -> Self {
         let is_down = level != Level::Up;
@@ -57,20 +57,20 @@ impl Standing {
         standing.leveled()
     }
 
-    /// The isolation with the number `boot`, which is the boot that it ended.
+    /// The isolation numbered `boot`, the boot that it ended.
     #[must_use]
     pub fn isolate(boot: Incarnation) -> Self {
         Self::removed(Life { boot, generation: 0 }, Level::Isolated)
     }
 
-    /// The isolations up to the number `up_to` are over; nothing else is known of the node.
+    /// Isolations up to the number `up_to` are over; nothing else is known of the node.
     #[must_use]
     pub fn release(up_to: Incarnation) -> Self {
         Self { released: up_to, ..Self::default() }
     }
 
-    /// The incarnation that an isolation of `life` ends: a later one where an isolation of `life`
-    /// is over already.
+    /// The incarnation that an isolation of `life` ends: a later one if an isolation of `life` is
+    /// already over.
     pub(super) fn to_isolate(self, life: Life) -> Life {
         if self.released < life.boot {
             return life;
@@ -78,7 +78,7 @@ impl Standing {
         Life { boot: self.released.next(), generation: 0 }
     }
 
-    /// Whether the node was ever heard of.
+    /// Whether the node was ever heard from.
     #[must_use]
     pub fn is_known(self) -> bool {
         self.life.boot != Incarnation(0)
@@ -90,13 +90,13 @@ impl Standing {
         self.is_known() && self.level == Level::Up
     }
 
-    /// The number of the isolation that holds, if one does.
+    /// The number of the isolation in force, if any.
     #[must_use]
     pub fn isolation(self) -> Option<Incarnation> {
         (self.level == Level::Isolated).then_some(self.isolated)
     }
 
-    /// The number up to which isolations are over; zero if none ever was.
+    /// The number up to which isolations are over; zero if there was none.
     #[must_use]
     pub const fn released(self) -> Incarnation {
         self.released
@@ -113,7 +113,7 @@ impl Standing {
         Self::up(life).order() < self.order()
     }
 
-    /// What is known once both are. Removal ends all generations of a boot.
+    /// The join of two standings. Removal ends all generations of a boot.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
         let later = if self.order() < other.order() { other } else { self };
@@ -125,7 +125,7 @@ impl Standing {
         .leveled()
     }
 
-    /// The isolations and releases alone.
+    /// The isolations and releases only.
     pub(super) fn without_incarnation(self) -> Self {
         let Self { isolated, released, .. } = self;
         Self { isolated, released, ..Self::default() }.leveled()
@@ -150,13 +150,13 @@ impl Standing {
         Self { level, ..self }
     }
 
-    /// The standing as numbers: boot, generation, 1 where that is removed, isolation, release.
+    /// The standing as numbers: boot, generation, 1 if that was removed, isolation, release.
     pub(super) const fn words(self) -> [u32; 5] {
         let Life { boot, generation } = self.life;
         [boot.0, generation, self.is_down as u32, self.isolated.0, self.released.0]
     }
 
-    /// The standing that [`Self::words`] made the numbers from.
+    /// The standing that [`Self::words`] encoded.
     pub(super) fn from_words(
         [boot, generation, down, isolated, released]: [u32; 5],
     ) -> Option<Self> {
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(again.isolation(), Some(Incarnation(2)));
     }
 
-    /// Any standing that three messages can make.
+    /// Any standing that can result from three messages.
     fn standings() -> impl Strategy<Value = Standing> {
         let one = (0..4u32, 0..2u32, 0..5u8).prop_map(|(boot, generation, what)| {
             let life = life(boot, generation);

@@ -1,17 +1,17 @@
-//! The built-in strategy of recovery, where the recovery interpreter will stand (G-27).
+//! The built-in recovery strategy, in the place of the future recovery interpreter (G-27).
 //!
 //! ```text
 //!  task error ──▶ restart the task      ─┐ more than r in t:
 //!  agent down ──▶ spawn a clone          ├─▶ the next row
 //!  node down  ──▶ fence everywhere, reset, rejoin
-//!                 isolate, tell the operator
+//!                 isolate, notify the operator
 //! ```
 //!
-//! Restarts of tasks and clones have one r and t, resets of nodes have others: a clone is there at
-//! once, and a node that was reset is waited for. Clones are counted by the manager alone, and each
-//! manager begins anew; resets are counted by all (`resets`).
+//! Restarts of tasks and clones share one r and t; resets of nodes have their own, because a clone
+//! starts at once and a node that was reset must be waited for. Clones are counted by the manager
+//! only, and each manager starts a new count; resets are counted by all members (`resets`).
 //!
-//! The manager asks once for each new error or event, never for one that it has heard before.
+//! The manager decides once for each new error or event, never for a repeated one.
 
 use super::config::Limits;
 use super::intensity::Intensity;
@@ -22,41 +22,41 @@ use crate::time::Instant;
 /// What happened to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// A task had an error, the `recent`-th within t.
+    /// A task had an error, with `recent` errors within t.
     Task {
-        /// Which task.
+        /// The index of the task.
         task: u8,
-        /// Its errors within t, this one included.
+        /// The number of its errors within t, this one included.
         recent: usize,
     },
     /// The component is down.
     Agent,
     /// The node is down.
     Node {
-        /// In which life.
+        /// The boot in which it failed.
         boot: Incarnation,
     },
 }
 
-/// What is done about it.
+/// The action against a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recovery {
     /// Restart the task.
     RestartTask {
-        /// Which task.
+        /// The index of the task.
         task: u8,
     },
     /// Spawn a clone of the component.
     Spawn,
-    /// Clones do not help: the node is at fault. A second observer looks at it first (X-1).
+    /// Clones do not help: the node is at fault. A second observer probes it first (X-1).
     Escalate,
     /// Fence the node everywhere, reset it, let it rejoin.
     Reset,
-    /// Fence the node everywhere, keep it out, tell the operator.
+    /// Fence the node everywhere, keep it out, notify the operator.
     Isolate,
 }
 
-/// What is remembered of one node's recoveries.
+/// The history of one node's recoveries.
 #[derive(Debug)]
 pub(super) struct Recoveries<'a> {
     pub(super) spawns: &'a mut Intensity,
@@ -64,7 +64,7 @@ pub(super) struct Recoveries<'a> {
 }
 
 impl Recoveries<'_> {
-    /// What to do about `fault` at `now`.
+    /// Decides how to recover from `fault` at `now`.
     pub(super) fn decide(&mut self, now: Instant, fault: Fault, limits: &Limits) -> Recovery {
         let Limits { restarts, mut resets } = *limits;
         if super::RESETS_SHARE_A_LIMIT.is_planted() {

@@ -1,22 +1,22 @@
-//! Who a word comes from and which reign it belongs to: terms, lives, members.
+//! The provenance of a frame: terms, incarnations, members.
 
 use core::fmt;
 
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};
 
-/// A manager's reign. Ordered by epoch, then claimant, so no two claims are equal unless one
-/// node makes them, and that one never claims an epoch it has known.
+/// The term of a manager. Terms are ordered by epoch, then claimant. Two different nodes therefore
+/// never claim the same term, and one node never claims an epoch that it has known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Term {
-    /// How many reigns there were before, at least.
+    /// An upper bound on the number of terms before it.
     pub epoch: u32,
-    /// Whose reign it is.
+    /// The node that claims the term.
     pub claimant: Rank,
 }
 
 impl Term {
-    /// The term that `claimant` may claim once it has known this one; none when epochs ran out.
+    /// The term that `claimant` may claim once it has known this one; none if epochs are exhausted.
     #[must_use]
     pub const fn claimed_by(self, claimant: Rank) -> Option<Self> {
         match self.epoch.checked_add(1) {
@@ -32,18 +32,18 @@ impl fmt::Display for Term {
     }
 }
 
-/// Which life of a node, and which component of that life.
+/// An incarnation of a component: the boot of its node and its generation in that boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Life {
     /// How often the node was started. Zero: never seen.
     pub boot: Incarnation,
-    /// How many components this life of the node had before.
+    /// How many components this boot of the node had before.
     pub generation: u32,
 }
 
 impl Life {
-    /// The life that begins when a clone of the component is spawned.
+    /// The incarnation that starts when a clone of the component is spawned.
     #[must_use]
     pub const fn clone_of(self) -> Self {
         Self { generation: self.generation.saturating_add(1), ..self }
@@ -61,7 +61,7 @@ impl fmt::Display for Life {
 pub struct Members(PeerSet);
 
 impl Members {
-    /// Nobody.
+    /// The empty set.
     pub const NONE: Self = Self(PeerSet::EMPTY);
 
     /// Exactly one member.
@@ -81,25 +81,25 @@ impl Members {
         self.0.insert(Peer(rank.0));
     }
 
-    /// Takes `rank` out.
+    /// Removes `rank`.
     pub const fn remove(&mut self, rank: Rank) {
         self.0.remove(Peer(rank.0));
     }
 
-    /// All of them but `rank`.
+    /// The set without `rank`.
     #[must_use]
     pub const fn without(mut self, rank: Rank) -> Self {
         self.remove(rank);
         self
     }
 
-    /// Whether nobody is in it.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of members in the set.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.0.count()

@@ -13,7 +13,6 @@
 //! the manager. In these cases a frame of the later incarnation in the current term is enough. A
 //! term claimed by a removed node is never adopted, whichever node reports it. WITM is handled
 //! before all of that: its term is only the one that the joiner remembers.
-//! only what the joiner remembers.
 //! What an I'm-Alive Task reports is evidence, not a decision, and belongs to no term.
 
 use super::echo::Echo;
@@ -179,7 +178,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// of a healed partition do. Then it refuses in turn and claims a higher term; by now it is a
     /// member, and the higher term wins. Each incarnation is superseded once, so one of the two
     /// follows. If the claimant falls silent instead, it is removed like any other member.
-    /// is removed again, as any member that falls silent.
     fn check_reign(
         &mut self,
         now: Instant,

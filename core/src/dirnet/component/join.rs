@@ -102,8 +102,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Whether a claim now is no deaf node's: another member answered or asks as well, or no other
-    /// is left. Of two nodes neither has a witness.
+    /// Whether a claim now would not be a deaf node's: another member has answered or asks as well,
+    /// or no other member is left. A cluster of two has no witness.
     fn may_begin(&self, joining: Joining) -> bool {
         joining.is_answered
             || !joining.asking.is_empty()
@@ -112,21 +112,22 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             || crate::dirnet::THE_DEAF_BEGIN.is_planted()
     }
 
-    /// An earlier life of this node was removed, and nobody has told this one who the manager is.
+    /// Whether an earlier incarnation of this node was removed and no answer has named the manager
+    /// yet.
     pub(super) fn is_outcast(&self) -> bool {
         let standing = self.db.standing(self.me());
         standing.is_known() && !standing.is_up() && !crate::dirnet::OUTCASTS_REIGN.is_planted()
     }
 
-    /// The own life is the one to be admitted.
+    /// Records that this node's present incarnation is the one to admit.
     pub(super) fn stand_up(&mut self) {
         self.db.advance(self.me(), Standing::up(self.life));
     }
 
-    /// Somebody says who the manager is; its term is known by now.
+    /// Handles the answer that names the manager; its term is already known.
     pub(super) fn handle_nmi(&mut self, now: Instant) {
         if self.is_outcast() && self.term.claimant == self.me() {
-            // Who says so has not heard of the removal, or of what came after it.
+            // The sender has not learned of the removal, or of what came after it.
             return;
         }
         if let State::Joining(joining) = &mut self.state {
@@ -147,7 +148,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             State::Excluded => return Err(Reject::Joining),
             State::Manager => {
-                // The joiner cannot go below what it knows, so the manager goes above it.
+                // The joiner cannot adopt a term below the one it knows, so the manager claims a
+                // higher one.
                 if frame.term > self.term {
                     self.claim_above(now, frame.term, Rule::Outbid);
                 }
@@ -156,8 +158,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             // The manager may not hear the joiner.
             State::Backup(_) if frame.term > self.term => {
                 self.tell_above(frame.term);
-                // The own term is over. Where no member is left that answers, this one goes above
-                // what the joiner knows, or each would wait for the other.
+                // This node's own term is over. If no member is left that answers, this node claims
+                // a term above the one that the joiner knows; otherwise each would wait for the
+                // other.
                 if self.misses_manager() && !crate::dirnet::JOINERS_ANSWER_NOTHING.is_planted() {
                     self.note_answer(now);
                 }
@@ -168,7 +171,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Tells the manager that a node knows a higher term, and so cannot follow it.
+    /// Reports to the manager that a node knows a higher term, and so cannot follow it.
     pub(super) fn tell_above(&mut self, term: Term) {
         if !crate::dirnet::TERMS_ARE_KEPT_BACK.is_planted() {
             let manager = Members::only(self.term.claimant);
@@ -176,7 +179,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// A member met a node that knows `term`: the manager goes above it.
+    /// A member has heard from a node that knows `term`: the manager claims a higher one.
     pub(super) fn handle_outbid(&mut self, now: Instant, term: Term) -> Result<(), Reject> {
         if self.role() != Role::Manager {
             return Err(Reject::NotForMe);

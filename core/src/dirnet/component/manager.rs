@@ -88,13 +88,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// The same, without a reset, for all incarnations of the node.
+    /// Removes all incarnations of the node, without a reset.
     pub(super) fn isolate_node(&mut self, now: Instant, node: Rank, life: Life) {
         let life = self.db.standing(node).to_isolate(life);
         self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
     }
 
-    /// Makes the removal known and waits for everybody's fence.
+    /// Announces the removal and waits for the fence of every member.
     fn shut_out(&mut self, now: Instant, node: Rank, life: Life, level: Level, reset: Reset) {
         self.db.advance(node, Standing::removed(life, level));
         let members = self.members();

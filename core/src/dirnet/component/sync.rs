@@ -273,7 +273,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let index = index.unwrap_or(usize::from(node.0) % ASSEMBLIES);
         let assembled = self.assemblies[index].add(part).map_err(Reject::from)?;
         let Some((standing, record)) = assembled else { return Ok(()) };
-        // The own entry is nobody else's to write, but where this node has forgotten and asks.
+        // No other node may write this node's own entry, unless this node has lost it and asks.
         if node != self.me() {
             self.db.merge(node, &record);
         } else if self.is_awaited(from, node) {

@@ -1,4 +1,4 @@
-//! Frames: every message comes back, every damage is refused or is another frame.
+//! Frames: every message round-trips; every corruption is refused or decodes to another frame.
 
 use super::*;
 use crate::dirnet::Standing;
@@ -114,8 +114,8 @@ proptest! {
     }
 }
 
-/// G-29: the ids of the original's timers, which shared the space of the messages, mean nothing
-/// on the wire.
+/// G-29: the original's timer ids shared the number space of messages; they have no meaning on the
+/// wire.
 #[test]
 fn g29_a_timer_cannot_be_posted_from_outside() {
     for id in [0, 20, 30, 40, 45, 50, 55, 60, 70, 255] {

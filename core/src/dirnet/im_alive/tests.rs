@@ -1,4 +1,4 @@
-//! The I'm-Alive Task alone: each state, each message.
+//! The I'm-Alive Task in isolation: each state, each message.
 
 use super::*;
 use crate::dirnet::Timing;
@@ -46,7 +46,7 @@ fn ticks(count: u32) -> Progress {
     Progress { timers: count, ..Progress::default() }
 }
 
-/// G-6: the original took any message for its activation.
+/// G-6: the original took any message as its activation.
 #[test]
 pub(in crate::dirnet) fn g6_only_its_own_component_rouses_it() {
     let mut task = task();
@@ -78,7 +78,7 @@ fn alarm(task: &mut ImAliveTask) -> Option<Alarm> {
     })
 }
 
-/// A component that hung after its last message, and one whose timers are dead.
+/// One component hung after its last message, the other's timers are dead.
 #[test]
 pub(in crate::dirnet) fn d56_the_alarm_tells_a_hang_from_stopped_timers() {
     let cases = [
@@ -94,7 +94,7 @@ pub(in crate::dirnet) fn d56_the_alarm_tells_a_hang_from_stopped_timers() {
     }
 }
 
-/// G-31: messages alone are no progress.
+/// G-31: messages alone do not count as progress.
 #[test]
 pub(in crate::dirnet) fn g31_a_component_that_only_answers_is_reported() {
     let mut task = watching();
@@ -103,7 +103,7 @@ pub(in crate::dirnet) fn g31_a_component_that_only_answers_is_reported() {
     assert_eq!(alarms(&mut task), 1);
 }
 
-/// G-7: the alarm is repeated with back-off, until an ENIA has roused the task or a SPAN came.
+/// G-7: the alarm is repeated with back-off, until an ENIA has woken the task or a SPAN arrived.
 #[test]
 pub(in crate::dirnet) fn g7_an_alarm_is_repeated_with_back_off() {
     let mut task = watching();
@@ -136,7 +136,7 @@ pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
     assert_eq!((task.poll_timeout(), task.generation()), (None, 1));
 }
 
-/// A new manager asked for the component that had ended since: the task waited for its help.
+/// A new manager asked for the component that has ended since, while the task waited for a SPAN.
 #[test]
 fn a_span_that_names_the_component_of_the_alarm_spawns_the_one_after_it() {
     let mut task = watching();
@@ -151,7 +151,7 @@ fn a_span_that_names_the_component_of_the_alarm_spawns_the_one_after_it() {
     assert_eq!((again, task.poll_output()), (Err(Reject::OldLife), None));
 }
 
-/// A component that hung was reported, and is killed before anybody has answered.
+/// A component that hung was reported, and is killed before any node has answered.
 #[test]
 fn the_end_of_a_component_that_hung_is_reported_at_once() {
     let mut task = watching();
@@ -162,7 +162,7 @@ fn the_end_of_a_component_that_hung_is_reported_at_once() {
     assert_eq!(task.poll_timeout(), Some(Instant(2 * PERIOD + 1)));
 }
 
-/// G-6: a spawn that fails asks for a reset; if nobody answers, it is tried again.
+/// G-6: a spawn that fails asks for a reset; if no node answers, it is tried again.
 #[test]
 pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_an_alarm() {
     let mut task = watching();
@@ -201,7 +201,7 @@ pub(in crate::dirnet) fn a_task_that_nobody_answers_helps_itself() {
     assert_eq!(spawned, Some(Output::Spawn { generation: 1 }));
 }
 
-/// A component that only stands still may go on, and one that could not be started will not.
+/// A component that only stalls may go on; one that could not be started will not.
 #[test]
 fn a_task_whose_supervisor_knows_of_nobody_else_helps_itself_once_its_component_has_ended() {
     let mut task = watching();

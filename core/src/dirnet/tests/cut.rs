@@ -9,7 +9,7 @@ use std::vec::Vec;
 /// Longer than it takes to lose a manager and to pass over every candidate.
 const STEADY_MS: u64 = 5_000;
 
-/// Every pair of nodes of clusters of 3 to 5: a third one is left.
+/// Every pair of nodes in clusters of 3 to 5, which leaves at least a third node.
 fn for_each_link(act: impl Fn(u16, u16, u16)) {
     for count in 3..=5 {
         for one in 0..count {
@@ -22,7 +22,7 @@ fn cut(net: &mut Net, one: u16, other: u16) {
     net.cuts.extend([(one, other), (other, one)]);
 }
 
-/// One manager, whom everybody follows, and who stays.
+/// There is one manager, which all nodes follow and which stays.
 fn assert_settles(net: &mut Net, what: impl core::fmt::Debug) {
     net.run(9_000);
     let (manager, term) = (net.manager(), net.component(0).term());
@@ -31,8 +31,8 @@ fn assert_settles(net: &mut Net, what: impl core::fmt::Debug) {
     assert_eq!((net.manager(), net.component(0).term()), (manager, term), "{what:?}");
 }
 
-/// Found by a thought experiment: each passed over the candidates, who heard the manager, and
-/// claimed a term; the other learned of it by hearsay, did the same, and so on for ever.
+/// Found by a thought experiment: each end passed over the candidates, which heard the manager, and
+/// claimed a term; the other learned of it indirectly, did the same, and so on forever.
 #[test]
 pub(in crate::dirnet) fn g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_each_other() {
     for_each_link(|count, one, other| {
@@ -47,7 +47,7 @@ pub(in crate::dirnet) fn g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_eac
     });
 }
 
-/// The manager is met by others until it dies: then nobody waits for longer than before.
+/// Others reach the manager until it dies: then no node waits for longer than before.
 #[test]
 pub(in crate::dirnet) fn g11_a_manager_that_others_meet_is_followed_when_it_dies() {
     let t = timing();
@@ -68,7 +68,7 @@ pub(in crate::dirnet) fn g11_a_manager_that_others_meet_is_followed_when_it_dies
     });
 }
 
-/// One end begins anew, or another node does: whom only some hear is a member nevertheless.
+/// One end or another node restarts: a node that only some members hear is a member nevertheless.
 #[test]
 pub(in crate::dirnet) fn g11_a_life_that_its_manager_does_not_hear_is_introduced() {
     for_each_link(|count, one, other| {
@@ -94,7 +94,7 @@ pub(in crate::dirnet) fn g11_a_life_that_its_manager_does_not_hear_is_introduced
     });
 }
 
-/// A ring of six, where each node meets its two neighbours alone.
+/// A ring of six, where each node reaches only its two neighbours.
 #[test]
 pub(in crate::dirnet) fn g10_terms_do_not_race_where_links_are_not_transitive() {
     let mut net = Net::settled(6);
@@ -114,8 +114,8 @@ pub(in crate::dirnet) fn g10_terms_do_not_race_where_links_are_not_transitive() 
     assert!(claimed <= 4, "{claimed} terms in 10 s");
 }
 
-/// Found by the swarm: two managers that had removed each other went above each other's terms as
-/// often as a third node reported them, and no term lasted.
+/// Found by the swarm: two managers that had removed each other claimed higher terms as often as a
+/// third node reported the other's, and no term lasted.
 #[test]
 pub(in crate::dirnet) fn g10_a_manager_waits_before_it_goes_above_a_term_again() {
     let mut net = Net::settled(4);
@@ -137,8 +137,8 @@ pub(in crate::dirnet) fn g10_a_manager_waits_before_it_goes_above_a_term_again()
     }
 }
 
-/// Found by the swarm: the manager did not hear that a joiner knew a higher term, and nobody told
-/// it; so the joiner asked for ever.
+/// Found by the swarm: the manager did not hear that a joiner knew a higher term, and no node
+/// reported it; so the joiner asked forever.
 #[test]
 pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
     let mut net = Net::settled(4);
@@ -153,7 +153,7 @@ pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
     assert!(net.component(3).term() > term);
 }
 
-/// Node 2 came back while node 4 was not sent its return, and succeeded the manager.
+/// Node 2 came back while node 4 was not notified of its return, and succeeded the manager.
 fn readmitted() -> Net {
     let mut net = Net::settled(5);
     net.resets_work = false;
@@ -174,8 +174,8 @@ fn readmitted() -> Net {
     net
 }
 
-/// Found by the swarm: no message of node 2 arrives at node 4, which held it removed and refused
-/// its term by hearsay, and could claim none itself: it stayed in the earlier term.
+/// Found by the swarm: no message of node 2 reaches node 4, which held it removed, refused its term
+/// when others reported it, and could claim none itself: it stayed in the earlier term.
 #[test]
 pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_removed() {
     let mut net = readmitted();
@@ -188,8 +188,9 @@ pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_
     assert!(!is_removed(3) && !is_removed(4));
 }
 
-/// Found by hand: the one witness that met the old manager hung as the verdict was due. Its silence
-/// counted, though it was about to be replaced, and so did what its clone, no member yet, met.
+/// Found by hand: the one witness that reached the old manager hung as the verdict was due. Its
+/// silence counted although it was about to be replaced, and so did the testimony of its clone,
+/// which was not yet a member.
 #[test]
 pub(in crate::dirnet) fn x8_a_witness_that_is_replaced_is_waited_for() {
     for count in [4, 5] {
@@ -220,8 +221,8 @@ pub(in crate::dirnet) fn x8_a_witness_that_is_replaced_is_waited_for() {
     }
 }
 
-/// While the manager that removed it is heard, the NIUA of its current incarnation alone readmits a
-/// claimant; an isolated one is not readmitted at all.
+/// While the manager that removed it is heard, only the NIUA of its current incarnation readmits a
+/// claimant; an isolated claimant is not readmitted at all.
 #[test]
 pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
     let mut net = Net::settled(4);
@@ -251,7 +252,7 @@ pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
     let now = Instant(net.now);
     assert_eq!(isolated.handle_message(now, Rank(0), &net.frame(0, anid)), Ok(()));
     while isolated.poll_output().is_some() {}
-    // Of a later incarnation than the one that was isolated.
+    // The NIUA names a later incarnation than the one that was isolated.
     let next = Life { boot: Incarnation(3), generation: 0 };
     let niua = Message::Niua { node: Rank(2), life: next };
     let again = Frame { sequence: first.sequence + 1, message: niua, ..first };
@@ -261,8 +262,8 @@ pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
     assert!(is_up(&net));
 }
 
-/// Found by the swarm: a partition had healed, all others followed an incarnation that the last one
-/// of the other half had fenced and did not meet, and it stayed in its term.
+/// Found by the swarm: after a partition had healed, all others followed an incarnation that the
+/// last node of the other half had fenced and did not reach, and that node stayed in its term.
 #[test]
 pub(in crate::dirnet) fn g11_the_last_of_a_half_gives_way_to_the_other() {
     let term = Term { epoch: 5, claimant: Rank(2) };
@@ -295,8 +296,8 @@ pub(in crate::dirnet) fn g11_the_last_of_a_half_gives_way_to_the_other() {
     }
 }
 
-/// Found by the swarm: the manager's next life asked who the manager is, and was met; so the
-/// backups did not follow the one before.
+/// Found by the swarm: the manager's next incarnation asked who the manager is, and was reached by
+/// the others; so the backups did not succeed the previous one.
 #[test]
 pub(in crate::dirnet) fn g11_a_joiner_is_not_taken_for_the_manager_that_it_was() {
     let mut net = Net::settled(4);
@@ -309,8 +310,8 @@ pub(in crate::dirnet) fn g11_a_joiner_is_not_taken_for_the_manager_that_it_was()
     assert_eq!(net.deliver(0, probe), Err(Reject::Joining));
 }
 
-/// Found by the swarm: one that did not hear the manager had the others ask it for ever; it answers
-/// them though its timers are dead, and the answers passed for heartbeats.
+/// Found by the swarm: a node that did not hear the manager made the others probe it forever; the
+/// manager answers them although its timers are dead, and the answers counted as heartbeats.
 #[test]
 pub(in crate::dirnet) fn g31_a_manager_with_dead_timers_is_missed_though_it_answers() {
     let mut net = Net::settled(4);
@@ -323,8 +324,8 @@ pub(in crate::dirnet) fn g31_a_manager_with_dead_timers_is_missed_though_it_answ
     assert_settles(&mut net, ());
 }
 
-/// Found by the swarm: two nodes that did not hear each other asked the one between them without
-/// end; its timers were dead, and its probes and testimonies passed for heartbeats.
+/// Found by the swarm: two nodes that did not hear each other asked the node between them without
+/// end; its timers were dead, and its probes and testimonies counted as heartbeats.
 #[test]
 pub(in crate::dirnet) fn g31_a_witness_with_dead_timers_is_missed_though_it_testifies() {
     let mut net = Net::settled(3);

@@ -23,7 +23,7 @@ pub(in crate::dirnet) fn everybody_started_at_once_agrees() {
     }
 }
 
-/// Two heartbeats a period for each backup, and nothing else (`SPEC.md`, Cost).
+/// Each backup costs two heartbeats per period, and there is no other traffic (`SPEC.md`, Cost).
 #[test]
 pub(in crate::dirnet) fn a_quiet_cluster_sends_heartbeats_only() {
     let mut net = Net::settled(7);
@@ -42,7 +42,7 @@ pub(in crate::dirnet) fn a_crashed_node_is_removed_fenced_reset_and_rejoins() {
     let messages: usize = net.sent.values().sum::<usize>() - net.sent["BEAT"];
     net.run_while(2_000, |net| !net.resets().is_empty());
     let cost: usize = net.sent.values().sum::<usize>() - net.sent["BEAT"];
-    // Each of the n - 2 others is asked, probes twice, testifies, is informed and fences.
+    // Each of the n - 2 others is asked, probes twice, testifies, is notified and fences.
     assert!(messages <= cost && cost <= 6 * 2, "a verdict costs 6(n - 2): {:?}", net.sent);
     net.run_while(5_000, Net::is_whole);
     assert!(net.is_whole());
@@ -62,7 +62,7 @@ pub(in crate::dirnet) fn a_hung_component_is_told_from_a_dead_node_and_cloned() 
     assert!(net.resets().is_empty());
 }
 
-/// The alarm that the first verdict of a component that is down rests on.
+/// The alarm in the evidence of the first verdict that a component is down.
 fn alarm_of_the_first_verdict(net: &Net) -> Option<Alarm> {
     let is_down = |e: &&Explanation| e.verdict == Verdict::AgentDown;
     net.verdicts().iter().find(is_down).and_then(|e| e.evidence.alarm)
@@ -83,8 +83,8 @@ pub(in crate::dirnet) fn g2_one_suspect_that_returns_does_not_save_another() {
     assert!(net.rules(2, Verdict::NodeDown).is_empty());
 }
 
-/// G-3: a suspicion that ended leaves nothing behind; the next has its full window and no alarm
-/// of the one before.
+/// G-3: a suspicion that ended leaves nothing behind; the next has its full window and no alarm of
+/// the one before.
 #[test]
 pub(in crate::dirnet) fn g3_the_second_suspicion_begins_anew() {
     let mut net = Net::settled(3);
@@ -106,7 +106,7 @@ pub(in crate::dirnet) fn g3_the_second_suspicion_begins_anew() {
     assert!(net.rules(1, Verdict::AgentDown).is_empty(), "the alarm was before a sign of life");
 }
 
-/// G-5: the original answered an early alarm with ENIA and forgot it, and reset the node.
+/// G-5: the original answered an early alarm with ENIA, forgot it, and reset the node.
 #[test]
 pub(in crate::dirnet) fn g5_an_alarm_before_the_suspicion_is_used_by_it() {
     let mut net = Net::settled(3);
@@ -132,7 +132,7 @@ pub(in crate::dirnet) fn g7_an_alarm_that_is_lost_is_repeated() {
     assert_eq!(net.rules(1, Verdict::AgentDown), [Rule::AlarmInWindow]);
 }
 
-/// G-11, X-1: without a second observer's word nobody is removed, let alone reset.
+/// G-11, X-1: without a second observer's testimony no node is removed, let alone reset.
 #[test]
 pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     let mut net = Net::settled(4);
@@ -150,8 +150,8 @@ pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     assert!(net.is_whole() && net.manager() == Some(0));
 }
 
-/// G-11: to a manager that is cut off all others are silent, and it does them no harm; they have
-/// second observers, and go on without it.
+/// G-11: to a manager that is cut off all others are silent, and it does not harm them; they have
+/// second observers, and continue without it.
 #[test]
 pub(in crate::dirnet) fn g11_a_manager_that_is_cut_off_removes_nobody() {
     let mut net = Net::settled(4);
@@ -168,8 +168,8 @@ pub(in crate::dirnet) fn g11_a_manager_that_is_cut_off_removes_nobody() {
     assert!((1..4).all(|node| net.component(node).life().boot.0 == 1), "nobody else began anew");
 }
 
-/// G-11: with more than half of them in `min_alive`, no half of a partition removes anybody; who
-/// counts as alive was heard of by the manager that decides, not by the one before.
+/// G-11: if `min_alive` is a majority, no half of a partition removes any node. A node counts as
+/// alive if the manager that decides has heard from it, not the manager before.
 #[test]
 pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
     for half in [[0, 1], [0, 2], [0, 3]] {
@@ -188,7 +188,8 @@ pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
     }
 }
 
-/// G-11: of two and five only the five have a majority, and the manager is one of the two.
+/// G-11: a partition of two and five; only the five have a majority, and the manager is in the
+/// other half.
 #[test]
 pub(in crate::dirnet) fn g11_a_minority_with_the_manager_removes_no_node_of_the_majority() {
     let mut net = Net::new(7);
@@ -210,7 +211,7 @@ fn is_removal(verdict: &Explanation) -> bool {
     matches!(verdict.verdict, Verdict::NodeDown | Verdict::Isolated)
 }
 
-/// A manager that goes above the term of a joiner finishes what it has begun.
+/// A manager that claims a term above that of a joiner completes what it has begun.
 #[test]
 pub(in crate::dirnet) fn g33_a_reset_survives_the_managers_next_term() {
     let mut net = Net::settled(4);
@@ -239,8 +240,8 @@ pub(in crate::dirnet) fn g11_a_node_is_fenced_everywhere_before_it_is_reset() {
     assert_eq!(net.resets().len(), 1);
 }
 
-/// Found by the swarm: a manager that had forgotten where the others stand heard of one of them
-/// after a verdict, from a copy of the database, and did not wait for its fence. If that one is
+/// Found by the swarm: a manager that had lost the standings of the others learned of one of them
+/// after a verdict, from a copy of the database, and did not wait for its fence. If that node is
 /// dead, it is waited for until it is removed itself.
 #[test]
 pub(in crate::dirnet) fn g11_a_member_that_is_known_by_hearsay_fences_before_the_reset() {
@@ -268,8 +269,8 @@ pub(in crate::dirnet) fn g11_a_member_that_is_known_by_hearsay_fences_before_the
     assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::Silence], "it was removed before");
 }
 
-/// A node does not come back from its reset. Meanwhile node 2 begins anew, and is not told that the
-/// node was removed: it has fenced nobody.
+/// A node does not come back from its reset. Meanwhile node 2 restarts and is not notified that the
+/// node was removed: it has fenced no node.
 #[test]
 pub(in crate::dirnet) fn g11_a_member_that_came_after_a_reset_fences_before_the_next() {
     let mut net = Net::settled(4);
@@ -303,7 +304,7 @@ pub(in crate::dirnet) fn g11_too_few_remove_nobody() {
     assert!(net.verdicts().iter().all(|e| e.verdict != Verdict::NodeDown));
 }
 
-/// who is met by a second observer stays, however deaf the first one is.
+/// a node that a second observer reaches is not removed, however deaf the first observer is.
 #[test]
 pub(in crate::dirnet) fn x1_a_one_way_partition_removes_nobody() {
     let mut net = Net::settled(4);
@@ -316,7 +317,7 @@ pub(in crate::dirnet) fn x1_a_one_way_partition_removes_nobody() {
     assert!(net.is_whole() && net.told(News::Restored(Rank(2))) == 1);
 }
 
-/// G-12, G-14: the original never said that a backup was dead, and nobody listened.
+/// G-12, G-14: the original never reported that a backup was dead, and no node handled the report.
 #[test]
 pub(in crate::dirnet) fn g12_g14_every_removal_is_known_and_fenced_everywhere() {
     let mut net = Net::settled(5);
@@ -331,11 +332,11 @@ pub(in crate::dirnet) fn g12_g14_every_removal_is_known_and_fenced_everywhere() 
     assert_eq!(fences, 4);
 }
 
-/// G-16: the original renewed a timer on database traffic, and kept the suspicion.
+/// G-16: the original renewed a timer on database traffic, but kept the suspicion.
 #[test]
 pub(in crate::dirnet) fn g16_any_current_frame_ends_a_suspicion() {
     let mut net = Net::settled(3);
-    // Nothing but the change is a sign of node 1: it suspects, and asks others, in vain as well.
+    // Only the change shows that node 1 is alive: it suspects, and asks the others in vain as well.
     net.lost.extend(["BEAT", "WITNESS", "TESTIMONY", "PROBE", "ALIVE"]);
     net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
     let change = Change::TaskStatus { task: 0, status: 1 };
@@ -344,7 +345,7 @@ pub(in crate::dirnet) fn g16_any_current_frame_ends_a_suspicion() {
     assert!(!net.component(0).suspects(Rank(1)));
 }
 
-/// G-18: the original forgot a clone that never started.
+/// G-18: the original lost track of a clone that never started.
 #[test]
 pub(in crate::dirnet) fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
     let mut net = Net::settled(3);
@@ -358,8 +359,8 @@ pub(in crate::dirnet) fn g18_a_clone_that_never_joins_is_a_node_that_is_down() {
     assert_eq!(net.resets().len(), 1);
 }
 
-/// Found by a storm of kills: a clone that ended before the manager had heard of it was awaited for
-/// the whole of the time that a clone may take, and its node then removed.
+/// Found by a storm of kills: a clone that ended before the manager had heard from it was awaited
+/// for the full clone deadline, and its node was then removed.
 #[test]
 fn g18_a_clone_that_is_reported_before_it_joins_is_cloned_at_once() {
     let mut net = Net::settled(3);
@@ -383,7 +384,8 @@ pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_a_node_that_is_reset() {
     assert_eq!(net.rules(2, Verdict::NodeDown), [Rule::SpawnFailed]);
 }
 
-/// the tasks of both others say that no component can be started; no second observer is left.
+/// the tasks of both others report that no component can be started; no second observer is
+/// left.
 #[test]
 pub(in crate::dirnet) fn x12_a_node_whose_task_asks_for_a_reset_needs_no_witness() {
     let mut net = Net::settled(3);
@@ -400,8 +402,8 @@ pub(in crate::dirnet) fn x12_a_node_whose_task_asks_for_a_reset_needs_no_witness
     assert!(net.is_whole());
 }
 
-/// G-30: the original's alarm read the top of its list, so that simultaneous expiries reported
-/// one node repeatedly.
+/// G-30: the original's alarm read the top of its list, so that simultaneous expiries reported one
+/// node repeatedly.
 #[test]
 pub(in crate::dirnet) fn g30_nodes_that_die_together_are_each_removed() {
     let mut net = Net::settled(6);
@@ -416,7 +418,8 @@ pub(in crate::dirnet) fn g30_nodes_that_die_together_are_each_removed() {
     assert!(net.is_whole());
 }
 
-/// G-31: a component whose timers are dead still answers; the original took any message for life.
+/// G-31: a component whose timers are dead still answers; the original took any message as a
+/// heartbeat.
 #[test]
 pub(in crate::dirnet) fn g31_a_component_with_dead_timers_is_replaced() {
     let mut net = Net::settled(3);
@@ -426,8 +429,8 @@ pub(in crate::dirnet) fn g31_a_component_with_dead_timers_is_replaced() {
     assert_eq!(alarm_of_the_first_verdict(&net), Some(Alarm::TimersStopped));
 }
 
-/// Found by the swarm: the timers of the manager and of the only one who may follow it had stopped.
-/// Each answered the alarms about the other, and the answers were signs of life.
+/// Found by the swarm: the timers of the manager and of its only possible successor had stopped.
+/// Each answered the alarms about the other, and the answers counted as heartbeats.
 #[test]
 pub(in crate::dirnet) fn g31_two_with_dead_timers_do_not_quiet_each_others_alarms() {
     let mut net = Net::new(3);
@@ -458,7 +461,7 @@ pub(in crate::dirnet) fn g33_a_reset_is_asked_for_once_and_by_life() {
     assert_eq!(net.resets().iter().map(|(_, node)| *node).collect::<Vec<_>>(), [Rank(1)]);
 }
 
-/// X-3 and the promise of the profile: 160 ms of standing still, on either side, kill nobody.
+/// X-3 and the promise of the profile: a stall of 160 ms, on either side, causes no removal.
 #[test]
 pub(in crate::dirnet) fn x3_stalls_of_160_ms_remove_nobody() {
     let mut net = Net::settled(5);
@@ -483,7 +486,7 @@ pub(in crate::dirnet) fn x3_an_observer_that_slept_gives_the_others_their_time()
     assert!(!observer.suspects(Rank(1)), "it has not listened");
 }
 
-/// spawn, spawn, spawn, then the node, then the operator.
+/// three clones, then the node is reset, then the operator is notified.
 #[test]
 pub(in crate::dirnet) fn x6_a_component_that_keeps_dying_escalates_to_the_operator() {
     let mut net = Net::settled(3);
@@ -499,7 +502,7 @@ pub(in crate::dirnet) fn x6_a_component_that_keeps_dying_escalates_to_the_operat
     assert_eq!(standing.level, Level::Isolated);
 }
 
-/// G-27: an error of a task is acted on once; many within t escalate.
+/// G-27: each error of a task is acted on once; many within t escalate.
 #[test]
 pub(in crate::dirnet) fn g27_an_error_of_a_task_triggers_recovery_once() {
     let mut net = Net::settled(3);
@@ -521,7 +524,8 @@ pub(in crate::dirnet) fn g27_an_error_of_a_task_triggers_recovery_once() {
     assert_eq!(net.rules(2, Verdict::AgentDown), [Rule::TaskErrors]);
 }
 
-/// isolated is fenced, unheard and out until it is released and comes in a later life.
+/// an isolated node is fenced, not heard, and out until it is released and comes back in a
+/// later incarnation.
 #[test]
 pub(in crate::dirnet) fn x5_an_isolated_node_stays_out_until_it_is_released() {
     let mut net = Net::settled(3);

@@ -1,4 +1,4 @@
-//! A manager shows that it is heard, and a claim has an answer.
+//! A manager knows whether it is heard, and a claim needs an answer.
 
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
@@ -26,7 +26,8 @@ pub(in crate::dirnet) fn x9_a_deaf_backup_deposes_no_manager() {
     assert!(net.is_whole() && net.component(1).is_heard(Instant(net.now)));
 }
 
-/// The manager hears no other node, and all others hear it: it stops, and another decides.
+/// The manager hears no other node, and all others hear it: it stops deciding, and another takes
+/// over.
 #[test]
 pub(in crate::dirnet) fn x9_a_deaf_manager_is_followed() {
     let mut net = Net::settled(4);
@@ -43,7 +44,8 @@ pub(in crate::dirnet) fn x9_a_deaf_manager_is_followed() {
     assert!(net.is_whole() && net.manager() == Some(1));
 }
 
-/// The deaf manager is removed and begins again, as deaf: each of its incarnations claimed a term.
+/// The deaf manager is removed and restarts, still deaf: each of its incarnations used to claim a
+/// term.
 #[test]
 pub(in crate::dirnet) fn x9_a_node_that_starts_and_hears_none_claims_no_term() {
     let mut net = Net::settled(4);
@@ -60,8 +62,8 @@ pub(in crate::dirnet) fn x9_a_node_that_starts_and_hears_none_claims_no_term() {
     assert!(net.is_whole() && net.component(1).term() == term);
 }
 
-/// The manager hears node 1 and is not heard by it, and none may follow it; the task of node 2 asks
-/// for a reset. That needs two of three.
+/// The manager hears node 1, which does not hear it, and no node may succeed it; the task of node 2
+/// asks for a reset. That needs two of three.
 #[test]
 pub(in crate::dirnet) fn x9_a_member_that_does_not_hear_the_manager_does_not_count() {
     let mut net = Net::new(3);
@@ -111,14 +113,14 @@ pub(in crate::dirnet) fn x9_the_last_one_claims_when_the_end_of_all_others_is_re
     assert_eq!(net.rules(2, Verdict::TookOver), [Rule::LastAlive]);
 }
 
-/// Two of five are left, and decisions need three. A third node joins, and does not hear them.
+/// Two of five are left, and decisions need three. A third node joins, but does not hear them.
 #[test]
 pub(in crate::dirnet) fn x9_a_manager_that_too_few_hear_knows_it() {
     let mut net = Net::new(5);
     net.min_alive = 3;
     [0, 1].into_iter().for_each(|node| net.boot(node));
     net.cuts.extend([(0, 2), (1, 2)]);
-    // A manager that has just begun may yet be heard.
+    // A manager that has just started its term may yet be heard.
     net.run(2_000);
     net.boot(2);
     net.run(5_000);
@@ -130,8 +132,8 @@ pub(in crate::dirnet) fn x9_a_manager_that_too_few_hear_knows_it() {
     assert!(level(&net).is_up() && heard(&net));
 }
 
-/// Node 2 has asked, for its turn is next, and node 3 has answered; then it stands still. Meanwhile
-/// the manager is heard again by all others.
+/// Node 2 has asked, since its turn is next, and node 3 has answered; then node 2 stands still.
+/// Meanwhile the manager is heard again by all others.
 #[test]
 pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
     let mut net = Net::settled(4);
@@ -158,8 +160,8 @@ pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
     }
 }
 
-/// Manager 0 dies, and node 2 holds 1 and 3 removed, which follow another term. Node 2 must neither
-/// adopt that term nor wait without end. Found by the swarm.
+/// Manager 0 dies, and node 2 holds nodes 1 and 3 removed, which follow another term. Node 2 must
+/// neither adopt that term nor wait forever. Found by the swarm.
 #[test]
 pub(in crate::dirnet) fn x9_a_claim_that_is_refused_is_an_answer() {
     let mut net = Net::settled(4);
@@ -186,8 +188,8 @@ pub(in crate::dirnet) fn x9_a_claim_that_is_refused_is_an_answer() {
     assert_eq!(left.role(), Role::Manager);
 }
 
-/// The other half was reset, and each node of it knows a later term than the one that is left here.
-/// They ask and it waits for an answer. Found by the swarm.
+/// The other half was reset, and each node of it knows a later term than the node that is left
+/// here. They ask, and that node waits for an answer. Found by the swarm.
 #[test]
 pub(in crate::dirnet) fn x9_a_joiner_of_a_later_term_is_an_answer() {
     let net = Net::settled(4);
@@ -207,8 +209,8 @@ pub(in crate::dirnet) fn x9_a_joiner_of_a_later_term_is_an_answer() {
     assert_eq!(left.role(), Role::Manager);
 }
 
-/// Node 3 is not heard by manager 0. Node 1, which is asked first, does not meet the manager; node
-/// 2 meets all.
+/// Manager 0 does not hear node 3. Node 1, which is asked first, does not reach the manager; node 2
+/// reaches all.
 #[test]
 pub(in crate::dirnet) fn x9_a_node_that_its_manager_does_not_hear_is_introduced_by_any_that_does() {
     let mut net = Net::settled(4);
@@ -222,7 +224,7 @@ pub(in crate::dirnet) fn x9_a_node_that_its_manager_does_not_hear_is_introduced_
     assert_eq!(standing, Standing::up(net.component(3).life()));
 }
 
-/// Both of two nodes are needed for a decision, and the manager's timers stop.
+/// A decision needs both of two nodes, and the manager's timers stop.
 #[test]
 pub(in crate::dirnet) fn g11_a_node_whose_own_task_speaks_counts_as_alive() {
     let mut net = Net::new(2);

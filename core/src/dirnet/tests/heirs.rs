@@ -1,4 +1,4 @@
-//! What a new manager owes to what the one before knew: nobody who is down is forgotten.
+//! A new manager continues what the previous one knew and had begun: no dead node is forgotten.
 
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
@@ -8,7 +8,7 @@ fn level(net: &Net, at: u16, of: u16) -> Level {
     net.component(at).database().standing(Rank(of)).level
 }
 
-/// Its manager has removed a node and dies before the reset, which is ordered once all have fenced.
+/// A manager removes a node and dies before the reset, which is ordered once all have fenced.
 #[test]
 pub(in crate::dirnet) fn g18_a_reset_that_a_manager_owed_is_its_successors() {
     let mut net = Net::settled(4);
@@ -24,7 +24,7 @@ pub(in crate::dirnet) fn g18_a_reset_that_a_manager_owed_is_its_successors() {
     assert!(net.is_whole());
 }
 
-/// One that was reset and is on its way is not reset once more.
+/// A node that was reset and is coming back is not reset again.
 #[test]
 pub(in crate::dirnet) fn g8_a_reset_that_was_done_hits_no_later_life() {
     let mut net = Net::settled(4);
@@ -38,8 +38,8 @@ pub(in crate::dirnet) fn g8_a_reset_that_was_done_hits_no_later_life() {
     assert_eq!(net.component(2).life(), life);
 }
 
-/// Every component ends with the manager that would have noticed a dead node: those that follow
-/// have only what was saved.
+/// All components end together with the manager that would have noticed a dead node: their
+/// successors have only what was saved.
 #[test]
 pub(in crate::dirnet) fn d58_a_node_that_died_before_all_components_did_is_missed() {
     let mut net = Net::settled(4);
@@ -56,7 +56,7 @@ pub(in crate::dirnet) fn d58_a_node_that_died_before_all_components_did_is_misse
     assert!(net.is_whole());
 }
 
-/// A node that never began is told of by whoever is manager when that is due.
+/// A node that never started is reported by whichever node is manager when that is due.
 #[test]
 pub(in crate::dirnet) fn g24_an_absent_node_is_told_of_by_the_next_manager() {
     let mut net = Net::new(4);

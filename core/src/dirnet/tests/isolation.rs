@@ -28,7 +28,7 @@ fn isolate(net: &mut Net) {
     assert_eq!(net.input(manager, |it, now| it.isolate(now, LOST)), Ok(()));
 }
 
-/// The manager releases it, and all are members again.
+/// The manager releases the node, and all are members again.
 fn assert_released(net: &mut Net) {
     let is_manager = |at: &u16| net.component(*at).role() == Role::Manager;
     let manager = [0, 1, 2].into_iter().find(is_manager).expect("three are members");
@@ -38,7 +38,7 @@ fn assert_released(net: &mut Net) {
 }
 
 /// Nodes 0 and 1 isolate node 3 while a partition keeps it with node 2, which admits its next
-/// incarnation. Afterwards all are started again, one after the other.
+/// incarnation. Afterwards all nodes restart, one after the other.
 #[test]
 pub(in crate::dirnet) fn x11_no_later_incarnation_ends_an_isolation() {
     let mut net = Net::settled(4);
@@ -65,7 +65,7 @@ pub(in crate::dirnet) fn x11_no_later_incarnation_ends_an_isolation() {
     assert_released(&mut net);
 }
 
-/// It comes back, is isolated again, and what is left of the first release arrives after that.
+/// The node comes back and is isolated again; then a delayed frame of the first release arrives.
 #[test]
 pub(in crate::dirnet) fn x11_a_release_that_is_late_ends_no_later_isolation() {
     let mut net = Net::settled(4);
@@ -87,7 +87,7 @@ pub(in crate::dirnet) fn x11_a_release_that_is_late_ends_no_later_isolation() {
     assert_released(&mut net);
 }
 
-/// All other nodes have lost what they had saved; the isolated node has not.
+/// All other nodes have lost their saved state; the isolated node has not.
 #[test]
 pub(in crate::dirnet) fn x11_an_isolated_node_remembers_it_where_all_others_forgot() {
     let mut net = Net::settled(4);
@@ -105,8 +105,8 @@ pub(in crate::dirnet) fn x11_an_isolated_node_remembers_it_where_all_others_forg
     assert_released(&mut net);
 }
 
-/// Found by the swarm: node 2, which nodes 1 and 3 alone meet, has saved that node 3 is isolated.
-/// No manager that it could follow knows of it.
+/// Found by the swarm: node 2, which only nodes 1 and 3 reach, has saved that node 3 is isolated.
+/// No manager that it could follow knows of that.
 #[test]
 pub(in crate::dirnet) fn x11_an_isolation_is_believed_whichever_node_reports_it() {
     let mut net = Net::settled(4);
@@ -128,7 +128,7 @@ pub(in crate::dirnet) fn x11_an_isolation_is_believed_whichever_node_reports_it(
     assert!(hold(&net, &[0, 1]), "the manager has learned of it");
 }
 
-/// Found by the swarm: each of two is out for the other, one removed and one isolated.
+/// Found by the swarm: each of two nodes holds the other out, one as removed and one as isolated.
 #[test]
 pub(in crate::dirnet) fn x11_a_removed_node_does_not_wait_for_an_isolated_one() {
     let mut net = Net::settled(2);
@@ -146,7 +146,7 @@ pub(in crate::dirnet) fn x11_a_removed_node_does_not_wait_for_an_isolated_one() 
     assert!(net.is_whole(), "the release ends it");
 }
 
-/// The next incarnation asks while nodes have not heard of the release.
+/// The next incarnation asks to join while some nodes have not learned of the release.
 #[test]
 pub(in crate::dirnet) fn x11_a_released_node_brings_its_release_along() {
     let mut net = Net::settled(4);

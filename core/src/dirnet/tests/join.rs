@@ -1,4 +1,4 @@
-//! Starting, joining, rejoining, and the database that a joiner finds.
+//! Starting, joining, rejoining, and the database that a joiner receives.
 
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
@@ -38,7 +38,7 @@ pub(in crate::dirnet) fn g19_a_joiner_takes_the_highest_term() {
     assert!(net.component(2).term() >= term);
 }
 
-/// G-19: silence is answered by the static role, above the stored term.
+/// G-19: on silence, a node takes its static role, above the stored term.
 #[test]
 pub(in crate::dirnet) fn g19_after_a_blackout_the_terms_go_on() {
     let mut net = Net::settled(3);
@@ -53,7 +53,7 @@ pub(in crate::dirnet) fn g19_after_a_blackout_the_terms_go_on() {
     assert!(net.component(0).term() > before, "no term is used twice");
 }
 
-/// G-19: who was removed and knows it has no static role to fall back on, whatever it hears.
+/// G-19: a node that knows it was removed has no static role to fall back on, whatever it hears.
 #[test]
 pub(in crate::dirnet) fn g19_who_was_removed_asks_until_it_is_answered() {
     let mut net = Net::settled(3);
@@ -72,7 +72,7 @@ pub(in crate::dirnet) fn g19_who_was_removed_asks_until_it_is_answered() {
     assert!(net.is_whole() && net.manager() == Some(1));
 }
 
-/// G-19: if all of them ask, nobody reigns, and the static roles stand.
+/// G-19: if all nodes ask, none is manager, and the static roles apply.
 #[test]
 pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
     let mut net = Net::settled(2);
@@ -102,7 +102,7 @@ pub(in crate::dirnet) fn g20_a_joiner_can_be_reached() {
     assert!(net.log.iter().any(|(_, at, output)| *at == 2 && answers(output)));
 }
 
-/// G-21: the original's clone waited for a gossip that was over.
+/// G-21: the original's clone waited for a gossip that had ended.
 #[test]
 pub(in crate::dirnet) fn g21_a_clone_joins_and_does_not_start() {
     let mut net = Net::settled(3);
@@ -116,7 +116,7 @@ pub(in crate::dirnet) fn g21_a_clone_joins_and_does_not_start() {
     assert!(net.sent["WITM"] > asked, "the clone has asked, not begun with the first roles");
 }
 
-/// G-23: the original's second loop never stopped, and total failure was success.
+/// G-23: the original's second loop never stopped, and total failure was reported as success.
 #[test]
 pub(in crate::dirnet) fn g23_the_next_member_is_asked_and_failure_is_said() {
     let mut net = Net::settled(4);
@@ -148,7 +148,7 @@ pub(in crate::dirnet) fn g23_the_next_member_is_asked_and_failure_is_said() {
     assert!([0, 1, 3].iter().all(|node| sources.contains(node)), "{sources:?}");
 }
 
-/// G-24: the original waited for a dead node's part without limit.
+/// G-24: the original waited for a dead node's part without a limit.
 #[test]
 pub(in crate::dirnet) fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
     let mut net = Net::new(4);
@@ -165,7 +165,7 @@ pub(in crate::dirnet) fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
     assert!(net.is_whole());
 }
 
-/// G-25: what was lost is noticed by the digest and asked for; what came twice changes nothing.
+/// G-25: a loss is noticed by the digest and requested; a duplicate changes nothing.
 #[test]
 pub(in crate::dirnet) fn g25_a_lost_change_is_repaired() {
     let mut net = Net::settled(4);
@@ -181,7 +181,7 @@ pub(in crate::dirnet) fn g25_a_lost_change_is_repaired() {
     assert_eq!(task.status, 9);
 }
 
-/// Too many joins at once: everybody but the manager comes back in the same moment.
+/// Many joins at once: all nodes but the manager come back at the same moment.
 #[test]
 pub(in crate::dirnet) fn all_but_one_join_at_once() {
     let mut net = Net::settled(7);
@@ -205,8 +205,8 @@ pub(in crate::dirnet) fn a_joiner_that_dies_while_joining_is_noticed() {
     assert!(net.is_whole(), "it was reset and came back");
 }
 
-/// Its node is lost with it, which the transports know: what a clone or a joiner is given to be
-/// heard of is not waited for. Two windows: for its task's alarm, and for the second observer.
+/// The component's node is lost with it, as the transports report: the deadline of a clone or a
+/// joiner is not waited for. Two windows: one for its task's alarm, one for the second observer.
 #[test]
 pub(in crate::dirnet) fn g18_a_node_that_is_lost_as_it_joins_is_not_waited_for() {
     let is_removed = |net: &Net| !net.rules(2, Verdict::NodeDown).is_empty();
@@ -219,7 +219,7 @@ pub(in crate::dirnet) fn g18_a_node_that_is_lost_as_it_joins_is_not_waited_for()
     net.part(2);
     let took = net.run_while(9_000, is_removed);
     assert!(is_removed(&net) && took <= limit, "{took} ms");
-    // Its next life was heard of.
+    // Its next incarnation was heard from.
     let mut net = Net::settled(4);
     net.crash(2);
     net.run_while(5_000, |net| !net.resets().is_empty());
@@ -233,11 +233,11 @@ pub(in crate::dirnet) fn g18_a_node_that_is_lost_as_it_joins_is_not_waited_for()
     assert!(net.is_whole());
 }
 
-/// The link was lost and not the node: its clone is given its time.
+/// The link was lost, not the node: its clone gets its full time.
 #[test]
 pub(in crate::dirnet) fn g18_a_clone_is_awaited_where_only_the_link_was_lost() {
     let mut net = Net::settled(4);
-    // Starting takes the clone longer than the windows do.
+    // The clone takes longer to start than the windows last.
     net.spawn = 900 * MS;
     net.hang(2);
     net.run_while(5_000, |net| !net.rules(2, Verdict::AgentDown).is_empty());
@@ -276,8 +276,8 @@ pub(in crate::dirnet) fn a_manager_that_restarts_before_it_is_missed_goes_on_in_
     assert!(net.component(1).term() > before);
 }
 
-/// A node is reset, its component dies before it has joined, and its task reports that: the
-/// manager need not wait until the reboot is over.
+/// A node is reset, its component dies before it has joined, and its task reports that: the manager
+/// need not wait until the reboot deadline.
 #[test]
 pub(in crate::dirnet) fn a_component_that_dies_before_its_node_is_admitted_is_cloned() {
     let mut net = Net::settled(4);

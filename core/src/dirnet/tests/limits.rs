@@ -1,4 +1,5 @@
-//! Resets have a limit of their own, and whoever manages counts on: three in 100 s.
+//! Resets have a limit of their own, and every next manager continues the count: three in 100
+//! s.
 
 use super::net::Net;
 use crate::dirnet::*;
@@ -11,7 +12,8 @@ fn is_isolated(net: &Net) -> bool {
     net.told(News::Isolated(LOST)) > 0
 }
 
-/// Node 2 fails whenever all are members again, so often or until it is isolated; how often it was.
+/// Node 2 fails whenever all are members again, `times` times or until it is isolated; returns how
+/// often it failed.
 fn fail(net: &mut Net, times: usize) -> usize {
     let mut failures = 0;
     while failures < times && !is_isolated(net) {
@@ -45,7 +47,7 @@ pub(in crate::dirnet) fn x6_a_node_that_keeps_failing_is_isolated() {
     assert_eq!(levels(&net), [Level::Isolated; 2]);
 }
 
-/// It is reset whenever its time for coming back is over, and no oftener.
+/// A node is reset whenever its time to come back has passed, and no more often.
 #[test]
 pub(in crate::dirnet) fn x6_a_node_that_never_comes_back_is_isolated() {
     let mut net = Net::settled(3);
@@ -57,7 +59,7 @@ pub(in crate::dirnet) fn x6_a_node_that_never_comes_back_is_isolated() {
     assert_eq!((net.resets().len(), levels(&net)), (3, [Level::Isolated; 2].into()));
 }
 
-/// What happened longer ago than the window counts no more.
+/// Resets longer ago than the window no longer count.
 #[test]
 pub(in crate::dirnet) fn x6_a_node_that_fails_now_and_then_is_reset_each_time() {
     let mut net = Net::settled(3);
@@ -68,7 +70,7 @@ pub(in crate::dirnet) fn x6_a_node_that_fails_now_and_then_is_reset_each_time() 
     assert!(net.is_whole() && !is_isolated(&net));
 }
 
-/// Two managers have reset it once each before the third has to decide.
+/// Two managers have reset the node once each before the third has to decide.
 #[test]
 pub(in crate::dirnet) fn x6_the_count_outlives_the_managers_that_it_brings_down() {
     let mut net = Net::settled(4);
@@ -84,7 +86,7 @@ pub(in crate::dirnet) fn x6_the_count_outlives_the_managers_that_it_brings_down(
     assert!(is_isolated(&net));
 }
 
-/// The one that never comes back is counted by its manager's heir, too.
+/// A node that never comes back is also counted by its manager's successor.
 #[test]
 pub(in crate::dirnet) fn x6_the_heir_goes_on_with_a_node_that_never_comes_back() {
     let mut net = Net::settled(4);
@@ -101,7 +103,7 @@ pub(in crate::dirnet) fn x6_the_heir_goes_on_with_a_node_that_never_comes_back()
     assert!(took < 45_000, "a third reset and the time for it, not three: {took} ms");
 }
 
-/// Everybody's component ends at once, and each goes on with what it had saved.
+/// All components end at once, and each continues with what it had saved.
 #[test]
 pub(in crate::dirnet) fn x6_the_count_outlives_all_components() {
     let mut net = Net::settled(3);
@@ -123,7 +125,7 @@ pub(in crate::dirnet) fn x6_a_node_that_is_released_begins_anew() {
     net.run_while(9_000, Net::is_whole);
     net.log.clear();
     assert_eq!(fail(&mut net, 9), 4);
-    // By its backup's count as well.
+    // Its backup's count has reached the limit as well.
     net.input(0, |component, now| component.release(now, LOST)).unwrap();
     net.boot(LOST.0);
     net.run_while(9_000, Net::is_whole);

@@ -1,4 +1,4 @@
-//! The DIR net as a whole, one test or more for each resolution, by its number.
+//! The DIR net as a whole: at least one test for each resolution, by its number.
 
 mod cut;
 mod detect;

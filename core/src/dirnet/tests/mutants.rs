@@ -1,6 +1,6 @@
-//! Each planted bug, and the first scenario that notices it.
+//! Each planted bug, and the first scenario that detects it.
 //!
-//! A planted bug is one for the whole process, so this test runs alone: `ci/mutants dirnet`.
+//! A planted bug affects the whole process, so this test runs alone: `ci/mutants dirnet`.
 
 use std::panic::catch_unwind;
 use std::string::String;
@@ -204,7 +204,7 @@ scenarios! {
         only_the_last_errors_are_kept;
 }
 
-/// How many scenarios were played until one noticed `mutant`, or all, and that one.
+/// Returns how many scenarios ran until one detected `mutant`, or all of them, and that scenario.
 fn judge(mutant: &Mutant) -> (usize, Option<&'static str>) {
     plant(Some(mutant));
     let caught = SCENARIOS.iter().position(|(_, scenario)| catch_unwind(scenario).is_err());
@@ -215,7 +215,7 @@ fn judge(mutant: &Mutant) -> (usize, Option<&'static str>) {
     }
 }
 
-/// A row of the table, as `weft sim --mutants --json` has it; `seeds` are the scenarios played.
+/// A row of the table, in the format of `weft sim --mutants --json`; `seeds` are the scenarios run.
 fn row(mutant: &Mutant, (played, checker): (usize, Option<&str>)) -> String {
     let name = format!("{}/{}", mutant.protocol, mutant.name);
     let caught = checker.is_some();
@@ -223,7 +223,7 @@ fn row(mutant: &Mutant, (played, checker): (usize, Option<&str>)) -> String {
     format!(r#"{{"name":"{name}","caught":{caught},"seeds":{played},"checker":{checker}}}"#)
 }
 
-/// Plants bugs for the whole process, so only ci/mutants asks for it, and runs it alone: with
+/// Plants bugs for the whole process, so only ci/mutants runs it, and alone: with
 /// WEFT_PLANT_DIRNET=table, or =json for one object.
 #[test]
 fn every_planted_bug_is_caught() {

@@ -1,7 +1,7 @@
 //! A small deterministic network of components and I'm-Alive Tasks: messages in virtual time.
 //!
-//! Every delivery and every deadline happens at its time, in the order of (time, posting). What a
-//! test wants lost, late or dead it says; nothing else goes wrong.
+//! Every delivery and every deadline happens at its time, in the order of (time, posting). A test
+//! states what is lost, late or dead; nothing else goes wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
@@ -11,12 +11,12 @@ use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
 
 pub(super) const MS: u64 = 1_000_000;
-/// How long a message takes.
+/// The delay of a message.
 const DELAY: u64 = MS;
-/// How long a node takes to reboot.
+/// The time that a node takes to reboot.
 const REBOOT: u64 = 500 * MS;
 const KNOCK: u64 = 250 * MS;
-/// More happens in no run of a test.
+/// A limit on the steps of a run, which no test reaches.
 const STEPS_MAX: u32 = 200_000;
 
 pub(super) type Part4 = Component<8, 2>;
@@ -52,7 +52,7 @@ enum Flight {
         boot: Incarnation,
         term: Term,
     },
-    /// Every transport tries to reach everybody, as a bootstrap does.
+    /// Every transport tries to reach all others, as at bootstrap.
     Knock,
 }
 
@@ -61,14 +61,14 @@ pub(super) struct Node {
     pub(super) task: Option<ImAliveTask>,
     boot: u32,
     pub(super) kept: Option<Term>,
-    /// The last two snapshots, the newest first.
+    /// The last two snapshots, newest first.
     pub(super) saved: [Vec<u8>; 2],
     digest: u32,
     progress: Progress,
-    /// Neither the component nor, if both, the task looks before this time.
+    /// Until when the component does not run, and until when its task does not.
     component_stalls: u64,
     task_stalls: u64,
-    /// The component answers, and its timers are dead (D-56).
+    /// The component answers, but its timers are dead (D-56).
     pub(super) has_dead_timers: bool,
     pub(super) cannot_spawn: bool,
     fenced: BTreeMap<u16, u32>,
@@ -82,14 +82,14 @@ pub(super) struct Net {
     pub(super) min_alive: u16,
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
-    /// Frames and heartbeats from the first to the second are lost.
+    /// Directed links (from, to) whose frames and heartbeats are lost.
     pub(super) cuts: BTreeSet<(u16, u16)>,
     /// Messages of these names are lost.
     pub(super) lost: Vec<&'static str>,
     pub(super) log: Vec<(u64, u16, Output)>,
     pub(super) sent: BTreeMap<&'static str, usize>,
     pub(super) resets_work: bool,
-    /// How long a process takes to start.
+    /// The time that a process takes to start.
     pub(super) spawn: u64,
 }
 
@@ -121,7 +121,7 @@ impl Net {
         net
     }
 
-    /// A cluster that has run for a second: everybody up, everything said.
+    /// A cluster that has run for a second: all nodes are up and synchronised.
     pub(super) fn settled(count: u16) -> Self {
         let mut net = Self::new(count);
         net.boot_all();
@@ -155,7 +155,7 @@ impl Net {
         let life = Life { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.has_dead_timers = false;
-        // Another process.
+        // The stalls were those of another process.
         it.component_stalls = 0;
         let snapshots = [&it.saved[0][..], &it.saved[1][..]];
         let kept = Kept { term: it.kept, snapshots };
@@ -182,7 +182,7 @@ impl Net {
         self.nodes[usize::from(node)].task = None;
     }
 
-    /// The node is gone, and every transport says so.
+    /// The node is gone, and every transport reports it.
     pub(super) fn part(&mut self, node: u16) {
         self.crash(node);
         for other in 0..u16::try_from(self.nodes.len()).unwrap() {
@@ -192,12 +192,12 @@ impl Net {
         }
     }
 
-    /// The component hangs for ever; nobody sees its process end.
+    /// The component hangs forever; no node sees its process end.
     pub(super) fn hang(&mut self, node: u16) {
         self.nodes[usize::from(node)].component = None;
     }
 
-    /// What the node's component has saved is lost.
+    /// The saved state of the node's component is lost.
     pub(super) fn forget_saved(&mut self, node: u16) {
         self.nodes[usize::from(node)].saved = Default::default();
     }
@@ -222,7 +222,7 @@ impl Net {
         out
     }
 
-    /// Hands a frame over as if `from` had sent it.
+    /// Delivers a frame as if its sender had sent it.
     pub(super) fn deliver(&mut self, to: u16, frame: Frame) -> Result<(), Reject> {
         self.input(to, |component, now| component.handle_message(now, frame.sender, &frame))
     }
@@ -240,14 +240,14 @@ impl Net {
         }
     }
 
-    /// Runs for so many milliseconds.
+    /// Runs for that many milliseconds.
     pub(super) fn run(&mut self, ms: u64) {
         let end = self.now + ms * MS;
         self.run_until(end, |_| false);
         self.now = end;
     }
 
-    /// Runs until `done`, at most so many milliseconds; how many it took.
+    /// Runs until `done`, for at most `ms` milliseconds; returns how many it took.
     pub(super) fn run_while(&mut self, ms: u64, done: impl Fn(&Self) -> bool) -> u64 {
         let begin = self.now;
         self.run_until(begin + ms * MS, done);
@@ -375,7 +375,7 @@ impl Net {
         }
     }
 
-    /// Who is fenced learns it, and from which term.
+    /// A fenced incarnation learns that it is fenced, and from which term.
     fn knock(&mut self) {
         for (node, at) in self.nodes.iter().zip(0..) {
             for (other, by) in self.nodes.iter().zip(0..) {
@@ -503,7 +503,7 @@ impl Net {
         }
     }
 
-    /// Whether everybody runs, agrees, and holds the same database.
+    /// Whether all nodes run, agree, and hold the same database.
     pub(super) fn is_whole(&self) -> bool {
         let components: Vec<_> = self.nodes.iter().flat_map(|node| &node.component).collect();
         let digests: BTreeSet<_> = components.iter().map(|c| c.database().digest()).collect();

@@ -1,10 +1,10 @@
-//! What is refused, by reason; every reason is counted.
+//! Refused inputs, by reason; every reason is counted.
 
 use super::net::Net;
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
 
-/// Says that word to node 0 and expects that answer.
+/// Sends that frame to node 0 and expects that result.
 fn expect(change: impl Fn(Frame) -> Frame, message: Message, reason: Reject) {
     let mut net = Net::settled(3);
     let before = net.component(0).rejects().of(reason);
@@ -76,7 +76,7 @@ pub(in crate::dirnet) fn what_is_about_nobody_is_refused() {
     expect(|f| f, Message::Db { seq: 0, change }, Reject::Repeated);
 }
 
-/// a life that was removed is ignored, whatever it says, and is told once it can hear.
+/// frames of a removed incarnation are ignored, and it is notified once it can be reached.
 #[test]
 pub(in crate::dirnet) fn x5_a_removed_life_is_not_heard() {
     let mut net = Net::settled(3);
@@ -88,7 +88,7 @@ pub(in crate::dirnet) fn x5_a_removed_life_is_not_heard() {
     assert_eq!(net.deliver(2, word), Err(Reject::Fenced));
 }
 
-/// Two halves that have removed each other tell each other once, and not for ever.
+/// Two halves that have removed each other notify each other once, not forever.
 #[test]
 pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
     let mut net = Net::settled(3);
@@ -106,8 +106,8 @@ pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
     assert_eq!(said(&net), before.map(|count| count + 1));
 }
 
-/// Found by the explorer: the manager of a lower term that has removed this life hears none of its
-/// words, so an answer would be answered by the same removal, and so on.
+/// Found by the explorer: the manager of a lower term that has removed this incarnation accepts
+/// none of its messages, so an answer would trigger the same removal again, and so on.
 #[test]
 pub(in crate::dirnet) fn x5_a_removal_in_an_old_term_is_not_answered() {
     let mut net = Net::settled(3);
@@ -123,7 +123,7 @@ pub(in crate::dirnet) fn x5_a_removal_in_an_old_term_is_not_answered() {
     assert_eq!(said(&net), 1);
 }
 
-/// G-29: a reply is the replier's own frame.
+/// G-29: a reply is a frame of its own, from the replier.
 #[test]
 pub(in crate::dirnet) fn g29_an_answer_carries_the_answerers_name() {
     let mut net = Net::settled(3);
@@ -134,7 +134,7 @@ pub(in crate::dirnet) fn g29_an_answer_carries_the_answerers_name() {
     assert_eq!((at, frame.sender, frame.message), (2, Rank(2), Message::Alive { round: 3 }));
 }
 
-/// A component that is removed listens to nobody and asks for nothing.
+/// A removed component accepts no messages and requests nothing.
 #[test]
 pub(in crate::dirnet) fn a_removed_component_is_silent() {
     let net = Net::settled(3);

@@ -1,10 +1,10 @@
-//! The database outlives the components (D-58): all of them at once, too.
+//! The database outlives the components (D-58), even if all of them end at once.
 
 use super::net::Net;
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
 
-/// A cluster of three where a task of node 1 has had three errors and node 2 is isolated.
+/// A cluster of three in which a task of node 1 has had three errors and node 2 is isolated.
 fn marked() -> Net {
     let mut net = Net::settled(3);
     for at_us in [5, 6, 7] {
@@ -52,7 +52,7 @@ pub(in crate::dirnet) fn all_components_end_at_once_and_nothing_is_lost() {
     }
 }
 
-/// A snapshot that was torn is counted, and the one before is used.
+/// A torn snapshot is counted, and the one before is used.
 #[test]
 pub(in crate::dirnet) fn the_one_before_a_torn_snapshot_is_used() {
     let mut net = marked();
@@ -66,7 +66,8 @@ pub(in crate::dirnet) fn the_one_before_a_torn_snapshot_is_used() {
     assert_marked(&net, 1);
 }
 
-/// Its component has saved an error and ends before anybody hears of it: the next is told again.
+/// A component has saved an error and ends before any node learns of it: it is reported to the next
+/// component again.
 #[test]
 pub(in crate::dirnet) fn an_error_that_is_told_again_is_counted_once() {
     let mut net = marked();
@@ -81,7 +82,7 @@ pub(in crate::dirnet) fn an_error_that_is_told_again_is_counted_once() {
     assert!(record.errors().map(|error| error.at_us).eq([5, 6, 7, 8]));
 }
 
-/// A database may be older than a release: who was released says so itself.
+/// A database may be older than a release: the released node reports the release itself.
 #[test]
 fn who_was_released_is_believed_about_isolations_that_are_over() {
     let mut net = marked();
@@ -96,7 +97,7 @@ fn who_was_released_is_believed_about_isolations_that_are_over() {
     assert!(net.component(1).database().standing(Rank(0)).is_up());
 }
 
-/// Where none holds, the others are asked.
+/// If no snapshot is valid, the others are asked.
 #[test]
 pub(in crate::dirnet) fn what_cannot_be_restored_is_asked_for() {
     let mut net = marked();
@@ -112,7 +113,8 @@ pub(in crate::dirnet) fn what_cannot_be_restored_is_asked_for() {
     assert_eq!(net.component(1).database().standing(Rank(2)).level, Level::Isolated);
 }
 
-/// What a node said in an earlier life is had back from the others before it says anything new.
+/// What a node recorded in an earlier incarnation is recovered from the others before it records
+/// anything new.
 #[test]
 pub(in crate::dirnet) fn the_own_entry_is_had_back_where_it_cannot_be_restored() {
     let mut net = marked();
@@ -137,7 +139,7 @@ pub(in crate::dirnet) fn the_own_entry_is_had_back_where_it_cannot_be_restored()
     }
 }
 
-/// A first life has none, and neither has one that nobody knows.
+/// A first incarnation has no past, and neither has one that no node knows.
 #[test]
 pub(in crate::dirnet) fn a_past_that_nobody_knows_is_settled_as_such() {
     let net = Net::settled(3);
@@ -153,7 +155,7 @@ pub(in crate::dirnet) fn a_past_that_nobody_knows_is_settled_as_such() {
     assert!(net.component(0).past().is_some());
 }
 
-/// Of a life that is yet to come, or of a node with other tasks: another cluster's.
+/// A snapshot of a future incarnation, or of a node with other tasks, comes from another cluster.
 #[test]
 pub(in crate::dirnet) fn a_snapshot_of_another_is_refused() {
     let mut net = marked();
@@ -171,7 +173,8 @@ pub(in crate::dirnet) fn a_snapshot_of_another_is_refused() {
     assert_eq!(refused(&net, 1, Reject::ImageCount), 1);
 }
 
-/// Found by the swarm: two lives that had removed each other's predecessors kept quiet for ever.
+/// Found by the swarm: two incarnations that had removed each other's predecessors stayed silent
+/// forever.
 #[test]
 pub(in crate::dirnet) fn halves_that_removed_each_other_meet_again_in_their_next_lives() {
     let mut net = Net::settled(2);

@@ -1,4 +1,4 @@
-//! Two managers, each a later life than the one that the other holds for removed (G-10).
+//! Two managers, each in a later incarnation than the one that the other holds removed (G-10).
 
 use super::net::Net;
 use crate::dirnet::*;
@@ -8,9 +8,9 @@ const fn life(boot: u32) -> Life {
     Life { boot: Incarnation(boot), generation: 0 }
 }
 
-/// Nodes 0 and 1 are cut from 2 and 3. In each half the backup begins anew, is told whom the half
-/// has removed, and follows the manager, which dies: nodes 1 and 3 reign in their second lives,
-/// and each holds the other's first one for removed.
+/// Nodes 0 and 1 are cut from 2 and 3. In each half the backup restarts, learns which nodes its
+/// half has removed, and follows the manager, which then dies: nodes 1 and 3 are managers in their
+/// second incarnations, and each holds the other's first one removed.
 fn rivals() -> Net {
     let mut net = Net::settled(4);
     net.resets_work = false;
@@ -37,7 +37,7 @@ fn rivals() -> Net {
     net
 }
 
-/// Found by the swarm: neither spoke to the other, and both reigned for ever.
+/// Found by the swarm: neither spoke to the other, and both stayed managers forever.
 #[test]
 pub(in crate::dirnet) fn g10_managers_that_removed_each_others_earlier_lives_meet() {
     let mut net = rivals();
@@ -55,7 +55,7 @@ pub(in crate::dirnet) fn g10_managers_that_removed_each_others_earlier_lives_mee
     assert!(net.is_whole());
 }
 
-/// Only one of the two hears the other: the one that is heard learns of the rival by the answer.
+/// Only one of the two hears the other: the one that is heard learns of its rival from the answer.
 #[test]
 pub(in crate::dirnet) fn g10_rivals_meet_if_either_is_heard_first() {
     for deaf in [1, 3] {
@@ -72,8 +72,9 @@ pub(in crate::dirnet) fn g10_rivals_meet_if_either_is_heard_first() {
     }
 }
 
-/// Nodes 0 and 1 are cut from 2 and 3. Node 1 begins anew and follows node 0, which dies: node 1
-/// reigns in a life that nobody has removed, and shuts out nodes 2 and 3, whose term is higher.
+/// Nodes 0 and 1 are cut from 2 and 3. Node 1 restarts and follows node 0, which dies: node 1 is
+/// manager in an incarnation that no node has removed, and fences nodes 2 and 3, whose term is
+/// higher.
 fn uneven_rivals() -> Net {
     let mut net = Net::settled(4);
     net.resets_work = false;
@@ -92,7 +93,7 @@ fn uneven_rivals() -> Net {
 }
 
 /// Found by the swarm: nodes 2 and 3 heard node 1, had removed it, and had the higher term; so they
-/// stayed, though it could never hear them, and there were two managers for ever.
+/// stayed, although it could never hear them, and there were two managers forever.
 #[test]
 pub(in crate::dirnet) fn g10_who_is_shut_out_by_a_life_that_it_has_not_removed_begins_anew() {
     let mut net = uneven_rivals();
@@ -106,7 +107,7 @@ pub(in crate::dirnet) fn g10_who_is_shut_out_by_a_life_that_it_has_not_removed_b
     assert_eq!([1, 2, 3].map(|node| net.component(node).life()), [life(2); 3]);
 }
 
-/// Node 2 was removed and claims a term in its second life.
+/// Node 2 was removed and claims a term in its second incarnation.
 fn claimant() -> (Net, Frame) {
     let mut net = Net::settled(4);
     net.resets_work = false;
@@ -118,8 +119,8 @@ fn claimant() -> (Net, Frame) {
     (net, Frame { term, life: life(2), ..word })
 }
 
-/// The manager goes above a refused claim and admits the claimant. If that refuses the manager as
-/// well and claims again, it is a member: the higher term wins.
+/// The manager claims a term above a refused claim and admits the claimant. If the claimant refuses
+/// the manager in turn and claims again, it is already a member: the higher term wins.
 #[test]
 pub(in crate::dirnet) fn g10_a_claimant_that_claims_again_is_followed() {
     let (mut net, claim) = claimant();
@@ -137,7 +138,7 @@ pub(in crate::dirnet) fn g10_a_claimant_that_claims_again_is_followed() {
     assert_eq!((net.component(0).role(), net.component(0).term()), (Role::Backup, term));
 }
 
-/// A claimant that dies before it claims again leaves the manager where it is.
+/// A claimant that dies before it claims again leaves the manager unchanged.
 #[test]
 pub(in crate::dirnet) fn g10_a_claimant_that_dies_is_removed_again() {
     let (mut net, claim) = claimant();
@@ -148,7 +149,8 @@ pub(in crate::dirnet) fn g10_a_claimant_that_dies_is_removed_again() {
     assert_eq!((net.manager(), net.component(0).term().epoch), (Some(0), 6));
 }
 
-/// Who only tells of the claim says nothing of the claimant's life: nobody is admitted by hearsay.
+/// A node that only relays a claim gives no evidence of the claimant's incarnation: no node is
+/// admitted on a relayed claim.
 #[test]
 pub(in crate::dirnet) fn g10_a_claimant_is_not_admitted_by_hearsay() {
     let (mut net, claim) = claimant();
@@ -158,8 +160,8 @@ pub(in crate::dirnet) fn g10_a_claimant_is_not_admitted_by_hearsay() {
     assert!(!net.component(0).database().standing(Rank(2)).is_up());
 }
 
-/// The manager does not hear the claimant, and a member does. Found by the swarm: two managers each
-/// went above the other's term whenever a member reported it, and none followed.
+/// The manager does not hear the claimant, but a member does. Found by the swarm: each of two
+/// managers claimed a term above the other's whenever a member reported it, and neither followed.
 #[test]
 pub(in crate::dirnet) fn g10_a_claimant_that_a_member_hears_is_admitted() {
     let (mut net, claim) = claimant();

@@ -12,14 +12,15 @@ fn accepted_within(dead_candidates: u64) -> u64 {
     (span + t.send.0) / MS + 2
 }
 
-/// They crash at once; where one is left, its transport reports it, or it could not know.
+/// The nodes crash at once; a single survivor needs the report of its transport to know of it
+///
 fn crash_all(net: &mut Net, nodes: impl IntoIterator<Item = u16>) {
     let nodes: Vec<_> = nodes.into_iter().collect();
     let is_reported = nodes.len() + 1 == net.nodes.len();
     nodes.iter().for_each(|node| if is_reported { net.part(*node) } else { net.crash(*node) });
 }
 
-/// G-1: in the original no backup ever concluded the manager's death.
+/// G-1: in the original no backup ever concluded that the manager was dead.
 #[test]
 pub(in crate::dirnet) fn g1_the_managers_death_is_noticed_and_it_is_followed() {
     let mut net = Net::settled(4);
@@ -33,7 +34,7 @@ pub(in crate::dirnet) fn g1_the_managers_death_is_noticed_and_it_is_followed() {
     assert_eq!(net.manager(), Some(1), "the old manager is a backup now");
 }
 
-/// G-9: the original counted on; a dead successor left no manager and no timer.
+/// G-9: the original only incremented the number; a dead successor left no manager and no timer.
 #[test]
 pub(in crate::dirnet) fn g9_dead_candidates_are_passed_over() {
     for dead in 1..=3 {
@@ -57,7 +58,7 @@ pub(in crate::dirnet) fn g9_a_successor_that_is_known_to_be_down_is_not_waited_f
     assert!(net.manager() == Some(2) && took <= accepted_within(0), "{took} ms");
 }
 
-/// G-8: the original's backups all acted on one fault.
+/// G-8: all of the original's backups acted on one fault.
 #[test]
 pub(in crate::dirnet) fn g8_one_backup_succeeds_and_the_others_wait() {
     let mut net = Net::settled(6);
@@ -67,7 +68,7 @@ pub(in crate::dirnet) fn g8_one_backup_succeeds_and_the_others_wait() {
     assert_eq!(claims.map(|e| e.observer).collect::<Vec<_>>(), [Rank(1)]);
 }
 
-/// G-8: a SPAN that comes late or twice hits no component that was recovered.
+/// G-8: a late or duplicate SPAN does not affect a component that was already recovered.
 #[test]
 pub(in crate::dirnet) fn g8_a_repeated_span_does_nothing() {
     let mut net = Net::settled(3);
@@ -102,7 +103,7 @@ pub(in crate::dirnet) fn g10_two_halves_that_meet_again_have_one_manager() {
     assert_eq!(net.manager(), Some(2));
 }
 
-/// G-10: a rival's higher term makes a backup of a manager.
+/// G-10: a rival's higher term turns a manager into a backup.
 #[test]
 pub(in crate::dirnet) fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
     let mut net = Net::settled(3);
@@ -117,8 +118,8 @@ pub(in crate::dirnet) fn g10_the_higher_term_wins_and_a_lower_one_is_told() {
     );
 }
 
-/// G-10: the original's backups followed whoever sent the last heartbeat, so that two managers had
-/// them in turn.
+/// G-10: the original's backups followed the sender of the last heartbeat, so they alternated
+/// between two managers.
 #[test]
 pub(in crate::dirnet) fn g10_a_backup_does_not_go_back_to_a_lower_term() {
     let mut net = Net::settled(3);
@@ -138,9 +139,9 @@ pub(in crate::dirnet) fn g10_a_backup_does_not_go_back_to_a_lower_term() {
     assert!(told, "who is behind is told of it");
 }
 
-/// G-10: node 0 was removed and starts again; it hears one member ask and no answer, is not heard
-/// to ask, takes its static role in a term above all others, and is heard. The others refuse it,
-/// and their manager goes above it.
+/// G-10: node 0 was removed and starts again; it hears one member ask but no answer, its own
+/// request is not heard, and it takes its static role in a term above all others. Then it is heard.
+/// The others refuse it, and their manager claims a higher term.
 #[test]
 pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitted() {
     let mut net = Net::settled(4);
@@ -169,7 +170,7 @@ pub(in crate::dirnet) fn g10_a_removed_nodes_claim_is_refused_until_it_is_admitt
     assert!(net.is_whole() && net.manager() == Some(1));
 }
 
-/// G-15: after adoption the one watch is on the new manager: when that dies too, it is noticed.
+/// G-15: after adoption the one watch is on the new manager: its death is noticed too.
 #[test]
 pub(in crate::dirnet) fn g15_the_watch_follows_the_manager() {
     let mut net = Net::settled(4);
@@ -182,7 +183,8 @@ pub(in crate::dirnet) fn g15_the_watch_follows_the_manager() {
     assert_eq!(net.manager(), Some(2));
 }
 
-/// G-15: a term adopted by hearsay is watched too; the original renewed a timer that was none.
+/// G-15: a manager whose term was relayed is watched too; the original renewed a timer that was
+/// never declared.
 #[test]
 pub(in crate::dirnet) fn g15_a_manager_by_hearsay_is_watched() {
     let mut net = Net::settled(4);
@@ -206,7 +208,7 @@ pub(in crate::dirnet) fn g17_another_nodes_alarms_do_not_mask_the_manager() {
     assert!(took <= accepted_within(0), "{took} ms");
 }
 
-/// G-22: the original's winner restarted, read its old part again and became a backup.
+/// G-22: the original's winner restarted, read its old role again and became a backup.
 #[test]
 pub(in crate::dirnet) fn g22_the_winner_is_manager_without_a_restart() {
     let mut net = Net::settled(3);
@@ -216,7 +218,7 @@ pub(in crate::dirnet) fn g22_the_winner_is_manager_without_a_restart() {
     assert_eq!((net.component(1).role(), net.component(1).life()), (Role::Manager, life));
 }
 
-/// G-28: the original made managers of agents.
+/// G-28: the original allowed agents to become manager.
 #[test]
 pub(in crate::dirnet) fn g28_an_agent_never_succeeds() {
     let mut net = Net::new(4);
@@ -231,7 +233,7 @@ pub(in crate::dirnet) fn g28_an_agent_never_succeeds() {
     assert_eq!(net.deliver(3, claim), Err(Reject::BadTerm));
 }
 
-/// The manager's component alone dies: another is manager, and the node stays.
+/// Only the manager's component dies: another node becomes manager, and the node stays a member.
 #[test]
 pub(in crate::dirnet) fn a_managers_component_is_cloned_and_comes_back_as_a_backup() {
     let mut net = Net::settled(3);
@@ -242,7 +244,7 @@ pub(in crate::dirnet) fn a_managers_component_is_cloned_and_comes_back_as_a_back
     assert_eq!((net.rules(0, Verdict::AgentDown).len(), net.resets().len()), (1, 0));
 }
 
-/// Everybody but one is dead: it manages, resets nobody, and lets them in again.
+/// All nodes but one are dead: it becomes manager, resets no node, and admits them again.
 #[test]
 pub(in crate::dirnet) fn the_last_one_is_manager() {
     let mut net = Net::settled(4);
@@ -258,7 +260,7 @@ pub(in crate::dirnet) fn the_last_one_is_manager() {
     assert_eq!(net.manager(), Some(2));
 }
 
-/// The only one left hangs: its task helps itself.
+/// The only component left hangs: its own task recovers it.
 #[test]
 pub(in crate::dirnet) fn the_last_component_is_cloned_by_its_own_task() {
     let mut net = Net::settled(2);
@@ -271,8 +273,8 @@ pub(in crate::dirnet) fn the_last_component_is_cloned_by_its_own_task() {
     assert!(net.component(0).life().generation >= 1);
 }
 
-/// A backup's clone that has heard of nobody but the manager, which then dies; nodes 2 and 3 are
-/// members that it has not met.
+/// A backup's clone has heard only from the manager, which then dies; nodes 2 and 3 are members
+/// from which it has not heard.
 fn ignorant_successor() -> Net {
     let mut net = Net::settled(4);
     net.lost.extend(["REPLY_DB", "NIUA"]);
@@ -292,8 +294,8 @@ fn ignorant_successor() -> Net {
     net
 }
 
-/// Found by a storm of kills: a component died with the manager that knew of it, and the next one
-/// refused the alarms of a node that it had never met.
+/// Found by a storm of kills: a component died together with the manager that knew of it, and the
+/// next manager refused the alarms of a node from which it had never heard.
 #[test]
 pub(in crate::dirnet) fn a_component_that_the_new_manager_never_met_is_cloned() {
     let mut net = ignorant_successor();
@@ -309,8 +311,8 @@ pub(in crate::dirnet) fn a_component_that_the_new_manager_never_met_is_cloned() 
     assert!(net.is_whole());
 }
 
-/// The same for a whole node that died with the manager: it is known by hearsay alone, and is
-/// watched nevertheless.
+/// The same for a whole node that died together with the manager: it is known only through others,
+/// and is watched nevertheless.
 #[test]
 pub(in crate::dirnet) fn a_node_that_the_new_manager_knows_by_hearsay_is_watched() {
     let mut net = ignorant_successor();
@@ -323,7 +325,7 @@ pub(in crate::dirnet) fn a_node_that_the_new_manager_knows_by_hearsay_is_watched
     assert!(net.is_whole());
 }
 
-/// after j dead candidates a manager is accepted within (R+W) + j·MID + δ, whenever in their
+/// after j dead candidates a manager is accepted within (R+W) + j·MID + δ, wherever in their
 /// periods the manager and its candidates crash.
 #[test]
 pub(in crate::dirnet) fn x7_a_manager_is_accepted_in_time() {

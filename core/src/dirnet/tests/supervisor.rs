@@ -1,11 +1,11 @@
-//! a supervisor that stands still while its component goes on.
+//! a supervisor that hangs while its component continues.
 
 use super::net::{Net, timing};
 use crate::dirnet::*;
 use crate::ids::Rank;
 
-/// The supervisor of `node` is stopped: its I'm-Alive Task says nothing more, and the component
-/// reports it, once in R, until `done`.
+/// The supervisor of `node` is stopped: its I'm-Alive Task falls silent, and the component reports
+/// it once per R until `done`.
 fn stop_supervisor(net: &mut Net, node: u16, done: impl Fn(&Net) -> bool) {
     net.nodes[usize::from(node)].task = None;
     let life = net.component(node).life();
@@ -40,7 +40,7 @@ pub(in crate::dirnet) fn x13_a_manager_whose_supervisor_hangs_is_followed_and_re
     assert_eq!(net.manager(), Some(1));
 }
 
-/// Only the component itself knows.
+/// Only the component itself may report it.
 #[test]
 pub(in crate::dirnet) fn x13_an_im_alive_task_reports_no_supervisor() {
     let mut net = Net::settled(3);

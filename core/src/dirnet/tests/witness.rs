@@ -1,4 +1,4 @@
-//! All members are asked about a suspect, and one that meets it keeps it.
+//! All members are asked about a suspect, and one that reaches it prevents its removal.
 
 use super::net::Net;
 use crate::dirnet::*;
@@ -14,7 +14,7 @@ fn removed(net: &Net) -> Vec<Explanation> {
     net.verdicts().into_iter().filter(is_removal).collect()
 }
 
-/// The manager and the suspect's successor do not meet node 3; four others do.
+/// The manager and the suspect's successor do not reach node 3; four others do.
 #[test]
 pub(in crate::dirnet) fn x8_one_negative_testimony_removes_no_node_that_others_meet() {
     let mut net = Net::settled(7);
@@ -25,7 +25,7 @@ pub(in crate::dirnet) fn x8_one_negative_testimony_removes_no_node_that_others_m
     assert_eq!(net.manager(), Some(0));
 }
 
-/// Nodes 1 and 2 do not meet the manager, and both ask node 3, which does.
+/// Nodes 1 and 2 do not reach the manager, and both ask node 3, which does.
 #[test]
 pub(in crate::dirnet) fn x8_a_witness_answers_two_askers() {
     let mut net = Net::settled(4);
@@ -34,9 +34,9 @@ pub(in crate::dirnet) fn x8_a_witness_answers_two_askers() {
     assert_eq!((net.verdicts(), net.manager()), (Vec::new(), Some(0)));
 }
 
-/// The path 0, 1, 2, 3: either end removes the other, which only one node meets, and claims a term
-/// that the other half refuses. Nodes 1 and 2 still meet each other, and each of them is met by
-/// three of four.
+/// The path 0, 1, 2, 3: either end removes the other, which only one node reaches, and claims a
+/// term that the other half refuses. Nodes 1 and 2 still reach each other, and each of them is
+/// reached by three of four.
 #[test]
 pub(in crate::dirnet) fn x8_members_that_follow_different_managers_meet_each_other() {
     let mut net = Net::settled(4);
@@ -47,8 +47,8 @@ pub(in crate::dirnet) fn x8_members_that_follow_different_managers_meet_each_oth
     assert!(!removed.contains(&1) && !removed.contains(&2), "{removed:?}");
 }
 
-/// Nodes 2 and 3 were cut off when node 1 was asked about them; too few were left to decide. By the
-/// time that enough are, nodes 1 and 2 meet node 3, which the manager alone does not hear.
+/// Nodes 2 and 3 were cut off when node 1 was asked about them, and too few were left to decide. By
+/// the time there are enough, nodes 1 and 2 reach node 3, which only the manager does not hear.
 #[test]
 pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
     let mut net = Net::new(4);
@@ -69,7 +69,7 @@ pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
 }
 
 /// Both witnesses had answered when the manager stood still twice, each time for less than R; when
-/// it went on, both met node 3, which the manager alone did not hear.
+/// it continued, both reached node 3, which only the manager did not hear.
 #[test]
 pub(in crate::dirnet) fn x8_testimonies_from_before_a_stall_are_asked_for_again() {
     let mut net = Net::settled(4);

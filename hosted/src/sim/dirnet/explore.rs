@@ -1,22 +1,23 @@
-//! Every interleaving of a small cluster in trouble (X-7), without a clock: any deadline may come
-//! before any message, so nothing that is proven here rests on a timeout.
+//! Every interleaving of a small cluster with faults (X-7), without a clock: any deadline may come
+//! before any message, so nothing that is proven here depends on a timeout.
 //!
 //! ```text
 //!   settled ── the next message of any lane arrives, is lost, arrives twice
 //!           ── a node crashes
 //!           ── the next deadline of any node comes, at which it does more than count and beat
-//!           ── a fence is carried out; a node that is to be reset begins again with its last term
+//!           ── a fence is carried out; a node that is ordered to reset restarts with its last term
 //!           ── the last heartbeat of any node to any other arrives
 //! ```
 //!
-//! Lanes keep their order, as they do under the shipped transport. Heartbeats arrive as often as a
-//! cluster's budget says, else never, which is the worst there is; I'm-Alive Tasks are silent, and
-//! a fence keeps nothing out. How many deadlines come is bounded, and with it the depth, as long as
-//! no two nodes answer each other without end.
+//! Lanes are FIFO, as under the shipped transport. Heartbeats arrive as often as a cluster's budget
+//! allows, otherwise never, which is the worst case; I'm-Alive Tasks are silent, and a fence blocks
+//! nothing. The number of deadlines is bounded, and with it the depth, as long as no two nodes
+//! answer each other without end.
 //!
-//! Held at every state: no term has two managers, none is managed by another than its claimant, no
-//! node's term goes down, not even across its reset, a claim is above all terms its claimant knew,
-//! and no node is reset before each running member that its manager knows has fenced it.
+//! Invariants, checked in every state: no term has two managers or a manager other than its
+//! claimant; no node's term decreases, not even across its reset; a claim is above all terms that
+//! its claimant knew; and no node is reset before each running member that its manager knows has
+//! fenced it.
 
 mod world;
 
@@ -34,8 +35,8 @@ use crate::sim::fold::Folded;
 use crate::sim::panics;
 use crate::sim::protocol::Violation;
 
-/// Clusters that are walked. Two deadlines are a suspicion and a verdict; of three nodes, the third
-/// is that of the witness, or the turn of a candidate.
+/// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
+/// third is that of the witness, or the turn of a candidate.
 const CLUSTERS: [(Begin, Budget); 6] = [
     (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
@@ -45,12 +46,12 @@ const CLUSTERS: [(Begin, Budget); 6] = [
     (Begin::Rivals, Budget { deadlines: 1, ..FAULTY }),
 ];
 
-/// Lanes lose and repeat nothing, where faults would be too many states.
+/// Lanes neither lose nor duplicate, where such faults would lead to too many states.
 const CALM: Budget =
     Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, births: 0 };
 const FAULTY: Budget = Budget { losses: 1, repeats: 1, ..CALM };
 
-/// What may happen on the way.
+/// How many events of each kind may happen on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Budget {
     deadlines: u32,
@@ -64,7 +65,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// At most what `bounds` allow; `waits` deadlines more.
+    /// Limits the budget to `bounds`; `waits` adds deadlines.
     fn within(self, bounds: &Bounds) -> Self {
         let faults = |own: u32| if own > 0 { bounds.faults.unwrap_or(own) } else { 0 };
         Self {
@@ -78,10 +79,10 @@ impl Budget {
     }
 }
 
-/// How a cluster is found.
+/// The initial state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
-    /// So many nodes, one of which all others follow.
+    /// That many nodes, all of which follow one of them.
     Settled(u16),
     /// Two managers, each of which has removed an earlier incarnation of the other.
     Rivals,
@@ -96,10 +97,10 @@ impl Begin {
     }
 }
 
-/// States between two words about how many there are.
+/// How many states there are between two progress reports.
 const TELL_EVERY: u64 = 1024;
 
-/// Something that happens on a path.
+/// An event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
     Deliver(Lane, &'static str),
@@ -107,13 +108,13 @@ enum Move {
     Repeat(Lane, &'static str),
     Crash(Rank),
     Expire(Rank),
-    /// At whom, of whom.
+    /// The node that fences, and the node that is fenced.
     Fence(Rank, Rank),
     Reset(Rank),
     Beat(Lane),
 }
 
-/// From whom to whom.
+/// Sender and receiver.
 type Lane = (Rank, Rank);
 
 impl fmt::Display for Move {
@@ -131,10 +132,10 @@ impl fmt::Display for Move {
     }
 }
 
-/// Explores [`CLUSTERS`], by name, within `bounds`: at most so many crashes, faults of lanes and
-/// resets, and `waits` deadlines more. A component runs as it is called and takes no steps; within
-/// bounds that ask for some there is nothing to explore. `on_states` is called now and then with
-/// how many more states were seen.
+/// Explores [`CLUSTERS`], by name, within `bounds`: at most that many crashes, faults of lanes and
+/// resets, and `waits` additional deadlines. A component runs when it is called and takes no steps
+/// of its own; for bounds that require steps there is nothing to explore. `on_states` is called
+/// from time to time with the number of new states.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
     let mut findings = Findings::new();
     let most = CLUSTERS.iter().map(|(_, budget)| budget.births).max();
@@ -153,7 +154,7 @@ pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Find
     findings
 }
 
-/// What a cluster is called: how it begins, and all that may happen to it.
+/// The name of a cluster: its initial state and all events that may happen.
 fn name(begin: Begin, budget: Budget) -> String {
     let counted = |number, one: &str, many: &str| match number {
         0 => String::new(),
@@ -173,7 +174,7 @@ fn name(begin: Begin, budget: Budget) -> String {
     name
 }
 
-/// Walks one cluster.
+/// Explores one cluster.
 fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u64)) -> Found {
     let first = begin.world(budget);
     let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
@@ -244,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A node is removed, fenced by both others, reset, and begins again.
+    /// A node is removed, fenced by both others, reset, and restarts.
     #[test]
     fn x7_the_walk_meets_resets() {
         let mut world = World::settled(3, Budget { deadlines: 9, births: 1, ..CALM });
@@ -271,7 +272,8 @@ mod tests {
         panic!("no reset");
     }
 
-    /// However what they say overtakes each other: they do not go above each other for ever.
+    /// In whatever order their messages overtake each other, they do not claim higher terms
+    /// forever.
     #[test]
     fn x7_of_two_managers_that_meet_one_stays() {
         let mut open = vec![World::rivals(Budget { crashes: 0, ..CALM })];
@@ -289,7 +291,7 @@ mod tests {
     #[test]
     fn x7_the_walk_meets_successions() {
         // Between two nodes, a suspicion and a conclusion. Among more, a claim needs the answer of
-        // a witness (X-9), which has one once its probe of the manager has found none.
+        // a witness (X-9), which it gives once its probe of the manager has found none.
         let answered = |mut world: World| loop {
             let next =
                 world.successors().into_iter().find(|(what, _)| matches!(what, Move::Deliver(..)));

@@ -1,8 +1,8 @@
-//! Every small graph of links: which nodes a cluster removes when links are cut for good.
+//! Every small graph of links: which nodes a cluster removes when links are cut permanently.
 //!
 //! For 3 to 6 nodes and each set of at most three cut links that leaves the graph connected, a
-//! settled cluster with `min_alive` = 1 loses those links and runs on; no process fails. A removal
-//! is false where the node and those that meet it are a majority.
+//! settled cluster with `min_alive` = 1 loses those links and continues; no process fails. A
+//! removal is false if the node and the nodes that reach it are a majority.
 
 use weft_core::dirnet::{Members, Output, Timing, Verdict};
 use weft_core::ids::Rank;
@@ -11,37 +11,37 @@ use super::lab::Lab;
 use super::net::Setting;
 use super::strike::{MS, Strike};
 
-/// The most links that are cut.
+/// The maximum number of links that are cut.
 const CUTS_MAX: usize = 3;
 const NODES: std::ops::RangeInclusive<u16> = 3..=6;
 const SETTLED_MS: u64 = 1_000;
 /// Longer than it takes to lose a manager, to pass over every candidate and to remove one more.
 const STEADY_MS: u64 = 5_000;
 
-/// What the graphs of one size lead to.
+/// The results for all graphs of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u16,
-    /// Connected graphs with one to three cut links.
+    /// The number of connected graphs with one to three cut links.
     pub graphs: u32,
-    /// Those in which a node is removed.
+    /// How many of them lead to the removal of a node.
     pub removing: u32,
-    /// Those in which a node is removed that a quorum meets.
+    /// How many of them lead to the removal of a node that a quorum reaches.
     pub removing_falsely: u32,
-    /// The most terms that are claimed in one of them.
+    /// The maximum number of terms claimed in any of them.
     pub terms: u32,
 }
 
 type Link = (u16, u16);
 
-/// All sizes, one after the other; `on_graphs` is called with how many more graphs were run.
+/// Runs all sizes, one after the other; calls `on_graphs` with the number of further graphs run.
 #[must_use]
 pub fn table(on_graphs: impl Fn(u64)) -> Vec<Row> {
     NODES.map(|nodes| row(nodes, &on_graphs)).collect()
 }
 
-/// How many graphs [`table`] runs.
+/// The number of graphs that [`table`] runs.
 #[must_use]
 pub fn count() -> u64 {
     NODES.map(|nodes| cuts(nodes).len() as u64).sum()
@@ -91,19 +91,19 @@ fn is_connected(nodes: u16, cut: &[Link]) -> bool {
     reached.len() == usize::from(nodes)
 }
 
-/// How many meet `node`, itself included.
+/// The number of nodes that reach `node`, itself included.
 fn met_by(nodes: u16, cut: &[Link], node: Rank) -> u32 {
     (0..nodes).map(|other| u32::from(!is_cut(cut, node.0, other))).sum()
 }
 
-/// What becomes of a cluster.
+/// The outcome of one cluster.
 struct Outcome {
     removed: Members,
-    /// How many terms are claimed.
+    /// The number of terms claimed.
     terms: u32,
 }
 
-/// What becomes of a cluster that loses these links.
+/// Runs a cluster that loses these links.
 fn run(nodes: u16, cut: &[Link]) -> Outcome {
     let setting = Setting::fair(nodes, Timing::LAN, 5 * MS);
     let mut lab = Lab::settled(setting, 1, SETTLED_MS * MS);
@@ -128,7 +128,7 @@ fn run(nodes: u16, cut: &[Link]) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Two managers at the ends of a path may each go above the other once in a while; a race of
+    /// Two managers at the ends of a path may each claim a higher term once in a while; a race of
     /// terms claims one with each message that passes between them.
     const TERMS_MAX: u32 = 8;
 

@@ -1,4 +1,4 @@
-//! A cluster under observation: one fault at a chosen time, and everything that follows from it.
+//! A cluster under observation: one fault at a chosen time, and everything that follows.
 
 use weft_core::dirnet::{Output, Role};
 use weft_core::ids::Rank;
@@ -12,11 +12,11 @@ pub(crate) struct Lab {
     net: Net,
 }
 
-/// What was done or said by whom, and when.
+/// An output: its time, its node, and what it was.
 pub(crate) type Event = (u64, Rank, Output);
 
 impl Lab {
-    /// A cluster that has been started and let run for so long.
+    /// A cluster that was started and has run for that long.
     pub(crate) fn settled(setting: Setting, seed: u64, for_ns: u64) -> Self {
         let mut net = Net::set_up(setting, seed);
         net.boot_all();
@@ -37,17 +37,17 @@ impl Lab {
         self.net.strike(0, strike);
     }
 
-    /// What happened since it was last asked.
+    /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         self.net.said.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Heartbeats so far, each by its receivers.
+    /// The number of heartbeats so far, counted once for each receiver.
     pub(crate) fn heartbeats(&self) -> u64 {
         self.net.said.beats
     }
 
-    /// Who manages; nobody while it is not agreed, or somebody is no member.
+    /// The manager; none while the nodes do not agree on one or one of them is no member.
     pub(crate) fn manager(&self) -> Option<Rank> {
         let manager = || self.net.components().find(|it| it.role() == Role::Manager);
         if self.net.missing().is_some() { None } else { manager().map(|it| it.me()) }

@@ -1,4 +1,4 @@
-//! The promises, held against what happens.
+//! The invariants, checked against the events of a run.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use super::net::Machine;
 use super::strike::Weather;
 use crate::sim::protocol::Violation;
 
-/// What the promises are about.
+/// The state that the invariants refer to.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) violation: Option<Violation>,
     weather: Weather,
-    /// Whose each reign was.
+    /// The manager of each term.
     reigns: BTreeMap<Term, (Rank, Life)>,
     /// The highest term of each node.
     terms: Vec<Term>,
-    /// What each node was when it was looked at last.
+    /// The state of each node when it was last inspected.
     seen: Vec<Seen>,
-    /// For each node that learned that it was removed and follows nobody yet: who has not asked for
-    /// the manager since.
+    /// For each node that learned that it was removed and follows no manager yet: the nodes that
+    /// have not asked for the manager since.
     outcasts: BTreeMap<Rank, Members>,
 }
 
-/// A component as it was after its last input.
+/// The state of a component after its last input.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     life: Life,
     role: Role,
     term: Term,
-    /// Whom it held removed.
+    /// The nodes that it held removed.
     removed: Members,
 }
 
@@ -73,7 +73,7 @@ impl Ledger {
         self.violation.get_or_insert_with(|| Violation::new(checker, what));
     }
 
-    /// `component` has handled something.
+    /// Inspects `component` after an input.
     pub(super) fn look(&mut self, component: &Machine) {
         let (me, life, term) = (component.me(), component.life(), component.term());
         let before = self.terms[usize::from(me.0)];
@@ -93,8 +93,8 @@ impl Ledger {
         }
     }
 
-    /// Who has an opinion adopts no term of a node that it holds removed; who was removed has none
-    /// before somebody who was not has told it.
+    /// A node with a role adopts no term of a node that it holds removed; a node that was removed
+    /// has no role before a node that was not removed has answered it.
     fn look_for_outcasts(&mut self, component: &Machine) {
         let (me, now) = (component.me(), Seen::of(component));
         let before = std::mem::replace(&mut self.seen[usize::from(me.0)], now);
@@ -115,7 +115,7 @@ impl Ledger {
         }
     }
 
-    /// `node` has learned that it was removed.
+    /// Records that `node` has learned of its removal.
     pub(super) fn handle_excluded(&mut self, node: Rank) {
         let others = (0..).map(Rank).zip(&self.seen).filter(|(other, _)| *other != node);
         let seated = others.filter(|(_, seen)| seen.role != Role::Joining);
@@ -134,8 +134,8 @@ impl Ledger {
         }
     }
 
-    /// The newest of what `node` had saved was damaged when its component began: what it had
-    /// learned of its removal may be lost, and it begins like any that never learned of it.
+    /// The newest state that `node` had saved was damaged when its component started: what it had
+    /// learned of its removal may be lost, and it starts like a node that never learned of it.
     pub(super) fn handle_memory_lost(&mut self, node: Rank) {
         self.outcasts.remove(&node);
     }

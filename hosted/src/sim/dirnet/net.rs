@@ -1,7 +1,7 @@
 //! The network and the processes of a run, in virtual time.
 //!
-//! A [`Setting`] says how large, how patient and how rough it is; `new` draws one and the strikes
-//! that happen in it.
+//! A [`Setting`] states the size, the timing and the faults of a run; `new` draws one, and the
+//! strikes that happen in it.
 
 mod calm;
 mod links;
@@ -27,13 +27,13 @@ use crate::sim::trace::Trace;
 use saved::Saved;
 pub(crate) use setting::Setting;
 
-/// Everybody is a member again within so long after the last fault.
+/// All nodes are members again within this time after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
-/// How often an operator looks, and a transport knocks.
+/// How often an operator checks, and a transport retries.
 const LOOK_MS: u64 = 500;
 const EVENTS_MAX: u64 = 3_000_000;
 
-/// A component as it is run here.
+/// The component as it is run here.
 pub(super) type Machine = Component<8, 2>;
 
 #[derive(Clone, Copy, Debug)]
@@ -61,16 +61,16 @@ struct Node {
     progress: Progress,
     component_stalls: u64,
     task_stalls: u64,
-    /// Since when the supervisor stands still, and until when.
+    /// The start and the end of the supervisor's stall.
     supervisor_stalls: Option<(u64, u64)>,
     refuses_spawns: u64,
     has_dead_timers: bool,
-    /// Up to which life of each node it has fenced.
+    /// The boot up to which it has fenced each node.
     fenced: BTreeMap<u16, u32>,
     cells: BTreeMap<u16, Beat>,
 }
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Net {
     pub(super) now: u64,
     pub(super) events: u64,
@@ -83,21 +83,21 @@ pub(super) struct Net {
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
     cuts: BTreeSet<(u16, u16)>,
-    /// Those that stay.
+    /// Cuts that are permanent.
     severed: BTreeSet<(u16, u16)>,
     /// Since when all is well, and in which term.
     well: Option<(u64, Term)>,
     draws: Draws,
-    /// Heartbeats in a row that each link has lost.
+    /// Consecutive heartbeats that each link has lost.
     lost_in_a_row: BTreeMap<(u16, u16), u32>,
 }
 
-/// What the machines have said.
+/// The outputs of the machines.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// Heartbeats, each by its receivers.
+    /// Heartbeats, counted once for each receiver.
     pub(super) beats: u64,
-    /// Everything but heartbeats with the time and the node, if anybody listens.
+    /// All outputs but heartbeats, with the time and the node, if they are recorded.
     pub(super) log: Option<Vec<(u64, Rank, Output)>>,
 }
 
@@ -122,7 +122,7 @@ impl Net {
         net
     }
 
-    /// Nodes that have not been started yet, and nothing that goes wrong by itself.
+    /// Nodes that have not been started yet, in a network without faults of its own.
     pub(super) fn set_up(setting: Setting, seed: u64) -> Self {
         let mut net = Self {
             now: 0,
@@ -154,7 +154,7 @@ impl Net {
         (0..self.nodes.len() as u16).for_each(|node| self.boot(node));
     }
 
-    /// Runs until `at`, and no further.
+    /// Runs until `at`.
     pub(super) fn run_until(&mut self, at: u64) {
         let next = |net: &Self| {
             let flight = net.flights.first_key_value().map(|((at, _), _)| *at);
@@ -167,7 +167,7 @@ impl Net {
         self.now = self.now.max(at);
     }
 
-    /// Runs until everything is well again, or something is broken.
+    /// Runs until everything is well again, or an invariant is violated.
     pub(super) fn go(&mut self) {
         while self.ledger.violation.is_none() {
             let is_calm = self.now > self.setting.calm_from;
@@ -217,7 +217,7 @@ impl Net {
             .min_by_key(|due| due.0)
     }
 
-    /// Those that run.
+    /// The running components.
     pub(super) fn components(&self) -> impl Iterator<Item = &Machine> {
         self.nodes.iter().filter_map(|it| it.component.as_ref())
     }
@@ -229,7 +229,7 @@ impl Net {
     fn config(&self, node: u16) -> Config<8> {
         let profile = Profile::new(self.setting.timing).expect("the profile keeps its rules");
         let limit = |within| RestartLimit { max: 5, within };
-        // As long as six that never come back take.
+        // As long as six resets of a node that never comes back take.
         let resets = limit(Duration(6 * profile.timing().reset_period().0));
         let limits = Limits { restarts: limit(Duration(20_000 * self.setting.unit)), resets };
         Config::new(Rank(node), &self.setting.parts, profile, self.setting.min_alive, limits)
@@ -290,7 +290,7 @@ impl Net {
 
     fn land(&mut self, flight: Flight) {
         let now = Instant(self.now);
-        // What a supervisor does waits until it goes on.
+        // Work of a stalled supervisor waits until it continues.
         if let Flight::Fenced { at, .. } | Flight::Spawned { at, .. } | Flight::Ended { at, .. } =
             flight
             && let Some(until) = self.node(at).stopped_until(now.0)
@@ -349,7 +349,7 @@ impl Net {
         }
     }
 
-    /// Where no component lives at all, the supervisors tell their tasks.
+    /// If no component is running at all, the supervisors notify their tasks.
     fn tell_alone(&mut self) {
         let lives_one = self.components().next().is_some();
         for node in (0..self.nodes.len() as u16).filter(|_| !lives_one) {
@@ -394,7 +394,7 @@ impl Net {
             return;
         }
         if let Some(component) = &mut it.component {
-            // A refusal is counted by the component; the run goes on either way.
+            // The component counts refusals; the run continues either way.
             let _ = component.handle_heartbeat(now, Rank(from), &beat);
         }
         self.drain(to);
@@ -475,9 +475,9 @@ impl Net {
         self.flights.insert((at, self.posted), flight);
     }
 
-    /// Sends over a network that loses, repeats and reorders.
+    /// Sends over a network that loses, duplicates and reorders.
     fn post(&mut self, from: u16, to: u16, flight: Flight) {
-        // Within a node nothing is lost.
+        // Nothing is lost within a node.
         let is_calm = self.now > self.setting.calm_from || from == to;
         let is_lost = !is_calm && self.draws.chance(self.setting.lost, 1000);
         if self.is_cut(from, to) || (is_lost && self.may_lose(from, to, &flight)) {

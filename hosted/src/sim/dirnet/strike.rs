@@ -1,64 +1,65 @@
-//! What goes wrong in a run: a list of strikes, drawn before it begins.
+//! The faults of a run: a list of strikes, drawn before it starts.
 
 use crate::sim::draws::Draws;
 
 pub(super) const MS: u64 = 1_000_000;
 /// Faults happen before this time.
 pub(super) const STORM_MS: u64 = 8_000;
-/// The longest stall that the profile `lan` outlasts.
+/// The longest stall that the profile `lan` tolerates.
 const STALL_MS: u64 = 160;
-/// More nodes has no run.
+/// The maximum number of nodes in a run.
 pub(super) const NODES_MAX: u16 = 7;
-/// Stalls of one node are so far apart that they do not add up.
+/// The distance between two stalls of one node, so that they do not add up.
 const STALLS_APART_MS: u64 = 700;
 
-/// What happens to snapshots; the number says where.
+/// Damage to snapshots; the number selects the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// A bit of the newest is another.
+    /// A bit of the newest is flipped.
     Flip(u64),
-    /// The newest ends early.
+    /// The newest is truncated.
     Cut(u64),
-    /// A bit of the newest is another, and the one before it ends early.
+    /// A bit of the newest is flipped, and the one before it is truncated.
     Both(u64),
 }
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strike {
     /// The node is gone.
     Crash(u16),
-    /// The node is gone, and started again at once.
+    /// The node is gone, and is started again at once.
     Restart(u16),
-    /// The component hangs for ever.
+    /// The component hangs forever.
     Hang(u16),
     /// The component's process ends.
     End(u16),
     /// The component's timers die; it still answers.
     StopTimers(u16),
-    /// The whole node stands still.
+    /// The whole node stalls.
     Stall(u16, u64),
-    /// The component stands still.
+    /// The component stalls.
     StallComponent(u16, u64),
-    /// Nothing gets from the first to the second.
+    /// No message gets from the first node to the second.
     Cut(u16, u16, u64),
-    /// The supervisor stands still, with its I'm-Alive Task; the component goes on.
+    /// The supervisor stalls, with its I'm-Alive Task; the component continues.
     StopSupervisor(u16, u64),
     /// No process can be started on the node.
     RefuseSpawns(u16, u64),
-    /// What the node has saved of its database is damaged; whoever begins next finds it so.
+    /// The saved database of the node is damaged; its next component finds it so.
     Damage(u16, Damage),
-    /// The first half hears nothing of the second and the other way round.
+    /// The first half hears nothing from the second, and vice versa.
     Partition(u64),
-    /// Nothing gets from the first to the second any more.
+    /// No message gets from the first node to the second any more.
     Sever(u16, u16),
     /// The node hears no other.
     Deafen(u16, u64),
     /// No process can be started on any node.
     RefuseAllSpawns(u64),
-    /// These ways are cut, each a bit of [`way`].
+    /// These ways are cut, one bit of [`way`] each.
     CutSet(u64, u64),
-    /// The transport of the first loses the second, though both live and the link is up.
+    /// The transport of the first node loses the second, although both are alive and the link is
+    /// up.
     Lose(u16, u16),
 }
 
@@ -67,16 +68,16 @@ pub(super) const fn way(from: u16, to: u16) -> u64 {
     1 << (from * NODES_MAX + to)
 }
 
-/// What kind of run it is.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weather {
-    /// Stalls, and nothing else.
+    /// Only stalls.
     Stalls,
-    /// Everything.
+    /// Every kind of fault.
     Storm,
 }
 
-/// The strikes of a run with `nodes` nodes, and when, in [units](super::net::Setting::unit).
+/// The strikes of a run with `nodes` nodes, with their times in [units](super::net::Setting::unit).
 pub(super) fn draw(draws: &mut Draws, nodes: u16, weather: Weather) -> Vec<(u64, Strike)> {
     match weather {
         Weather::Stalls => stalls(draws, nodes),
@@ -102,7 +103,7 @@ fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     strikes
 }
 
-/// Before some of the ends of components, what they have saved is damaged.
+/// Damages what components have saved before some of them end.
 fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
     let ended = strikes.iter().filter_map(|(at, strike)| match strike {
         Strike::Crash(node) | Strike::Restart(node) | Strike::Hang(node) | Strike::End(node) => {
@@ -119,8 +120,8 @@ fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
     damages
 }
 
-/// Some runs lose up to three links for good, or one way of them, at once or in the storm. Two
-/// nodes that do not meet have a third that meets both.
+/// Some runs lose up to three links, or one direction of them, permanently, at once or during the
+/// storm. Two nodes that do not reach each other have a third that reaches both.
 fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     if nodes < 3 || !draws.chance(1, 4) {
         return Vec::new();
@@ -144,7 +145,7 @@ fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     strikes
 }
 
-/// Whether a third node meets both ends of each of these links.
+/// Whether a third node reaches both ends of each of these links.
 fn have_common_neighbours(nodes: u16, cut: &[(u16, u16)]) -> bool {
     let meet = |one: u16, other: u16| !cut.contains(&(one.min(other), one.max(other)));
     let mut thirds = cut.iter().map(|(one, other)| {
@@ -154,7 +155,7 @@ fn have_common_neighbours(nodes: u16, cut: &[(u16, u16)]) -> bool {
     thirds.all(|has_third| has_third)
 }
 
-/// Damage at any time, as often as the run is unlucky with its memory.
+/// Damage at any time, at a rate drawn for each run.
 fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let count = draws.pick(&[0, 0, 2, 20]);
     let strike = |_| {
@@ -165,7 +166,7 @@ fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     (0..count).map(strike).collect()
 }
 
-/// Some runs stop a supervisor, for less or for longer than it may stand still.
+/// Some runs stall a supervisor, for less or for more than it may.
 fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     if !draws.chance(1, 4) {
         return Vec::new();
@@ -217,7 +218,7 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     all.extend(severed(draws, nodes));
     all.append(&mut strikes);
     all.extend(stopped(draws, nodes));
-    // Stable: the damage comes before the end at the same time.
+    // The sort is stable: damage comes before an end at the same time.
     all.sort_by_key(|(at, _)| *at);
     all
 }

@@ -1,4 +1,4 @@
-//! One state of the explorer: components, what is under way between them, what may still happen.
+//! One state of the explorer: components, messages in flight between them, events still allowed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,9 +13,9 @@ use super::{Budget, Lane, Move, Violation};
 use crate::sim::dirnet::strike::MS;
 use crate::sim::explore::shared::Shared;
 
-/// So long a cluster is let settle.
+/// How long a cluster has to settle.
 const SETTLING_MS: u64 = 200;
-/// Deadlines in a row at which nothing but a heartbeat is due.
+/// The maximum number of consecutive deadlines at which only a heartbeat is due.
 const IDLE_MAX: u32 = 64;
 
 type Small = Component<4, 1>;
@@ -26,26 +26,27 @@ const SECOND: Life = Life { boot: Incarnation(2), generation: 0 };
 #[derive(Clone, Hash)]
 pub(super) struct World {
     nodes: Vec<Option<Shared<Small>>>,
-    /// In flight, lane by lane and in order; none is empty.
+    /// Messages in flight, by lane and in order; no queue is empty.
     lanes: BTreeMap<Lane, VecDeque<Frame>>,
     reigns: BTreeMap<Term, Rank>,
     /// The last heartbeat of each lane that may still arrive.
     beats: BTreeMap<Lane, Beat>,
-    /// Fences that a component has asked its node for: at whom, of whom, up to which boot.
+    /// Fences that a component has ordered and its node has not carried out: where, which node, up
+    /// to which boot.
     fences: BTreeSet<(Rank, Rank, Incarnation)>,
-    /// What each node has fenced: at whom, of whom.
+    /// Fences carried out: where, and of which node.
     fenced: BTreeMap<(Rank, Rank), Incarnation>,
-    /// Resets that are ordered: of whom, in which boot.
+    /// Resets that are ordered: of which node, in which boot.
     resets: BTreeSet<(Rank, Incarnation)>,
     /// The term that each node has saved.
     kept: Vec<Option<Term>>,
-    /// The first reset that came before a fence: of whom, and who had not fenced it.
+    /// The first reset that came before a fence: of which node, and which member had not fenced it.
     early: Option<(Rank, Rank)>,
     left: Budget,
 }
 
 impl World {
-    /// A cluster that has started and heard of each other, and may suffer what `bounds` allow.
+    /// A cluster that has started and settled, with `left` of further events allowed.
     pub(super) fn settled(count: u16, left: Budget) -> Self {
         let mut world = Self::begun(count, FIRST, left);
         (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
@@ -57,8 +58,8 @@ impl World {
         world
     }
 
-    /// Two managers in their second lives, each of which holds the other's first one for removed,
-    /// and says that it reigns.
+    /// Two managers in their second incarnations, each of which holds the other's first one removed
+    /// and announces itself as manager.
     pub(super) fn rivals(left: Budget) -> Self {
         let mut world = Self::begun(2, SECOND, left);
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
@@ -80,7 +81,7 @@ impl World {
         world.note_reigns();
         world.lanes.clear();
         world.beats.clear();
-        // Each has fenced the other's first incarnation, and that one is over.
+        // Each has fenced the other's first incarnation, which has ended.
         world.fences.clear();
         world.resets.clear();
         world.early = None;
@@ -98,7 +99,7 @@ impl World {
         component.is_some_and(|it| it.database().standing(other).level == Level::Down)
     }
 
-    /// Nodes that have just begun that life.
+    /// Nodes that have just started in that incarnation.
     fn begun(count: u16, life: Life, left: Budget) -> Self {
         let mut world = Self {
             nodes: vec![None; usize::from(count)],
@@ -120,7 +121,7 @@ impl World {
         world
     }
 
-    /// The component of that incarnation of `node`, which begins.
+    /// The component of that incarnation of `node`, newly started.
     fn component(&self, node: Rank, life: Life) -> Small {
         let part = |n| if n == Rank(0) { Part::Manager } else { Part::Backup };
         let parts: Vec<_> = self.ranks().map(part).collect();
@@ -138,7 +139,7 @@ impl World {
         }
     }
 
-    /// How many reign.
+    /// The number of managers.
     #[cfg(test)]
     pub(super) fn managers(&self) -> usize {
         self.nodes.iter().flatten().filter(|it| it.role() == Role::Manager).count()
@@ -152,7 +153,7 @@ impl World {
         self.nodes[usize::from(node.0)].as_mut().map(Shared::change)
     }
 
-    /// Fair weather: what is due happens, what is said is heard.
+    /// One fault-free step: what is due happens, and what is sent arrives.
     fn tick(&mut self, now: Instant) {
         for node in self.ranks() {
             let Some(component) = self.node(node) else { continue };
@@ -170,7 +171,7 @@ impl World {
         }
     }
 
-    /// Takes what `node` wants done; heartbeats are the caller's, too.
+    /// Carries out the outputs of `node`; returns its heartbeats, which the caller delivers.
     fn collect(&mut self, node: Rank) -> Vec<(Rank, Beat)> {
         let mut beats = Vec::new();
         let at = node;
@@ -200,7 +201,8 @@ impl World {
         beats
     }
 
-    /// `by` has `node` reset. Whoever it holds for a member, and lives, has to have fenced it.
+    /// `by` orders a reset of `node`. Every running node that `by` holds to be a member must have
+    /// fenced it.
     fn order_reset(&mut self, by: Rank, node: Rank, boot: Incarnation) {
         let component = self.nodes[usize::from(by.0)].as_ref().expect("it has ordered a reset");
         let is_member = |it: &Rank| *it == by || component.database().standing(*it).is_up();
@@ -214,7 +216,7 @@ impl World {
         }
     }
 
-    /// The node carries out a fence that its component has asked for, and says so.
+    /// The node carries out a fence that its component has ordered, and confirms it.
     fn fence(&mut self, (at, node, boot): (Rank, Rank, Incarnation)) {
         self.fences.remove(&(at, node, boot));
         let fenced = self.fenced.entry((at, node)).or_insert(boot);
@@ -225,7 +227,7 @@ impl World {
         self.collect(at);
     }
 
-    /// The reset of `node` is carried out: its next incarnation begins, unless it has already.
+    /// The reset of `node` is carried out: its next incarnation starts, unless it has already.
     fn reset(&mut self, node: Rank, boot: Incarnation) {
         self.resets.remove(&(node, boot));
         let runs = self.nodes[usize::from(node.0)].as_ref().map(|it| it.life().boot);
@@ -244,7 +246,7 @@ impl World {
     fn beat(&mut self, (from, to): Lane) {
         let beat = self.beats.remove(&(from, to));
         if let (Some(beat), Some(component)) = (beat, self.node(to)) {
-            // What is refused is counted by the component; the walk goes on either way.
+            // The component counts refusals; the exploration continues either way.
             let _ = component.handle_heartbeat(Instant(0), from, &beat);
         }
         self.collect(to);
@@ -268,7 +270,7 @@ impl World {
         let (from, to) = lane;
         let frame = self.take(lane);
         if let (Some(frame), Some(component)) = (frame, self.node(to)) {
-            // What is refused is counted by the component; the walk goes on either way.
+            // The component counts refusals; the exploration continues either way.
             let _ = component.handle_message(now, from, &frame);
         }
         self.collect(to);
@@ -279,7 +281,7 @@ impl World {
         self.left.crashes -= 1;
     }
 
-    /// The node is gone, with what was under way to it and what it has fenced.
+    /// The node is gone, with the messages in flight to it and its fences.
     fn end(&mut self, node: Rank) {
         self.nodes[usize::from(node.0)] = None;
         self.lanes.retain(|(_, to), _| *to != node);
@@ -288,7 +290,8 @@ impl World {
         self.fenced.retain(|(at, _), _| *at != node);
     }
 
-    /// The next deadline of `node` at which it does more than count and beat, if there is one.
+    /// Runs `node` to its next deadline at which it does more than count and beat; returns whether
+    /// there is one.
     fn expire(&mut self, node: Rank) -> bool {
         let (before, under_way) = (self.judgement(node), self.under_way());
         for _ in 0..IDLE_MAX {
@@ -304,7 +307,7 @@ impl World {
         false
     }
 
-    /// What `node` is, and whom it suspects.
+    /// The role and term of `node`, and the nodes that it suspects.
     fn judgement(&self, node: Rank) -> Option<(Role, Term, Vec<Rank>)> {
         let component = self.nodes[usize::from(node.0)].as_ref()?;
         let suspects = self.ranks().filter(|other| component.suspects(*other)).collect();
@@ -315,7 +318,7 @@ impl World {
         self.lanes.values().map(VecDeque::len).sum()
     }
 
-    /// Everything that may happen next, and where it leads.
+    /// Every event that may happen next, and the state that it leads to.
     pub(super) fn successors(&self) -> Vec<(Move, Self)> {
         let mut next = Vec::new();
         for (lane, waiting) in &self.lanes {
@@ -363,7 +366,7 @@ impl World {
         next
     }
 
-    /// The deadlines that may come next, and where they lead.
+    /// The deadlines that may come next, and the states that they lead to.
     pub(super) fn expiries(&self) -> impl Iterator<Item = (Move, Self)> {
         let nodes = self.ranks().filter(|_| self.left.deadlines > 0);
         nodes.filter_map(|node| {
@@ -373,13 +376,13 @@ impl World {
         })
     }
 
-    /// Reigns there were so far.
+    /// The number of terms that had a manager so far.
     #[cfg(test)]
     pub(super) fn reigns(&self) -> usize {
         self.reigns.len()
     }
 
-    /// Holds the promises against a step from here to `next`, and notes its reigns.
+    /// Checks the invariants on the step from here to `next`, and records the terms that it adds.
     pub(super) fn check(&self, next: &mut Self) -> Result<(), Violation> {
         if let Some((node, member)) = next.early {
             let what = format!("node {node} is reset, and node {member} has not fenced it");

@@ -1,4 +1,4 @@
-//! What makes a run well again, and when it is.
+//! Recovery of a run: what makes it well again, and when it is.
 
 use weft_core::dirnet::{Component, Level, Role};
 use weft_core::ids::Rank;
@@ -6,13 +6,13 @@ use weft_core::time::Instant;
 
 use super::{Flight, LOOK_MS, Net};
 
-/// One term lasts so long where links stay cut: longer than it takes to lose a manager and to pass
-/// over every candidate.
+/// How long one term must last where links stay cut: longer than it takes to lose a manager and to
+/// pass over every candidate.
 const STEADY_MS: u64 = 5_000;
 
 impl Net {
-    /// What transports and operators do every now and then: a life that was fenced learns it, a
-    /// node that nobody resets is started, an isolated one is released.
+    /// The periodic actions of transports and operators: a fenced incarnation learns of it, a node
+    /// without a reset is started, an isolated one is released.
     pub(super) fn look_after(&mut self) {
         self.post_at(self.now + LOOK_MS * self.setting.unit, Flight::Look);
         for at in 0..self.nodes.len() as u16 {
@@ -34,7 +34,7 @@ impl Net {
         }
     }
 
-    /// A component whose supervisor has stood still for as long as a clone may take reports it.
+    /// A component reports its supervisor if that has stalled for as long as a clone may take.
     fn report_stopped(&mut self, node: u16) {
         let (now, clone) = (self.now, self.setting.timing.clone.0);
         let it = self.node(node);
@@ -82,8 +82,8 @@ impl Net {
         }
     }
 
-    /// Whether all is well, and stays so where that is in doubt: links that stay cut could go on
-    /// to make managers of both their ends in turn.
+    /// Whether all is well, and stays so where that is in doubt: links that stay cut could make
+    /// managers of both their ends in turn, again and again.
     pub(super) fn stays_well(&mut self, is_well: bool) -> bool {
         let term = self.components().map(Component::term).max().filter(|_| is_well);
         let Some(term) = term else {
@@ -114,7 +114,7 @@ impl Net {
             if component.term() != manager.term() {
                 return Some(format!("node {me} is in term {}", component.term()));
             }
-            // Who does not hear the manager only hears of it.
+            // A node that does not hear the manager learns of it only through others.
             if !self.meet(me, manager.me()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Links: what is cut, for a while or for good, and what gets lost.
+//! Links: which are cut, temporarily or permanently, and what is lost.
 
 use weft_core::ids::Rank;
 
@@ -13,7 +13,7 @@ impl Net {
         self.post_at(self.now + ms * self.setting.unit, Flight::Heal { cut });
     }
 
-    /// Cuts it for good.
+    /// Cuts the link permanently.
     pub(super) fn sever(&mut self, from: u16, to: u16) {
         self.severed.insert((from, to));
         let boot = self.node(from).boot;
@@ -21,7 +21,7 @@ impl Net {
     }
 
     /// The transport of one node may notice that it has lost an incarnation of another: the whole
-    /// of it, or its component alone.
+    /// node, or only its component.
     pub(super) fn part(&mut self, at: u16, (node, boot): (u16, u32), is_whole: bool) {
         if at != node && self.draws.chance(self.setting.noticed, 1_000) {
             let after = self.draws.between(1, self.setting.delay_max);
@@ -30,13 +30,13 @@ impl Net {
         }
     }
 
-    /// The transport of `at` reports that it has lost `node`, which is not so.
+    /// The transport of `at` falsely reports that it has lost `node`.
     pub(super) fn lose(&mut self, at: u16, node: u16) {
         let (life, boot) = (self.node(at).boot, self.node(node).boot);
         self.post_at(self.now, Flight::Parted { at, life, node, boot, is_whole: true });
     }
 
-    /// The component's process ends, which its task learns.
+    /// The component's process ends, and its task is notified.
     pub(super) fn end(&mut self, node: u16) {
         self.node(node).component = None;
         let life = self.node(node).boot;

@@ -17,7 +17,8 @@ impl Net {
         }
     }
 
-    /// Every live member that the manager knows in its current life has fenced that life.
+    /// Checks that every live member that the manager knows in its current incarnation has fenced
+    /// that boot.
     fn check_fences(&mut self, by: u16, node: Rank, boot: Incarnation) {
         let manager = self.nodes[usize::from(by)].component.as_ref();
         let Some(manager) = manager else { return };
@@ -34,7 +35,7 @@ impl Net {
 }
 
 impl Node {
-    /// Until when its supervisor stands still, if it does.
+    /// The end of its supervisor's stall, if it is stalled.
     pub(super) fn stopped_until(&self, now: u64) -> Option<u64> {
         self.supervisor_stalls.map(|(_, until)| until).filter(|until| now < *until)
     }

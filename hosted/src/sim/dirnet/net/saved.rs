@@ -1,7 +1,7 @@
-//! What a node has saved of its database, and how it comes to harm.
+//! The saved databases of a node, and damage to them.
 //!
-//! Two snapshots are written in turn, as by a node on a host. Of each it is remembered whether it
-//! was damaged since, so that what a component makes of them can be judged.
+//! Two snapshots are written alternately, as by a node on a host. For each, it is recorded whether
+//! it was damaged since, so that a component's restore can be checked.
 
 use weft_core::dirnet::{Database, Kept, Level, Reject, SNAPSHOT_LEN_MAX, Term};
 use weft_core::ids::Rank;
@@ -9,7 +9,7 @@ use weft_core::ids::Rank;
 use super::Machine;
 use crate::sim::dirnet::strike::Damage;
 
-/// A snapshot, and what was saved as it.
+/// A snapshot, and its content when it was saved.
 #[derive(Clone, Debug, Default)]
 struct Snapshot {
     bytes: Vec<u8>,
@@ -28,7 +28,7 @@ impl Snapshot {
         }
     }
 
-    /// Leaves something: an empty one counts as none.
+    /// Truncates it, but not to nothing: an empty snapshot counts as none.
     fn cut(&mut self, draw: u64) {
         let len = self.bytes.len() as u64;
         if let Some(at) = draw.checked_rem(len.saturating_sub(1)) {
@@ -37,7 +37,7 @@ impl Snapshot {
     }
 }
 
-/// The two last snapshots of one node.
+/// The last two snapshots of one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Saved {
     digest: u32,
@@ -72,13 +72,13 @@ impl Saved {
         }
     }
 
-    /// Whether what was saved last is not as it was saved.
+    /// Whether the newest snapshot differs from what was saved.
     pub(super) fn is_newest_damaged(&self) -> bool {
         self.snapshots[0].is_damaged()
     }
 
-    /// What is wrong with what `component`, which has just begun, has made of them: what is damaged
-    /// is counted, and what is isolated is what the first that is whole says.
+    /// What is wrong with the state that `component`, which has just started, restored: each
+    /// damaged snapshot must be counted, and the isolations must be those of the first intact one.
     pub(super) fn judge(&self, nodes: u16, component: &Machine) -> Option<String> {
         let is_damaged = |it: &&Snapshot| it.is_damaged();
         let damaged = self.snapshots.iter().take_while(is_damaged).count();
@@ -89,7 +89,7 @@ impl Saved {
         if refused < damaged {
             return Some(format!("node {me} took {} damaged snapshots", damaged - refused));
         }
-        // One that is whole may be refused for what it says.
+        // An intact snapshot may still be refused for its content.
         let whole = self.snapshots.get(damaged).filter(|_| refused == damaged)?;
         let restored = Database::<8, 2>::restore(nodes, &whole.bytes).ok()?;
         let is_isolated = |db: &Database<8, 2>, node| db.standing(node).level == Level::Isolated;

@@ -1,4 +1,4 @@
-//! How large, how patient and how rough a run is.
+//! The size, the timing and the faults of a run.
 
 use weft_core::dirnet::{Part, Timing};
 
@@ -6,44 +6,45 @@ use crate::cluster::Profile;
 use crate::sim::dirnet::strike::{MS, NODES_MAX, STORM_MS, Weather};
 use crate::sim::draws::Draws;
 
-/// What stays the same throughout a run. Times are in nanoseconds.
+/// The constants of a run. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     /// The part of each node at the first start.
     pub(crate) parts: Vec<Part>,
-    /// What a strike takes for a millisecond: a run with shorter deadlines is as much shorter.
+    /// The length of a strike's millisecond: a run with shorter deadlines is shorter by the same
+    /// factor.
     pub(crate) unit: u64,
     /// The profile of all nodes.
     pub(crate) timing: Timing,
-    /// What its strikes are.
+    /// The kind of strikes.
     pub(crate) weather: Weather,
-    /// A message takes 1 to so long.
+    /// The maximum delay of a message; the minimum is 1.
     pub(crate) delay_max: u64,
-    /// Out of a thousand messages.
+    /// Messages lost, per thousand.
     pub(crate) lost: u64,
-    /// At most so many heartbeats in a row are lost on one link.
+    /// The maximum number of consecutive heartbeats lost on one link.
     pub(crate) lost_in_a_row_max: u32,
-    /// Out of a thousand messages.
+    /// Messages duplicated, per thousand.
     pub(crate) repeated: u64,
-    /// Out of a thousand ends of a node, and of ways to it, so many are noticed by another node's
-    /// transport before anything is missed.
+    /// How many, per thousand, ends of a node and cuts of a way to it another node's transport
+    /// notices before any message is missed.
     pub(crate) noticed: u64,
-    /// From when on nothing is lost or repeated, and what is dead is started.
+    /// The time after which nothing is lost or duplicated, and dead nodes are started.
     pub(crate) calm_from: u64,
-    /// A fence holds within so long.
+    /// The maximum time until a fence holds.
     pub(crate) fence_max: u64,
-    /// How long a process takes to start.
+    /// The time that a process takes to start.
     pub(crate) spawn: u64,
-    /// How long a node takes to begin its next life.
+    /// The time that a node takes to boot again.
     pub(crate) reboot: u64,
-    /// Decisions need so many members.
+    /// The number of members that decisions need.
     pub(crate) min_alive: u16,
-    /// Whether somebody can reset a node.
+    /// Whether nodes can be reset.
     pub(crate) resets_work: bool,
 }
 
 impl Setting {
-    /// `nodes` nodes in a good network: what is sent arrives.
+    /// `nodes` nodes in a reliable network: every message arrives.
     pub(crate) fn fair(nodes: u16, timing: Timing, delay_max: u64) -> Self {
         let first = |node| if node == 0 { Part::Manager } else { Part::Backup };
         Self {
@@ -68,7 +69,7 @@ impl Setting {
     pub(super) fn draw(draws: &mut Draws) -> Self {
         let count = draws.between(2, u64::from(NODES_MAX)) as usize;
         let (timing, unit) = profile(draws);
-        // Only `lan` outlasts the stalls that a run of nothing else has.
+        // Only `lan` tolerates the stalls of a run that has nothing else.
         let stalls = timing == Timing::LAN && draws.chance(1, 4);
         let weather = if stalls { Weather::Stalls } else { Weather::Storm };
         let is_rough = weather == Weather::Storm;
@@ -89,7 +90,7 @@ impl Setting {
             resets_work: draws.chance(3, 4),
             unit,
             calm_from: STORM_MS * unit,
-            // A fence may fail, and is tried again until it holds.
+            // A fence may fail, and is retried until it holds.
             fence_max: draws.pick(&[5, 5, 5, 1_500]) * unit,
             min_alive: draws.pick(&[1, 1, count as u16 / 2 + 1]),
             spawn: 30 * unit,
@@ -99,9 +100,9 @@ impl Setting {
     }
 }
 
-/// The profile of a run and what it takes for a millisecond. Most have the default profile. A run
-/// of `rdma`, with its short periods, is twenty times as short: it still has ten thousands of
-/// events.
+/// The profile of a run and the length of its millisecond. Most runs have the default profile. A
+/// run of `rdma`, with its short periods, is twenty times as short; it still has tens of thousands
+/// of events.
 fn profile(draws: &mut Draws) -> (Timing, u64) {
     let profile = draws.pick(&[Profile::Lan, Profile::Host, Profile::Rdma]);
     match profile {
