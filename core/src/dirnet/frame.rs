@@ -215,7 +215,7 @@ fn action(word: u32) -> Result<TaskAction, FrameError> {
     all.into_iter().find(|action| *action as u32 == word).ok_or(FrameError::Field)
 }
 
-/// A level that ends membership.
+/// Decodes a level of a removed incarnation.
 fn removal(word: u32) -> Result<Level, FrameError> {
     let all = [Level::Down, Level::Isolated, Level::Released];
     all.into_iter().find(|level| *level as u32 == word).ok_or(FrameError::Field)

@@ -5,8 +5,8 @@
 //!    │◀── at most S + R ──▶│◀────── W ──────▶│
 //!    ├─────┬─────┬─────────┼─────────────────┤        S  a heartbeat is sent
 //!    │     C  C  │         │                 │        C  the flag is cleared
-//!      │      A    │ A: the I'm-Alive Task notices, no later than 2A after the last clear,
-//!      │           └─────────┘ and its alarm (TEIF) must arrive before W ends
+//!    │      A    │ A: the I'm-Alive Task notices, no later than 2A after the last clear,
+//!    │           └─────────┘ and its alarm (TEIF) must arrive before W ends
 //! ```
 //!
 //! | rule | condition | if broken |

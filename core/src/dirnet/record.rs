@@ -158,7 +158,7 @@ impl<const TASKS: usize> Record<TASKS> {
             task.status = error.kind.to_le_bytes()[0];
         }
         self.errors[self.error_count as usize % ERRORS] = error;
-        // At its maximum the count wraps to a value that still maps to the same slots.
+        // At its maximum the count cycles through its last values, which map to all slots.
         self.error_count = self.error_count.checked_add(1).unwrap_or(u32::MAX - 7);
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::ids::{Incarnation, Peer, PeerSet, Rank};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Term {
-    /// An upper bound on the number of terms before it.
+    /// A lower bound on the number of terms before it.
     pub epoch: u32,
     /// The node that claims the term.
     pub claimant: Rank,

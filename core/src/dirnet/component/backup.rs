@@ -214,8 +214,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Loss::Node { why, .. } => {
                 let said = why.evidence;
                 let is_reported = why.rule == Rule::Removed || said.alarm.is_some();
-                // In its own window it has just asked; in another candidate's turn it has asked
-                // again.
+                // Either this node's own window has just ended, or another candidate's turn, in
+                // which it has asked again.
                 let is_first = succession.passed.is_empty();
                 let is_recent = succession.answered.is_some_and(|at| now.since(at) <= limit)
                     || (succession.answered.is_some()

@@ -1,6 +1,6 @@
 //! Deadlines: which exist, what happens at each, and what extends them.
 //!
-//! | timer | whose | when it is due |
+//! | timer | owner or key | at expiry |
 //! |---|---|---|
 //! | IA_FLAG (D-40) | all | the timers' progress is counted |
 //! | MIA, TAIA_B (D-41, D-46) | all | a heartbeat goes out |

@@ -55,7 +55,7 @@ use crate::time::Instant;
 /// How many images may be in reassembly at once.
 const ASSEMBLIES: usize = 4;
 
-/// What a component is in the DIR net.
+/// The role of a component in the DIR net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Asks who the manager is.
@@ -545,7 +545,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 }
 
-/// A rule and what it was applied to.
+/// A rule and the evidence that it was applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Why {
     rule: Rule,

@@ -36,8 +36,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// What earlier incarnations of this node recorded of its tasks: this node's own entry as it
-    /// was restored, or as another member knew it. For a first incarnation, or where no node knows
-    /// of an earlier one, the entry as it is. `None` while that is not known.
+    /// was restored, or as another member knew it; the entry of a first incarnation if no node
+    /// knows of an earlier one. `None` while that is not known.
     #[must_use]
     pub fn past(&self) -> Option<&[Task]> {
         let is_settled = match self.role() {

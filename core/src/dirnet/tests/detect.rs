@@ -150,7 +150,7 @@ pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     assert!(net.is_whole() && net.manager() == Some(0));
 }
 
-/// G-11: to a manager that is cut off all others are silent, and it does not harm them; they have
+/// G-11: a manager that is cut off finds all others silent, and does not harm them; they have
 /// second observers, and continue without it.
 #[test]
 pub(in crate::dirnet) fn g11_a_manager_that_is_cut_off_removes_nobody() {
@@ -188,8 +188,8 @@ pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
     }
 }
 
-/// G-11: a partition of two and five; only the five have a majority, and the manager is in the
-/// other half.
+/// G-11: in a partition of two and five only the five are a majority, and the manager is one of the
+/// two.
 #[test]
 pub(in crate::dirnet) fn g11_a_minority_with_the_manager_removes_no_node_of_the_majority() {
     let mut net = Net::new(7);
@@ -336,7 +336,8 @@ pub(in crate::dirnet) fn g12_g14_every_removal_is_known_and_fenced_everywhere() 
 #[test]
 pub(in crate::dirnet) fn g16_any_current_frame_ends_a_suspicion() {
     let mut net = Net::settled(3);
-    // Only the change shows that node 1 is alive: it suspects, and asks the others in vain as well.
+    // Only the change arrives from node 1, which suspects the manager itself and asks the others in
+    // vain.
     net.lost.extend(["BEAT", "WITNESS", "TESTIMONY", "PROBE", "ALIVE"]);
     net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
     let change = Change::TaskStatus { task: 0, status: 1 };

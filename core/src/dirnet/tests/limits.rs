@@ -1,5 +1,5 @@
-//! Resets have a limit of their own, and every next manager continues the count: three in 100
-//! s.
+//! Resets have a limit of their own, three in 100 s, and every next manager continues the count
+//!
 
 use super::net::Net;
 use crate::dirnet::*;
@@ -125,7 +125,7 @@ pub(in crate::dirnet) fn x6_a_node_that_is_released_begins_anew() {
     net.run_while(9_000, Net::is_whole);
     net.log.clear();
     assert_eq!(fail(&mut net, 9), 4);
-    // Its backup's count has reached the limit as well.
+    // The release starts a new count at the backup, too.
     net.input(0, |component, now| component.release(now, LOST)).unwrap();
     net.boot(LOST.0);
     net.run_while(9_000, Net::is_whole);

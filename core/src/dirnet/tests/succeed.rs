@@ -12,8 +12,8 @@ fn accepted_within(dead_candidates: u64) -> u64 {
     (span + t.send.0) / MS + 2
 }
 
-/// The nodes crash at once; a single survivor needs the report of its transport to know of it
-///
+/// The nodes crash at once. A single survivor gets a report from its transport, without which it
+/// could not know.
 fn crash_all(net: &mut Net, nodes: impl IntoIterator<Item = u16>) {
     let nodes: Vec<_> = nodes.into_iter().collect();
     let is_reported = nodes.len() + 1 == net.nodes.len();

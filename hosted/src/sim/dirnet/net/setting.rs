@@ -26,8 +26,8 @@ pub(crate) struct Setting {
     pub(crate) lost_in_a_row_max: u32,
     /// Messages duplicated, per thousand.
     pub(crate) repeated: u64,
-    /// How many, per thousand, ends of a node and cuts of a way to it another node's transport
-    /// notices before any message is missed.
+    /// Ends of a node, or of a way to it, that another node's transport notices before anything is
+    /// missed, per thousand.
     pub(crate) noticed: u64,
     /// The time after which nothing is lost or duplicated, and dead nodes are started.
     pub(crate) calm_from: u64,
