@@ -1,27 +1,28 @@
-//! Bootstrap: who takes part, how its memory is reached, and which life of it is running.
+//! Bootstrap: which nodes take part, how their memory is reached, and which incarnation of each
+//! runs.
 //!
 //! ```text
 //!   node A                                   node B
 //!   Hello {version, cluster, instance, layout, dirnet, rank} ─▶ checked; refused with a reason, or
 //!        ◀─ Hello, and what A may reach of B
-//!   Alive {incarnation, key} + its process ─▶ B's component admits that life of A
-//!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of these two lives
+//!   Alive {incarnation, key} + its process ─▶ B's component admits that incarnation of A
+//!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of two incarnations
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
-//!   ShutOut {incarnation} ──────────────────▶ B ends that life of its own: A has fenced it
-//!   Isolated, Released {boot} ──────────────▶ B keeps quiet until it is released
+//!   ShutOut {incarnation} ──────────────────▶ B ends that incarnation of its own: A has fenced it
+//!   Isolated, Released {boot} ──────────────▶ B runs no component until it is released
 //!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
 //!   Letter {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
 //! ```
 //!
-//! A node says `Alive` when its component has made its endpoint and `Dead` when it has seen the
-//! component's process end, so what follows from either is certain. A session that breaks says
-//! less: the peer is fenced for it, and should the same life be heard again later, it is told
-//! that it was shut out and begins its next life. Two that have shut each other out, as the sides
-//! of a partition do, need only one of them to begin anew: see [`ShutOut`].
+//! A node sends `Alive` when its component has made its endpoint and `Dead` when it has seen the
+//! component's process end, so what follows from either is certain. A session that breaks proves
+//! less: the peer is fenced, and if the same incarnation connects again later, it receives
+//! `ShutOut` and the next one is started. Of two nodes that have fenced each other, as the sides of
+//! a partition do, only one has to start its next incarnation: see [`ShutOut`].
 //!
 //! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
 //! Unix sockets, same user checked by the kernel) and several ([`NetworkBootstrap`]: TCP inside a
-//! channel that takes the cluster's key); what is learned arrives as [`Tidings`].
+//! channel that takes the cluster's key). Events arrive as [`Tidings`].
 
 mod audience;
 mod hello;
@@ -48,113 +49,114 @@ use crate::process::Pidfd;
 use crate::shm::Grant;
 use crate::signing::PublicKey;
 
-/// One life of a node's component.
+/// One incarnation of a node's component.
 #[derive(Debug)]
 pub struct Life {
-    /// Which life.
+    /// Its number.
     pub incarnation: Incarnation,
-    /// The first life of the same supervisor.
+    /// The boot of its node: the first incarnation of the same supervisor.
     pub boot: Incarnation,
-    /// Its process, to be fenced with; none when it runs on another host.
+    /// Its process, for fencing; none when it runs on another host.
     pub process: Option<Pidfd>,
-    /// Names its memory: another number is another memory, which remembers nothing.
+    /// The name of its memory: another number is another memory, which holds none of the former
+    /// state.
     pub memory: u64,
-    /// What its broadcasts are signed with, if they are.
+    /// The public key of its broadcasts, if they are signed.
     pub key: Option<PublicKey>,
 }
 
-/// What a node learns.
+/// An event of the bootstrap.
 #[derive(Debug)]
 pub enum Tidings {
-    /// News of a peer.
+    /// An event of a peer.
     Heard {
-        /// Who.
+        /// The peer.
         peer: Peer,
-        /// In which session; later ones have higher numbers, and news of an earlier session
-        /// that arrive after a later one has begun are stale.
+        /// Its session. Later sessions have higher numbers; an event of an earlier session that
+        /// arrives after a later one has begun is stale.
         session: u64,
-        /// What.
+        /// The event.
         news: News,
     },
-    /// Somebody was refused, or refused this node.
+    /// A peer was refused, or refused this node.
     Refused {
-        /// Who, in words.
+        /// The peer, for people.
         who: String,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
 }
 
-/// News of one peer.
+/// An event of one peer.
 #[derive(Debug)]
 pub enum News {
     /// It was met, and may be reached by these descriptors; over verbs there are none.
     Met(Grant),
-    /// A life of it has begun.
+    /// An incarnation of it has started.
     Alive(Life),
-    /// A life of it has made its end of the pair with a life of this node.
+    /// An incarnation of it has made its end of the pair with an incarnation of this node.
     Offered(Offer),
-    /// A life of it has ended: its process is confirmed dead.
+    /// An incarnation of it has ended: its process is confirmed dead.
     Dead(Incarnation),
     /// A frame of the DIR net.
     Letter(Letter),
-    /// It has fenced this life of this node, and will not let it in again.
+    /// It has fenced this incarnation of this node, and will not admit it again.
     ShutOut(ShutOut),
     /// It has met this node with another memory, whose promises this node does not know.
     OtherMemory,
-    /// By decision it lets no life of this node in.
+    /// By decision it admits no incarnation of this node.
     Isolated(Incarnation),
-    /// By decision it lets later lives of this node in again.
+    /// By decision it admits later incarnations of this node again.
     Released(Incarnation),
-    /// It is isolated no longer, whatever was known here, since this life of it or before.
+    /// It is no longer isolated, whatever was known here, since this incarnation of it or before.
     Free(Incarnation),
-    /// The node itself cannot be heard any more.
+    /// The session with the node has ended.
     Parted,
 }
 
-/// A life that is shut out by a peer, for good.
+/// An incarnation that a peer has fenced for good.
 ///
-/// It ends and the next one begins, unless it has said the same to that peer with more right: by a
-/// decision, where the other has none and only lost the connection; by the decision of a later
-/// reign, where both have one; or as the higher rank, where neither has.
+/// It ends and the next one starts, unless its node has fenced the peer with precedence: by a
+/// decision, where the peer has none and only lost the connection; by the decision of a later term,
+/// where both have one; or as the higher rank, where neither has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutOut {
-    /// The life, and all before it.
+    /// The incarnation; all before it are fenced, too.
     pub life: Incarnation,
     /// The term of the decision; none where a connection was lost and no manager has decided.
     pub decided: Option<Term>,
 }
 
-/// Meets the peers of one node and tells them of its lives.
+/// Meets the peers of one node and reports its incarnations to them.
 ///
-/// What cannot be said to a peer ends the session with it, at both ends; the next one begins
-/// with the life that runs then.
+/// A message that cannot be sent to a peer ends the session with it, at both ends; the next session
+/// begins with the incarnation that runs then.
 pub trait Bootstrap {
-    /// Tells every peer that is met, now or later, that this life of the own component runs.
+    /// Announces to every peer, met now or later, that this incarnation of the own component runs.
     fn announce(&mut self, life: Life);
 
-    /// Tells every peer that this life has ended.
+    /// Reports to every peer that this incarnation has ended.
     fn retract(&mut self, incarnation: Incarnation);
 
-    /// Hands `peer` the own end of a pair.
+    /// Sends `peer` the own end of a pair.
     fn offer(&mut self, peer: Peer, offer: &Offer);
 
-    /// Tells `peer` that this life of it is shut out here for good.
+    /// Reports to `peer` that this incarnation of it is fenced here for good.
     fn shut_out(&mut self, peer: Peer, word: ShutOut);
 
-    /// Tells `peer` that it is isolated since its life that began with `boot`.
+    /// Reports to `peer` that it is isolated since its boot that began with incarnation `boot`.
     fn isolate(&mut self, peer: Peer, boot: Incarnation);
 
     /// Reports to `peer` that this node has met it with another memory.
     fn note_other_memory(&mut self, peer: Peer);
 
-    /// Tells `peer` that isolations of it since `boot` or before are over.
+    /// Reports to `peer` that isolations of it since `boot` or before are over.
     fn release(&mut self, peer: Peer, boot: Incarnation);
 
-    /// Tells `peer`, which knows the own node as isolated, that this is over: since `boot` or
-    /// before.
+    /// Reports to `peer`, which knows the own node as isolated, that isolations since `boot` or
+    /// before are over.
     fn contradict(&mut self, peer: Peer, boot: Incarnation);
 
-    /// Whoever hands over letters to the peers that are met.
+    /// A sender of letters to the peers that are met.
     fn courier(&self) -> Box<dyn Courier>;
 }

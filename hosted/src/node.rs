@@ -8,14 +8,15 @@
 //! ```
 //!
 //! The supervisor owns the node's memory segments, so they outlive a component that crashes: the
-//! next one finds the mailbox as it was left. A component that has ended, or makes no progress, is
-//! reported by the supervisor's I'm-Alive Task; the DIR net's manager decides (SPAN), and the next
-//! incarnation is started, at most as often as the cluster file allows. Every peer is told of the
-//! end (it fences that life) and of the new life (it admits it). Whatever `kill -9` hits, nothing
-//! stays behind: the component dies with its supervisor, and memory without a holder is gone.
+//! next one finds the mailbox unchanged. The supervisor's I'm-Alive Task reports a component that
+//! has ended, or makes no progress; the DIR net's manager decides (SPAN), and the next incarnation
+//! is started, at most as often as the cluster file allows. The end of the old incarnation is
+//! reported to every peer, which fences it, and so is the start of the new one, which is admitted.
+//! Whatever `kill -9` hits, no residue remains: the component dies with its supervisor, and memory
+//! without a holder is freed.
 //!
-//! A supervisor that dies is a node that is down: the DIR net has it fenced, and below `weft up`
-//! the launcher starts it again as a later life. `weft node` leaves that to the operator.
+//! A node whose supervisor dies is down: the DIR net has it fenced, and below `weft up` the
+//! launcher starts it again as a later boot. `weft node` leaves that to the operator.
 
 pub(crate) mod backoff;
 mod casts;
@@ -65,17 +66,17 @@ use crate::shm::ShmFabric;
 pub const SLOTS: usize = 4096;
 /// The largest cluster.
 pub const PEERS: usize = Cluster::NODES_MAX;
-/// The longest lane message: 64 bytes, as control messages have.
+/// The length of the longest lane message: 64 bytes, as control messages have.
 const LANE_MESSAGE_LEN: u16 = 64;
 
-/// How soon a broadcast reads again what was torn, and who is behind.
+/// How soon a broadcast reads again what was torn, and the progress of members that are behind.
 const NEB_RETRY: neb::Retry =
     neb::Retry { after: Duration::from_micros(5), after_max: Duration::from_millis(1) };
 
 /// The endpoint of a hosted node.
 type NodeEndpoint = Endpoint<CutFabric<NodeFabric>, SLOTS, PEERS>;
 
-/// An endpoint of a node's size that knows no fabric but shared memory: what is measured.
+/// An endpoint of a node's size over shared memory alone, for measurements.
 pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;
 
 /// Lays out the memory of a node of `cluster`.

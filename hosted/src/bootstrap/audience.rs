@@ -1,8 +1,8 @@
-//! The peers that were met, and what they are to be told, whatever carries it.
+//! The sessions with the peers that were met, and what must be sent on them, over any transport.
 //!
-//! The own incarnation and the sessions lie behind one lock, so that a peer that is met while an
-//! incarnation is announced does not miss it. The lock is never held while a peer is waited for: an
-//! alarm to one peer goes out whatever another one does.
+//! The own incarnation and the sessions are behind one lock, so that a peer that is met while an
+//! incarnation is announced does not miss it. The lock is never held during a wait for a peer: an
+//! alarm to one peer goes out whatever another peer does.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,25 +15,25 @@ use super::word::Word;
 use super::{Letter, Life, News, Offer, ShutOut, Tidings};
 use crate::process::Pidfd;
 
-/// Takes tidings to whoever acts on them, from several threads.
+/// Receives events, from several threads.
 pub(super) type Sink = Box<dyn Fn(Tidings) + Send + Sync>;
 
-/// The way to one peer that was met.
+/// The connection to one peer that was met.
 pub(super) trait Line {
-    /// Why a word does not go out.
+    /// Why a message was not sent.
     type Error: Display;
 
-    /// Says a word, with the process that it is about where descriptors can travel.
+    /// Sends a message, with the process that it is about where descriptors can travel.
     fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), Self::Error>;
 
-    /// Says a word if that can be done at once, and else not.
+    /// Sends a message if it need not wait; fails otherwise.
     fn tell_at_once(&self, word: &Word) -> Result<(), Self::Error>;
 
     /// Ends the session, at both ends.
     fn shut_down(&self);
 }
 
-/// The sessions with all peers, and the own life.
+/// The sessions with all peers, and the own incarnation.
 pub(super) struct Audience<L> {
     sink: Sink,
     over: AtomicBool,
@@ -52,8 +52,8 @@ struct Session<L> {
 }
 
 impl<L: Line> Session<L> {
-    /// A session with a peer that cannot be told is ended: the next one begins with what the
-    /// peer has missed.
+    /// Sends a message. A failure ends the session: the next one begins with what the peer has
+    /// missed.
     fn tell(&self, peer: Peer, word: &Word, process: Option<&Pidfd>) {
         if let Err(error) = self.line.tell(word, process) {
             tracing::debug!(%error, peer = peer.0, "a peer cannot be told");
@@ -68,7 +68,7 @@ impl<L: Line> Audience<L> {
         Self { sink, over: AtomicBool::new(false), sessions: Mutex::new(sessions) }
     }
 
-    /// Nobody wants to know any more: every thread ends at its next look.
+    /// Ends everything: each thread leaves at its next look.
     pub(super) fn dismiss(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
@@ -132,14 +132,14 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::Free { boot: boot.0 });
     }
 
-    /// Ends the session with `peer`, if there is one; its thread leaves in a moment.
+    /// Ends the session with `peer`, if there is one; its thread leaves soon after.
     pub(super) fn end(&self, peer: Peer) {
         if let Some(session) = self.session(peer) {
             session.line.shut_down();
         }
     }
 
-    /// Hands a letter over, or drops it: that says nothing about the peer.
+    /// Sends a letter, or drops it; a dropped letter is no evidence about the peer.
     pub(super) fn send(&self, peer: Peer, letter: &Letter) {
         let Some(session) = self.session(peer) else { return };
         if let Err(error) = session.line.tell_at_once(&Word::Letter(letter.clone())) {
@@ -148,7 +148,8 @@ impl<L: Line> Audience<L> {
     }
 
     fn tell_one(&self, peer: Peer, word: &Word) {
-        // A peer that was lost meanwhile is told of the life that runs when it is met again.
+        // If the session has ended meanwhile, the next one begins with the incarnation that runs
+        // then.
         if let Some(session) = self.session(peer) {
             session.tell(peer, word, None);
         }
@@ -158,8 +159,8 @@ impl<L: Line> Audience<L> {
         self.sessions().peers.get(&peer).cloned()
     }
 
-    /// Passes on what a peer says that was met, `met` first, until `hear` fails or everything is
-    /// over. `hear` waits for a short while only; nothing heard is `Ok(None)`.
+    /// Passes on the events of a peer that was met, `met` first, until `hear` fails or the
+    /// bootstrap ends. `hear` waits for a short while only; no event is `Ok(None)`.
     pub(super) fn attend<E: Display>(
         &self,
         peer: Peer,
@@ -167,7 +168,7 @@ impl<L: Line> Audience<L> {
         met: News,
         mut hear: impl FnMut() -> Result<Option<News>, E>,
     ) {
-        // Of two who called in one name at once, the second one is not listened to.
+        // Of two connections under one rank at once, the second is dropped.
         let Some(session) = self.join(peer, line) else { return };
         let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
         tell(met);
@@ -185,7 +186,8 @@ impl<L: Line> Audience<L> {
         tell(News::Parted);
     }
 
-    /// Tells `peer` of the own life, now and from now on; numbers the session.
+    /// Announces the own incarnation to `peer`, now and whenever it changes; returns the session's
+    /// number.
     fn join(&self, peer: Peer, line: L) -> Option<u64> {
         let mut sessions = self.sessions();
         if sessions.peers.contains_key(&peer) {

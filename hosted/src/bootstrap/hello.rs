@@ -1,4 +1,4 @@
-//! The first words between two nodes, and why they may be the last.
+//! The first message between two nodes, and the reasons for which it is refused.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
-/// The version of everything two nodes say to each other, memory layout included.
+/// The version of everything that two nodes exchange, memory layout included.
 pub const VERSION: u32 = 9;
 
-/// Who a node is and what it takes for granted.
+/// A node's identity and its configuration, as far as both sides must agree on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`VERSION`] of the sender.
@@ -23,11 +23,11 @@ pub struct Hello {
     pub instance: u64,
     /// The digest of its memory layout.
     pub layout: u64,
-    /// The digest of what it takes for granted of the DIR net. Older versions do not say it, and
-    /// are refused for their version.
+    /// The digest of its DIR net configuration. Older versions do not send it, and are refused for
+    /// their version.
     #[serde(default)]
     pub dirnet: u64,
-    /// What carries its messages.
+    /// The fabric that carries its messages.
     pub fabric: FabricKind,
     /// The sender's rank.
     pub rank: u16,
@@ -64,8 +64,7 @@ pub enum Refusal {
         /// Of the other.
         theirs: u64,
     },
-    /// Their cluster files say different things of the DIR net: timing, parts, `min_alive`,
-    /// `reset`.
+    /// Their cluster files differ in the DIR net: timing, parts, `min_alive`, `reset`.
     DirNet {
         /// Of the node that refuses.
         ours: u64,
@@ -97,14 +96,14 @@ pub enum Refusal {
     Key,
     /// The greeting was heard before, or was not made now.
     Replayed,
-    /// The other took too long.
+    /// The other exceeded a deadline.
     Stalled,
-    /// The other is no node, or one of quite another build.
+    /// The other is no node, or one of an incompatible build.
     NotWeft,
 }
 
 impl Hello {
-    /// Whether `theirs` may take part.
+    /// Checks whether `theirs` may take part, in a cluster of so many `nodes`.
     ///
     /// # Errors
     /// The first difference.

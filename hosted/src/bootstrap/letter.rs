@@ -1,36 +1,36 @@
 //! A frame of the DIR net on its way through the supervisors, to or from an I'm-Alive Task; or an
 //! entry of the sender's chronicle.
 //!
-//! Components write to each other's memory; an I'm-Alive Task must be heard when its component is
-//! gone, so it has its own way, the sessions in which nodes meet. A letter that cannot be handed
-//! over at once is dropped: whoever sent it sends it again if it still matters.
+//! Components write to each other's memory. An I'm-Alive Task must be heard when its component is
+//! gone, so its frames travel in the sessions in which nodes meet. A letter that cannot be sent at
+//! once is dropped: its sender sends it again if it still matters.
 
 use serde::{Deserialize, Serialize};
 
 use crate::node::control::Payload;
 
-/// Which endpoint of a node a letter is for.
+/// The endpoint of a node that a letter is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Desk {
     /// Its component.
     Component,
     /// Its I'm-Alive Task.
     ImAliveTask,
-    /// Its supervisor, which keeps what others have noted.
+    /// Its supervisor, which keeps the entries of other nodes.
     Chronicle,
 }
 
 /// One frame, or one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
-    /// For whom at the node that it is sent to.
+    /// The endpoint at the receiving node.
     pub to: Desk,
-    /// The frame or the entry; judged by whoever it is for.
+    /// The frame or the entry; its receiver validates it.
     pub bytes: Payload,
 }
 
-/// Hands letters over, from any thread.
+/// Sends letters, from any thread.
 pub trait Courier: Send {
-    /// Hands `letter` to the node of `peer`, or drops it.
+    /// Sends `letter` to the node of `peer`, or drops it.
     fn send(&self, peer: weft_core::ids::Peer, letter: &Letter);
 }

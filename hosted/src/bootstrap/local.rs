@@ -1,9 +1,8 @@
 //! Bootstrap on one host: nodes meet at each other's Unix sockets.
 //!
-//! The node of the higher rank calls, again every fifty milliseconds until it is answered; the
-//! node of the lower rank listens. One thread listens and hears every caller's hello; one reads
-//! each peer that was met. All of them end within a fraction of a second after the bootstrap is
-//! dropped.
+//! The node of the higher rank calls, every fifty milliseconds until it is answered; the node of
+//! the lower rank listens. One thread listens and reads every caller's hello; one reads each peer
+//! that was met. All of them end within a fraction of a second after the bootstrap is dropped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,11 +21,11 @@ use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
 use crate::shm::{Grant, NodeMemory};
 
-/// How long a thread waits before it looks whether it is still wanted.
+/// How long a thread waits before it checks whether it must end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Callers at a time that have not sent their hello; one too many ends the oldest.
+/// The most callers at a time that have not sent their hello; one more ends the oldest.
 const HALF_OPEN_MAX: usize = 64;
-/// How long after a failed call the next one is made.
+/// The pause between a failed call and the next.
 const CALL_EVERY: Duration = Duration::from_millis(50);
 
 /// Bootstrap over the Unix sockets of a cluster's directory.
@@ -37,7 +36,7 @@ pub struct LocalBootstrap {
 /// Why the node cannot be met.
 #[derive(Debug)]
 pub enum LocalError {
-    /// A path cannot be a socket's.
+    /// The path of a socket is not usable.
     Path(RuntimeDirError),
     /// The socket cannot be made.
     Packet(PacketError),
@@ -74,9 +73,8 @@ struct Shared {
 }
 
 impl LocalBootstrap {
-    /// Begins to meet the other nodes of `hello`'s cluster in `dir`, and to hand them what they
-    /// may reach of `memory`, if there is one; what is learned goes to `sink`, from several
-    /// threads.
+    /// Starts to meet the other nodes of `hello`'s cluster in `dir`, and to grant them what they
+    /// may reach of `memory`, if there is one. Events go to `sink`, from several threads.
     ///
     /// # Errors
     /// [`LocalError`].
@@ -91,7 +89,7 @@ impl LocalBootstrap {
         let own = dir.peer_socket(usize::from(rank)).map_err(LocalError::Path)?;
         let others = (0..rank).map(|peer| Ok((Peer(peer), dir.peer_socket(usize::from(peer))?)));
         let others = others.collect::<Result<Vec<_>, _>>().map_err(LocalError::Path)?;
-        // A node that returns finds the socket of its former self; nobody listens there.
+        // A node that returns finds the socket of its former process, on which no process listens.
         let _ = std::fs::remove_file(&own);
         let listener = Listener::bind(&own).map_err(LocalError::Packet)?;
         let audience = Audience::new(Box::new(sink));
@@ -146,7 +144,7 @@ impl Bootstrap for LocalBootstrap {
     }
 }
 
-/// Hands letters over at the sockets of this host.
+/// Sends letters over the sockets of this host.
 struct LocalCourier(Arc<Shared>);
 
 impl Courier for LocalCourier {
@@ -183,7 +181,7 @@ impl Shared {
 
     /// Answers a caller; one that is met is read by a thread of its own.
     fn receive(self: &Arc<Self>, caller: Caller<Hello>, met: &Arc<()>) {
-        // Each peer once, and once more for one whose former thread has not ended yet.
+        // One thread a peer, and one more for a former thread that has not ended yet.
         if Arc::strong_count(met) > 2 * usize::from(self.nodes()) {
             return tracing::debug!("too many peers at once: the caller calls again");
         }
@@ -203,7 +201,7 @@ impl Shared {
             shared.attend(&caller.socket, peer, Grant(caller.fds));
             drop(met);
         });
-        // It hears the end of the connection, and calls again.
+        // The caller sees the end of the connection, and calls again.
         if let Err(error) = reading {
             tracing::warn!(%error, "a peer is turned away");
         }
@@ -246,7 +244,7 @@ impl Shared {
         }
     }
 
-    /// Reads a peer that was met until it cannot be heard any more.
+    /// Reads a peer that was met until its session ends.
     fn attend(&self, socket: &Socket, peer: Peer, grant: Grant) {
         let Ok(speaking) = socket.try_clone() else { return };
         let hear = || session::hear(socket, LOOK_EVERY);

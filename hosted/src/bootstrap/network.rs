@@ -5,15 +5,15 @@
 //!   key        the cluster's key, from its file
 //!   noise      the channel's cryptography, and why this pattern
 //!   frame      bytes on the connection, each whole before its deadline
-//!   half_open  callers that have not proven who they are: a bounded number
+//!   half_open  callers that have not authenticated: a bounded number
 //!   greeting   the handshake
-//!   channel    the session: words, and signs of life
-//!   calling    the threads: who calls, who listens, who is welcome
-//!   reported   what was refused lately
+//!   channel    the session: messages and keep-alives
+//!   calling    the threads: which node calls, which listens, which callers are accepted
+//!   reported   refusals that were reported lately
 //! ```
 //!
-//! The node of the higher rank calls, again every fifth of a second until it is answered; the node
-//! of the lower rank listens. What is refused is reported for each reason and peer once a minute.
+//! The node of the higher rank calls, every fifth of a second until it is answered; the node of the
+//! lower rank listens. A refusal is reported once a minute for each reason and peer.
 //!
 //! What this does not do: it carries no data, which goes over verbs; it does not hide that nodes
 //! meet, nor how often; and members are not protected from each other.
@@ -43,18 +43,18 @@ use super::{Bootstrap, Courier, Hello, Letter, Life, Offer, ShutOut, Tidings};
 use crate::process::start_thread;
 use calling::Shared;
 
-/// How long things may take.
+/// The time limits of the network bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the connection to the end of the handshake.
     pub handshake: Duration,
-    /// Until a peer has taken in a word.
+    /// For sending one message to a peer.
     pub word: Duration,
-    /// After how long a side that has nothing to say says so.
+    /// After how long an idle side sends a keep-alive.
     pub pause: Duration,
-    /// Without a word, until a peer counts as gone.
+    /// How long a peer may send nothing before it counts as gone.
     pub silence: Duration,
-    /// After how long a call that came to nothing is made again.
+    /// The pause between a failed call and the next.
     pub call_again: Duration,
 }
 
@@ -77,7 +77,7 @@ pub struct Meeting {
     pub addresses: Vec<String>,
     /// The cluster's key.
     pub key: Key,
-    /// How long things may take.
+    /// The time limits.
     pub timing: Timing,
 }
 
@@ -88,8 +88,8 @@ pub struct NetworkBootstrap {
 }
 
 impl NetworkBootstrap {
-    /// Begins to meet the other nodes of `hello`'s cluster of `nodes`; what is learned goes to
-    /// `sink`, from several threads.
+    /// Starts to meet the other nodes of `hello`'s cluster of `nodes`. Events go to `sink`, from
+    /// several threads.
     ///
     /// # Errors
     /// [`NetworkError`].
@@ -105,14 +105,14 @@ impl NetworkBootstrap {
         let refused = |source| NetworkError::Listen { address: own.clone(), source };
         let listener = TcpListener::bind(&own).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        // Asked before it is accepted, so that the thread can look whether it is over.
+        // Non-blocking, so that the thread can check between callers whether it must end.
         listener.set_nonblocking(true).map_err(refused)?;
         let mut run = [0; 8];
         getrandom(&mut run[..], GetRandomFlags::empty())
             .map_err(|errno| NetworkError::Random(errno.into()))?;
         let run = u64::from_le_bytes(run);
         let shared = Arc::new(Shared::new(hello, nodes, meeting, run, Box::new(sink)));
-        // Should a thread not start, those that did end with this.
+        // If a thread does not start, dropping this ends those that did.
         let begun = Self { shared, address };
         let listening = Arc::clone(&begun.shared);
         begin("weft-listen", move || listening.listen(&listener))?;
@@ -123,7 +123,7 @@ impl NetworkBootstrap {
         Ok(begun)
     }
 
-    /// Where this node is met.
+    /// The address at which this node is met.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -172,7 +172,7 @@ impl Bootstrap for NetworkBootstrap {
     }
 }
 
-/// Hands letters over inside the channels.
+/// Sends letters inside the channels.
 struct NetworkCourier(Arc<Shared>);
 
 impl Courier for NetworkCourier {

@@ -1,7 +1,7 @@
 //! One end of a pair, on its way from the component that made it to the one that will use it.
 //!
-//! Over verbs two components are connected by a pair of queue pairs that belongs to one life of
-//! each. What an end holds is the driver's affair; here it is a bounded run of bytes.
+//! Over verbs two components are connected by a pair of queue pairs that belongs to one incarnation
+//! of each. The driver defines what an end holds; here it is a bounded run of bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,11 +11,11 @@ use weft_core::ids::Incarnation;
 /// The own end of a pair, for the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The life that made it.
+    /// The incarnation that made it.
     pub from: Incarnation,
-    /// The life that it was made for.
+    /// The incarnation that it was made for.
     pub to: Incarnation,
-    /// What that life needs to know.
+    /// What that incarnation needs to connect.
     pub end: PairEnd,
 }
 
@@ -27,7 +27,7 @@ impl PairEnd {
     /// More than the end of a pair over the largest layout takes.
     pub const LEN_MAX: usize = 4096;
 
-    /// Takes the bytes, if they are not too many.
+    /// Takes the bytes; none if they are too many.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() <= Self::LEN_MAX).then_some(Self(bytes))
@@ -40,7 +40,7 @@ impl PairEnd {
     }
 }
 
-/// By its length: the keys in it are nobody's business.
+/// Shows the length only: the bytes hold access keys.
 impl std::fmt::Debug for PairEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.0.len())

@@ -1,4 +1,4 @@
-//! One connection between two nodes of a host: the handshake, then news until it ends.
+//! One connection between two nodes of a host: the handshake, then events until it ends.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::process::Pidfd;
 use crate::readiness::{Readiness, await_events};
 use crate::shm::Grant;
 
-/// How long a node may take to say the next word of the handshake.
+/// How long a node may take to send the next message of the handshake.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The answer to a hello.
@@ -46,7 +46,7 @@ impl From<Refusal> for SessionError {
     }
 }
 
-/// Says hello to `peer` and takes its answer.
+/// Sends a hello to `peer` and takes its answer.
 pub(super) fn greet(
     socket: &Socket,
     hello: &Hello,
@@ -65,8 +65,8 @@ pub(super) fn greet(
     }
 }
 
-/// Answers the hello of a caller of this user; `grant` makes what the caller may reach. Nothing is
-/// waited for: a connection that has just been made has room for an answer.
+/// Answers the hello of a caller of this user; `grant` makes what the caller may reach. This never
+/// waits: a connection that has just been made has room for an answer.
 pub(super) fn answer(
     caller: &Caller<Hello>,
     hello: &Hello,
@@ -91,14 +91,14 @@ pub(super) fn answer(
 impl Line for Socket {
     type Error = PacketError;
 
-    /// Waits for nothing: a peer that has left all that room unread is not waited for.
+    /// Never waits: a peer that has left the whole socket buffer unread loses the session.
     fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), PacketError> {
         let process: Vec<_> = process.map(AsFd::as_fd).into_iter().collect();
         self.send(word, &process, Duration::ZERO)
     }
 
-    /// A socket counts as writable while three quarters of it are free; they are kept for what may
-    /// not be lost.
+    /// A socket counts as writable while three quarters of its buffer are free; the rest is kept
+    /// for messages that must not be lost.
     fn tell_at_once(&self, word: &Word) -> Result<(), PacketError> {
         let now = Deadline::after(Duration::ZERO);
         match await_events(self.as_fd(), PollFlags::OUT, now) {
@@ -115,8 +115,8 @@ impl Line for Socket {
     }
 }
 
-/// Waits up to `timeout` for news; none in time is `Ok(None)`. Words that make no sense end the
-/// session, since the other side is no node of this build.
+/// Waits up to `timeout` for an event; none in time is `Ok(None)`. A message that makes no sense
+/// ends the session, since the other side is no node of this build.
 pub(super) fn hear(socket: &Socket, timeout: Duration) -> Result<Option<News>, PacketError> {
     let (word, mut fds) = match socket.recv::<Word>(timeout) {
         Ok(heard) => heard,

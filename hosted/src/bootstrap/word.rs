@@ -1,4 +1,4 @@
-//! What nodes that have met say to each other, whatever carries it.
+//! The messages of a session between nodes that have met, over any transport.
 
 use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{FRAME_LEN, Term};
@@ -9,58 +9,57 @@ use crate::node::evidence::NOTE_LEN_MAX;
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
 
-/// One word of a session, in either direction.
+/// One message of a session, in either direction.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Word {
-    /// A life of the speaker has begun; on one host with its process as descriptor.
+    /// An incarnation of the sender has started; on one host with its process as descriptor.
     Alive {
-        /// Which life.
+        /// Its number.
         incarnation: u32,
-        /// The first one since its node was started.
+        /// The first incarnation since its node was started.
         boot: u32,
-        /// Names its memory.
+        /// The name of its memory.
         memory: u64,
-        /// What it signs broadcasts with.
+        /// The public key of its broadcasts.
         key: Option<PublicKey>,
     },
-    /// A life of the speaker has ended.
+    /// An incarnation of the sender has ended.
     Dead {
-        /// Which life.
+        /// Its number.
         incarnation: u32,
     },
-    /// The speaker's end of the pair of a life of itself and one of the listener.
+    /// The sender's end of the pair of an incarnation of itself and one of the receiver.
     Offer {
-        /// Which life of the speaker.
+        /// The sender's incarnation.
         from: u32,
-        /// Which life of the listener.
+        /// The receiver's incarnation.
         to: u32,
-        /// What the listener needs to know.
+        /// What the receiver needs to connect.
         end: PairEnd,
     },
-    /// The speaker has fenced a life of the listener.
+    /// The sender has fenced an incarnation of the receiver.
     ShutOut {
-        /// Which life.
+        /// Its number.
         incarnation: u32,
-        /// The reign that decided it, and whose that was.
+        /// The term of the decision, as epoch and claimant; none if no manager has decided.
         decided: Option<(u32, u16)>,
     },
-    /// The speaker has met the listener with another memory.
+    /// The sender has met the receiver with another memory.
     OtherMemory,
-    /// The listener is isolated by decision, since the life that began with `boot`, and not let in
-    /// before it is released.
+    /// The receiver is isolated by decision, since its boot that began with incarnation `boot`, and
+    /// not admitted before it is released.
     Isolated {
-        /// Which life.
+        /// The first incarnation of that boot.
         boot: u32,
     },
-    /// Isolations of the listener since `boot` or before are over: it may come back, as another
-    /// life.
+    /// Isolations of the receiver since `boot` or before are over: a later incarnation may join.
     Released {
-        /// Which life.
+        /// The first incarnation of that boot.
         boot: u32,
     },
-    /// Isolations of the speaker since `boot` or before are over.
+    /// Isolations of the sender since `boot` or before are over.
     Free {
-        /// Which life.
+        /// The first incarnation of that boot.
         boot: u32,
     },
     /// A frame of the DIR net.
@@ -86,8 +85,8 @@ impl Word {
         Self::ShutOut { incarnation: word.life.0, decided }
     }
 
-    /// What it means to the listener; nothing when no node says such a thing. `process` is the
-    /// one that came with it.
+    /// The event that this message is to its receiver; none for a message that no node sends.
+    /// `process` is the descriptor that came with it.
     #[must_use]
     pub fn into_news(self, process: Option<Pidfd>) -> Option<News> {
         match self {
@@ -102,8 +101,8 @@ impl Word {
                 let (from, to) = (Incarnation(from), Incarnation(to));
                 Some(News::Offered(Offer { from, to, end }))
             }
-            // One of another length goes on to whoever refuses and counts it; no more of it is kept
-            // than shows that.
+            // A letter of another length goes on to its receiver, which refuses and counts it; only
+            // enough of it is kept to show that.
             Self::Letter(mut letter) => {
                 let longest = match letter.to {
                     Desk::Component | Desk::ImAliveTask => FRAME_LEN,
@@ -138,7 +137,7 @@ mod tests {
         assert!(
             Word::Alive { incarnation: 1, boot: 2, memory: 0, key: None }.into_news(None).is_none()
         );
-        // And one that no life could follow.
+        // And an incarnation that none could follow.
         for incarnation in [0, u32::MAX] {
             assert!(Word::ShutOut { incarnation, decided: None }.into_news(None).is_none());
         }

@@ -1,4 +1,4 @@
-//! How long to wait before what has failed is tried again: twice as long each time in a row.
+//! Exponential back-off: the wait before a retry doubles with each failure in a row.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Waits from `first` on, and never longer than `longest`.
+    /// Waits `first` after the first failure, and never longer than `longest`.
     pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, failures: 0 }
     }
 
-    /// It has failed once more: how long to wait before the next try.
+    /// Counts a failure and returns the wait before the next try.
     pub(crate) fn fail(&mut self) -> Duration {
         let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1);
         self.first.saturating_mul(factor).min(self.longest)
     }
 
-    /// It has succeeded.
+    /// Counts a success: the next failure waits for the shortest time again.
     pub(crate) const fn succeed(&mut self) {
         self.failures = 0;
     }
 
-    /// How often it has failed in a row.
+    /// The number of failures in a row.
     pub(crate) const fn failures(&self) -> u32 {
         self.failures
     }

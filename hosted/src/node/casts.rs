@@ -1,14 +1,14 @@
-//! Broadcasts that clients wait for, in the order in which they asked.
+//! Broadcasts that clients wait for, in the order of their requests.
 //!
-//! A full window is waited for until the client's deadline, but a broadcast is tried at least
-//! once; the reply says how far it came and why no further. What it says was broadcast stands in
-//! the memory of the supervisor, so that the next life of the component goes on with it.
+//! A broadcast waits for a full window until the client's deadline, but is tried at least once; the
+//! reply gives how many messages were broadcast and why no more. What counts as broadcast is in the
+//! supervisor's memory, so the next incarnation of the component goes on with it.
 //!
-//! A will stands in line like a broadcast, and has all the time there is: see [`super::wills`]. The
-//! last slot of the window is kept for it, so that those who wait for the rest of something hear at
-//! once that it does not come, however full the window is.
+//! An abort marker (`Will`) is queued like a broadcast and has no deadline: see [`super::wills`].
+//! The last slot of the window is reserved for it, so that receivers that wait for the rest of a
+//! transfer learn at once that it does not come, however full the window is.
 //!
-//! Where all others have left the broadcasts, nothing is broadcast to nobody.
+//! Once all other members have left the broadcasts, a broadcast is refused: it has no receiver.
 
 use std::collections::VecDeque;
 
@@ -24,10 +24,10 @@ use super::wills::Will;
 
 /// Slots of the window that no broadcast of a client takes.
 const KEPT_FREE: u64 = 1;
-/// Broadcasts in line.
+/// The most broadcasts in the queue.
 const LINE_MAX: usize = 256;
 
-/// A broadcast as a client asked for it.
+/// A broadcast that a client requested.
 #[derive(Debug)]
 pub(super) struct CastJob {
     ticket: Ticket,
@@ -46,7 +46,7 @@ impl CastJob {
         (self.ticket, Outcome::Broadcast(std::mem::take(&mut self.outcome)))
     }
 
-    /// Its time is over while the window is full.
+    /// Its deadline has passed while the window is full.
     fn give_up(&mut self, endpoint: &mut NodeEndpoint) {
         let me = endpoint.me();
         let standing = endpoint.broadcast().and_then(|(broadcast, _)| broadcast.standing(me));
@@ -56,18 +56,18 @@ impl CastJob {
     }
 }
 
-/// What stands in line.
+/// An element of the queue.
 #[derive(Debug)]
 enum InLine {
     Job(CastJob),
     Will { number: u64, will: Will },
 }
 
-/// The line.
+/// The queue.
 #[derive(Debug, Default)]
 pub(super) struct Casts {
     line: VecDeque<InLine>,
-    /// Wills that are over.
+    /// Abort markers that were broadcast or are void.
     executed: Vec<u64>,
 }
 
@@ -81,17 +81,17 @@ impl Casts {
         None
     }
 
-    /// Queues a will, of which the supervisor keeps no more than a few.
+    /// Queues an abort marker; the supervisor bounds how many there are.
     pub(super) fn execute(&mut self, number: u64, will: Will) {
         self.line.push_back(InLine::Will { number, will });
     }
 
-    /// A will is void.
+    /// Counts an abort marker as done: it is void.
     pub(super) fn void(&mut self, number: u64) {
         self.executed.push(number);
     }
 
-    /// The wills that are over since this was last asked.
+    /// Takes the abort markers that are done since the last call.
     pub(super) fn take_executed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.executed)
     }
@@ -101,7 +101,7 @@ impl Casts {
         self.line.retain(|it| !matches!(it, InLine::Job(job) if job.ticket.client == client));
     }
 
-    /// Broadcasts as much as the window takes; the answers of those that have ended.
+    /// Broadcasts as much as the window takes; returns the answers of those that have ended.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         let mut answers = Vec::new();
         deliver_own(endpoint);
@@ -119,7 +119,7 @@ impl Casts {
                 None => {}
             }
         }
-        // Whoever stands behind a will that waits, waits for the same.
+        // A broadcast behind an abort marker that waits for room waits for the same room.
         self.line.retain_mut(|it| match it {
             InLine::Job(job) if now_ns >= job.deadline_ns => {
                 job.give_up(endpoint);
@@ -131,7 +131,7 @@ impl Casts {
         answers
     }
 
-    /// When the first of those in line gives up.
+    /// The earliest deadline in the queue.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let deadline = |it: &InLine| match it {
             InLine::Job(job) => Some(job.deadline_ns),
@@ -141,7 +141,8 @@ impl Casts {
     }
 }
 
-/// What this node broadcasts is delivered here by having been handed in.
+/// Delivers this node's own broadcasts here: a broadcast is delivered at its origin once it is
+/// staged.
 fn deliver_own(endpoint: &mut NodeEndpoint) {
     let me: Peer = endpoint.me();
     if let Some((broadcast, fabric)) = endpoint.broadcast() {
@@ -197,12 +198,12 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
     true
 }
 
-/// Broadcasts a will once there is room, unless it is void; whether it is over.
+/// Broadcasts an abort marker once there is room, unless it is void; whether it is done.
 fn execute(will: &Will, endpoint: &mut NodeEndpoint) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
     let Standing { seen, .. } = broadcast.standing(me).unwrap_or_default();
-    // A lie that was told by order in the midst of something is no part of it.
+    // An injected equivocation in the middle of a transfer is no part of it.
     let is_part = |tag| tag == will.tag || tag != LIE_TAG;
     let is_due = (1..=seen)
         .rev()

@@ -1,9 +1,9 @@
 //! What happened at a node and why, kept for `weft status --why` and the demonstration.
 //!
 //! The supervisor keeps the ring, so that it outlives the component that reached the verdicts; what
-//! is not to be lost with the supervisor either, the others keep too (`evidence`).
-//! Times are those of this host's clock, which all of its processes share, so that the chronicles
-//! of the nodes of one host can be read as one.
+//! must also outlive the supervisor, other nodes keep too (`evidence`). Times are those of this
+//! host's clock, which all of its processes share, so that the chronicles of the nodes of one host
+//! can be merged by time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,58 +11,58 @@ use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{Alarm, Explanation, Members, News, Rule, Verdict};
 use weft_core::ids::Rank;
 
-/// Entries that are kept.
+/// The most entries that are kept.
 const ENTRIES: usize = 512;
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When, by the clock of the observer's host.
+    /// The time, by the clock of the observer's host, in nanoseconds.
     pub at_ns: u64,
-    /// Who noted it.
+    /// The node that noted it.
     pub observer: u16,
-    /// About which node.
+    /// The node that it is about.
     pub node: u16,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What can be noted.
+/// An event that can be noted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// A component of the node was started.
     Started {
-        /// The life that it is.
+        /// Its incarnation.
         incarnation: u32,
     },
     /// A component of the node has ended.
     Ended {
-        /// The life that it was.
+        /// Its incarnation.
         incarnation: u32,
-        /// How.
+        /// Its exit status.
         status: String,
     },
     /// Its component cannot be started, or cannot go on.
     Failed {
-        /// Why.
+        /// The cause.
         cause: String,
-        /// What mends it.
+        /// The cure.
         cure: String,
     },
-    /// Its component is greeted by every living peer.
+    /// Every running peer has greeted its component.
     Running {
-        /// The life that it is.
+        /// Its incarnation.
         incarnation: u32,
     },
     /// The I'm-Alive Task has raised its alarm.
     Alarm {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Its component hung before its I'm-Alive Task watched it, and was killed.
     HungEarly {
-        /// For how long it stood still.
+        /// For how long it made no progress, in milliseconds.
         ms: u64,
     },
     /// Its incarnation or the link to its node has ended, as its supervisor or the kernel reports.
@@ -71,14 +71,14 @@ pub enum What {
     Suspected,
     /// A suspect was heard of again.
     Restored,
-    /// The observer's own loop was late, and gave others that much longer.
+    /// The observer's own loop was late, and extended the deadlines of others by as much.
     Late {
-        /// By how much.
+        /// By how many milliseconds.
         ms: u64,
     },
-    /// Something that an operator should know.
+    /// A report for the operator.
     Told {
-        /// In words.
+        /// Its text.
         words: String,
     },
     /// A verdict was reached.
@@ -92,12 +92,12 @@ pub enum What {
     ResetOrdered {
         /// The boot that has ended.
         boot: u32,
-        /// Whether something can do it; else it is up to the operator.
+        /// Whether a device or program can reset it; otherwise the operator must.
         possible: bool,
     },
     /// It sent different messages under one number, or the replayer shows one that it did not send.
     Disputed {
-        /// Under which number of its broadcasts first.
+        /// The first such number of its broadcasts.
         seq: u64,
         /// The node that shows another message.
         replayer: u16,
@@ -109,16 +109,16 @@ pub enum What {
     },
     /// A member wrote over the reservation word of its mailbox, or answered wrongly.
     Forged {
-        /// How many tickets, since the last note.
+        /// What showed the last of them.
         tickets: u64,
         /// What showed the last of them.
         evidence: String,
     },
     /// It was removed, and restarts.
     Reborn,
-    /// A fault of it began or ended by order.
+    /// A fault was injected into it, or was healed.
     Injected {
-        /// Which, in words.
+        /// The fault, for people.
         fault: String,
     },
 }
@@ -128,13 +128,13 @@ pub enum What {
 pub struct VerdictNote {
     /// What was decided.
     pub verdict: String,
-    /// The rule.
+    /// The rule that led to it.
     pub rule: String,
     /// The incarnation of the node, as its boot and the number of its component.
     pub life: String,
     /// The term, as its epoch and its manager.
     pub term: String,
-    /// The alarm that came, if one did.
+    /// The alarm that arrived, if one did.
     pub alarm: Option<String>,
     /// The members that were asked whether they meet the node.
     pub asked: Vec<u16>,
@@ -224,7 +224,7 @@ fn joined(nodes: &[u16]) -> String {
     nodes.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// In words.
+/// The text for an alarm.
 pub(super) const fn alarm_words(alarm: Alarm) -> &'static str {
     match alarm {
         Alarm::NoProgress => "no progress, its flag stands still",
@@ -258,7 +258,7 @@ impl What {
         matches!(self, Self::Alarm { why } if why == alarm_words(alarm))
     }
 
-    /// What the explanation of a verdict says.
+    /// The entry for the explanation of a verdict.
     pub(super) fn verdict(of: &Explanation) -> Self {
         let ranks = |set: Members| set.iter().map(|rank| rank.0).collect();
         let said = of.evidence.testimonies;
@@ -277,7 +277,7 @@ impl What {
         })
     }
 
-    /// What `news` says, and about which node; `me` where it is about the observer.
+    /// The entry for `news`, and the node that it is about: `me` where that is the observer.
     pub(super) fn news(news: News, me: Rank) -> (Rank, Self) {
         let told = |node: Rank, words: &str| (node, Self::Told { words: words.to_owned() });
         match news {
@@ -315,17 +315,17 @@ impl What {
     }
 }
 
-/// How many entries have made room for newer ones, by the node that they were about.
+/// How many entries were displaced by newer ones, by the node that they were about.
 #[derive(Debug, Default)]
 pub(super) struct Dropped(BTreeMap<u16, u64>);
 
 impl Dropped {
-    /// One about `node` has.
+    /// Counts a displaced entry about `node`.
     pub(super) fn note(&mut self, node: u16) {
         *self.0.entry(node).or_default() += 1;
     }
 
-    /// Those about `node`, or about all.
+    /// The number of those about `node`, or about all.
     pub(super) fn about(&self, node: Option<u16>) -> u64 {
         let is_meant = |of: &u16| node.is_none_or(|node| *of == node);
         self.0.iter().filter(|(of, _)| is_meant(of)).map(|(_, count)| count).sum()
@@ -340,8 +340,9 @@ pub(super) struct Chronicle {
 }
 
 impl Chronicle {
-    /// Keeps `entry`, and tells how: its time is later than that of all before it, so that it is a
-    /// name, and a reader who goes on behind the last one that it has misses none.
+    /// Keeps `entry`, and returns it as kept: its time is later than that of all before it, so that
+    /// the time names the entry, and a reader that continues after the last one that it has misses
+    /// none.
     pub(super) fn note(&mut self, mut entry: Entry) -> &Entry {
         if let Some(last) = self.entries.back() {
             entry.at_ns = entry.at_ns.max(last.at_ns.saturating_add(1));
@@ -356,7 +357,7 @@ impl Chronicle {
         &self.entries[self.entries.len() - 1]
     }
 
-    /// How many entries about `node`, or about all, have made room.
+    /// How many entries about `node`, or about all, were displaced.
     pub(super) fn dropped(&self, node: Option<u16>) -> u64 {
         self.dropped.about(node)
     }

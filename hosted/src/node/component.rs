@@ -1,8 +1,8 @@
 //! The component process: the endpoint, its loop, and the requests that come over the link.
 //!
-//! One thread runs the loop and does everything; a second one only reads the link, queues what
-//! comes, control apart from requests, and rings the loop's own bell. The loop never waits for the
-//! link. The process ends when the supervisor says so, when the link closes, or with the supervisor
+//! One thread runs the loop and does everything. A second one only reads the link, queues what
+//! arrives, control apart from requests, and rings the loop's bell. The loop never waits for the
+//! link. The process ends on the supervisor's order, when the link closes, or with the supervisor
 //! itself (the kernel kills it then).
 
 mod dirnet;
@@ -63,11 +63,11 @@ use nap::Nap;
 use removals::Removals;
 use signing::KeyBook;
 
-/// How long the supervisor may take to say `Start`.
+/// How long the supervisor may take to send `Start`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a component that fails waits for room to say why.
+/// How long a component that fails waits for room to report why.
 const FAILED_TIMEOUT: Duration = Duration::from_millis(200);
-/// How soon the loop looks again for room on the link.
+/// How often the loop checks for room on the link.
 const ROOM_EVERY: Duration = Duration::from_millis(1);
 /// The loop's own deadlines in the endpoint's wheel.
 const PUTS: u32 = 0;
@@ -77,7 +77,7 @@ const DELIVERIES: u32 = 3;
 const DIRNET: u32 = 4;
 const INQUIRIES: u32 = 5;
 
-/// Runs the component whose link was inherited, until it is told to end.
+/// Runs the component whose link was inherited, until its supervisor ends it.
 ///
 /// # Errors
 /// [`NodeError`]; the supervisor starts the next one.
@@ -117,19 +117,19 @@ pub fn run() -> Result<(), NodeError> {
     });
     if let Err(error) = &ran {
         let word = FromComponent::Failed { cause: error.to_string(), cure: advice(error).1 };
-        // A supervisor that does not listen sees the end.
+        // A supervisor that does not read sees the end of the link.
         let _ = speaking.send(&word, &[], FAILED_TIMEOUT);
     }
     ran
 }
 
-/// Who this component is, and which life of it.
+/// The identity of this component: its node and its incarnation.
 #[derive(Clone, Copy)]
 struct Born {
     me: Peer,
     incarnation: Incarnation,
     life: Life,
-    /// The first life of its supervisor, whose memory it has taken over.
+    /// The first incarnation of its supervisor, whose memory it has taken over.
     memory_since: Incarnation,
     tasks: u8,
 }
@@ -143,10 +143,10 @@ struct Handed {
 struct Component {
     cluster: Cluster,
     born: Born,
-    /// What it takes to enter the DIR net, until it has.
+    /// What it needs to enter the DIR net, until it has entered.
     entry: Option<Entry>,
     dirnet: Option<DirNet>,
-    /// The first life of the supervisor of each peer that is let in.
+    /// The first incarnation of the supervisor of each peer that is admitted.
     boots: Vec<Incarnation>,
     removals: Removals,
     socket: Socket,
@@ -158,9 +158,10 @@ struct Component {
     waiter: Option<Waiter>,
     membership: Membership,
     keys: KeyBook,
-    /// The lives that are let in as soon as their end of the pair arrives; over verbs only.
+    /// The incarnations that are admitted as soon as their end of the pair arrives; over verbs
+    /// only.
     expected: Vec<Option<Incarnation>>,
-    /// Whose pair is lost, as the supervisor was told.
+    /// The peers whose pair is lost, as last reported to the supervisor.
     told_lost: PeerSet,
     puts: Puts,
     takes: Takes,
@@ -301,7 +302,7 @@ impl Component {
         answers.extend(self.casts.step(&mut self.endpoint, now_ns));
         answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
         answers.extend(self.answer_inquiries(now_ns));
-        // Whoever is told of a conflict finds what is known of it.
+        // A client that learns of a conflict finds its evidence already here.
         for conflict in self.deliveries.take_disputes() {
             self.tell(&FromComponent::Disputed(conflict))?;
         }
@@ -322,7 +323,7 @@ impl Component {
         Ok(Flow::Progress)
     }
 
-    /// Takes in what became of puts; whether there was anything.
+    /// Handles the completions of puts; whether there were any.
     fn drain_events(&mut self, now_ns: u64) -> Result<bool, NodeError> {
         let mut drained = false;
         while let Some(event) = self.endpoint.poll_event() {
@@ -432,11 +433,11 @@ impl Component {
         let Born { me, life, tasks, .. } = self.born;
         let place = (Rank(me.0), now_ns);
         self.dirnet = Some(DirNet::enter(&self.cluster, life, tasks, entry, place)?);
-        // Its first words, before it hears any.
+        // Its first frames go out before it handles any.
         self.step_dirnet(&[], now_ns).map(drop)
     }
 
-    /// Has the DIR net take in `frames` and what its clock says; whether anything came of it.
+    /// Steps the DIR net with `frames` and the time; whether it had any effect.
     fn step_dirnet(&mut self, frames: &[(Peer, Vec<u8>)], now_ns: u64) -> Result<bool, NodeError> {
         let timers = self.faults.timers();
         let mut words = Vec::new();
@@ -451,7 +452,8 @@ impl Component {
             Ok(())
         })?;
         for word in &words {
-            // Frames may be lost; a supervisor that reads slowly loses them before anything else.
+            // Frames may be lost; with a supervisor that reads slowly they are dropped before
+            // anything else.
             if !matches!(word, FromComponent::Letters { .. }) || !self.outgoing.is_crowded() {
                 self.tell(word)?;
             }
@@ -493,7 +495,7 @@ impl Component {
                 let released = self.takes.release(&mut self.endpoint, ticket.client, &receipts);
                 Some((ticket, Outcome::Released(released)))
             }
-            // Whose turn it is, is up to the supervisor.
+            // The supervisor orders the senders.
             Want::Broadcast { tag, messages, timeout_ms, then: _ } => {
                 self.casts.begin(CastJob::new(ticket, tag, messages, deadline(timeout_ms)))
             }
@@ -538,8 +540,8 @@ impl Component {
         answer.map_or(Ok(()), |(ticket, what)| self.answer(ticket, what))
     }
 
-    /// What was refused to go to `peer` while only one of the two had let the other in, or while
-    /// the pair was cut, goes now.
+    /// Sends now what was refused to `peer` while only one side had admitted the other, or while
+    /// the connection was cut.
     fn broadcast_again(&mut self, peer: Peer) {
         if let Some((broadcast, _)) = self.endpoint.broadcast() {
             broadcast.handle_admitted(peer);

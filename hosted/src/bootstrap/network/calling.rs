@@ -1,10 +1,10 @@
-//! Who calls, who listens and who is welcome.
+//! Which node calls, which listens and which callers are accepted.
 //!
-//! One thread listens, one calls each node of a lower rank, one hears each caller; the thread that
+//! One thread listens, one calls each node of a lower rank, one serves each caller; the thread that
 //! met a peer reads it until it is gone. All end within a fraction of a second after the bootstrap
 //! is dropped.
 //!
-//! | who comes under a rank that is met already | what happens |
+//! | a caller under a rank that is met already | what happens |
 //! |---|---|
 //! | the same run of the node, with a later call | it has lost the connection: the old one is ended |
 //! | the same run, with a call that was heard | a replay: refused |
@@ -32,16 +32,16 @@ use crate::process::start_thread;
 use crate::readiness::{Readiness, await_events};
 use crate::shm::Grant;
 
-/// Callers at a time that have not proven who they are.
+/// The most callers at a time that have not authenticated.
 const HALF_OPEN_MAX: usize = 64;
-/// How long a thread waits before it looks whether it is still wanted.
+/// How long a thread waits before it checks whether it must end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long a connection may take to come about.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a former session of a node that calls anew may take to end.
+/// How long the former session of a node that calls again may take to end.
 const DISPLACE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What all threads share.
+/// The state that all threads share.
 pub(super) struct Shared {
     hello: Hello,
     nodes: u16,
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     /// This run of the node.
     run: u64,
     calls: Mutex<u64>,
-    /// The last greeting of each rank that was met: its run, and which call of it.
+    /// The last accepted greeting of each rank: its run, and the number of the call.
     greeted: Mutex<BTreeMap<u16, (u64, u64)>>,
     reported: Mutex<Reported>,
     half_open: HalfOpen,
@@ -57,7 +57,7 @@ pub(super) struct Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each guards one value that is whole at all times.
+    // Each guards one value that is consistent at all times.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -80,7 +80,7 @@ impl Shared {
         &self.audience
     }
 
-    /// Hears callers until everything is over.
+    /// Accepts callers until the bootstrap ends.
     pub(super) fn listen(self: &Arc<Self>, listener: &TcpListener) {
         while !self.audience.is_over() {
             let waited = await_events(listener.as_fd(), PollFlags::IN, Deadline::after(LOOK_EVERY));
@@ -94,13 +94,13 @@ impl Shared {
                     let shared = Arc::clone(self);
                     let calling = move || shared.receive(stream, address.ip());
                     let heard = start_thread("weft-caller", calling);
-                    // It hears that nobody is there, and calls again.
+                    // The caller sees the end of the connection, and calls again.
                     if let Err(error) = heard {
                         tracing::debug!(%error, "no thread for a caller");
                         thread::park_timeout(Duration::from_millis(20));
                     }
                 }
-                // Another thread's descriptors may be free in a moment; a caller may have left.
+                // Another thread's descriptors may be free soon; a caller may have left.
                 Err(error) => {
                     tracing::debug!(%error, "a caller cannot be accepted");
                     thread::park_timeout(Duration::from_millis(20));
@@ -167,7 +167,7 @@ impl Shared {
         Side { key, hello: &self.hello, run: self.run, nodes: self.nodes, timing: *timing }
     }
 
-    /// Whether a member with this greeting is welcome.
+    /// Checks whether a member with this greeting is accepted.
     fn judge(&self, theirs: &Greeting) -> Result<(), Refusal> {
         let rank = theirs.hello.rank;
         // Nodes of lower ranks are called and do not call.
@@ -185,7 +185,7 @@ impl Shared {
         }
     }
 
-    /// Takes in a caller that has proven who it is, in place of its former session.
+    /// Accepts a caller that has authenticated, in place of its former session.
     fn welcome(&self, met: Met) {
         let deadline = Deadline::after(DISPLACE_TIMEOUT);
         lock(&self.greeted).insert(met.peer.0, met.greeted);
@@ -202,7 +202,7 @@ impl Shared {
         self.audience.attend(peer, channel, granted, || hearing.hear(LOOK_EVERY));
     }
 
-    /// Tells of a refusal, unless it was told lately.
+    /// Reports a refusal, unless it was reported lately.
     fn report(&self, who: String, reason: Option<Refusal>) {
         let Some(reason) = reason else { return };
         if lock(&self.reported).is_news(&who, &reason, now_ns()) {

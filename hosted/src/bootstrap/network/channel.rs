@@ -1,7 +1,8 @@
-//! A session with a peer that was met: words in both directions until it falls silent.
+//! A session with a peer that was met: messages in both directions until it falls silent.
 //!
-//! A side that has nothing to say says so every second. One from which no whole word has come for
-//! five is gone, be it a host without power, a cable, or a process that sends a byte at a time.
+//! An idle side sends a keep-alive every second. A side from which no whole message has come for
+//! five seconds is gone: a host without power, a cut cable, or a process that sends a byte at a
+//! time.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +19,10 @@ use crate::bootstrap::word::Word;
 use crate::clock::Deadline;
 use crate::process::Pidfd;
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const CHUNK_LEN: usize = 1024;
 
-/// The speaking half, for several threads.
+/// The sending half, for several threads.
 #[derive(Clone)]
 pub(super) struct Channel {
     shared: Arc<Shared>,
@@ -31,15 +32,15 @@ struct Shared {
     stream: TcpStream,
     noise: StatelessTransportState,
     timing: Timing,
-    /// How many words have gone out: the number that the next one is sealed with.
+    /// How many messages were sent: the nonce of the next one.
     sent: Mutex<u64>,
 }
 
-/// The hearing half.
+/// The receiving half.
 pub(super) struct Hearing {
     channel: Channel,
     frames: Frames,
-    /// How many words have been heard: no word is heard twice, or out of its turn.
+    /// How many messages were received: none is accepted twice, or out of order.
     heard: u64,
     silent_until: Deadline,
     speak_at: Deadline,
@@ -50,7 +51,7 @@ impl Channel {
         Self { shared: Arc::new(Shared { stream, noise, timing, sent: Mutex::new(0) }) }
     }
 
-    /// The other half. To be made once.
+    /// The receiving half. Call it once.
     pub(super) fn hearing(&self) -> Hearing {
         let timing = self.shared.timing;
         Hearing {
@@ -62,11 +63,11 @@ impl Channel {
         }
     }
 
-    /// Says a word, or that there is none.
+    /// Sends a message; none is a keep-alive.
     pub(super) fn say(&self, word: Option<&Word>) -> Result<(), LinkError> {
         let plain = serde_json::to_vec(&word).map_err(|_| LinkError::Nonsense)?;
         let mut sealed = vec![0; plain.len() + TAG_LEN];
-        // Held until the frame is out, so that frames go out in the order of their numbers.
+        // Held until the frame is out, so that frames go out in the order of their nonces.
         let mut sent = self.shared.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let len = self.shared.noise.write_message(*sent, &plain, &mut sealed)?;
         *sent += 1;
@@ -82,7 +83,7 @@ impl Line for Channel {
         self.say(Some(word))
     }
 
-    /// Half a word would end the channel, so that this takes as long as any word may.
+    /// Half a message would end the channel, so this may take as long as any message.
     fn tell_at_once(&self, word: &Word) -> Result<(), LinkError> {
         self.say(Some(word))
     }
@@ -94,7 +95,7 @@ impl Line for Channel {
 }
 
 impl Hearing {
-    /// Waits up to `timeout` for news.
+    /// Waits up to `timeout` for an event.
     pub(super) fn hear(&mut self, timeout: Duration) -> Result<Option<News>, LinkError> {
         if self.speak_at.has_passed() {
             self.channel.say(None)?;
@@ -106,7 +107,7 @@ impl Hearing {
         }
     }
 
-    /// The next word, or that there is none, or nothing by the deadline.
+    /// The next message or keep-alive, or none by the deadline.
     pub(super) fn listen(&mut self, deadline: Deadline) -> Result<Option<Option<Word>>, LinkError> {
         loop {
             if let Some(frame) = self.frames.take()? {

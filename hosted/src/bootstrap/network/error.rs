@@ -1,4 +1,4 @@
-//! Why a node cannot be met over the network, and why a connection comes to nothing.
+//! Why a node cannot be met over the network, and why a connection fails.
 
 use std::fmt;
 use std::io;
@@ -10,18 +10,18 @@ use crate::process::ProcessError;
 /// Why a node cannot be met over the network.
 #[derive(Debug)]
 pub enum NetworkError {
-    /// Not as many addresses as nodes.
+    /// The number of addresses differs from the number of nodes.
     Addresses {
         /// How many nodes there are.
         nodes: u16,
         /// How many addresses.
         found: usize,
     },
-    /// The node's own address cannot be listened at.
+    /// The node cannot listen at its own address.
     Listen {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No random number could be drawn.
@@ -79,27 +79,27 @@ impl Explain for NetworkError {
     }
 }
 
-/// Why a connection comes to nothing, or to its end.
+/// Why a connection failed or ended.
 #[derive(Debug)]
 pub enum LinkError {
-    /// The system refuses to carry on.
+    /// A system call failed.
     Io(io::Error),
     /// The other side has closed it.
     Closed,
-    /// The other side took too long.
+    /// The other side exceeded a deadline.
     Stalled,
     /// The other side is no node.
     NotWeft,
-    /// A frame that is longer than any.
+    /// A frame longer than the limit.
     TooLong {
-        /// How long it claims to be.
+        /// Its claimed length.
         len: usize,
     },
-    /// What was said, though by a holder of the key, is nothing that a node says.
+    /// A holder of the key sent what no node sends.
     Nonsense,
     /// The cryptography could not be set up: a bug.
     Noise(snow::Error),
-    /// One of the two did not want the other.
+    /// One side refused the other.
     Refused(Refusal),
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for LinkError {
 }
 
 impl LinkError {
-    /// What people should hear of it; broken connections are no news.
+    /// The refusal to report; a broken connection is none.
     pub(super) fn reason(self) -> Option<Refusal> {
         match self {
             Self::Refused(reason) => Some(reason),
@@ -142,7 +142,7 @@ impl From<io::Error> for LinkError {
 impl From<snow::Error> for LinkError {
     fn from(error: snow::Error) -> Self {
         match error {
-            // What cannot be opened was not sealed with this key, or for this moment.
+            // What does not decrypt was not sealed with this key, or not with this nonce.
             snow::Error::Decrypt | snow::Error::Input | snow::Error::Dh => {
                 Self::Refused(Refusal::Key)
             }

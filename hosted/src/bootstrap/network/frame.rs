@@ -6,9 +6,9 @@
 //!   integers little-endian
 //! ```
 //!
-//! The preface is in clear because it says how everything after it is to be read. So is a frame of
-//! kind `Refused`, which comes instead of an answer from one who could not read the question; a
-//! forged one gains its forger no more than cutting the connection would.
+//! The preface is in clear because it determines how everything after it is decoded. So is a frame
+//! of kind `Refused`, which a side sends that could not decrypt what it answers; forging one gains
+//! an attacker no more than cutting the connection would.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use super::LinkError;
 
 const MAGIC: [u8; 4] = *b"weft";
 const HEAD_LEN: usize = 3;
-/// The longest body: more than the longest word takes.
+/// The longest body: more than the longest message takes.
 pub(super) const BODY_LEN_MAX: usize = 8192;
 
 /// What a frame holds.
@@ -52,7 +52,7 @@ pub(super) fn write_preface(
     write(stream, &bytes, deadline)
 }
 
-/// The version that the other side speaks.
+/// Reads the version that the other side speaks.
 pub(super) fn read_preface(stream: &TcpStream, deadline: Deadline) -> Result<u32, LinkError> {
     let mut magic = [0; 4];
     read(stream, &mut magic, deadline)?;
@@ -92,19 +92,19 @@ pub(super) fn read_frame(stream: &TcpStream, deadline: Deadline) -> Result<Frame
     }
 }
 
-/// What has arrived of frames so far.
+/// The bytes of frames that have arrived so far.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
 }
 
 impl Frames {
-    /// More bytes have arrived.
+    /// Appends bytes that have arrived.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
     }
 
-    /// The first frame, once it is whole.
+    /// Takes the first frame, once it is whole.
     ///
     /// # Errors
     /// [`LinkError::NotWeft`], [`LinkError::TooLong`]: nothing that follows can be read.
@@ -162,7 +162,7 @@ fn read(stream: &TcpStream, mut into: &mut [u8], deadline: Deadline) -> Result<(
     Ok(())
 }
 
-/// At least one byte, or nothing by the deadline.
+/// Reads at least one byte, or none by the deadline.
 fn read_some(
     mut stream: &TcpStream,
     into: &mut [u8],
@@ -196,7 +196,7 @@ fn write(mut stream: &TcpStream, mut bytes: &[u8], deadline: Deadline) -> Result
     Ok(())
 }
 
-/// What is left, but never nothing: zero would mean "for ever".
+/// The time left, at least a millisecond: a socket timeout of zero would wait forever.
 fn left(deadline: Deadline) -> Duration {
     deadline.remaining().clamp(Duration::from_millis(1), Duration::from_secs(3600))
 }

@@ -1,20 +1,20 @@
-//! The first words between two nodes on a TCP connection.
+//! The handshake between two nodes on a TCP connection.
 //!
 //! ```text
 //!   caller                               listener
-//!   preface ───────────────────────────▶ not Weft's: closed without a word
-//!      ◀──────────────────────────────── preface; another version: both say so
+//!   preface ───────────────────────────▶ not Weft's: closed without an answer
+//!      ◀──────────────────────────────── preface; another version: both refuse
 //!   psk, e: Greeting ──────────────────▶ another key: refused in clear
 //!                                        another cluster, layout, fabric; another node is meant;
 //!                                        a rank that is taken; a greeting that was heard before
 //!      ◀──────────────────────────────── e, ee: Welcome(Greeting), or Refused(reason)
-//!   a first word over the channel ─────▶ not under these keys: the greeting was a replay
+//!   a first message over the channel ──▶ not under these keys: the greeting was a replay
 //! ```
 //!
-//! All of it has one deadline. A greeting names its node by a number drawn when the node started,
-//! and counts that node's calls: what was heard once is known again without any list of nonces.
-//! A greeting of a former run of the node is caught by the last step: only who made it just now
-//! has the secret that goes with it.
+//! All of it has one deadline. A greeting names its node's run by a number drawn when the node
+//! started, and counts that run's calls, so a replay is recognised without a list of nonces. The
+//! replay of a greeting from a former run fails at the last step: only the node that made the
+//! greeting just now has the ephemeral secret that belongs to it.
 
 use std::net::TcpStream;
 
@@ -29,16 +29,16 @@ use super::{LinkError, Timing, noise};
 use crate::bootstrap::{Hello, Refusal};
 use crate::clock::Deadline;
 
-/// A hello, whom it is for, and which one it is.
+/// A hello, the node that it is for, and the call that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Greeting {
     pub(super) hello: Hello,
-    /// The rank of the node that is greeted: one that a call was led to by mistake, or by a relay
-    /// without the key, refuses it and keeps the sessions that it has.
+    /// The rank of the node that is greeted. A node that a call has reached by mistake, or through
+    /// a relay without the key, refuses it and keeps its sessions.
     pub(super) to: u16,
     /// The run of the node: drawn at its start.
     pub(super) run: u64,
-    /// Which call of that run this is, from 1.
+    /// The number of the call in that run, from 1.
     pub(super) call: u64,
 }
 
@@ -48,7 +48,7 @@ enum Answer {
     Refused(Refusal),
 }
 
-/// What both sides need for a handshake.
+/// What either side needs for a handshake.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) key: &'a Key,
@@ -69,7 +69,7 @@ pub(super) struct Met {
 }
 
 impl Side<'_> {
-    /// Greets `peer`, which should be at the other end of `stream`, in this call of the run.
+    /// Greets `peer`, expected at the other end of `stream`, in this call of the run.
     pub(super) fn call(&self, stream: TcpStream, peer: Peer, call: u64) -> Result<Met, LinkError> {
         let deadline = Deadline::after(self.timing.handshake);
         stream.set_nodelay(true)?;
@@ -94,8 +94,8 @@ impl Side<'_> {
         Ok(met)
     }
 
-    /// Answers the node at the other end of `stream`; `judge` says whether this greeting of a
-    /// member is welcome.
+    /// Answers the node at the other end of `stream`; `judge` decides whether this greeting of a
+    /// member is accepted.
     pub(super) fn answer(
         &self,
         stream: TcpStream,
@@ -128,13 +128,13 @@ impl Side<'_> {
             Ok(Some(None)) => Ok(met),
             Ok(Some(Some(_))) => Err(LinkError::Nonsense),
             Ok(None) => Err(LinkError::Stalled),
-            // Whoever repeats what it has only heard cannot go on from there.
+            // A caller that replays a greeting cannot go on from there.
             Err(LinkError::Refused(Refusal::Key)) => Err(LinkError::Refused(Refusal::Replayed)),
             Err(error) => Err(error),
         }
     }
 
-    /// What this side says to the node of rank `to`.
+    /// The greeting of this side to the node of rank `to`.
     fn greeting(&self, to: u16, call: u64) -> Greeting {
         Greeting { hello: self.hello.clone(), to, run: self.run, call }
     }
@@ -162,7 +162,7 @@ impl Side<'_> {
     }
 }
 
-/// Whether a call for the node `meant` has reached it, and not the node `found`.
+/// Checks that a call for the node `meant` has reached it, and not the node `found`.
 fn is_meant(meant: u16, found: u16) -> Result<(), Refusal> {
     if meant == found { Ok(()) } else { Err(Refusal::Addressee { meant, found }) }
 }

@@ -1,8 +1,8 @@
-//! Connections whose caller has not proven yet who it is: a bounded number of them.
+//! Connections whose caller has not authenticated yet: a bounded number of them.
 //!
-//! One too many ends the oldest, not itself: a node's greeting takes a few round trips, so who has
-//! been here longest is the likeliest to be here for nothing. A flood of silent callers therefore
-//! delays nodes, and does not lock them out.
+//! One too many ends the oldest, not itself: a node's greeting takes a few round trips, so the
+//! oldest connection is the least likely to complete. A flood of silent callers therefore delays
+//! nodes, and does not lock them out.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
@@ -21,7 +21,7 @@ struct Line {
     streams: VecDeque<(u64, TcpStream)>,
 }
 
-/// A place among them, until it is dropped.
+/// A place among the half-open connections, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     half_open: &'a HalfOpen,
@@ -33,7 +33,7 @@ impl HalfOpen {
         Self { max, line: Mutex::default() }
     }
 
-    /// Takes a connection in, and ends the oldest if there are too many.
+    /// Adds a connection, and ends the oldest if there are too many.
     pub(super) fn enter(&self, stream: &TcpStream) -> std::io::Result<Place<'_>> {
         let stream = stream.try_clone()?;
         let mut line = self.line();

@@ -1,7 +1,7 @@
 //! The key that all nodes of a cluster share.
 //!
-//! A file of 64 hexadecimal digits that belongs to the user who runs the nodes, or to root, and
-//! that nobody else may read. `weft key FILE` makes one. Whoever has it is a member.
+//! A file of 64 hexadecimal digits that belongs to the user that runs the nodes, or to root, and
+//! that no other user may read. `weft key FILE` makes one. Every holder of the key is a member.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -23,8 +23,8 @@ impl Key {
     /// Its length in bytes.
     pub const LEN: usize = 32;
 
-    /// The key that everybody knows: nodes that were told to do without one use it. What they say
-    /// is hidden from who only listens, and from nobody else.
+    /// The public key of nodes that were ordered to run without one. It hides their messages from
+    /// passive listeners only.
     pub const INSECURE: Self = Self([0; Self::LEN]);
 
     /// Reads a key from its file.
@@ -72,7 +72,7 @@ impl Key {
             open.write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
         let written = writeln!(file, "{text}").and_then(|()| file.sync_all());
         if written.is_err() {
-            // Half a key would be refused as one that exists.
+            // A file with half a key would be refused as existing.
             let _ = fs::remove_file(path);
         }
         written.map_err(unwritable)?;
@@ -84,7 +84,7 @@ impl Key {
     }
 }
 
-/// Not by its bytes.
+/// Does not show the bytes.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
@@ -102,35 +102,35 @@ fn from_hex(text: &str) -> Option<Key> {
 /// Why there is no key.
 #[derive(Debug)]
 pub enum KeyError {
-    /// No node takes part between hosts without a key, unless told to.
+    /// No key was given: between hosts no node takes part without one, unless ordered to.
     Missing,
     /// The file is not there or cannot be read.
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file belongs to somebody else, who could change it.
+    /// The file belongs to another user, who could change it.
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
-    /// Others may read the file.
+    /// Other users may read the file.
     Exposed {
         /// The file.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// The file holds something else.
+    /// The file does not hold a key.
     Malformed {
         /// The file.
         path: PathBuf,
     },
-    /// There is such a file already.
+    /// The file exists already.
     Exists {
         /// The file.
         path: PathBuf,
@@ -139,7 +139,7 @@ pub enum KeyError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,29 +1,29 @@
 //! The authenticated channel: Noise with the cluster's key.
 //!
-//! `NNpsk0`: neither side has a key of its own, both have the cluster's, and it is mixed in
-//! before the first word.
+//! `NNpsk0`: neither side has a static key of its own, both have the cluster's, and it is mixed in
+//! before the first message.
 //!
 //! ```text
-//!   caller   ─ psk, e ─────▶   the first message holds only for who has the key: a stranger, or
-//!            ◀─ e, ee ──────   noise, is refused after one hash, before any curve is computed
+//!   caller   ─ psk, e ─────▶   the first message is valid only with the key: a stranger, or noise,
+//!            ◀─ e, ee ──────   is refused after one hash, before any curve operation
 //!            ─ transport ──▶   the caller has the secret of *this* e: its hello is no replay
 //! ```
 //!
-//! Why not a pattern with static keys (`XXpsk3`): which node may be who is settled by rank and
-//! cluster file, every holder of the cluster's key is trusted alike (a member can do as it likes
-//! with memory it was granted), and a key for each node would be one more file for each to lose.
-//! Ephemeral keys on both sides keep what was said secret even if the key leaks later; the first
-//! message alone is not, and holds nothing but names and sizes.
+//! Why not a pattern with static keys (`XXpsk3`): rank and cluster file settle the identity of each
+//! node, every holder of the cluster's key is trusted alike (a member can do as it likes with
+//! memory it was granted), and a key for each node would be one more file for each to lose.
+//! Ephemeral keys on both sides keep the session secret even if the key leaks later. The first
+//! message alone has no forward secrecy; it holds only names and sizes.
 
 use snow::{Builder, Error, HandshakeState};
 
 use super::key::Key;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
-/// Keeps messages of other protocols with the same key apart.
+/// Separates these messages from those of other protocols with the same key.
 const PROLOGUE: &[u8] = b"weft bootstrap";
 
-/// What Noise adds to a transport message.
+/// The bytes that Noise adds to a transport message.
 pub(super) const TAG_LEN: usize = 16;
 
 fn builder(key: &Key) -> Result<Builder<'_>, Error> {

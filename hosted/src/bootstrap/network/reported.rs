@@ -1,15 +1,14 @@
-//! Refusals that were reported lately, so that who comes again and again does not flood the log.
+//! Refusals that were reported lately, so that a caller that keeps calling does not flood the log.
 //!
 //! A caller with the wrong key calls several times a second, and two nodes behind one address may
-//! be refused for different reasons in turn. Each reason is told once a minute for each of them.
-//! When there are more of them than are remembered, the rest is not told at all: whatever is the
-//! matter then, the log has it already.
+//! be refused for different reasons in turn. Each reason is reported once a minute for each caller.
+//! Beyond the entries that are remembered nothing is reported: the log has enough evidence by then.
 
 use crate::bootstrap::Refusal;
 
-/// How long what was reported is not reported again.
+/// How long a refusal is not reported again.
 const AGAIN_AFTER_NS: u64 = 60_000_000_000;
-/// How many are remembered.
+/// The most refusals that are remembered.
 const ENTRIES_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -19,14 +18,14 @@ struct Entry {
     at_ns: u64,
 }
 
-/// Who was reported, for what and when.
+/// The refusals that were reported: caller, reason and time.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     entries: Vec<Entry>,
 }
 
 impl Reported {
-    /// Whether `reason` is to be reported of `who`; then it counts as reported.
+    /// Whether to report `reason` for `who`; if so, it counts as reported.
     pub(super) fn is_news(&mut self, who: &str, reason: &Refusal, now_ns: u64) -> bool {
         self.entries.retain(|entry| now_ns.saturating_sub(entry.at_ns) < AGAIN_AFTER_NS);
         let is_known = self.entries.iter().any(|entry| entry.who == who && entry.reason == *reason);
@@ -37,7 +36,7 @@ impl Reported {
         true
     }
 
-    /// `who` was met: what is the matter next is news.
+    /// `who` was met: its next refusal is reported.
     pub(super) fn forget(&mut self, who: &str) {
         self.entries.retain(|entry| entry.who != who);
     }

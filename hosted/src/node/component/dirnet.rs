@@ -4,11 +4,11 @@
 //!   pulses in own memory ─▶ heartbeats ─┐                ┌─▶ pulses, lanes   to other components
 //!   lanes, letters ────────▶ frames ────┼─▶ Component ───┼─▶ letters         to I'm-Alive Tasks
 //!   clock ─────────────────▶ timeouts ──┘                ├─▶ fences          here, at once
-//!                                                        └─▶ words           to the supervisor
+//!                                                        └─▶ messages        to the supervisor
 //! ```
 //!
-//! Heartbeats and frames that cannot be posted are dropped: the net reckons with losses. A fence
-//! that fails is tried again until it holds; until then nobody is told that it does.
+//! Heartbeats and frames that cannot be posted are dropped: the net tolerates losses. A fence that
+//! fails is tried again until it holds; until then it is not acknowledged to any node.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,10 +41,10 @@ use crate::shm::Flag;
 /// How often a fence that failed is tried again.
 const FENCE_EVERY_NS: u64 = 100_000_000;
 
-/// Nothing was found of the database that an earlier component has saved.
+/// The database that an earlier component has saved is missing.
 const IMAGE_MISSING: &str = "image-missing";
 
-/// Why a word was dropped unread: its component takes no part in the DIR net yet.
+/// A frame was dropped unread: its component has not entered the DIR net yet.
 pub(in crate::node) const NOT_ENTERED: &str = "not-entered";
 
 type Machine = Component<PEERS, TASKS_MAX>;
@@ -59,23 +59,23 @@ pub(super) struct DirNet {
     overseer: Overseer,
     kept: KeptTerm,
     saved: SavedDatabase,
-    /// The pulse of each peer that was handled last.
+    /// The last pulse of each peer that was handled.
     seen: Vec<[u8; PULSE_LEN]>,
     look_every_ns: u64,
     look_at_ns: u64,
-    /// For each node, the standing that the supervisor was told of last.
+    /// For each node, the standing that was last reported to the supervisor.
     told: Vec<Standing>,
-    /// The supervisor was told what the database holds of earlier lives.
+    /// Whether the supervisor has the tasks' history of earlier incarnations from the database.
     past_told: bool,
-    /// Fences that did not hold, and when they are tried again.
+    /// Fences that failed, and when they are tried again.
     unfenced: Vec<(Rank, Incarnation)>,
     fence_at_ns: u64,
     words: Vec<FromComponent>,
-    /// How many words did not get as far as the machine, by reason.
+    /// How many frames did not reach the machine, by reason.
     unread: BTreeMap<&'static str, u32>,
 }
 
-/// What it takes to enter the net, besides a life.
+/// What entering the net takes, besides an incarnation.
 pub(super) struct Entry {
     flag: Flag,
     kept: KeptTerm,
@@ -83,12 +83,12 @@ pub(super) struct Entry {
     saved: SavedDatabase,
     snapshots: [Vec<u8>; 2],
     passes: u32,
-    /// Frames that came before it was told to enter.
+    /// Frames that arrived before it entered.
     early: u32,
 }
 
 impl Entry {
-    /// Takes it from the end of what came with `Start`.
+    /// Takes it from the end of the descriptors that came with `Start`.
     pub(super) fn adopt(fds: &mut Vec<OwnedFd>) -> Result<Self, NodeError> {
         let mut next = || fds.pop().ok_or(NodeError::Link("a start too short"));
         let (saved, snapshots) = SavedDatabase::adopt(next()?)?;
@@ -97,7 +97,7 @@ impl Entry {
         Ok(Self { flag, kept, term, saved, snapshots, passes: 0, early: 0 })
     }
 
-    /// So many frames came that nobody is there for yet.
+    /// Counts frames that arrived before the machine exists.
     pub(super) fn note_early(&mut self, frames: usize) {
         self.early = self.early.saturating_add(u32::try_from(frames).unwrap_or(u32::MAX));
     }
@@ -110,13 +110,13 @@ impl Entry {
     }
 }
 
-/// What a step works on besides its own.
+/// What a step works on besides its own state.
 pub(super) struct Ground<'a> {
     pub(super) endpoint: &'a mut NodeEndpoint,
     pub(super) membership: &'a mut Membership,
-    /// The first life of each peer's supervisor, of the life that is let in.
+    /// The boot of each peer's admitted incarnation: the first incarnation of the same supervisor.
     pub(super) boots: &'a [Incarnation],
-    /// Whose end of a pair is waited for; over verbs only.
+    /// The incarnations whose end of a pair is awaited; over verbs only.
     pub(super) expected: &'a mut [Option<Incarnation>],
     pub(super) removals: &'a mut Removals,
 }
@@ -140,7 +140,7 @@ pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> 
     Profile::new(cluster.dirnet.timing()).map_err(|rule| NodeError::Plan(rule.to_string()))
 }
 
-/// How often components and nodes are brought back.
+/// The limits on restarts of components and resets of nodes.
 fn limits(cluster: &Cluster) -> Limits {
     let cluster::Restart { max, within_s } = cluster.dirnet.reset;
     let max = u8::try_from(max).unwrap_or(u8::MAX);
@@ -148,12 +148,12 @@ fn limits(cluster: &Cluster) -> Limits {
     Limits { restarts: restart_limit(cluster), resets: RestartLimit { max, within } }
 }
 
-/// The restart intensity of the cluster file, in the numbers that core remembers.
+/// The restart intensity of the cluster file, in the numbers that core keeps.
 fn restart_limit(cluster: &Cluster) -> RestartLimit {
     let within_ns = u128::from(cluster.restart.within_s) * 1_000_000_000;
     let most = usize::from(RestartLimit::EXACT);
     let max = cluster.restart.max.min(most);
-    // As many in the same proportion of the time.
+    // The most that core counts, in a window shortened in proportion.
     let within_ns = match cluster.restart.max {
         wanted if wanted > most => within_ns * most as u128 / wanted as u128,
         _ => within_ns,
@@ -164,8 +164,7 @@ fn restart_limit(cluster: &Cluster) -> RestartLimit {
 }
 
 impl DirNet {
-    /// Enters the net as `life`, with `tasks` to guard. To be stepped before anything is handed to
-    /// it.
+    /// Enters the net as `life`, with `tasks` to guard. Step it before it is handed any input.
     pub(super) fn enter(
         cluster: &Cluster,
         life: Life,
@@ -183,7 +182,7 @@ impl DirNet {
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before] };
         let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
-        // Whoever has known a term has saved a database.
+        // A node that has known a term has saved a database.
         let is_gone = term.is_some() && snapshots.iter().all(Vec::is_empty);
         let is_damaged = machine.rejects().iter().next().is_some();
         let lost = match (is_gone, is_damaged) {
@@ -217,7 +216,7 @@ impl DirNet {
         })
     }
 
-    /// Looks at pulses and deadlines; what is to be said to the supervisor.
+    /// Handles pulses and deadlines; returns what the supervisor must be sent.
     pub(super) fn step(
         &mut self,
         now_ns: u64,
@@ -250,13 +249,13 @@ impl DirNet {
         Ok(std::mem::take(&mut self.words))
     }
 
-    /// When to step again if nothing comes before.
+    /// When to step again if no input comes before.
     pub(super) fn next_ns(&self, timers: Timers) -> u64 {
         let due = self.machine.poll_timeout().filter(|_| timers == Timers::Running);
         due.map_or(u64::MAX, |due| due.0).min(self.look_at_ns).min(self.fence_at_ns)
     }
 
-    /// A frame came from `from`.
+    /// Handles a frame from `from`.
     pub(super) fn handle_frame(
         &mut self,
         now_ns: u64,
@@ -301,7 +300,7 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// `peer` was released while this node knew nothing of that.
+    /// `peer` was released while this node did not know of it.
     pub(super) fn handle_released(
         &mut self,
         now_ns: u64,
@@ -313,7 +312,7 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// An operator wants something done with a node.
+    /// Handles an operator's order about a node.
     pub(super) fn handle_order(
         &mut self,
         now_ns: u64,
@@ -351,7 +350,7 @@ impl DirNet {
         }
     }
 
-    /// Tells the supervisor once what earlier lives have left in the database about its tasks.
+    /// Reports once to the supervisor what earlier incarnations have saved about its tasks.
     fn tell_past(&mut self) {
         if self.past_told {
             return;
@@ -362,7 +361,7 @@ impl DirNet {
         self.past_told = true;
     }
 
-    /// Something has changed at one of the node's own tasks.
+    /// Records a change at one of the node's own tasks.
     pub(super) fn handle_change(
         &mut self,
         now_ns: u64,
@@ -379,12 +378,12 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// The reign that is known.
+    /// The term that is known.
     pub(super) fn term(&self) -> Term {
         self.machine.term()
     }
 
-    /// For people, with those who have left the broadcasts.
+    /// The status for people, with the nodes that have left the broadcasts.
     pub(super) fn status(&self, left_broadcasts: Vec<u16>) -> DirNetStatus {
         let machine = &self.machine;
         let members = (0..).map(Rank).take(self.seen.len());
@@ -426,7 +425,7 @@ impl DirNet {
         }
     }
 
-    /// Hands every heartbeat to the machine that is new.
+    /// Hands every new heartbeat to the machine.
     fn look(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
         for index in 0..self.seen.len() {
             let peer = Peer(u16::try_from(index).unwrap_or(u16::MAX));
@@ -435,7 +434,7 @@ impl DirNet {
                 continue;
             }
             let beat = Beat::decode(&copy, |bytes| ground.endpoint.crc32c(bytes));
-            // A broken one is read again.
+            // A torn one is read again.
             let Some(beat) = beat else { continue };
             self.seen[index] = copy;
             let from = Rank(peer.0);
@@ -447,8 +446,8 @@ impl DirNet {
         Ok(())
     }
 
-    /// Carries out what the machine wants, until it wants nothing more. What it knows is saved
-    /// before anybody else hears of it.
+    /// Carries out the machine's outputs until there are none. The database is saved before any
+    /// other node learns of its content.
     fn drain(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
         let nodes = u16::try_from(self.seen.len()).unwrap_or(u16::MAX);
         loop {
@@ -481,7 +480,7 @@ impl DirNet {
                 match seat {
                     Seat::Component => {
                         for rank in to.iter() {
-                            // Lost, as any frame may be.
+                            // A failed send is a lost frame, as any may be.
                             let _ = ground.endpoint.send(Peer(rank.0), FRAME, &bytes);
                         }
                     }
@@ -529,15 +528,15 @@ impl DirNet {
         self.words.push(FromComponent::Note(Noted { at_ns, observer, node: node.0, what }));
     }
 
-    /// Shuts the lives of `node` up to `boot` out: here, and with the supervisor, which lets in.
-    /// Once that holds, nobody waits for it in broadcasts.
+    /// Fences the incarnations of `node` up to `boot`: here, and with the supervisor, which admits
+    /// peers. Once that holds, no broadcast waits for it.
     fn fence(&mut self, now_ns: u64, node: Rank, boot: Incarnation, ground: &mut Ground<'_>) {
         let peer = Peer(node.0);
         let lives = ground.boots.get(peer.index()).copied().unwrap_or_default();
         if lives <= boot
             && let Some(expected) = ground.expected.get_mut(peer.index())
         {
-            // Its end of the pair may be on its way still.
+            // Its end of the pair may still be on its way.
             *expected = None;
         }
         let is_let_in = ground.endpoint.admitted().contains(peer);
@@ -556,8 +555,8 @@ impl DirNet {
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
     }
 
-    /// The supervisor knows of that removal as well: it holds for the whole node, and the manager
-    /// may hear so.
+    /// The supervisor knows of that removal as well: it holds for the whole node, and may be
+    /// acknowledged to the manager.
     pub(super) fn handle_acknowledged(
         &mut self,
         now_ns: u64,
@@ -575,7 +574,7 @@ impl DirNet {
     }
 }
 
-/// Why a word is no frame, for people and scripts.
+/// Why a message is no frame, for people and scripts.
 pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     match error {
         FrameError::Length => "frame-length",
