@@ -1,8 +1,8 @@
-//! What a client says to a node over its control socket, and what it hears.
+//! The requests of clients to a node over its control socket, and its replies.
 //!
-//! One packet a request, one packet a reply; the reply carries the request's number. Everything
-//! is JSON, payloads in base64. A client that leaves gives back what it took and did not
-//! release, and one that stays gives it back after `mailbox.hold_s`.
+//! One packet a request, one packet a reply; the reply carries the request's number. Everything is
+//! JSON, payloads in base64. A client that leaves gives back what it took and did not release, and
+//! one that stays gives it back after `mailbox.hold_s`.
 
 mod broadcast;
 mod holder;
@@ -59,11 +59,11 @@ pub const CHRONICLE_MAX: usize = 128;
 pub struct Request {
     /// The client's own number for it.
     pub id: u64,
-    /// What is wanted.
+    /// The request.
     pub what: Want,
 }
 
-/// What a client may want of a node.
+/// A request of a client to a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Want {
     /// Put these messages, in this order, into the mailbox of `to`.
@@ -72,17 +72,17 @@ pub enum Want {
         to: u16,
         /// The messages.
         messages: Vec<Payload>,
-        /// How long a full mailbox may hold this up.
+        /// How long to wait while the mailbox is full.
         timeout_ms: u64,
     },
     /// Take up to `max` messages from this node's mailbox, waiting for the first.
     Take {
-        /// At most so many.
+        /// The most messages to take.
         max: usize,
         /// How long to wait for the first.
         timeout_ms: u64,
     },
-    /// These messages have been dealt with.
+    /// These messages were processed.
     Release {
         /// Their receipts. One that the client does not hold, or holds no longer because
         /// `mailbox.hold_s` has passed, is ignored, whether another client holds it by now or not.
@@ -90,98 +90,99 @@ pub enum Want {
     },
     /// Broadcast these messages, in this order, to all members.
     Broadcast {
-        /// What receivers are told of every one of them.
+        /// The application's tag of each of them.
         tag: u64,
         /// The messages.
         messages: Vec<Payload>,
-        /// How long a full window, or another client, may hold this up.
+        /// How long to wait while the window is full, or another client broadcasts.
         timeout_ms: u64,
         /// What the client means to do next.
         then: Then,
     },
-    /// Hand out what other members broadcast, waiting for the first. One client for each origin.
+    /// Deliver what other members broadcast, waiting for the first. One client for each origin.
     Deliver {
-        /// Only of this origin, which is held from now on, and no other; without it, of all that
-        /// no other client holds, and what something was handed out of is held.
+        /// Only this origin, which the client holds from now on, and no other; without it, all
+        /// origins that no other client holds, each of which is held once a message of it was
+        /// delivered.
         origin: Option<u16>,
-        /// The client's process, for others to be told.
+        /// The client's process, shown to other clients.
         process: u32,
-        /// For each origin, the last message that was dealt with, where the client holds it; none
-        /// for wherever the last client was.
+        /// For each origin, the last message that was processed, where the client holds it; none to
+        /// continue after the last client.
         after: Vec<u64>,
-        /// At most so many; none just says what was dealt with.
+        /// The most messages; with none this only reports what was processed.
         max: usize,
         /// How long to wait for the first.
         timeout_ms: u64,
     },
-    /// This client receives no more: the next one begins behind what it has dealt with.
+    /// This client receives no more: the next one begins after what it has processed.
     EndDeliver {
-        /// For each origin, the last message that was dealt with.
+        /// For each origin, the last message that was processed.
         after: Vec<u64>,
     },
-    /// A proof that a node told different nodes different things.
+    /// A proof that a node has equivocated.
     Proof {
         /// Only against this node.
         origin: Option<u16>,
     },
-    /// How is the node?
+    /// The status of the node.
     Status,
-    /// What happened, and why.
+    /// The events of the chronicle, with their causes.
     Chronicle {
         /// Only about this node.
         about: Option<u16>,
         /// Only after this time, by the clock of the node's host.
         after_ns: u64,
     },
-    /// What other nodes have told this one of their conclusions, and what those rest on.
+    /// The conclusions of other nodes that this one has received, with their evidence.
     Evidence {
         /// Only about this node.
         about: Option<u16>,
         /// Only after this time, by the clock of the node's host.
         after_ns: u64,
     },
-    /// Tell me when the node runs, joined with all living peers, in this incarnation or later.
+    /// Reply once the node runs, joined with all running peers, in this incarnation or later.
     Await {
-        /// The earliest incarnation that will do.
+        /// The earliest incarnation to wait for.
         incarnation: u32,
-        /// The least number of peers that will do.
+        /// The least number of peers to wait for.
         peers: usize,
         /// How long to wait.
         timeout_ms: u64,
     },
-    /// Note that a task has met this error.
+    /// Record that a task has met this error.
     Report {
         /// The task's name.
         task: String,
         /// The error, a number whose meaning is the task's.
         error: u16,
     },
-    /// Note that a task makes progress.
+    /// Record that a task makes progress.
     Beat {
         /// The task's name.
         task: String,
     },
-    /// Do this with a task.
+    /// Order something about a task.
     Task {
         /// The task's name.
         task: String,
-        /// What.
+        /// The order.
         order: TaskOrder,
     },
-    /// Do this with a node; for the manager.
+    /// Order something about a node; for the manager.
     Node {
-        /// Which node.
+        /// The node.
         node: u16,
-        /// What.
+        /// The order.
         order: NodeOrder,
     },
     /// Kill the component process with SIGKILL.
     Kill,
-    /// Kill the supervisor process and all below it with SIGKILL.
+    /// Kill the supervisor process and all of its descendants with SIGKILL.
     KillNode,
-    /// Have the component suffer from this.
+    /// Inject this fault into the component.
     Inject(Fault),
-    /// End the node.
+    /// Stop the node.
     Stop,
 }
 
@@ -196,7 +197,7 @@ impl Want {
         }
     }
 
-    /// Whether it looks after the node; the others carry messages, or wait for them.
+    /// Whether it administers the node; the others carry messages, or wait for them.
     pub(super) const fn is_operators(&self) -> bool {
         match self {
             Self::Put { .. }
@@ -222,14 +223,14 @@ impl Want {
     }
 }
 
-/// What a component may be made to suffer from.
+/// A fault that can be injected into a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// It makes no progress any more, and lives.
+    /// It makes no progress any more, but its process stays.
     Hang,
     /// It makes no progress for a while.
     Stall {
-        /// How long.
+        /// For how many milliseconds.
         ms: u64,
     },
     /// Its timers stop, so that it sends no heartbeat; it still answers.
@@ -244,16 +245,16 @@ pub enum Fault {
         /// Their ranks.
         with: Vec<u16>,
     },
-    /// It broadcasts one message of which every second peer is told another.
+    /// It broadcasts one message that is altered for every second peer.
     Equivocate,
-    /// None of that any more.
+    /// All faults end.
     Heal,
 }
 
 /// The reply to the request of the same number.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reply {
-    /// The client's number.
+    /// The number of the request.
     pub id: u64,
     /// The outcome.
     pub what: Outcome,
@@ -262,25 +263,25 @@ pub struct Reply {
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// The first `put` messages are in the owner's memory, come what may.
+    /// The first `put` messages are in the owner's memory, whatever fails later.
     Put(PutOutcome),
-    /// Messages, in delivery order; none when none came in time.
+    /// Messages, in delivery order; empty when none came in time.
     Taken(Vec<TakenMessage>),
-    /// So many of the receipts were held by the client and are released.
+    /// How many of the receipts were held by the client, and are released.
     Released(usize),
-    /// The first of the messages are on their way to all members, come what may.
+    /// The first of the messages are on their way to all members, whatever fails later.
     Broadcast(BroadcastOutcome),
     /// What other members broadcast.
     Delivered(Deliveries),
-    /// A lie was told.
+    /// An altered message was broadcast.
     Equivocated(Equivocation),
     /// A proof, if the node holds one.
     Proof(Option<HeldProof>),
     /// The node's status.
     Status(Box<NodeStatus>),
-    /// What happened, oldest first; at most [`CHRONICLE_MAX`] entries.
+    /// Events, oldest first; at most [`CHRONICLE_MAX`] entries.
     Chronicle(Vec<Entry>),
-    /// What others concluded, oldest first; at most [`CHRONICLE_MAX`] entries.
+    /// Conclusions of others, oldest first; at most [`CHRONICLE_MAX`] entries.
     Evidence {
         /// The entries.
         copies: Vec<Copied>,
@@ -289,9 +290,9 @@ pub enum Outcome {
     },
     /// The node runs.
     Running(Box<NodeStatus>),
-    /// A task's error is noted.
+    /// A task's error is recorded.
     Reported(ReportEffect),
-    /// An order about a task is obeyed.
+    /// An order about a task is carried out.
     Ordered(TaskEffect),
     /// Done.
     Done,
@@ -299,7 +300,7 @@ pub enum Outcome {
     Refused(Refused),
 }
 
-/// How far a put came.
+/// How many messages a put has put, and why it stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PutOutcome {
     /// Messages put.
@@ -334,17 +335,17 @@ pub struct TakenMessage {
     pub from: u16,
     /// The low 16 bits of the sender's incarnation.
     pub incarnation: u16,
-    /// The sender's own count, from 0 in each incarnation.
+    /// The sender's message number, from 0 in each incarnation.
     pub sequence: u32,
-    /// To be released; the same for a message that is delivered again.
+    /// The receipt to release it with; the same when the message is delivered again.
     pub receipt: u64,
     /// The message.
     pub payload: Payload,
 }
 
 impl TakenMessage {
-    /// What the messages of one reply may take of its packet; the rest is for the names around
-    /// them, on the link and on the control socket.
+    /// The most bytes of a packet for the messages of one reply; the rest is for the field names
+    /// around them, on the link and on the control socket.
     pub(super) const REPLY_LEN_MAX: usize = Packet::MAX_LEN - 1024;
 
     /// The most that a message of `len` bytes takes of a packet.
@@ -362,10 +363,10 @@ impl DeliveredMessage {
     }
 }
 
-/// Why a node does not do what it was asked.
+/// Why a node refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refused {
-    /// The component ended while the request was with it; what it had done is not known.
+    /// The component ended while it had the request; how much it had done is not known.
     ComponentLost,
     /// There is no component: the next one is being started.
     NoComponent,
@@ -373,41 +374,41 @@ pub enum Refused {
     GivenUp,
     /// Too many clients are connected, or too many requests are waiting.
     Busy,
-    /// The time was over.
+    /// The deadline has passed.
     TimedOut,
     /// No such rank.
     OutOfRange {
-        /// As asked.
+        /// The requested rank.
         rank: u16,
-        /// How many there are.
+        /// The number of nodes.
         nodes: u16,
     },
     /// The node has no such task.
     NoTask {
-        /// As asked.
+        /// The requested name.
         name: String,
-        /// Those that it has.
+        /// The tasks that it has.
         tasks: Vec<String>,
     },
-    /// The task was to be started, and its program cannot be.
+    /// The task should be started, and its program cannot be.
     NotStarted {
-        /// As asked.
+        /// The requested name.
         name: String,
-        /// What is wrong with the program, which is named.
+        /// What is wrong with the program, with its name.
         why: String,
     },
     /// The task does not run, so that it makes no progress.
     NotRunning {
-        /// As asked.
+        /// The requested name.
         name: String,
-        /// How it stands.
+        /// Its state.
         state: TaskState,
     },
     /// This node is not the manager.
     NotManager,
-    /// The order does not fit how that node stands.
+    /// The order does not fit the node's state.
     Unfit {
-        /// Which node.
+        /// The node.
         node: u16,
     },
     /// The node is isolated.
@@ -416,23 +417,23 @@ pub enum Refused {
     LeftBroadcasts,
     /// Another client receives what this origin broadcasts.
     OtherReceiver {
-        /// As asked.
+        /// The requested origin.
         origin: u16,
         /// That client's process.
         process: u32,
     },
-    /// Another client is in the midst of what it broadcasts.
+    /// Another client is in the middle of its broadcasts.
     OtherSender,
     /// The window is full: some member has not taken what was broadcast before.
     WindowFull,
-    /// Nobody can be told another story: too few members can be reached.
+    /// Too few members can be reached for an equivocation.
     TooFew {
-        /// So many can.
+        /// How many can be reached.
         reached: usize,
     },
     /// A message was delivered so long ago that its slot has been used again.
     Forgotten {
-        /// Who broadcast it.
+        /// The origin.
         origin: u16,
         /// Its number.
         seq: u64,
@@ -447,18 +448,18 @@ pub enum Refused {
 pub enum NodeState {
     /// A component was started and is not ready.
     Starting,
-    /// It is ready, and waits for living peers to welcome it.
+    /// It is ready, and waits for a welcome from each running peer.
     Joining,
-    /// It exchanges messages with every living peer, or goes on without those who do not answer.
+    /// It exchanges messages with every running peer, or goes on without those that do not answer.
     Running,
     /// It failed more often than the cluster file allows.
     GivenUp,
-    /// The cluster has shut the node out until it is released; it has no component.
+    /// The cluster has fenced the node until it is released; it has no component.
     Isolated,
 }
 
 impl NodeState {
-    /// The words for people.
+    /// The text for people.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -478,7 +479,7 @@ pub struct NodeStatus {
     pub rank: u16,
     /// What its component does.
     pub state: NodeState,
-    /// The component's life.
+    /// The component's incarnation.
     pub incarnation: u32,
     /// How often the component was started again.
     pub restarts: u64,
@@ -490,26 +491,26 @@ pub struct NodeStatus {
     pub last_recovery_us: Option<u64>,
     /// The peers.
     pub peers: Vec<PeerStatus>,
-    /// The peers that it does not reach, by order.
+    /// The peers that an injected partition has cut off.
     pub cut: Vec<u16>,
     /// The tasks under its guard.
     pub tasks: Vec<TaskStatus>,
-    /// How its component stands in the DIR net, when it could be asked and takes part.
+    /// The component's state in the DIR net, when it could be asked and takes part.
     pub dirnet: Option<DirNetStatus>,
-    /// What the component counted, when it could be asked.
+    /// The component's counters, when it could be asked.
     pub counters: Option<CounterStatus>,
     /// The clients that hold messages of its mailbox, the one that has held one for longest first;
     /// none when the component could not be asked.
     pub holders: Vec<HolderStatus>,
     /// Whether broadcasts are signed.
     pub form: Form,
-    /// How it stands with what each member broadcasts; nothing when it could not be asked.
+    /// The state of each member's broadcasts; nothing when the component could not be asked.
     pub broadcasts: Vec<OriginStatus>,
     /// The proofs that it holds.
     pub proofs: Vec<ProofStatus>,
-    /// How many letters its supervisor had nobody for, by reason.
+    /// How many letters its supervisor had no receiver for, by reason.
     pub refused_by_supervisor: BTreeMap<String, u32>,
-    /// How many words its I'm-Alive Task has refused, by reason.
+    /// How many frames its I'm-Alive Task has refused, by reason.
     pub refused_by_task: BTreeMap<String, u32>,
 }
 
@@ -518,34 +519,34 @@ pub struct NodeStatus {
 pub struct PeerStatus {
     /// Its rank.
     pub rank: u16,
-    /// Its living incarnation, when it has one.
+    /// Its running incarnation, when it has one.
     pub incarnation: Option<u32>,
     /// Whether messages have gone to it and back.
     pub joined: bool,
 }
 
-/// What a component counted since it began (MB-10).
+/// The counters of a component since its start (MB-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterStatus {
     /// Messages put into other mailboxes.
     pub put: u64,
     /// Puts that found a mailbox full.
     pub full: u64,
-    /// Puts whose ticket the fabric answered implausibly.
+    /// Puts for which the fabric returned an implausible ticket.
     pub tickets_unknown: u64,
     /// Messages taken from the own mailbox.
     pub taken: u64,
     /// Messages in the own mailbox and not released.
     pub owed: u32,
-    /// Messages that a client held for too long, and that went back.
+    /// Messages that went back to the mailbox because a client held them for too long.
     pub returned: u64,
-    /// Tickets skipped because nobody could still write them.
+    /// Tickets skipped because no process could still write them.
     pub skipped: u64,
     /// Inquiries into missing tickets.
     pub questioned: u64,
     /// Damaged copies: never delivered.
     pub checksum_failures: u64,
-    /// Messages under a name that may not write: never delivered.
+    /// Messages with a sender that may not write: never delivered.
     pub forged: u64,
     /// Tickets that a member forged by writing over the reservation word, or that a fabric
     /// answered wrongly.
@@ -554,8 +555,8 @@ pub struct CounterStatus {
     pub longest_stall_us: u64,
     /// Damaged lane messages.
     pub lane_failures: u64,
-    /// Places in the own broadcast memory that hold garbage where a message is due: nothing of them
-    /// is delivered.
+    /// Slots in the own broadcast memory that hold garbage where a message is due; they are never
+    /// delivered.
     pub broadcast_unfit: u64,
 }
 
@@ -590,7 +591,7 @@ mod tests {
             let (from, incarnation, sequence) = (u16::MAX, u16::MAX, u32::MAX);
             let message = TakenMessage { from, incarnation, sequence, receipt: u64::MAX, payload };
             let json = serde_json::to_vec(&message).unwrap();
-            // And the comma behind it.
+            // With the comma that follows it.
             assert!(json.len() < TakenMessage::encoded_len_max(len), "{len}: {}", json.len());
         }
     }

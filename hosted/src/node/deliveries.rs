@@ -1,21 +1,23 @@
-//! What other origins broadcast, on its way to the clients that receive it: one for each origin.
+//! The broadcasts of other origins, on their way to the clients that receive them: one client for
+//! each origin.
 //!
 //! ```text
-//!   … dealt with │ handed out, stands in the replay ring │ not taken yet: holds up the window
-//!              after                                delivered
+//!   … processed │ handed out, still in the replay ring │ not taken yet: holds up the window
+//!             after                                delivered
 //! ```
 //!
 //! A message counts as delivered once it was taken for the client, so a node whose client is slow,
-//! or that has none, holds up the origin's window and nothing is lost. What was taken stands in
-//! the ring until many more were delivered, so that a client goes on where it was when the
-//! component dies under it: it says after which message, and gets each of them once. The next
-//! client begins behind what this one has dealt with.
+//! or that has none, holds up the origin's window and nothing is lost. What was taken stays in the
+//! ring until many more were delivered, so a client continues where it was when the component dies:
+//! it names the last message that it has, and gets each later one once. The next client begins
+//! after what this one has processed.
 //!
-//! Who asks for one origin holds it from then on, and no other. Who asks for whatever comes holds
-//! what it was handed something of, and waits for what nobody else holds.
+//! A client that asks for one origin holds it from then on, and no other. A client that asks for
+//! all origins holds those of which it was handed a message, and waits for those that no other
+//! client holds.
 //!
-//! A conflict answers at once who asks for that origin alone. Who asks for all of them waits for
-//! the honest ones, and is told of it when nothing came.
+//! A conflict is reported at once to a client that asks for that origin alone. A client that asks
+//! for all of them waits for the other origins, and gets the conflict when no message came.
 
 use weft_core::ids::Peer;
 use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing};
@@ -30,22 +32,23 @@ use super::places::{Places, Receiver};
 use super::puts::Answer;
 use crate::signing::PublicKey;
 
-/// Clients that wait.
+/// The most clients that wait.
 const LINE_MAX: usize = 256;
 
-/// Messages of one origin in one reply, so that all of them still stand when they are asked for
-/// again: fewer than the smallest ring has beyond the depth.
+/// The most messages of one origin in one reply, so that all of them are still in the ring when
+/// they are asked for again: fewer than the smallest ring has beyond the depth.
 const BURST: usize = 32;
 
-/// What a client asks for.
+/// A client's request for deliveries.
 #[derive(Debug)]
 pub(super) struct DeliverJob {
     pub(super) ticket: Ticket,
-    /// The process that asks.
+    /// The client's process.
     pub(super) process: u32,
-    /// Only of this origin.
+    /// Only this origin.
     pub(super) origin: Option<u16>,
-    /// For each origin, the last message that was dealt with; none for where the last client was.
+    /// For each origin, the last message that was processed; none to continue after the last
+    /// client.
     pub(super) after: Vec<u64>,
     pub(super) max: usize,
     pub(super) deadline_ns: u64,
@@ -60,10 +63,10 @@ impl DeliverJob {
 /// The receiving side of the broadcast.
 #[derive(Debug)]
 pub(super) struct DeliveryLine {
-    /// One question of a client at a time, in the order in which they asked.
+    /// One request a client, in the order of arrival.
     waiting: Vec<DeliverJob>,
     places: Places,
-    /// As the supervisor was told.
+    /// The places as last sent to the supervisor.
     told: Places,
     /// For each origin, its first conflict.
     conflicts: Vec<Option<ConflictStatus>>,
@@ -73,7 +76,7 @@ pub(super) struct DeliveryLine {
 }
 
 impl DeliveryLine {
-    /// Goes on where clients of earlier lives were.
+    /// Continues where the clients of earlier incarnations were.
     pub(super) fn new(places: Places) -> Self {
         let conflicts = vec![None; places.len()];
         let (disputes, proofs) = (Vec::new(), Vec::new());
@@ -81,11 +84,11 @@ impl DeliveryLine {
         Self { waiting, places, told, conflicts, disputes, proofs }
     }
 
-    /// Takes on what a client asks for.
+    /// Takes on a client's request.
     pub(super) fn begin(&mut self, endpoint: &mut NodeEndpoint, job: DeliverJob) -> Option<Answer> {
         let nodes = u16::try_from(self.places.len()).unwrap_or(u16::MAX);
         let (ticket, client) = (job.ticket, job.ticket.client);
-        // A client that asks again has given up what it asked before.
+        // A client's new request replaces its former one.
         self.waiting.retain(|other| other.ticket.client != client);
         let holder = job.origin.and_then(|origin| self.places.other_holder(Peer(origin), client));
         let refused = if let Some(rank) = job.origin.filter(|origin| *origin >= nodes) {
@@ -108,8 +111,8 @@ impl DeliveryLine {
         Some((ticket, Outcome::Refused(refused)))
     }
 
-    /// A client has dealt with all that is told, and leaves; answered with where the next one
-    /// begins.
+    /// Ends a client's receiving, after all that it has processed; the answer says where the next
+    /// client begins.
     pub(super) fn end(
         &mut self,
         endpoint: &mut NodeEndpoint,
@@ -124,13 +127,13 @@ impl DeliveryLine {
         Outcome::Delivered(Deliveries { after: self.places.after(), ..Deliveries::default() })
     }
 
-    /// The client has left: others may receive, beginning with what this one has not dealt with.
+    /// The client has left: others may receive, beginning with what this one has not processed.
     pub(super) fn forget(&mut self, client: u64) {
         self.places.give_back(client, None);
         self.waiting.retain(|job| job.ticket.client != client);
     }
 
-    /// Who receives what, if that has changed since it was last asked.
+    /// The places, if they have changed since the last call.
     pub(super) fn take_places(&mut self) -> Option<Places> {
         (self.told != self.places).then(|| {
             self.told.clone_from(&self.places);
@@ -138,7 +141,7 @@ impl DeliveryLine {
         })
     }
 
-    /// Hands out what there is, and notes conflicts whether anybody asks or not.
+    /// Hands out what there is, and records conflicts whether a client asks or not.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         while let Some(conflict) =
             endpoint.broadcast().and_then(|(broadcast, _)| broadcast.take_conflict())
@@ -155,7 +158,7 @@ impl DeliveryLine {
         answers
     }
 
-    /// The answer to what a client asked for, if there is one yet.
+    /// The answer to a client's request, if there is one yet.
     fn serve(
         &mut self,
         endpoint: &mut NodeEndpoint,
@@ -174,7 +177,7 @@ impl DeliveryLine {
         }
     }
 
-    /// A client has dealt with what it tells of each origin.
+    /// Records what a client reports as processed for each origin.
     fn note_dealt_with(&mut self, endpoint: &mut NodeEndpoint, client: u64, told: &[u64]) {
         let delivered = |origin| standing(endpoint, origin).delivered;
         self.places.note_dealt_with(client, told, delivered);
@@ -206,12 +209,12 @@ impl DeliveryLine {
         std::mem::take(&mut self.proofs)
     }
 
-    /// When the first of the clients that wait gives up.
+    /// The earliest deadline of the clients that wait.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.waiting.iter().map(|job| job.deadline_ns).min()
     }
 
-    /// How this node stands with every origin.
+    /// This node's state for every origin.
     pub(super) fn status(&self, endpoint: &mut NodeEndpoint) -> Vec<OriginStatus> {
         let row = |origin: Peer| {
             let standing = standing(endpoint, origin);
@@ -262,7 +265,7 @@ impl DeliveryLine {
                 found.messages.push(message);
                 self.places.hold(origin, job.receiver());
             }
-            // It is news once everything before it has been dealt with.
+            // A conflict is due once everything before it was processed.
             let conflict = self.conflicts[origin.index()];
             found.conflicts.extend(conflict.filter(|conflict| max > 0 && conflict.seq == due));
         }
@@ -270,9 +273,9 @@ impl DeliveryLine {
     }
 }
 
-/// The last message that everybody has delivered, and the window behind it. A component that was
-/// just started has not read how far the others are; but what this node has seen it has shown in a
-/// slot that everybody had done with.
+/// The last message that all members have delivered, and the window behind it. A component that was
+/// just started has not read the others' progress; but what this node has delivered was published
+/// in a slot that all members had finished with.
 fn window(standing: Standing, slots: u32) -> (u64, WindowStatus) {
     let Standing { seen, settled, .. } = standing;
     let settled = settled.max(seen.saturating_sub(slots.into()));
@@ -283,7 +286,8 @@ fn positions_of(origins: usize) -> Refused {
     Refused::Malformed(format!("positions of {origins} origins"))
 }
 
-/// Message `seq` of `origin`: again if it was taken before, else if it can be delivered.
+/// Message `seq` of `origin`: from the ring if it was taken before, otherwise if it can be
+/// delivered.
 fn next(
     endpoint: &mut NodeEndpoint,
     origin: Peer,
@@ -305,7 +309,7 @@ fn next(
     }))
 }
 
-/// The proof that the origin of `conflict` lies, if it can be proven.
+/// The proof that the origin of `conflict` has equivocated, if there is one.
 fn prove(endpoint: &mut NodeEndpoint, conflict: Conflict) -> Option<HeldProof> {
     let PublicKey(public) = key_of(endpoint, conflict.origin)?;
     let (broadcast, fabric) = endpoint.broadcast()?;
@@ -317,7 +321,7 @@ fn prove(endpoint: &mut NodeEndpoint, conflict: Conflict) -> Option<HeldProof> {
     Some(HeldProof { origin: conflict.origin.0, seq: conflict.seq, bytes: Payload(bytes) })
 }
 
-/// What `origin` signs with, as far as this node knows.
+/// The public key of `origin`, as far as this node knows.
 fn key_of(endpoint: &mut NodeEndpoint, origin: Peer) -> Option<PublicKey> {
     let me = endpoint.me();
     let (broadcast, _) = endpoint.broadcast()?;

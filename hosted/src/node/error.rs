@@ -1,4 +1,4 @@
-//! Why a node ends, or does not begin.
+//! Why a node ends, or does not start.
 
 use std::fmt;
 use std::fs::File;
@@ -14,20 +14,20 @@ use crate::process::ProcessError;
 use crate::runtime_dir::RuntimeDirError;
 use crate::shm::{BellError, SegmentError};
 
-/// Why a node ends, or does not begin.
+/// Why a node ends, or does not start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NodeError {
     /// The cluster has no such rank.
     OutOfRange {
-        /// As asked.
+        /// The requested rank.
         rank: u16,
         /// How many nodes there are.
         nodes: usize,
     },
-    /// Another process is this node of the cluster.
+    /// Another process runs this node of the cluster.
     RankTaken {
-        /// Which node.
+        /// The node.
         rank: u16,
     },
     /// No memory layout follows from the cluster file.
@@ -42,40 +42,40 @@ pub enum NodeError {
     Bootstrap(LocalError),
     /// The node cannot be met over the network.
     Network(NetworkError),
-    /// Nodes on several hosts, over shared memory.
+    /// Shared memory was chosen for nodes on several hosts.
     NotShared,
     /// Verbs cannot be used.
     Verbs(VerbsError),
-    /// The device does not reach this node itself any more.
+    /// The device no longer reaches this node itself.
     OwnPair,
     /// A process could not be started or watched.
     Process(ProcessError),
-    /// The cluster's directory.
+    /// The cluster's directory failed.
     Directory(RuntimeDirError),
-    /// The note of the last incarnation.
+    /// The note of the last incarnation failed.
     Incarnation {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
-        /// What is the matter with it.
+        /// The error.
         error: io::Error,
     },
-    /// The note of the last term, or the saved database.
+    /// The note of the last term, or the saved database, failed.
     Kept {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
-        /// What is the matter with it.
+        /// The error.
         error: io::Error,
     },
     /// The database was saved by another version of Weft.
     Format {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
     },
-    /// The key to sign broadcasts with.
+    /// The key to sign broadcasts with could not be made.
     Signing(io::Error),
-    /// Signals could not be listened for.
+    /// Signals could not be subscribed to.
     Signals(io::Error),
-    /// The other end of the link said something out of place.
+    /// The other end of the link broke its protocol.
     Link(&'static str),
 }
 
@@ -177,7 +177,7 @@ impl Explain for NodeError {
                 "see that the device's port is up; the next life tries again".to_owned()
             }
             Self::Verbs(error) => error.cure(),
-            // A term that was forgotten could be claimed again.
+            // A forgotten term could be claimed again.
             Self::Kept { error, .. } if error.kind() == ErrorKind::InvalidData => {
                 "end the cluster and start it again, so that all nodes forget all terms together; \
                  until then the others go on without this one"
@@ -208,7 +208,7 @@ impl Explain for NodeError {
     }
 }
 
-/// What to do about a file that cannot be read or written.
+/// How to repair a file that cannot be read or written.
 fn mend(path: &Path, kind: ErrorKind) -> String {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -228,7 +228,7 @@ fn mend(path: &Path, kind: ErrorKind) -> String {
 }
 
 impl NodeError {
-    /// What earlier lives have noted in `file` cannot be read or written.
+    /// The error for `file`, a note of earlier incarnations that cannot be read or written.
     pub(super) fn kept(file: &File, error: io::Error) -> Self {
         Self::Kept { path: path_of(file), error }
     }

@@ -1,8 +1,9 @@
-//! What other nodes have concluded and from what, kept so that it outlives them.
+//! The conclusions of other nodes and their evidence, kept so that they outlive their observers.
 //!
-//! Whoever notes a verdict, or what one rests on, tells all other supervisors at once; each keeps
-//! the last of every observer's, so that a noisy one displaces nobody's but its own. What a letter
-//! was lost for, or made room for, is gone with its observer; how much made room is counted.
+//! A node that notes a verdict, or its evidence, sends it to all other supervisors at once. Each
+//! keeps the last entries of every observer separately, so a noisy one displaces only its own. An
+//! entry whose letter was lost, or that was displaced, is gone with its observer; displaced ones
+//! are counted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,23 +11,24 @@ use serde::{Deserialize, Serialize};
 
 use super::chronicle::{Dropped, Entry, What};
 
-/// Entries that are kept of one observer.
+/// The most entries that are kept of one observer.
 const COPIES: usize = 128;
 
-/// The longest letter with an entry: those with the words of an operating system are the longest.
+/// The longest letter with an entry: those with an error text of the operating system are the
+/// longest.
 pub const NOTE_LEN_MAX: usize = 2_048;
 
 /// An entry of another node's chronicle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
-    /// The entry. Where its observer is on another host, its time is when it was heard of here.
+    /// The entry. If its observer is on another host, its time is the time of arrival here.
     pub entry: Entry,
-    /// Its time by its observer's clock, by which copies of one entry are known as such.
+    /// Its time by its observer's clock, by which copies of one entry are recognised.
     pub noted_ns: u64,
 }
 
 impl What {
-    /// Whether it is a conclusion about a node, or what one rests on.
+    /// Whether it is a conclusion about a node, or evidence for one.
     pub(super) const fn is_evidence(&self) -> bool {
         match self {
             Self::Verdict(_)
@@ -36,7 +38,7 @@ impl What {
             | Self::ResetOrdered { .. }
             | Self::Disputed { .. }
             | Self::Proven { .. } => true,
-            // Of these there may be any number, or every node notes its own.
+            // These are unbounded in number, or every node notes its own.
             Self::Started { .. }
             | Self::Ended { .. }
             | Self::Running { .. }
@@ -53,7 +55,7 @@ impl What {
     }
 }
 
-/// What the other nodes have said.
+/// The entries of the other nodes.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     by_observer: BTreeMap<u16, VecDeque<Copied>>,
@@ -61,7 +63,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Keeps an entry of its observer, who is a node of the cluster and writes about one.
+    /// Keeps an entry of its observer; both it and the node that it is about are of the cluster.
     pub(super) fn keep(&mut self, copied: Copied) {
         let copies = self.by_observer.entry(copied.entry.observer).or_default();
         if copies.len() == COPIES
@@ -73,7 +75,7 @@ impl Evidence {
     }
 
     /// The first after `after_ns` about `node`, or about all, oldest first: at most `max`, which is
-    /// more than there are observers, and all of one moment or none.
+    /// more than there are observers. Entries of one time are returned together or not at all.
     pub(super) fn about(&self, node: Option<u16>, after_ns: u64, max: usize) -> Vec<Copied> {
         let is_meant = |copied: &&Copied| {
             let entry = &copied.entry;
@@ -83,7 +85,7 @@ impl Evidence {
         found.sort_by_key(|copied| copied.entry.at_ns);
         if let Some(next) = found.get(max).map(|copied| copied.entry.at_ns) {
             found.truncate(max);
-            // An observer that gives many entries one time has itself to blame.
+            // An observer that gives many entries one time loses the rest of its own.
             if found.first().is_some_and(|copied| copied.entry.at_ns < next) {
                 found.retain(|copied| copied.entry.at_ns < next);
             }
@@ -91,7 +93,7 @@ impl Evidence {
         found.into_iter().cloned().collect()
     }
 
-    /// How much about `node`, or about all, has made room.
+    /// How many entries about `node`, or about all, were displaced.
     pub(super) fn dropped(&self, node: Option<u16>) -> u64 {
         self.dropped.about(node)
     }

@@ -1,4 +1,4 @@
-//! What carries a node's messages: shared memory or verbs, chosen by the cluster file.
+//! The fabric that carries a node's messages: shared memory or verbs, chosen by the cluster file.
 //!
 //! ```text
 //!   NodeFabric ─┬ Shm    ShmFabric: peers' segments mapped by descriptor
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Either way the node's own memory is the supervisor's segments, so that it outlives a component.
-//! In a build without the feature `verbs` the second kind cannot be made, and says how to build it.
+//! In a build without the feature `verbs` the second kind cannot be made; its error says how to
+//! build it.
 
 mod error;
 
@@ -41,7 +42,7 @@ pub enum NodeFabric {
 }
 
 impl NodeFabric {
-    /// The fabric of node `me` of `cluster` in its life `incarnation`, over its own memory.
+    /// The fabric of node `me` of `cluster` in its incarnation `incarnation`, over its own memory.
     ///
     /// # Errors
     /// [`VerbsError`].
@@ -64,7 +65,7 @@ impl NodeFabric {
         }
     }
 
-    /// Something was heard of `peer` through its memory: it can be reached.
+    /// Records that `peer` has written to this node's memory: it can be reached.
     pub(super) fn note_heard(&mut self, peer: Peer) {
         match self {
             Self::Shm(_) => {}
@@ -73,8 +74,8 @@ impl NodeFabric {
     }
 }
 
-/// Makes the fabric that the node's component will make, with a pair for every peer, and gives it
-/// up again: what the machine refuses is found before anything runs.
+/// Makes the fabric that the node's component will make, with a pair for every peer, and drops it
+/// again: what the machine refuses is found before anything runs.
 pub(super) fn rehearse(
     cluster: &Cluster,
     rank: u16,

@@ -1,16 +1,16 @@
-//! The faults that people inject into a component, as one plan that its loop asks.
+//! The faults that are injected into a component, as one plan that its loop consults.
 //!
 //! ```text
-//!   hang       the loop makes no progress until it is killed; the process lives
+//!   hang       the loop makes no progress until it is killed; the process stays
 //!   stall      the same for a while
 //!   silence    the DIR net's timers stop: no heartbeat is sent, but every message is answered
 //!   partition  nothing is posted to the peers beyond the cut, as if they were gone
-//!   heal       all of it ends, but for what it has led to
+//!   heal       all of it ends, but not its consequences
 //!   equivocate one broadcast that differs from peer to peer (`faults/lie.rs`)
 //! ```
 //!
-//! A component that is killed, a node that is killed and a lie need no plan. Nothing of this is
-//! looked at on the data path but one bitmap.
+//! Killing a component or a node and equivocating need no plan. The data path checks one bitmap of
+//! this and nothing else.
 
 mod cut;
 mod lie;
@@ -31,7 +31,7 @@ pub(super) enum Timers {
     Stopped,
 }
 
-/// What is wrong with this component by order.
+/// The faults that are injected into this component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FaultPlan {
     hung_until_ns: u64,
@@ -57,7 +57,7 @@ impl FaultPlan {
             Fault::Silence => self.timers = Timers::Stopped,
             Fault::Partition { from } => from.iter().for_each(|peer| self.cut.insert(Peer(*peer))),
             Fault::Mend { with } => with.iter().for_each(|peer| self.cut.remove(Peer(*peer))),
-            // Told once, by the component.
+            // Carried out once, by the component.
             Fault::Equivocate => {}
             Fault::Heal => *self = Self::default(),
         }
@@ -79,7 +79,8 @@ impl FaultPlan {
 }
 
 impl Fault {
-    /// Whether the next component has it, or is free of it, as well: the supervisor knows it.
+    /// Whether the next component has the fault, or is healed of it, as well: the supervisor
+    /// applies it.
     pub(super) const fn outlives_component(&self) -> bool {
         match self {
             Self::Partition { .. } | Self::Mend { .. } | Self::Heal => true,

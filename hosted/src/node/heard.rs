@@ -1,5 +1,5 @@
-//! What a node makes of bytes that others wrote, as functions from bytes to a panic or none: for
-//! the fuzz targets, which see nothing else of a node. Nothing of the program calls them.
+//! A node's decoders of foreign bytes, as functions that panic or return nothing: for the fuzz
+//! targets, which see nothing else of a node. The program itself does not call them.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use super::link::FromComponent;
 use super::saved::SavedDatabase;
 use super::tasks::Note;
 
-/// Nodes of the cluster, and tasks of each.
+/// The number of nodes of the cluster, and of tasks of each.
 const NODES: u16 = 3;
 const TASKS: usize = 2;
 
@@ -71,8 +71,8 @@ fn keep(entries: &[Entry]) {
     assert!(chronicle.about(None, 0, usize::MAX).len() <= entries.len());
 }
 
-/// The file of one of a node's notes at `path`; `which` says of which, and whether a checksum is
-/// made right first.
+/// One of a node's note files at `path`; `which` selects the note, and whether its checksum is
+/// corrected first.
 ///
 /// # Panics
 /// When the note is misread, or `path` cannot be written.

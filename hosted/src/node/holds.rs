@@ -1,4 +1,4 @@
-//! What clients took from the mailbox and have not released.
+//! The messages that clients took from the mailbox and have not released.
 //!
 //! ```text
 //!   taken ──▶ held by one client ──▶ released by that client
@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use super::control::HolderStatus;
 
-/// A message in a client's hands.
+/// A message that a client holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     receipt: u64,
     since_ns: u64,
 }
 
-/// The messages in clients' hands.
+/// The messages that clients hold.
 #[derive(Debug)]
 pub(super) struct Holds {
-    /// None: for as long as the client is connected.
+    /// How long a client may hold a message; none for as long as it is connected.
     hold_ns: Option<u64>,
     /// In the order in which they were taken.
     by_client: BTreeMap<u64, VecDeque<Held>>,
@@ -37,7 +37,7 @@ impl Holds {
         Self { hold_ns: hold.map(ns), by_client: BTreeMap::new(), returned: 0 }
     }
 
-    /// `client` took the messages of these receipts, which no client held.
+    /// Records that `client` took the messages of these receipts, which no client held.
     pub(super) fn hold(
         &mut self,
         client: u64,
@@ -48,7 +48,7 @@ impl Holds {
         held.extend(receipts.into_iter().map(|receipt| Held { receipt, since_ns: now_ns }));
     }
 
-    /// Those of `receipts` that `client` holds; it holds them no longer.
+    /// Removes those of `receipts` that `client` holds, and returns them.
     pub(super) fn release(&mut self, client: u64, receipts: &[u64]) -> Vec<u64> {
         let Some(held) = self.by_client.get_mut(&client) else { return Vec::new() };
         let named: BTreeSet<u64> = receipts.iter().copied().collect();
@@ -70,7 +70,7 @@ impl Holds {
         held.into_iter().map(|it| it.receipt).collect()
     }
 
-    /// What was held for too long by `now_ns`, and goes back.
+    /// Removes what was held for too long by `now_ns`, and returns it: it goes back.
     pub(super) fn expire(&mut self, now_ns: u64) -> Vec<u64> {
         let Some(hold_ns) = self.hold_ns else { return Vec::new() };
         let mut expired = Vec::new();
@@ -100,7 +100,7 @@ impl Holds {
     }
 
     /// The clients that hold messages, the one that has held one for longest first; at most
-    /// [`HolderStatus::COUNT_MAX`]. Their processes are for the supervisor to name.
+    /// [`HolderStatus::COUNT_MAX`]. The supervisor adds their processes.
     pub(super) fn holders(&self, now_ns: u64) -> Vec<HolderStatus> {
         let holder = |(client, held): (&u64, &VecDeque<Held>)| {
             let held_ns = now_ns.saturating_sub(held.front()?.since_ns);
@@ -177,14 +177,14 @@ mod tests {
         assert_eq!(holds.holders(9_000_000), [holder(2, 2, 8), holder(1, 1, 4)]);
     }
 
-    /// What may happen to a mailbox with 16 messages and 3 clients.
+    /// A random operation on a mailbox with 16 messages and 3 clients.
     #[derive(Clone, Debug)]
     enum Step {
         Take {
             client: u64,
             count: usize,
         },
-        /// Of whatever the client was ever handed.
+        /// Any of the receipts that the client ever got.
         Release {
             client: u64,
             receipts: Vec<u64>,
@@ -209,7 +209,8 @@ mod tests {
         ]
     }
 
-    /// The mailbox beside its holds, each message with its holder and when it was taken.
+    /// The reference model of the mailbox: each message with its holder and the time when it was
+    /// taken.
     #[derive(Default)]
     struct Model {
         queue: BTreeSet<u64>,

@@ -5,9 +5,9 @@
 //!   the component's flag ───────────▶        └─ orders ──▶ the supervisor's main thread: spawn
 //! ```
 //!
-//! The machine is core's; here are its clock, its mailbox (a bounded queue), its way out (the
-//! sessions between supervisors) and its eyes (the flag in shared memory). It shares nothing with
-//! the component, which may hang, and little with the main thread, which may be slow.
+//! The machine is core's; this is its driver: its clock, its mailbox (a bounded queue), its output
+//! (the sessions between supervisors) and its input (the flag in shared memory). It shares nothing
+//! with the component, which may hang, and little with the main thread, which may be slow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,21 +30,21 @@ use crate::shm::Flag;
 /// Letters that wait for the thread; more are dropped, as any letter may be, and counted.
 const INBOX: usize = 256;
 
-/// Why a word for the thread was dropped unread.
+/// A letter for the thread was dropped unread.
 const INBOX_FULL: &str = "inbox-full";
 
-/// What the task asks of its supervisor, and tells it.
+/// An order or a report of the task to its supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// End what is left of the component and start the one of this generation.
     Spawn { generation: u32 },
     /// The alarm was raised.
     Alarm(Alarm),
-    /// For the operator.
+    /// A report for the operator.
     Tell(News),
 }
 
-/// Takes orders to the supervisor's main thread, and never waits for it.
+/// Sends orders to the supervisor's main thread, and never waits for it.
 pub(super) type Sink = Box<dyn Fn(Order) + Send>;
 
 enum Input {
@@ -54,7 +54,7 @@ enum Input {
     Spawned(Spawned),
 }
 
-/// The peers that an injected partition has cut off, for every way out of a node.
+/// The peers that an injected partition has cut off, for every transport of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cut(Arc<AtomicU64>);
 
@@ -70,7 +70,7 @@ impl Cut {
     }
 }
 
-/// The hold on the thread; it ends when this is dropped.
+/// The handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct ImAlive {
     inputs: SyncSender<Input>,
@@ -80,7 +80,7 @@ pub(super) struct ImAlive {
 struct Thread {
     task: ImAliveTask,
     flag: Flag,
-    /// How long it sleeps at most: its component watches it, too.
+    /// Its longest sleep: the component watches this thread, too.
     nap: Duration,
     courier: Box<dyn Courier>,
     cut: Cut,
@@ -89,7 +89,7 @@ struct Thread {
 }
 
 impl ImAlive {
-    /// Starts the task of one life of a node.
+    /// Starts the task of one boot of a node.
     pub(super) fn start(
         post: Post,
         flag: Flag,
@@ -106,27 +106,27 @@ impl ImAlive {
         Ok(Self { inputs, refusals })
     }
 
-    /// How many words it has refused, by reason.
+    /// How many letters it has refused, by reason.
     pub(super) fn refused(&self) -> BTreeMap<String, u32> {
         self.refusals.told()
     }
 
-    /// A letter has come for it.
+    /// Hands a letter from `from` to the thread.
     pub(super) fn handle_letter(&self, from: Rank, bytes: Vec<u8>) {
         self.put(Input::Letter { from, bytes });
     }
 
-    /// The component's process has ended.
+    /// Reports that the component's process has ended.
     pub(super) fn handle_ended(&self) {
         self.put(Input::Ended);
     }
 
-    /// No component of another node lives.
+    /// Reports that no component of another node runs.
     pub(super) fn handle_alone(&self) {
         self.put(Input::Alone);
     }
 
-    /// What became of a spawn.
+    /// Reports the result of a spawn.
     pub(super) fn handle_spawned(&self, spawned: Spawned) {
         self.put(Input::Spawned(spawned));
     }
@@ -195,7 +195,7 @@ impl Thread {
             }
             Output::Spawn { generation } => (self.sink)(Order::Spawn { generation }),
             Output::Tell(news) => (self.sink)(Order::Tell(news)),
-            // Only a component wants any of this.
+            // Only a component has these outputs.
             Output::Beat { .. }
             | Output::Keep(_)
             | Output::Fence { .. }
@@ -210,7 +210,7 @@ impl Thread {
 mod tests {
     use super::*;
 
-    /// Nobody takes anything out of its inbox.
+    /// Its inbox is never read.
     #[test]
     fn what_a_full_inbox_drops_is_counted() {
         let (inputs, _inbox) = sync_channel(2);

@@ -1,9 +1,9 @@
-//! Which life of the node comes next, remembered across supervisors.
+//! The incarnation numbers of a node, remembered across supervisors.
 //!
-//! The number lies in the cluster's directory, so a node that is started again in a running
-//! cluster does not repeat an incarnation its peers have fenced. Its file is locked for as long
-//! as the supervisor lives, so that no node is run twice. A note that holds no number is as good as
-//! none: the others remember the lives that they have shut out, and tell.
+//! The number is in the cluster's directory, so a node that is started again in a running cluster
+//! does not repeat an incarnation that its peers have fenced. Its file is locked for as long as the
+//! supervisor runs, so that no node is run twice. A damaged note counts as none: the peers remember
+//! the incarnations that they have fenced, and report them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use weft_core::ids::Incarnation;
 use super::NodeError;
 use crate::regular_file;
 
-/// More than a number and blanks around it take.
+/// More than a number and the blanks around it take.
 const NOTE_LEN_MAX: u64 = 256;
 
 /// Gives out the incarnations of one node.
@@ -25,22 +25,22 @@ pub(super) struct Incarnations {
     path: PathBuf,
     file: File,
     last: Incarnation,
-    /// What the file held was no number.
+    /// Whether the file did not hold a number.
     is_forgotten: bool,
 }
 
-/// Whether a node has lived before, as far as its host remembers.
+/// Whether a node has run before, as far as its host remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lives {
-    /// Its very first life is about to begin.
+    /// Its very first incarnation is next.
     None,
-    /// It has lived.
+    /// It has run.
     Some,
 }
 
 impl Incarnations {
-    /// Goes on after the last one noted in the file at `path`, which may be absent. That another
-    /// supervisor has it is [`io::ErrorKind::WouldBlock`].
+    /// Continues after the last one noted in the file at `path`, which may be absent. If another
+    /// supervisor holds the file, the error is [`io::ErrorKind::WouldBlock`].
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = regular_file::update(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -50,40 +50,40 @@ impl Incarnations {
         let text = str::from_utf8(&bytes).map(str::trim).ok();
         let last = match text {
             Some("") => Some(0),
-            // No node has begun so often that the last number is used: that is damage, too.
+            // No node starts so often that it reaches the last number: that is damage, too.
             text => text.and_then(|text| text.parse().ok()).filter(|last| *last < u32::MAX),
         };
         let (path, is_forgotten) = (path.to_owned(), last.is_none());
         Ok(Self { path, file, last: Incarnation(last.unwrap_or(0)), is_forgotten })
     }
 
-    /// Whether the note was damaged, so that only others know what was the last.
+    /// Whether the note was damaged, so that only peers know the last number.
     pub(super) const fn are_forgotten(&self) -> bool {
         self.is_forgotten
     }
 
-    /// Goes on behind `floor`: a life that peers remember, though this host may have forgotten it.
+    /// Continues after `floor`: an incarnation that peers remember, and this host may not.
     pub(super) fn raise(&mut self, floor: Incarnation) {
         self.last = self.last.max(floor);
     }
 
-    /// Whether there was a life before.
+    /// Whether there was an incarnation before.
     pub(super) const fn lives(&self) -> Lives {
         if self.last.0 == 0 && !self.is_forgotten { Lives::None } else { Lives::Some }
     }
 
-    /// The next life; noted before it is used.
+    /// The next incarnation; noted before it is used.
     pub(super) fn next(&mut self) -> Result<Incarnation, NodeError> {
-        // The largest number is never saved: in the file it stands for damage.
+        // The largest number is never saved: in the file it counts as damage.
         let next = self.last.0.checked_add(1).filter(|next| *next < u32::MAX);
         let Some(next) = next.map(Incarnation) else {
             let error = io::Error::new(io::ErrorKind::InvalidData, "all incarnations are used up");
             return Err(NodeError::Incarnation { path: self.path.clone(), error });
         };
-        // Always as long, and in one call: no kill leaves half a number.
+        // Of fixed length, and in one call: no kill leaves half a number.
         let note = format!("{:010}\n", next.0);
         let noted = self.file.write_all_at(note.as_bytes(), 0);
-        // What was damaged may have been longer.
+        // A damaged note may have been longer.
         let noted = noted.and_then(|()| self.file.set_len(note.len() as u64));
         noted.map_err(|error| NodeError::Incarnation { path: self.path.clone(), error })?;
         self.last = next;

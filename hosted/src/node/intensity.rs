@@ -1,4 +1,4 @@
-//! Restart intensity: at most so many restarts within so long, as Erlang's supervisors have it.
+//! Restart intensity: at most so many restarts within so long, as in Erlang's supervisors.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,25 +24,25 @@ impl Intensity {
         Self { max: limit.max, within_ns, restarts: VecDeque::new() }
     }
 
-    /// Forgets the restarts that count no longer.
+    /// Drops the restarts that no longer count.
     pub(super) fn handle_time(&mut self, now_ns: u64) {
         while self.restarts.front().is_some_and(|at| now_ns - at >= self.within_ns) {
             self.restarts.pop_front();
         }
     }
 
-    /// When the oldest restart that counts will count no longer.
+    /// When the oldest counted restart leaves the window.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.restarts.front().map(|at| at.saturating_add(self.within_ns))
     }
 
-    /// How many more are within the limit, as of the last look.
+    /// How many more restarts the limit allows, as of the last [`Self::handle_time`].
     pub(super) fn left(&self) -> usize {
         self.max - self.restarts.len()
     }
 
     /// How long to wait before the next restart: not at all when none counts, and otherwise so long
-    /// that a thing that fails at once is not started in a tight loop. All pauses together are a
+    /// that a process that fails at once is not started in a tight loop. All pauses together are a
     /// quarter of the window at most, so that they hide no failure from the limit.
     pub(super) fn pause_ns(&mut self, now_ns: u64) -> u64 {
         self.handle_time(now_ns);

@@ -1,9 +1,10 @@
-//! The last term that a node has known, remembered beyond its processes (D-8, G-19).
+//! The last term that a node has known, persistent beyond its processes (D-8, G-19).
 //!
-//! It lies in the cluster's directory beside the note of the incarnation. A record is written in
-//! one call at one place and carries its check: a kill leaves the old one or the new one, and
-//! anything else is refused, since a node that forgot a term could claim it again. So is a note
-//! that is gone: the very first life of a node leaves one that says that there is no term yet.
+//! It is in the cluster's directory beside the note of the incarnation. A record is written in one
+//! call at one offset and carries its checksum: a kill leaves the old one or the new one, and
+//! anything else is refused, since a node that forgot a term could claim it again. A missing note
+//! is refused, too: the very first incarnation of a node writes one that says that there is no term
+//! yet.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -24,12 +25,13 @@ const RECORD_LEN: usize = 12;
 /// No term was known yet.
 const NO_TERM: Term = Term { epoch: 0, claimant: Rank(0) };
 
-/// Opens the file at `path`, which may be absent, to be handed to another process.
+/// Opens the file at `path`, which may be absent, for another process.
 pub(super) fn open(path: &Path) -> Result<File, NodeError> {
     regular_file::update(path).map_err(|error| NodeError::Kept { path: path.to_owned(), error })
 }
 
-/// Opens the note at `path` for [`KeptTerm::adopt`] in another process, and sees that it is whole.
+/// Opens the note at `path` for [`KeptTerm::adopt`] in another process, and checks that it is
+/// whole.
 pub(super) fn open_term(path: &Path, lives: Lives) -> Result<File, NodeError> {
     let file = open(path)?;
     let looked = file.metadata().and_then(|metadata| match (metadata.len(), lives) {
@@ -40,7 +42,7 @@ pub(super) fn open_term(path: &Path, lives: Lives) -> Result<File, NodeError> {
     Ok(file)
 }
 
-/// Where an open file lies, for people.
+/// The path of an open file, for people.
 pub(super) fn path_of(file: &File) -> PathBuf {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     std::fs::read_link(link).unwrap_or_default()
@@ -53,27 +55,27 @@ pub(super) struct KeptTerm {
 }
 
 impl KeptTerm {
-    /// Takes over the open file, and tells what is in it.
+    /// Takes over the open file, and returns its term.
     pub(super) fn adopt(fd: OwnedFd) -> Result<(Self, Option<Term>), NodeError> {
         let file = File::from(fd);
         let term = read(&file).map_err(|error| NodeError::kept(&file, error))?;
         Ok((Self { file }, term))
     }
 
-    /// Remembers `term`.
+    /// Saves `term`.
     pub(super) fn keep(&self, term: Term) -> Result<(), NodeError> {
         let kept = self.file.write_all_at(&encode(term), 0);
         kept.map_err(|error| NodeError::kept(&self.file, error))
     }
 }
 
-/// The term that is noted, if one was known.
+/// The term in the note, if one was known.
 fn read(file: &File) -> io::Result<Option<Term>> {
     if file.metadata()?.len() != RECORD_LEN as u64 {
         return Err(damaged());
     }
     let mut record = [0; RECORD_LEN];
-    // By its place, not from where an earlier component has read to.
+    // At a fixed offset, not where an earlier component stopped reading.
     file.read_exact_at(&mut record, 0)?;
     Ok(Some(decode(record)?).filter(|term| *term != NO_TERM))
 }

@@ -1,9 +1,9 @@
-//! What a supervisor and its component say to each other.
+//! The messages between a supervisor and its component.
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
-//! `Start` (the node's own memory, the flag, the note of the last term, the saved database, and
-//! the key to sign with where broadcasts are signed) and, over shared memory, `Connect` (what may
-//! be reached of a peer, and the peer's process last).
+//! `Start` (the node's own memory, the flag, the note of the last term, the saved database, and the
+//! key to sign with where broadcasts are signed) and, over shared memory, `Connect` (what may be
+//! reached of a peer, and the peer's process last).
 //!
 //! ```text
 //!   control ──▶ [ CONTROL_MAX ]  ─┐                        ┌─▶ [ CONTROL_MAX ]
@@ -33,13 +33,13 @@ use crate::signing::PublicKey;
 /// Where a component finds the link.
 pub(super) const LINK_FD: RawFd = 3;
 
-/// Control messages that wait at either end of the link.
+/// The most control messages that wait at either end of the link.
 pub(super) const CONTROL_MAX: usize = 1024;
-/// Requests, and ends of clients, that are under way: more than all places of clients allow.
+/// The most requests, and ends of clients, under way: more than all places of clients allow.
 pub(super) const REQUESTS_MAX: usize = 2560;
 
-/// Which queue a message waits in. Between the two there is no order, but that replies never
-/// overtake control messages.
+/// The queue that a message waits in. Messages of different classes are not ordered, except that
+/// replies never overtake control messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// What the node itself needs.
@@ -50,7 +50,7 @@ pub(super) enum Class {
 
 /// A message of the link.
 pub(super) trait Classed: Serialize {
-    /// Which queue it waits in.
+    /// The queue that it waits in.
     fn class(&self) -> Class;
 }
 
@@ -61,7 +61,7 @@ impl Classed for ToComponent {
     fn class(&self) -> Class {
         match self {
             Self::Request { ticket, .. } if ticket.client == SUPERVISOR => Class::Control,
-            // The end of a client, and what is broadcast in its place, come behind its requests.
+            // The end of a client, and its abort marker, come behind its requests.
             Self::Request { .. } | Self::Execute { .. } | Self::Left { .. } => Class::Request,
             Self::Start { .. }
             | Self::Connect { .. }
@@ -86,7 +86,7 @@ impl Classed for FromComponent {
     }
 }
 
-/// Names a request on the link: whose it is, and the client's number for it.
+/// Identifies a request on the link: its client, and the client's number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Ticket {
     pub(super) client: u64,
@@ -96,13 +96,13 @@ pub(super) struct Ticket {
 /// A change of the node's own entry in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum TaskChange {
-    /// What it is doing.
+    /// Its state.
     Status { task: u8, status: u8 },
-    /// What went wrong, and when by the clock of this host; told again until it is answered.
+    /// An error, and when it happened by the clock of this host; sent again until it is answered.
     Error { number: u64, task: u8, kind: u16, at_us: u64 },
 }
 
-/// What the manager wants done with a task.
+/// An order of the manager about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum GuardAction {
     Restart,
@@ -112,53 +112,53 @@ pub(super) enum GuardAction {
 /// From the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToComponent {
-    /// Be this node, in this life.
+    /// Run as this node, in this incarnation.
     Start {
         rank: u16,
         incarnation: u32,
         boot: u32,
-        /// The first life of this supervisor, whose memory the component takes over.
+        /// The first incarnation of this supervisor, whose memory the component takes over.
         memory_since: u32,
         generation: u32,
         tasks: u8,
         cluster: String,
-        /// Who receives what is broadcast, and how far they have come.
+        /// Which client receives each origin's broadcasts, and how much it has processed.
         places: Places,
     },
-    /// Fence whatever life of `peer` was known, and admit this one: at once over shared memory,
-    /// when both ends of a pair are made over verbs. `boot` is the standing that it was decided
-    /// under: the component refuses one that it has removed meanwhile.
+    /// Fence whatever incarnation of `peer` was known, and admit this one: at once over shared
+    /// memory, when both ends of a pair are made over verbs. `boot` is the boot for which this was
+    /// decided: the component refuses one that it has removed meanwhile.
     Connect { peer: u16, incarnation: u32, boot: u32 },
-    /// That node signs what it broadcasts with this key; said before its life is to be let in.
+    /// That node signs what it broadcasts with this key; sent before its incarnation is admitted.
     Key { peer: u16, key: PublicKey },
-    /// Every component that may write into this memory was named by `Connect`; each other that
-    /// ever could is dead. Tickets may be questioned.
+    /// Every component that may write into this memory was named by `Connect`; each other that ever
+    /// could is dead. Tickets may be questioned.
     AllNamed,
-    /// Take part in the DIR net: every peer that lives can be reached.
+    /// Take part in the DIR net: every running peer can be reached.
     Enter,
     /// A frame of the DIR net, from the I'm-Alive Task of node `from`.
     Letter { from: u16, bytes: Payload },
-    /// Something has changed at a task of this node.
+    /// A task of this node has changed.
     Change(TaskChange),
-    /// That life of `peer` has made its end of the pair with this life.
+    /// That incarnation of `peer` has made its end of the pair with this incarnation.
     Offer { peer: u16, incarnation: u32, end: PairEnd },
-    /// The life of `peer` has ended.
+    /// The incarnation of `peer` has ended.
     Fence { peer: u16 },
-    /// The removal of `peer` up to that boot is known here: what follows was decided since.
+    /// The removal of `peer` up to that boot is known here: later messages were decided after it.
     Acknowledged { peer: u16, boot: u32 },
     /// Isolations of `peer`, or of this node, up to that boot are over.
     Released { peer: u16, boot: u32 },
     /// The node of `peer` is lost: its supervisor has ended, or the link to it.
     Parted { peer: u16 },
-    /// A client wants something.
+    /// A request of a client.
     Request { ticket: Ticket, what: Want },
-    /// Broadcast this, if the last message that was broadcast has its tag and is another one;
-    /// answered by [`FromComponent::Executed`].
+    /// Broadcast this abort marker, if the last message that was broadcast has its tag and is
+    /// another one; answered by [`FromComponent::Executed`].
     Execute { number: u64, will: Will },
     /// A client has left: what it holds goes back, what it waits for is dropped; answered by
     /// [`FromComponent::Forgotten`].
     Left { client: u64 },
-    /// End in order.
+    /// Shut down cleanly.
     Stop,
 }
 
@@ -169,9 +169,9 @@ pub(super) enum FromComponent {
     Ready,
     /// It cannot go on, for this reason; it ends.
     Failed { cause: String, cure: String },
-    /// Messages have gone to that life of `peer` and back.
+    /// Messages have gone to that incarnation of `peer` and back.
     Joined { peer: u16, incarnation: u32 },
-    /// The own end of the pair with that life of `peer`.
+    /// The own end of the pair with that incarnation of `peer`.
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The answer to a request.
     Reply { ticket: Ticket, what: Outcome },
@@ -179,14 +179,14 @@ pub(super) enum FromComponent {
     Forgotten { client: u64 },
     /// A peer is not admitted: what it granted or offered does not lead to its memory.
     Unreachable { peer: u16, error: String },
-    /// Work for that life of `peer` was lost: it has ended, or the pair with it has.
+    /// Work for that incarnation of `peer` was lost: it has ended, or the pair with it has.
     Lost { peer: u16, incarnation: u32 },
     /// Frames of the DIR net for I'm-Alive Tasks.
     Letters { to: Vec<u16>, bytes: Payload },
-    /// Lives of `peer` up to those that began with `boot` are over, by decision in this reign, and
-    /// are fenced; answered by [`ToComponent::Acknowledged`].
+    /// Incarnations of `peer` up to those that began with `boot` are removed, by decision in this
+    /// term, and are fenced; answered by [`ToComponent::Acknowledged`].
     Removed { peer: u16, boot: u32, epoch: u32, claimant: u16 },
-    /// By decision of this manager, a life of `node` is over: it is to be reset.
+    /// By decision of this manager a boot of `node` is over: reset the node.
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.
     Guard { task: u8, action: GuardAction },
@@ -195,23 +195,23 @@ pub(super) enum FromComponent {
     Isolated { node: u16, boot: u32 },
     /// An operator has released `node`, which may be this one: isolations up to `boot` are over.
     Released { node: u16, boot: u32 },
-    /// What the database holds of the node's tasks from earlier lives, as far as it ever will: the
+    /// The history of the node's tasks in the database, complete as far as it can be known: the
     /// status of each, and how many errors it has had.
     Past { tasks: Vec<(u8, u16)> },
     /// The errors of tasks up to this number are in the database, and saved.
     Recorded { number: u64 },
-    /// This node was removed: this life of it is over.
+    /// This node was removed: this boot of it is over.
     Excluded,
     /// For the chronicle.
     Note(Entry),
-    /// Who receives what is broadcast, and how far they have come; said before whoever has come
-    /// that far is answered.
+    /// Which client receives each origin's broadcasts, and how much it has processed; sent before a
+    /// client that has processed so much is answered.
     Receiving(Places),
-    /// The will of this number was broadcast, or is void.
+    /// The abort marker of this number was broadcast, or is void.
     Executed { number: u64 },
     /// Members show different messages for one slot.
     Disputed(ConflictStatus),
-    /// A node has told different nodes different things: the proof.
+    /// A node has equivocated: the proof.
     Proven(HeldProof),
     /// A peer could not be fenced: its process does not die.
     StillReaching { peer: u16 },

@@ -1,14 +1,15 @@
-//! Greeting peers over their lanes: a peer counts as joined when a hello went and came back.
+//! Greeting peers over their lanes: a peer counts as joined once a hello has been answered.
 //!
 //! ```text
 //!   admitted ──▶ hello {mine, yours} ──lane──▶ the peer's component
 //!   joined   ◀─────────lane── welcome {mine, yours} ◀──┘
 //! ```
 //!
-//! Then each says which key it holds to be whose, where broadcasts are signed.
+//! Then each sends the keys that it holds, with their owners, where broadcasts are signed.
 //!
-//! Both carry the two incarnations, so the words of an earlier pair are not mistaken. A lane
-//! that cannot be written yet, because the peer has not admitted this life, is tried again.
+//! Both messages carry the two incarnations, so those of an earlier pair are not mistaken for the
+//! present ones. A lane that cannot be written yet, because the peer has not admitted this
+//! incarnation, is tried again.
 
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
@@ -19,31 +20,31 @@ use crate::signing::PublicKey;
 pub(super) const FRAME: u16 = 3;
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
-/// What the speaker holds to be the key of a node.
+/// The kind of a lane message with the key that the sender holds for a node.
 const KEY: u16 = 4;
 
-/// Messages taken in at a time, so that a chatty peer does not starve the rest of the loop.
+/// The most messages handled at a time, so that a chatty peer does not starve the rest of the loop.
 const HEARD_MAX: usize = 256;
 
-/// What came over the lanes.
+/// What arrived over the lanes.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// The peers that have now joined, and in which life.
+    /// The peers that have now joined, with their incarnations.
     pub(super) joined: Vec<(Peer, Incarnation)>,
     /// Frames of the DIR net.
     pub(super) frames: Vec<(Peer, Vec<u8>)>,
-    /// Who holds which key to be whose: speaker, owner, key.
+    /// The keys that members report to hold: reporter, owner, key.
     pub(super) keys: Vec<(Peer, Peer, PublicKey)>,
 }
 
-/// What is still to be said to one peer.
+/// What must still be sent to one peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Greeting {
-    /// The life that is admitted; none when zero.
+    /// The incarnation that is admitted; none when zero.
     theirs: Incarnation,
     hello_due: bool,
     welcome_due: bool,
-    /// Whose keys it is to be sent.
+    /// The owners whose keys must be sent to it.
     keys_due: PeerSet,
 }
 
@@ -60,7 +61,7 @@ impl Membership {
         Self { mine, nodes, greetings: vec![Greeting::default(); nodes] }
     }
 
-    /// The life `theirs` of `peer` was admitted: greet it.
+    /// Greets the incarnation `theirs` of `peer`, which was admitted.
     pub(super) fn handle_admitted(&mut self, peer: Peer, theirs: Incarnation) {
         if let Some(greeting) = self.greetings.get_mut(peer.index()) {
             let keys_due = PeerSet::first(self.nodes);
@@ -68,27 +69,27 @@ impl Membership {
         }
     }
 
-    /// The life of `peer` that is admitted, if one is.
+    /// The incarnation of `peer` that is admitted, if one is.
     pub(super) fn life_of(&self, peer: Peer) -> Option<Incarnation> {
         let theirs = self.greetings.get(peer.index())?.theirs;
         (theirs != Incarnation(0)).then_some(theirs)
     }
 
-    /// `peer` was fenced: nothing more to say to that life.
+    /// `peer` was fenced: nothing more is sent to that incarnation.
     pub(super) fn handle_fenced(&mut self, peer: Peer) {
         if let Some(greeting) = self.greetings.get_mut(peer.index()) {
             *greeting = Greeting::default();
         }
     }
 
-    /// The key of `owner` has become known here: every peer is told.
+    /// Announces the key of `owner` to every peer.
     pub(super) fn announce_key(&mut self, owner: Peer) {
         for greeting in self.greetings.iter_mut().filter(|it| it.theirs != Incarnation(0)) {
             greeting.keys_due.insert(owner);
         }
     }
 
-    /// Says what is due; what cannot be said now stays due. Whether something stays due.
+    /// Sends what is due; what cannot be sent now stays due. Whether something stays due.
     pub(super) fn speak(
         &mut self,
         endpoint: &mut NodeEndpoint,
@@ -97,7 +98,7 @@ impl Membership {
         let mine = self.mine;
         let mut left = false;
         for (peer, greeting) in (0..).map(Peer).zip(&mut self.greetings) {
-            // Before the greeting, so that a peer that has joined has said what it holds.
+            // Before the greeting, so that a peer that has joined has sent the keys that it holds.
             for owner in greeting.keys_due.iter() {
                 let said = key_of(owner).map(|key| encode_key(owner, key));
                 let is_due = said.is_some_and(|words| endpoint.send(peer, KEY, &words).is_err());
@@ -116,7 +117,7 @@ impl Membership {
         left
     }
 
-    /// Takes in lane messages, up to a bound.
+    /// Receives lane messages, up to a bound.
     pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Heard {
         let mut heard = Heard::default();
         for _ in 0..HEARD_MAX {
@@ -149,7 +150,7 @@ impl Membership {
     }
 }
 
-/// Whose, then which.
+/// The owner, then its key.
 fn encode_key(owner: Peer, PublicKey(key): PublicKey) -> [u8; 34] {
     let mut words = [0; 34];
     words[..2].copy_from_slice(&owner.0.to_le_bytes());
@@ -162,7 +163,7 @@ fn decode_key(words: &[u8]) -> Option<(Peer, PublicKey)> {
     Some((Peer(u16::from_le_bytes(*owner)), PublicKey(key.try_into().ok()?)))
 }
 
-/// The speaker's life, then the listener's.
+/// The sender's incarnation, then the receiver's.
 fn encode(speaker: Incarnation, listener: Incarnation) -> [u8; 8] {
     let mut words = [0; 8];
     words[..4].copy_from_slice(&speaker.0.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Who receives what each origin broadcasts at this node, and how far they have come.
+//! Which client receives the broadcasts of each origin at this node, and how much it has processed.
 //!
 //! ```text
 //!   an origin ── asked for by name, or handed out ──▶ held by one client
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A decider. One client an origin, so that no message is handed to two; one client may hold
-//! several, and several clients one each. Positions only advance, and only by the word of who
-//! holds the origin: an old word of another changes nothing. The supervisor keeps a copy, so that
-//! a client that is in the midst of a file keeps its place when the component dies.
+//! several, and several clients one each. Positions only advance, and only by a report of the
+//! origin's holder: a late report of another client changes nothing. The supervisor keeps a copy,
+//! so that a client in the middle of a file keeps its place when the component dies.
 
 use serde::{Deserialize, Serialize};
 use weft_core::ids::Peer;
@@ -18,14 +18,14 @@ use weft_core::ids::Peer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Receiver {
     pub(super) client: u64,
-    /// Its process, for those who find its place taken.
+    /// Its process, reported to clients that find the place taken.
     pub(super) process: u32,
 }
 
-/// The receiving of one origin's messages.
+/// The state of receiving one origin's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// The last message that a client has dealt with.
+    /// The last message that a client has processed.
     after: u64,
     holder: Option<Receiver>,
 }
@@ -40,17 +40,17 @@ impl Places {
         Self(vec![Place::default(); origins])
     }
 
-    /// How many origins there are.
+    /// The number of origins.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// For each origin, the last message that a client has dealt with.
+    /// For each origin, the last message that a client has processed.
     pub(super) fn after(&self) -> Vec<u64> {
         self.0.iter().map(|place| place.after).collect()
     }
 
-    /// The last message of `origin` that a client has dealt with.
+    /// The last message of `origin` that a client has processed.
     pub(super) fn after_of(&self, origin: Peer) -> u64 {
         self.0.get(origin.index()).map_or(0, |place| place.after)
     }
@@ -61,7 +61,7 @@ impl Places {
         place.holder.filter(|holder| holder.client != client)
     }
 
-    /// `receiver` holds `origin`, which nobody else does.
+    /// Gives `origin` to `receiver`; no other client may hold it.
     pub(super) fn hold(&mut self, origin: Peer, receiver: Receiver) {
         debug_assert!(self.other_holder(origin, receiver.client).is_none(), "held by another");
         if let Some(place) = self.0.get_mut(origin.index()) {
@@ -69,8 +69,8 @@ impl Places {
         }
     }
 
-    /// `client` has dealt with what it tells of each origin; only what it holds counts, and not
-    /// past what was `delivered`.
+    /// Advances the positions to what `client` reports as processed of each origin: only of those
+    /// that it holds, and not past what was `delivered`.
     pub(super) fn note_dealt_with(
         &mut self,
         client: u64,
@@ -84,7 +84,7 @@ impl Places {
         }
     }
 
-    /// `client` gives back all that it holds but `kept`.
+    /// Takes back all that `client` holds except `kept`.
     pub(super) fn give_back(&mut self, client: u64, kept: Option<Peer>) {
         for (origin, place) in (0..).map(Peer).zip(&mut self.0) {
             if Some(origin) != kept {
@@ -93,7 +93,7 @@ impl Places {
         }
     }
 
-    /// Of clients that are not connected any more, none holds anything.
+    /// Takes back what clients hold that are no longer connected.
     pub(super) fn retain(&mut self, is_connected: impl Fn(u64) -> bool) {
         for place in &mut self.0 {
             place.holder.take_if(|holder| !is_connected(holder.client));

@@ -1,9 +1,9 @@
-//! Puts that clients wait for: one at a time for each owner, the others in line behind it.
+//! Puts that clients wait for: one at a time for each owner, the others queued behind it.
 //!
 //! A full mailbox is tried again, at first at once, then after pauses that double up to a
-//! millisecond, until the client's deadline, but at least once; the reply says how far the put
-//! came and why no further. What is refused is still the client's: nothing is half put but for
-//! the messages counted as `unknown`, whose write was under way when the owner was lost.
+//! millisecond, until the client's deadline, but at least once; the reply gives how many messages
+//! were put and why no more. What is refused was not put; only of the messages counted as
+//! `unknown`, whose write was under way when the owner was lost, this is not known.
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,12 @@ use super::NodeEndpoint;
 use super::control::{Outcome, Payload, PutOutcome, Refused, Stopped};
 use super::link::Ticket;
 
-/// Puts in line for one owner.
+/// The most puts queued for one owner.
 const LINE_MAX: usize = 256;
 const PAUSE_NS_MIN: u64 = 1_000;
 const PAUSE_NS_MAX: u64 = 1_000_000;
 
-/// A put as a client asked for it.
+/// A put that a client requested.
 #[derive(Debug)]
 pub(super) struct PutJob {
     ticket: Ticket,
@@ -31,7 +31,7 @@ pub(super) struct PutJob {
     retry_at_ns: u64,
     pause_ns: u64,
     under_way: bool,
-    /// What kept the last attempt from going through.
+    /// Why the last attempt failed.
     obstacle: Option<Stopped>,
 }
 
@@ -58,10 +58,10 @@ impl PutJob {
     }
 }
 
-/// Something to tell a client.
+/// An answer to a client.
 pub(super) type Answer = (Ticket, Outcome);
 
-/// The lines of all owners.
+/// The queues of all owners.
 #[derive(Debug)]
 pub(super) struct Puts {
     lines: Vec<VecDeque<PutJob>>,
@@ -86,7 +86,7 @@ impl Puts {
         Some((job.ticket, Outcome::Refused(refused)))
     }
 
-    /// The client has left: what it has in line is not begun.
+    /// The client has left: its queued puts are not begun.
     pub(super) fn forget(&mut self, client: u64) {
         for line in &mut self.lines {
             let mut first = true;
@@ -101,7 +101,7 @@ impl Puts {
         }
     }
 
-    /// Goes on with every line; the answers of the puts that have ended.
+    /// Advances every queue; returns the answers of the puts that have ended.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         let mut answers = Vec::new();
         for (to, line) in (0..).map(Peer).zip(&mut self.lines) {
@@ -119,7 +119,7 @@ impl Puts {
         answers
     }
 
-    /// Takes in what became of a flush.
+    /// Handles the completion of a flush.
     pub(super) fn handle_event(
         &mut self,
         endpoint: &mut NodeEndpoint,
@@ -131,7 +131,7 @@ impl Puts {
             | Event::Full { to }
             | Event::TicketUnknown { to }
             | Event::Lost { peer: to, .. } => to,
-            // The peer's supervisor will say what became of it.
+            // The peer's supervisor will report what became of it.
             Event::LaneLost { .. } => return None,
         };
         let line = self.lines.get_mut(to.index())?;
@@ -173,7 +173,7 @@ enum Progress {
     Ended,
 }
 
-/// Ends the puts behind the head whose time is over; what holds up the head holds them up.
+/// Ends the puts behind the head whose deadline has passed, for the reason that stops the head.
 fn give_up_waiting(line: &mut VecDeque<PutJob>, now_ns: u64) -> Vec<Answer> {
     let mut answers = Vec::new();
     let Some(obstacle) = line.front().and_then(|head| head.obstacle) else { return answers };
@@ -194,7 +194,7 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
     if job.under_way || now_ns < job.retry_at_ns {
         return Progress::Waiting;
     }
-    // Whatever its deadline, a put is tried once, and goes on while nothing is in its way.
+    // Whatever its deadline, a put is tried once, and goes on while nothing obstructs it.
     if job.obstacle.is_some() && now_ns >= job.deadline_ns {
         job.outcome.stopped = job.obstacle;
         discard(endpoint, to);
@@ -205,7 +205,7 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
         match endpoint.stage(to, 0, &message.0) {
             Ok(()) => {}
             Err(PutError::Stage(StageError::TooLong)) => {
-                // What lies before it is put first.
+                // Messages staged earlier are put first.
                 if endpoint.outbox(to).is_ok_and(|outbox| outbox.staged() > 0) {
                     break;
                 }
@@ -222,7 +222,7 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
     match endpoint.flush(to) {
         Ok(()) => job.under_way = true,
         Err(PutError::Post(PostError::Gone)) => job.pause(now_ns, Stopped::Unreachable),
-        // The own queue is full.
+        // The own send queue is full.
         Err(_) => job.pause(now_ns, Stopped::Full),
     }
     Progress::Waiting

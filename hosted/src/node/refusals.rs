@@ -1,14 +1,14 @@
-//! How many words were refused, by reason: counted by one thread, told by another.
+//! How many messages were refused, by reason: counted by one thread, read by another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The counts; clones share them. The reasons are few, and names of the program.
+/// The counts; clones share them. The reasons are few, and static names of the program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals(Arc<Mutex<BTreeMap<&'static str, u32>>>);
 
 impl Refusals {
-    /// One more for this reason.
+    /// Counts one more for this reason.
     pub(super) fn count(&self, reason: &'static str) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(reason).or_default();

@@ -1,7 +1,7 @@
-//! Who brings a node back that the cluster has given up: the hook for whatever can.
+//! The hook that resets a node that the cluster has given up.
 //!
-//! A node cannot be reset by its peers' hands alone. On one host the launcher can: it kills what is
-//! left of the node and starts it again. Elsewhere it is a machine's power switch, or a person.
+//! Its peers cannot reset a node by themselves. On one host the launcher can: it kills what is left
+//! of the node and starts it again. Elsewhere it takes a machine's power switch, or a person.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use crate::cluster::TaskName;
 use crate::launch::ToLauncher;
 use crate::packet::Socket;
 
-/// Brings nodes back.
+/// Resets nodes.
 pub trait ResetNode {
-    /// This node has begun a life whose first incarnation is `boot`.
+    /// This node has started a boot whose first incarnation is `boot`.
     fn note_began(&mut self, boot: Incarnation);
 
     /// The component of this node takes part in the DIR net.
     fn note_entered(&mut self);
 
-    /// Ends the life of node `rank` that began with `boot`, and begins its next one. An order for a
-    /// life that is over by then changes nothing.
+    /// Ends the boot of node `rank` that began with `boot`, and starts its next one. An order for a
+    /// boot that is over by then changes nothing.
     fn reset(&mut self, rank: Rank, boot: Incarnation) -> ResetOutcome;
 
     /// By decision of a manager the boots of node `rank` up to `boot` are over: the manager resets
     /// the node.
     fn note_removed(&mut self, rank: Rank, boot: Incarnation);
 
-    /// By decision no life of node `rank` takes part any more, since `boot`.
+    /// By decision no incarnation of node `rank` takes part any more, since `boot`.
     fn note_isolated(&mut self, rank: Rank, boot: Incarnation);
 
-    /// By decision lives of node `rank` after `boot` may take part again.
+    /// By decision incarnations of node `rank` after `boot` may take part again.
     fn note_released(&mut self, rank: Rank, boot: Incarnation);
 
-    /// This node has isolated `task`, the one at this place in the cluster file, for its failures.
+    /// This node has isolated `task`, at this index in the cluster file, for its failures.
     fn note_task_isolated(&mut self, task: &TaskName, place: usize);
 }
 
-/// What became of an order to reset.
+/// The result of an order to reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetOutcome {
-    /// It is on its way.
+    /// It is under way.
     Ordered,
-    /// Nobody can but an operator, who has been told.
+    /// Only an operator can; the alarm was raised.
     OperatorAlarm,
 }
 
@@ -59,7 +59,7 @@ impl Launcher {
         Self { socket }
     }
 
-    /// Waits for nothing: a launcher that has left hundreds of messages unread does not listen.
+    /// Never waits: a launcher that has left hundreds of messages unread does not read.
     fn tell(&self, word: ToLauncher) -> ResetOutcome {
         match self.socket.send(&word, &[], Duration::ZERO) {
             Ok(()) => ResetOutcome::Ordered,
@@ -101,7 +101,7 @@ impl ResetNode for Launcher {
     }
 }
 
-/// Nobody: the alarm is the last thing that can be done.
+/// No device: raising the alarm is the last resort.
 #[derive(Debug)]
 pub struct OperatorAlarm;
 

@@ -5,10 +5,10 @@
 //!   place 1:  number (8) │ snapshot
 //! ```
 //!
-//! It lies in the cluster's directory beside the note of the last term, where it outlives the
-//! component and the supervisor, and where also the last node of a cluster finds it that nobody
-//! else is left to ask. A snapshot is written where the older one was, and its number after it: a
-//! kill in between leaves the newer one whole. Checksums are looked at by whoever restores.
+//! It is in the cluster's directory beside the note of the last term, where it outlives the
+//! component and the supervisor, and where the last node of a cluster finds it when there is no
+//! other node to ask. A snapshot is written over the older one, and its number after it: a kill in
+//! between leaves the newer one whole. The restore verifies the checksums.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ const NUMBER_LEN: usize = 8;
 const PLACE_LEN: u64 = (NUMBER_LEN + SNAPSHOT_LEN_MAX) as u64;
 
 /// Opens the file at `path`, which may be absent, for [`SavedDatabase::adopt`] in another process.
-/// What another version of Weft has saved there is refused, and stays as it is.
+/// What another version of Weft has saved there is refused, and stays unchanged.
 pub(super) fn open(path: &Path, nodes: usize) -> Result<File, NodeError> {
     let file = kept::open(path)?;
     let nodes = u16::try_from(nodes).unwrap_or(u16::MAX);
@@ -42,15 +42,15 @@ pub(super) fn open(path: &Path, nodes: usize) -> Result<File, NodeError> {
 #[derive(Debug)]
 pub(super) struct SavedDatabase {
     file: File,
-    /// Of the newest one, which lies at this number modulo 2.
+    /// The number of the newest one, whose place is this number modulo 2.
     number: u64,
-    /// Of the database as it was saved last by this process.
+    /// The digest of the database that this process saved last.
     digest: Option<u32>,
 }
 
 impl SavedDatabase {
-    /// Takes over the open file, and reads the snapshots in it, the newest first; one that is not
-    /// there is empty.
+    /// Takes over the open file, and reads the snapshots in it, the newest first; a missing one is
+    /// empty.
     pub(super) fn adopt(fd: OwnedFd) -> Result<(Self, [Vec<u8>; 2]), NodeError> {
         let file = File::from(fd);
         let read = |index| read_place(&file, index).map_err(|error| NodeError::kept(&file, error));
@@ -85,9 +85,9 @@ const fn place(number: u64) -> u64 {
     number % 2 * PLACE_LEN
 }
 
-/// The snapshot at one place, with what is left behind it of a longer one; empty where none was
-/// ever finished. A place with a number that it cannot have was damaged: it counts as the oldest,
-/// and whoever restores judges what it holds.
+/// The snapshot at one place, with the rest of a longer one behind it; empty where none was ever
+/// finished. A place with a number that it cannot have was damaged: it counts as the oldest, and
+/// the restore judges its content.
 fn read_place(file: &File, index: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut bytes = vec![0; NUMBER_LEN + SNAPSHOT_LEN_MAX];
     let mut len = 0;
@@ -140,7 +140,7 @@ mod tests {
         SavedDatabase::adopt(kept::open(path).unwrap().into()).unwrap()
     }
 
-    /// The status of the task in a snapshot; none if it does not hold.
+    /// The status of the task in a snapshot; none if the snapshot is not valid.
     fn status(snapshot: &[u8]) -> Option<u8> {
         let restored = Database::<2, 2>::restore(1, snapshot).ok()?;
         restored.record(Rank(0)).map(|record| record.tasks()[0].status)
@@ -162,7 +162,8 @@ mod tests {
         assert_eq!(adopt(&path).1.map(|found| status(&found)), [Some(4), Some(3)]);
     }
 
-    /// The snapshots of earlier versions named no format: its byte was the upper one of a count.
+    /// The snapshots of earlier versions had no format byte: in its place was the upper byte of a
+    /// count.
     #[test]
     fn x11_what_another_version_has_saved_is_refused_and_stays() {
         let scratch = Scratch::new();
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 
-    /// With nothing else in the file, it is shown and not taken for none.
+    /// With nothing else in the file, it is returned and does not count as missing.
     #[test]
     fn a_place_whose_number_is_damaged_is_the_oldest_and_is_written_next() {
         let scratch = Scratch::new();
@@ -200,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Whatever part of the next one was written, the one before is still the newest that holds.
+    /// Whatever part of the next one was written, the one before is still the newest valid one.
     #[test]
     fn a_save_that_is_cut_short_anywhere_leaves_the_one_before() {
         let scratch = Scratch::new();
@@ -211,7 +212,7 @@ mod tests {
         let before = std::fs::read(&path).unwrap();
         saved.save(1, component(3).database()).unwrap();
         let after = std::fs::read(&path).unwrap();
-        // Number 3 lies where number 1 did.
+        // Number 3 is written where number 1 was.
         let at = usize::try_from(place(3)).unwrap() + NUMBER_LEN;
         let len = component(3).database().save(1, &mut [0; SNAPSHOT_LEN_MAX]).len();
         for cut in at..at + len {

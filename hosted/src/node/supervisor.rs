@@ -4,7 +4,7 @@
 //! first in every pass: events, orders of the I'm-Alive Task, messages of the component; then a
 //! bounded number of requests of clients. It never waits for the component, nor for a client. The
 //! component is started from that thread, which ends with the process, because the kernel ties the
-//! child to it.
+//! child to its parent thread.
 
 mod births;
 mod broadcasts;
@@ -61,8 +61,8 @@ use crate::runtime_dir::ClaimedDir;
 use crate::shm::{Flag, NodeMemory, Segment};
 use crate::signing::SecretKey;
 
-/// Runs node `rank` of `cluster` in `home` until it is asked to stop, or `home` is not its own any
-/// more. It meets its peers at this host, or over the network when there is a `meeting`; `reset`
+/// Runs node `rank` of `cluster` in `home` until it is ordered to stop, or `home` no longer belongs
+/// to it. It meets its peers at this host, or over the network when there is a `meeting`; `reset`
 /// brings back nodes that the cluster has given up.
 ///
 /// # Errors
@@ -104,39 +104,39 @@ struct Supervisor {
     lives: Lives,
     clients: Clients,
     tasks: Tasks,
-    /// What the present component knows of the tasks from earlier lives: status and errors.
+    /// The tasks' history that the present component knows from the database: status and errors.
     past: Option<Vec<(u8, u16)>>,
     reset: Box<dyn ResetNode>,
-    /// The first component of the node's present life; those that follow are clones of it.
+    /// The first component of the node's present boot; those that follow are clones of it.
     boot: Option<Incarnation>,
-    /// The first component of all: what its memory holds was promised since then.
+    /// The first component of all: the promises in the memory date from it.
     memory_since: Option<Incarnation>,
-    /// Names the memory to peers: drawn with it.
+    /// The name of the memory for peers: drawn with it.
     memory_name: u64,
-    /// What the components sign broadcasts with, where they are signed.
+    /// The key that the components sign broadcasts with, where they are signed.
     signing: Option<SecretKey>,
-    /// What components leave behind about broadcasts.
+    /// The broadcast state that outlives components.
     broadcasts: Broadcasts,
-    /// Which component of that life is the present one; one that ends before it has taken part in
+    /// The number of the present component in that boot; one that ends before it has taken part in
     /// the DIR net does not count.
     generation: u32,
     im_alive: Option<ImAlive>,
     courier: Box<dyn Courier>,
-    /// The ways that an injected partition has cut.
+    /// The transports that an injected partition has cut.
     cut: Cut,
     cut_off: PeerSet,
     flag: Segment,
-    /// The same, mapped.
+    /// The flag, mapped.
     progress: Flag,
     term_file: PathBuf,
     database_file: PathBuf,
     chronicle: Chronicle,
     evidence: Evidence,
-    /// All nodes read the same clock.
+    /// Whether all nodes read the same clock.
     is_on_one_host: bool,
-    /// Letters that nobody below could take.
+    /// Letters that had no receiver at this node.
     refusals: Refusals,
-    /// Requests that came while no component was ready.
+    /// Requests that arrived while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
     births: Births,
@@ -242,7 +242,8 @@ impl Supervisor {
         })
     }
 
-    /// Has every peer fenced that could not be fenced before; one that lives again is then let in.
+    /// Fences again every peer that could not be fenced before; one that runs again is then
+    /// admitted.
     fn fence_again(&mut self) {
         self.fence_again_at_ns = None;
         let living = self.lives.alive();

@@ -126,7 +126,7 @@ impl Shared {
         }
     }
 
-    /// Calls `peer` until everything is over.
+    /// Calls `peer` until the bootstrap ends.
     pub(super) fn call(&self, peer: Peer) {
         let name = || format!("node {}", peer.0);
         while !self.audience.is_over() {

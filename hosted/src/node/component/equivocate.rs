@@ -1,4 +1,4 @@
-//! A component that equivocates by order: some peers receive another message under one number.
+//! An injected equivocation: some peers receive another message under one number.
 
 use weft_core::ids::{Peer, PeerSet};
 
@@ -9,12 +9,12 @@ use crate::node::faults::{LIE_TAG, Lying};
 
 /// The original; the altered message differs in its first letter.
 const STORY: &[u8] = b"one story for some, another for others";
-/// Two messages need two receivers.
+/// Two different messages need two receivers.
 const STORIES: usize = 2;
 
 impl Component {
-    /// Broadcasts a message that differs from peer to peer: of those who take part and can be
-    /// reached, every second one is misled.
+    /// Broadcasts a message that differs from peer to peer: every second peer that takes part and
+    /// can be reached receives the altered one.
     pub(super) fn equivocate(&mut self) -> Outcome {
         let me = self.endpoint.me();
         let admitted = self.endpoint.admitted();
@@ -30,7 +30,7 @@ impl Component {
         }
         let mut victims = PeerSet::EMPTY;
         others.iter().skip(1).step_by(2).for_each(|peer| victims.insert(*peer));
-        // What was staged before goes out as it is.
+        // What was staged before goes out unaltered.
         broadcast.flush(fabric);
         let standing = broadcast.standing(me).unwrap_or_default();
         if !has_room(standing, sizes.slots()) {
@@ -41,7 +41,7 @@ impl Component {
         let keys = broadcast.keys().cloned();
         let mut lying = Lying::new(fabric, (slot, victims), |lie| {
             if let Some(keys) = &keys {
-                // One that has no room for a signature needs none.
+                // A slot without room for a signature needs none.
                 let _ = keys.sign_slot(lie);
             }
         });

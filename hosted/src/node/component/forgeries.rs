@@ -1,10 +1,10 @@
-//! Forged tickets are put into the chronicle: the first at once, later ones together.
+//! Forged tickets in the chronicle: the first is noted at once, later ones together.
 
 use crate::node::NodeEndpoint;
 use crate::node::chronicle::{Entry, What};
 use crate::node::link::FromComponent;
 
-/// The shortest time between two notes: a liar must not fill the chronicle.
+/// The shortest time between two notes: a faulty member must not fill the chronicle.
 const EVERY_NS: u64 = 10_000_000_000;
 
 /// How many forged tickets were noted.
@@ -15,7 +15,7 @@ pub(super) struct Forgeries {
 }
 
 impl Forgeries {
-    /// What the chronicle must have, if tickets were forged since the last note.
+    /// The message for the chronicle, if tickets were forged since the last note.
     #[inline]
     pub(super) fn look(&mut self, endpoint: &NodeEndpoint, now_ns: u64) -> Option<FromComponent> {
         let counters = endpoint.mailbox_counters();

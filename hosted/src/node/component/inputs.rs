@@ -1,4 +1,4 @@
-//! The component's end of the link: what comes, and what goes back.
+//! The component's end of the link: inputs and replies.
 //!
 //! A thread reads the link into two queues; the loop handles control first, then one request a
 //! pass. What the loop sends never waits: it is kept until there is room.
@@ -61,7 +61,7 @@ impl Component {
         self.tell(&FromComponent::Reply { ticket, what })
     }
 
-    /// Sends a message, now or later.
+    /// Sends a message, now or when there is room.
     pub(super) fn tell(&mut self, word: &FromComponent) -> Result<(), NodeError> {
         self.outgoing.send(&self.socket, word, &[]).map_err(|error| match error {
             SendError::Packet(error) => error.into(),
@@ -72,8 +72,8 @@ impl Component {
     }
 }
 
-/// Queues what comes over the link until it closes. Its control messages wait only where the loop
-/// has left as many unread as would make it a component that hangs; its requests never.
+/// Queues what comes over the link until it closes. Control messages wait only when the loop has
+/// left so many unread that it counts as hung; requests never wait.
 pub(super) fn read_link(
     socket: &Socket,
     control: &SyncSender<Heard>,
@@ -90,7 +90,7 @@ pub(super) fn read_link(
                 if queue.send(heard).is_err() {
                     return;
                 }
-                // A bell that cannot be rung is a loop that wakes within its longest sleep.
+                // If the bell cannot be rung, the loop still wakes within its longest sleep.
                 let _ = bell.ring_if_armed();
             }
             Err(PacketError::TimedOut { .. }) => {}

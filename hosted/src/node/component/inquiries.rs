@@ -1,36 +1,36 @@
-//! Clients that ask how the node stands, and wait until it has looked.
+//! Status requests of clients, which wait until the node has read the members' progress.
 //!
-//! How far everybody has delivered is known from the others' progress, which is read only when a
-//! window runs full. Whoever asks for the status has it read, and is answered when that is done or,
-//! where a read takes its time, a moment later with what is known.
+//! How far all members have delivered is known from their progress, which is otherwise read only
+//! when a window runs full. A status request starts that read, and is answered when it is done or,
+//! where a read takes long, after a short deadline with what is known.
 
 use super::Component;
 use crate::node::control::Outcome;
 use crate::node::link::Ticket;
 use crate::node::puts::Answer;
 
-/// Inquiries in line; one more is answered at once.
+/// The most inquiries in the queue; one more is answered at once.
 const LINE_MAX: usize = 256;
-/// How long an inquiry waits for reads.
+/// How long an inquiry waits for reads, in nanoseconds.
 const READ_NS_MAX: u64 = 20_000_000;
 
-/// The inquiries in line.
+/// The inquiries in the queue.
 #[derive(Debug, Default)]
 pub(super) struct Inquiries {
     line: Vec<Ticket>,
-    /// When those in line are answered, whatever is read by then.
+    /// When they are answered, whatever is read by then.
     deadline_ns: Option<u64>,
 }
 
 impl Inquiries {
-    /// When those in line have waited long enough.
+    /// The deadline of those in the queue.
     pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
         self.deadline_ns
     }
 }
 
 impl Component {
-    /// Begins to look, for a client that asks for the status.
+    /// Starts the reads for a client that requests the status.
     pub(super) fn inquire(&mut self, ticket: Ticket, now_ns: u64) -> Option<Answer> {
         if self.inquiries.line.len() >= LINE_MAX {
             return Some((ticket, Outcome::Status(Box::new(self.status()))));
@@ -43,7 +43,7 @@ impl Component {
         None
     }
 
-    /// Answers those in line once everything was read, or they have waited long enough.
+    /// Answers those in the queue once everything was read, or their deadline has passed.
     pub(super) fn answer_inquiries(&mut self, now_ns: u64) -> Vec<Answer> {
         let Some(deadline_ns) = self.inquiries.deadline_ns else { return Vec::new() };
         let broadcast = self.endpoint.broadcast();

@@ -1,23 +1,23 @@
-//! Who has left the broadcasts (N-7), and stays out of them.
+//! Which nodes have left the broadcasts (N-7), and stay out of them.
 //!
 //! ```text
 //!   the DIR net's decision: node down, isolated ─▶ fence ─▶ it holds ─┐
-//!   a later boot of the node is let in ─▶ the earlier one is fenced ──┴─▶ removed
+//!   a later boot of the node is admitted ─▶ the earlier one is fenced ┴─▶ removed
 //! ```
 //!
 //! A node takes part in its first boot alone. Once that is over, by decision of the manager or
 //! because its memory is gone, what it promised there may be broken: it neither broadcasts nor
-//! delivers (`left_broadcasts`), whatever it is a member of besides, and nobody waits for it.
+//! delivers (`left_broadcasts`), whatever else it is a member of, and no member waits for it.
 //!
-//! With `membership = "fixed"` nobody is removed, and everybody is waited for. A later boot below
-//! the same supervisor goes on with what the memory holds; below another one it knows of no promise
-//! and takes no part, until the cluster is started anew. A host that has forgotten its incarnations
-//! counts them from 1 again, so that is not what tells the two apart: peers know a memory by its
-//! name, and report to a node that it has another one.
+//! With `membership = "fixed"` no node is removed, and all members are waited for. A later
+//! incarnation below the same supervisor goes on with what the memory holds; below another one it
+//! knows of no promise and takes no part until the cluster is started again. A host that has lost
+//! its note of the incarnations counts them from 1 again, so their numbers cannot distinguish the
+//! two cases: peers identify a memory by its name, and report to a node that it has another one.
 //!
-//! Nothing of this needs to be remembered. A component that is started again waits for everybody at
-//! first, which is slow and sound; the DIR net's database, or the boot that a peer comes back with,
-//! tells it who is out.
+//! This needs no persistent state. A component that is started again waits for all members at
+//! first, which is slow and sound; the removed ones follow from the DIR net's database, or from the
+//! boot that a peer comes back with.
 
 use weft_core::dirnet;
 use weft_core::ids::{Incarnation, Peer, Term};
@@ -32,17 +32,18 @@ use crate::node::wills::Will;
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
 
-/// By decision `peer` is out: its lives that took part are fenced, and it is waited for no more.
+/// Removes `peer` by decision: its incarnations that took part are fenced, and it is no longer
+/// waited for.
 ///
 /// # Errors
-/// [`RemoveError::NotFenced`]: it still takes part, and this is to be tried again.
+/// [`RemoveError::NotFenced`]: it still takes part, and this must be tried again.
 pub(super) fn remove(
     endpoint: &mut NodeEndpoint,
     term: dirnet::Term,
     peer: Peer,
 ) -> Result<(), RemoveError> {
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return Ok(()) };
-    // A later life of who left may have been let in for everything else: it is not to be fenced.
+    // A later incarnation of the leaver may be admitted for everything else: it must not be fenced.
     if !broadcast.live().contains(peer) {
         return Ok(());
     }
@@ -52,13 +53,13 @@ pub(super) fn remove(
             tracing::info!(peer = peer.0, %term, "out of the broadcasts");
             Ok(())
         }
-        // Whoever is silent is waited for.
+        // With fixed membership a silent member is waited for.
         Err(RemoveError::Fixed) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Whether a component that was born so takes part in broadcasts.
+/// Whether a component with this identity takes part in broadcasts.
 fn takes_part(membership: Membership, born: &Born) -> bool {
     match membership {
         Membership::Decided => born.life.boot <= FIRST,
@@ -67,7 +68,8 @@ fn takes_part(membership: Membership, born: &Born) -> bool {
 }
 
 impl Component {
-    /// The next life of `peer` is about to be let in, and the one before is fenced.
+    /// Removes the earlier boot of `peer`, which is fenced, before the next incarnation is
+    /// admitted.
     pub(super) fn remove_returned(&mut self, peer: Peer) -> Result<(), RemoveError> {
         let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
         if boot <= FIRST {
@@ -82,7 +84,7 @@ impl Component {
         takes_part(self.cluster.neb.membership, &self.born)
     }
 
-    /// Takes on the will of a client that has left; of a node that takes no part it is void.
+    /// Queues the abort marker of a client that has left; at a node that takes no part it is void.
     pub(super) fn execute(&mut self, number: u64, will: Will) {
         if self.takes_part() {
             self.casts.execute(number, will);
@@ -91,7 +93,7 @@ impl Component {
         }
     }
 
-    /// Whether `what` is about broadcasts, which this node has left.
+    /// Whether `what` is about broadcasts, and this node has left them.
     pub(super) fn has_left(&self, what: &Want) -> bool {
         let is_asked = matches!(
             what,
@@ -100,12 +102,12 @@ impl Component {
         is_asked && !self.takes_part()
     }
 
-    /// How this node stands with every origin; nothing once it takes no part.
+    /// This node's state for every origin; nothing once it takes no part.
     pub(super) fn broadcasts(&mut self) -> Vec<OriginStatus> {
         if self.takes_part() { self.deliveries.status(&mut self.endpoint) } else { Vec::new() }
     }
 
-    /// The nodes that have left the broadcasts, as this one knows.
+    /// The nodes that have left the broadcasts, as far as this one knows.
     pub(super) fn leavers(&mut self) -> Vec<u16> {
         let me = self.endpoint.me();
         let takes_part = self.takes_part();

@@ -1,20 +1,20 @@
-//! When a component may question tickets: once no process reaches its memory that it does not ask.
+//! When a component may question tickets: once each process that reaches its memory is one it asks.
 //!
-//! Over shared memory a writer may stall between its look at the gate and its copy, and copy when
-//! the owner's next component has begun, which has neither fenced nor asked it. The supervisor
-//! names every component that lives and ends every other that ever reached this memory; then it
-//! says [`AllNamed`](crate::node::link::ToComponent::AllNamed).
+//! Over shared memory a writer may stall between its check of the gate and its copy, and copy when
+//! the owner's next component runs, which has neither fenced nor asked that writer. The supervisor
+//! names every component that runs and ends every other one that ever reached this memory; then it
+//! sends [`AllNamed`](crate::node::link::ToComponent::AllNamed).
 
 use weft_core::ids::{Peer, PeerSet};
 
 use super::Component;
 
-/// Who was named, as far as that matters.
+/// Which peers were named and are not settled yet.
 #[derive(Debug, Default)]
 pub(super) struct Naming {
-    /// The supervisor has named all.
+    /// Whether the supervisor has named all.
     is_over: bool,
-    /// Named, alive, and neither admitted nor fenced.
+    /// Named, running, and neither admitted nor fenced.
     outside: PeerSet,
 }
 
@@ -29,7 +29,7 @@ impl Component {
         self.naming.outside.insert(peer);
     }
 
-    /// `peer` is admitted, so it is asked; or it is fenced, and writes nothing.
+    /// `peer` is admitted, so tickets are questioned at it; or it is fenced, and writes nothing.
     pub(super) fn note_settled(&mut self, peer: Peer) {
         self.naming.outside.remove(peer);
         self.question_if_all_named();

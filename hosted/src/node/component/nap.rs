@@ -1,8 +1,8 @@
-//! How long the loop sleeps at most: the bound on noticing what rings no bell.
+//! The idle back-off of the loop: the bound on noticing what rings no bell.
 //!
-//! Peers over shared memory ring when they have written. Over verbs nobody rings, so that a sleep
-//! is how long a peer's words lie unread. It grows with idleness, for a node that looked two
-//! thousand times a second would take its processor from those that have something to do:
+//! Peers over shared memory ring when they have written. Over verbs no peer rings, so a sleep is
+//! how long a message lies unread. It grows with idleness: a node that polled two thousand times a
+//! second would take processor time from processes that have work:
 //!
 //! ```text
 //!   idle for   up to 4 ms     8 ms      16 ms     40 ms and more
@@ -18,14 +18,14 @@ const RUNG: Duration = Duration::from_millis(10);
 /// The shortest and the longest sleep where they do not.
 const UNRUNG_MIN: Duration = Duration::from_micros(500);
 const UNRUNG_MAX: Duration = Duration::from_millis(5);
-/// The part of the time without progress that a sleep may add to it.
+/// A sleep is at most one part in so many of the time without progress.
 const PART: u64 = 8;
 
 /// The sleeps of one loop.
 #[derive(Debug)]
 pub(super) struct Nap {
     fabric: FabricKind,
-    /// When something was done last, as far as is known.
+    /// The time of the last known progress.
     busy_at_ns: u64,
 }
 
@@ -34,7 +34,7 @@ impl Nap {
         Self { fabric, busy_at_ns: now_ns }
     }
 
-    /// Something was done: idleness starts over.
+    /// Records progress: idleness starts over.
     pub(super) const fn note_progress(&mut self, now_ns: u64) {
         self.busy_at_ns = now_ns;
     }

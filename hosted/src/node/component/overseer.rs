@@ -1,20 +1,20 @@
-//! The component watches its supervisor, as that watches it (X-13).
+//! The component watches its supervisor, as its supervisor watches it (X-13).
 //!
 //! ```text
 //!   supervisor: main loop ─┐
 //!               I'm-Alive ─┴─ passes ──▶ flag ──▶ component ── none for `clone` ──▶ TEIF to all
 //! ```
 //!
-//! A supervisor that is stopped, or a thread of it that hangs, guards no task, raises no alarm and
-//! carries out no reset, while the component goes on: no other node would notice. It is given as
-//! long as the profile gives a clone to join, and R + W at least: on a host so busy that loops are
-//! late by seconds, less made a node failure of a supervisor that was only slow. Nothing is safe
-//! because of this bound: what follows is a node failure like any other, and the fence ends the
-//! component.
+//! A supervisor that is stopped, or of which a thread hangs, guards no task, raises no alarm and
+//! carries out no reset, while the component goes on: no other node would notice. The bound is what
+//! the profile allows a clone for joining, and R + W at least: on a host so busy that loops are
+//! late by seconds, a shorter one was a false positive for a supervisor that was only slow. Safety
+//! does not depend on this bound: what follows is a node failure like any other, and the fence ends
+//! the component.
 
 use weft_core::dirnet::Profile;
 
-/// Pauses of the component itself count for so much of the bound at most, each (X-3).
+/// A pause of the component itself counts for one part in so many of the bound at most (X-3).
 const PAUSES: u64 = 8;
 
 /// How long either loop of a supervisor may stand still, in nanoseconds.
@@ -23,15 +23,15 @@ pub(in crate::node) fn bound_ns(profile: &Profile) -> u64 {
     timing.clone.0.max(timing.verdict_after().0)
 }
 
-/// What is known of the own supervisor.
+/// The state of the own supervisor.
 #[derive(Debug)]
 pub(super) struct Overseer {
     bound_ns: u64,
-    /// The passes that were seen last, and for how long none has followed.
+    /// The passes that were seen last, and for how long each loop has made no further one.
     seen: [u64; 2],
     still_ns: [u64; 2],
     looked_at_ns: u64,
-    /// When it is to be reported again.
+    /// When it is reported again.
     report_every_ns: u64,
     report_at_ns: u64,
 }
@@ -48,7 +48,7 @@ impl Overseer {
         }
     }
 
-    /// Whether it is to be reported now, by the passes that its flag shows.
+    /// Whether to report it now, by the passes that its flag shows.
     pub(super) fn handle_time(&mut self, now_ns: u64, passes: [u64; 2]) -> bool {
         let passed = now_ns.saturating_sub(self.looked_at_ns).min(self.bound_ns / PAUSES);
         self.looked_at_ns = now_ns;
@@ -77,8 +77,8 @@ mod tests {
         Overseer::new(0, &Profile::new(Timing::LAN).unwrap(), [7, 9])
     }
 
-    /// Looks every 10 ms from `from` until `to`, with the passes that are made by then; when it is
-    /// to be reported.
+    /// Looks every 10 ms from `from` until `to`, with the passes that are made by then; returns the
+    /// times of the reports.
     fn reports(it: &mut Overseer, span: (u64, u64), passes: impl Fn(u64) -> [u64; 2]) -> Vec<u64> {
         let times = (span.0 / 10 + 1..=span.1 / 10).map(|at| at * 10);
         times.filter(|ms| it.handle_time(ms * MS, passes(*ms))).collect()

@@ -1,7 +1,8 @@
-//! The component and its peers: letting lives in, shutting them out.
+//! The component and its peers: admitting incarnations, fencing them.
 //!
-//! Over shared memory a life is let in as soon as its memory is mapped. Over verbs two ends of a
-//! pair must be made and exchanged first; the higher rank begins (`node/fabric/verbs.rs`).
+//! Over shared memory an incarnation is admitted as soon as its memory is mapped. Over verbs two
+//! ends of a pair must be made and exchanged first; the higher rank begins
+//! (`node/fabric/verbs.rs`).
 
 use std::os::fd::OwnedFd;
 
@@ -17,14 +18,14 @@ use crate::node::link::FromComponent;
 use crate::process::Pidfd;
 use crate::shm::{Grant, RemoteMemory, SegmentError};
 
-/// Whether a life that was fenced can still reach this memory: then the next one stays out.
+/// Whether a fenced incarnation can still reach this memory: then the next one is not admitted.
 #[derive(PartialEq, Eq)]
 enum Fenced {
     Yes,
     No,
 }
 
-/// Why a peer stays outside. Its fault or the machine's, and no reason to end.
+/// Why a peer is not admitted: its fault or the machine's, and no reason for this component to end.
 #[derive(Debug)]
 enum PairError {
     Map(SegmentError),
@@ -45,7 +46,7 @@ impl std::fmt::Display for PairError {
 }
 
 impl Component {
-    /// Fences the life of `peer` that was known, and admits the next, or begins to.
+    /// Fences the former incarnation of `peer` and admits the next, or begins to.
     pub(super) fn connect(
         &mut self,
         peer: Peer,
@@ -71,14 +72,14 @@ impl Component {
         self.report(peer, begun)
     }
 
-    /// The end of a pair that `peer` has made in that life.
+    /// Handles the end of a pair that `peer` has made in that incarnation.
     pub(super) fn handle_offer(
         &mut self,
         peer: Peer,
         life: Incarnation,
         end: &PairEnd,
     ) -> Result<(), NodeError> {
-        // Another life's, or repeated: whoever sent it is told nothing by it.
+        // For another incarnation, or repeated: its sender gets no reply.
         if self.expected.get(peer.index()) != Some(&Some(life)) {
             return Ok(());
         }
@@ -91,19 +92,19 @@ impl Component {
         self.report(peer, admitted)
     }
 
-    /// The life of `peer` has ended.
+    /// Fences `peer`: its incarnation has ended.
     pub(super) fn fence(&mut self, peer: Peer) -> Result<(), NodeError> {
         self.fence_for(peer).map(drop)
     }
 
-    /// Tells of every pair that was lost since the last look, once for each life. Over shared
-    /// memory a peer is lost with its process, and its supervisor says so. Over verbs a pair may
-    /// be lost while both lives go on, and with no work in it that would tell.
+    /// Reports every pair that was lost since the last call, once for each incarnation. Over shared
+    /// memory a peer is lost with its process, and its supervisor reports it. Over verbs a pair may
+    /// be lost while both incarnations go on, and with no work in it that would show the loss.
     pub(super) fn note_losses(&mut self) -> Result<(), NodeError> {
         let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() else { return Ok(()) };
         let lost = port.lost();
         if lost.contains(self.endpoint.me()) {
-            // Without it the own mailbox stands still, and nobody can make it anew.
+            // Without the loopback pair the own mailbox stops, and it cannot be made again.
             return Err(NodeError::OwnPair);
         }
         let told = std::mem::replace(&mut self.told_lost, lost);
@@ -165,7 +166,7 @@ impl Component {
         Ok(Ok(()))
     }
 
-    /// Lets a peer in that has answered the own offer: it is ready.
+    /// Admits a peer that has answered the own offer: it is ready.
     fn admit_offered(
         &mut self,
         peer: Peer,
@@ -178,7 +179,8 @@ impl Component {
         self.admit(peer, life)
     }
 
-    /// Lets a peer in that has offered, and only then answers: so it finds this end ready.
+    /// Admits a peer that has made an offer, and only then answers: so the peer finds this end
+    /// ready.
     fn answer_offer(
         &mut self,
         peer: Peer,

@@ -1,4 +1,4 @@
-//! Which boots of each peer are removed here: what the supervisor decided before it knew is stale.
+//! The boots of each peer that are removed here: an admission decided before the removal is stale.
 //!
 //! ```text
 //!   component                                  supervisor
@@ -8,8 +8,8 @@
 //!   FENCED to the manager
 //! ```
 //!
-//! The link keeps its order, so that after the acknowledgement no admission of a removed boot is
-//! under way: what the manager does next, a reset for one, rests on that.
+//! The link is ordered, so that after the acknowledgement no admission of a removed boot is under
+//! way. What the manager does next, such as a reset, relies on that.
 
 use weft_core::ids::{Incarnation, Peer, Rank};
 
@@ -27,7 +27,7 @@ impl Removals {
         Self { up_to: vec![Incarnation(0); nodes] }
     }
 
-    /// The boots of `peer` up to `boot` are fenced by decision.
+    /// Records that the boots of `peer` up to `boot` are fenced by decision.
     pub(super) fn handle_fenced(&mut self, peer: Peer, boot: Incarnation) {
         if let Some(up_to) = self.up_to.get_mut(peer.index()) {
             *up_to = boot.max(*up_to);
@@ -41,7 +41,7 @@ impl Removals {
 }
 
 impl Component {
-    /// The supervisor knows that the boots of `node` up to `boot` are removed.
+    /// Records that the supervisor knows of the removal of `node` up to `boot`.
     pub(super) fn acknowledge(
         &mut self,
         now_ns: u64,
@@ -56,7 +56,7 @@ impl Component {
 mod tests {
     use super::*;
 
-    /// The supervisor sent it before it heard of the removal.
+    /// The supervisor sent the admission before it received the removal.
     #[test]
     fn an_admission_that_was_under_way_when_its_boot_was_removed_is_refused() {
         let mut removals = Removals::new(2);

@@ -1,16 +1,17 @@
-//! The keys that the component signs and judges broadcasts with, where they are signed.
+//! The keys that the component signs and verifies broadcasts with, where they are signed.
 //!
 //! ```text
 //!   supervisor: that is its key ─▶ held ── lane ──▶ every other member: I hold this
 //!                                   └── all other members hold the same ─▶ used
 //! ```
 //!
-//! A node that shows two members two keys could have each take for forged what the other delivers.
-//! So a member holds the first key that it is shown of each other, for as long as its memory lives,
-//! and uses it once every other member that takes part, but for its owner, says that it holds the
+//! A node that shows two members two keys could make each reject as forged what the other delivers.
+//! So a member holds the first key that it is shown of each other, for as long as its memory lasts,
+//! and uses it once every other member that takes part, except its owner, reports that it holds the
 //! same: one slot of the unsigned form, with the lanes as its replays (N-13). Two members that use
-//! a key of one node have each heard the other, so they use the same, whoever lies. One liar can
-//! keep a key from being agreed on; it cannot take back one that is.
+//! a key of one node have each received the other's report, so they use the same key, whichever
+//! member is faulty. One faulty member can prevent agreement on a key; it cannot revoke an agreed
+//! one.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +25,7 @@ use crate::cluster::{Cluster, Form};
 use crate::node::{NodeError, PEERS};
 use crate::signing::{PublicKey, SecretKey, session};
 
-/// The keys that a component begins with: the own one, last of the descriptors of its start.
+/// The keys that a component starts with: its own, the last descriptor of its start.
 pub(super) fn adopt(
     cluster: &Cluster,
     layout: &Layout,
@@ -41,13 +42,13 @@ pub(super) fn adopt(
     }
 }
 
-/// What this node holds to be the key of each other, and what the others hold.
+/// The key that this node holds for each other, and the keys that the others report to hold.
 #[derive(Debug)]
 pub(super) struct KeyBook {
     held: Vec<Option<PublicKey>>,
-    /// By whom, and of which node.
+    /// By reporter and owner.
     said: BTreeMap<(Peer, Peer), PublicKey>,
-    /// Who took part when the book was last looked at, if nothing was noted since.
+    /// The participants when the book was last evaluated, if nothing was noted since.
     settled: Option<PeerSet>,
 }
 
@@ -56,7 +57,7 @@ impl KeyBook {
         Self { held: vec![None; nodes], said: BTreeMap::new(), settled: None }
     }
 
-    /// `owner` signs with `key`, if this node was shown no other before. Whether that is new.
+    /// Holds `key` for `owner`, if this node was shown no other before. Whether that is new.
     fn hold(&mut self, owner: Peer, key: PublicKey) -> bool {
         let Some(held) = self.held.get_mut(owner.index()) else { return false };
         match held {
@@ -74,12 +75,12 @@ impl KeyBook {
         }
     }
 
-    /// What this node holds to be the key of `owner`.
+    /// The key that this node holds for `owner`.
     pub(super) fn held(&self, owner: Peer) -> Option<PublicKey> {
         *self.held.get(owner.index())?
     }
 
-    /// `by` holds `key` to be that of `owner`.
+    /// Records that `by` holds `key` for `owner`.
     fn note_said(&mut self, by: Peer, owner: Peer, key: PublicKey) {
         let nodes = self.held.len();
         if by.index() < nodes && owner.index() < nodes {
@@ -89,7 +90,7 @@ impl KeyBook {
     }
 
     /// The keys that `me` and all other `members` agree on, each with its owner, if anything has
-    /// changed since the last time.
+    /// changed since the last call.
     fn take_agreed(&mut self, me: Peer, members: PeerSet) -> Vec<(Peer, PublicKey)> {
         if self.settled == Some(members) {
             return Vec::new();
@@ -107,21 +108,21 @@ impl KeyBook {
 }
 
 impl Component {
-    /// What `peer` signs with, as its supervisor says: the others are told.
+    /// Holds the key of `peer` that its supervisor reports, and announces it to the others.
     pub(super) fn hold_key(&mut self, peer: Peer, key: PublicKey) {
         if self.keys.hold(peer, key) {
             self.membership.announce_key(peer);
         }
     }
 
-    /// What others hold: `by` whom, whose, which.
+    /// Records the keys that others hold: by whom, of which owner, which key.
     pub(super) fn note_keys(&mut self, said: Vec<(Peer, Peer, PublicKey)>) {
         for (by, owner, key) in said {
             self.keys.note_said(by, owner, key);
         }
     }
 
-    /// Uses what is agreed on by now.
+    /// Uses the keys that are agreed on by now.
     pub(super) fn learn_keys(&mut self) {
         let me = self.endpoint.me();
         let Some((broadcast, _)) = self.endpoint.broadcast() else { return };
@@ -148,7 +149,7 @@ mod tests {
         book.take_agreed(Peer(me), PeerSet::first(NODES))
     }
 
-    /// What `me` makes of node 0, which it was shown `mine` of, when the others say `said`.
+    /// The book of `me` for node 0, which has shown it `mine`, when the others report `said`.
     fn book(mine: u8, said: &[(u16, u8)]) -> KeyBook {
         let mut book = KeyBook::new(NODES);
         book.hold(O, key(mine));
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(agreed(&mut book, 1), [], "nothing has changed");
     }
 
-    /// Whatever 3 says to whom.
+    /// Whatever key 3 reports to each member.
     #[test]
     fn two_members_that_are_shown_two_keys_use_neither() {
         for liar in [7, 9] {

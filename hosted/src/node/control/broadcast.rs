@@ -1,14 +1,14 @@
-//! Broadcasts, as clients and nodes speak of them.
+//! Broadcasts in the requests and replies of clients.
 
 use serde::{Deserialize, Serialize};
 
 use super::Payload;
 use crate::signing::PublicKey;
 
-/// How far a broadcast came.
+/// How much of a broadcast was sent, and why it stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BroadcastOutcome {
-    /// So many of the messages are on their way to every member, whatever becomes of the
+    /// How many of the messages are on their way to every member, whatever becomes of the
     /// component.
     pub broadcast: usize,
     /// The number of the last message that this node has broadcast.
@@ -17,14 +17,14 @@ pub struct BroadcastOutcome {
     pub stopped: Option<BroadcastStopped>,
 }
 
-/// What a client means to do after it has broadcast something.
+/// What a client intends after a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
-    /// Broadcast what belongs to it: nothing of another client comes between, before this one has
-    /// said [`Then::Rest`] or has left.
+    /// To broadcast what belongs to it: no message of another client comes between, until this one
+    /// has sent [`Then::Rest`] or has left.
     GoOn {
-        /// What the node broadcasts in its place if it leaves first, with the same tag and behind
-        /// what it has broadcast, if there is anything; one longer than a message is void.
+        /// The abort marker that the node broadcasts if the client leaves first, with the same tag
+        /// and behind its broadcasts, if there are any; one longer than a message is void.
         will: Payload,
     },
     /// Nothing: others may broadcast.
@@ -51,36 +51,36 @@ pub enum BroadcastStopped {
 /// A message that was delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveredMessage {
-    /// Who broadcast it.
+    /// The origin.
     pub origin: u16,
-    /// The how-manieth of its origin it is, from 1.
+    /// Its number among the messages of its origin, from 1.
     pub seq: u64,
-    /// As the origin gave it.
+    /// The tag that the origin gave it.
     pub tag: u64,
-    /// As the origin gave it.
+    /// The payload that the origin gave it.
     pub payload: Payload,
 }
 
-/// Two members hold different messages for one slot: it is delivered by nobody who knows, and
-/// nothing that its origin broadcasts later.
+/// Two members hold different messages for one slot: no member that knows delivers it, nor anything
+/// that its origin broadcasts later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConflictStatus {
-    /// Whose slot.
+    /// The origin of the slot.
     pub origin: u16,
-    /// Which one.
+    /// Its number.
     pub seq: u64,
-    /// Who showed something else than what this node was told.
+    /// The member that showed something else than what this node received.
     pub replayer: u16,
 }
 
-/// What a node has to hand out.
+/// The deliveries of a node to a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deliveries {
     /// For each origin, the message before the first that this reply may hold.
     pub after: Vec<u64>,
     /// In the order of each origin.
     pub messages: Vec<DeliveredMessage>,
-    /// Of the origins that were asked for; the first of each, once all before it was dealt with.
+    /// Of the requested origins; the first of each, once all messages before it were processed.
     pub conflicts: Vec<ConflictStatus>,
 }
 
@@ -95,7 +95,7 @@ pub struct Equivocation {
     pub altered: Vec<u16>,
 }
 
-/// How a node stands with one origin.
+/// A node's state for one origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginStatus {
     /// The origin's rank.
@@ -108,58 +108,57 @@ pub struct OriginStatus {
     pub settled: u64,
     /// How full its window is, as far as this node knows.
     pub window: WindowStatus,
-    /// Slots that were in conflict, in this life of the component or an earlier one.
+    /// Slots that were in conflict, in this incarnation of the component or an earlier one.
     pub conflicts: u32,
     /// The first of them.
     pub first_conflict: Option<ConflictStatus>,
     /// The node whose memory holds garbage where the next message is due: this one, or a replayer.
     pub damaged: Option<u16>,
-    /// What it signs with, as this node was told, if broadcasts are signed.
+    /// The public key of its broadcasts, as far as this node knows, if broadcasts are signed.
     pub key: Option<PublicKey>,
 }
 
-/// How full the window of an origin is. The last slot is kept for the word that a sender has given
-/// up.
+/// How full the window of an origin is. The last slot is reserved for the abort marker of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowStatus {
     /// Messages that were broadcast and that not every member is known to have delivered.
     pub used: u64,
-    /// So many at most.
+    /// Its size in messages.
     pub slots: u32,
 }
 
 impl WindowStatus {
-    /// Whether the next message of a client has to wait.
+    /// Whether the next message of a client must wait.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.used + 1 >= self.slots as u64
     }
 }
 
-/// A proof that a node told different nodes different things.
+/// A proof that a node has equivocated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldProof {
-    /// Who did.
+    /// The node that equivocated.
     pub origin: u16,
-    /// Under which number.
+    /// The number of its broadcast.
     pub seq: u64,
     /// What a third party checks: see [`weft_core::neb::Proof`].
     pub bytes: Payload,
 }
 
 impl HeldProof {
-    /// That it is held.
+    /// Its status: that it is held.
     #[must_use]
     pub const fn status(&self) -> ProofStatus {
         ProofStatus { origin: self.origin, seq: self.seq }
     }
 }
 
-/// That a proof is held.
+/// A proof that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProofStatus {
-    /// Against whom.
+    /// The node that it convicts.
     pub origin: u16,
-    /// About which number.
+    /// The number of the broadcast.
     pub seq: u64,
 }

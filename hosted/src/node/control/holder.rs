@@ -23,7 +23,7 @@ impl HolderStatus {
     /// The most holders that a status names.
     pub(crate) const COUNT_MAX: usize = 16;
 
-    /// Which process it is, in words.
+    /// The process, for people.
     #[must_use]
     pub fn who(&self) -> String {
         match (self.process, &self.program) {

@@ -1,33 +1,33 @@
-//! How nodes stand in the DIR net, and what an operator may have done with a whole one.
+//! The state of nodes in the DIR net, and an operator's orders about whole nodes.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weft_core::dirnet::Timing;
 
-/// What may be done with a node.
+/// An order about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeOrder {
-    /// Shut it out everywhere, end its component and its tasks, and let no later life of it in.
+    /// Fence it everywhere, end its component and its tasks, and admit no later incarnation of it.
     Isolate,
-    /// Let it come back, as another life.
+    /// Admit its later incarnations again.
     Release,
 }
 
-/// How a component stands in the DIR net.
+/// The state of a component in the DIR net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirNetStatus {
     /// `manager`, `backup`, `agent`, `joining` or `excluded`.
     pub role: String,
-    /// The reign it knows: how many there were.
+    /// The epoch of the term that it knows.
     pub epoch: u32,
-    /// And whose it is.
+    /// The manager of that term.
     pub manager: u16,
-    /// The first life of its supervisor.
+    /// Its boot: the first incarnation of its supervisor.
     pub boot: u32,
-    /// How many components there were before it in that life of the node.
+    /// How many components there were before it in that boot.
     pub generation: u32,
-    /// How patient it is.
+    /// Its timing.
     pub timing: TimingStatus,
     /// The nodes that it suspects.
     pub suspects: Vec<u16>,
@@ -39,12 +39,12 @@ pub struct DirNetStatus {
     pub database: Vec<EntryStatus>,
     /// The nodes that take no part in broadcasts any more, this one included.
     pub left_broadcasts: Vec<u16>,
-    /// How many words it has refused, by reason.
+    /// How many frames it has refused, by reason.
     pub refused: BTreeMap<String, u32>,
 }
 
 impl DirNetStatus {
-    /// Whether it is a member, and no longer on its way.
+    /// Whether it is a member, and not still joining.
     #[must_use]
     pub fn is_member(&self) -> bool {
         ["manager", "backup", "agent"].contains(&self.role.as_str())
@@ -52,7 +52,7 @@ impl DirNetStatus {
 }
 
 /// The timing in force: the profile of the cluster file, with the values that the file sets. Core's
-/// [`Timing`] tells what each means.
+/// [`Timing`] gives the meaning of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimingStatus {
     /// The profile's name.
@@ -75,14 +75,14 @@ pub struct TimingStatus {
     pub candidate_us: u64,
     /// JOIN.
     pub join_us: u64,
-    /// How soon a clone must be heard of.
+    /// How soon a clone must be heard of, in milliseconds.
     pub clone_ms: u64,
-    /// How soon a node that was reset must be heard of.
+    /// How soon a node that was reset must be heard of, in milliseconds.
     pub reboot_ms: u64,
 }
 
 impl TimingStatus {
-    /// `timing`, which goes back to a profile of this name.
+    /// The status of `timing`, which is based on the profile of this name.
     #[must_use]
     pub fn new(profile: &str, timing: &Timing) -> Self {
         Self {
@@ -107,8 +107,8 @@ impl TimingStatus {
 pub struct EntryStatus {
     /// Which node.
     pub node: u16,
-    /// How many errors its tasks have had, in all its lives.
+    /// How many errors its tasks have had, in all of its incarnations.
     pub errors: u32,
-    /// And how many each of them.
+    /// How many errors each task has had.
     pub task_errors: Vec<u16>,
 }

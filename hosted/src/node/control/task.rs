@@ -1,17 +1,17 @@
-//! The tasks under a node's guard: what they do, what went wrong, and what may be done with one.
+//! The tasks under a node's guard: their state, their errors, and the orders about them.
 
 use serde::{Deserialize, Serialize};
 
-/// What may be done with a task.
+/// An order about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskOrder {
     /// Start it, unless it runs.
     Start,
-    /// Kill it and leave it; one that is isolated or has finished stays that.
+    /// Kill it and do not start it again; one that is isolated or has finished stays so.
     Stop,
     /// Kill it and start it.
     Restart,
-    /// Kill it for being faulty; nothing but an order starts it again.
+    /// Kill it as faulty; only an order starts it again.
     Isolate,
 }
 
@@ -21,21 +21,21 @@ pub enum TaskOrder {
 pub enum TaskState {
     /// Its process runs.
     Running,
-    /// It has no process, and is about to be started: for the first time, as soon as its node
-    /// knows how it stood before; again after a pause; or when the process before has ended.
+    /// It has no process, and is about to be started: for the first time, as soon as its node knows
+    /// its earlier status; again after a pause; or when the process before has ended.
     Waiting,
     /// It was stopped by order.
     Killed,
     /// It failed too often, or was isolated by order.
     Isolated,
-    /// It cannot be started, or is being killed for its silence.
+    /// It cannot be started, or is being killed because it sent no beat.
     Faulty,
     /// Its process has ended with status 0.
     Finished,
 }
 
 impl TaskState {
-    /// The word for people and scripts.
+    /// The name for people and scripts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,24 +49,24 @@ impl TaskState {
     }
 }
 
-/// What an order has changed.
+/// The effect of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEffect {
     /// It is done.
     Done,
-    /// Nothing: the task was so already, or had ended in another way, which stands.
+    /// Nothing: the task was in that state already, or has ended in another way, which stands.
     Already {
-        /// How it stands.
+        /// Its state.
         state: TaskState,
     },
 }
 
-/// What a reported error leads to.
+/// The effect of a reported error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportEffect {
-    /// The manager, which is told, has the task restarted. It counts as a restart.
+    /// The error was reported to the manager, which has the task restarted. It counts as a restart.
     Restart {
         /// How often the task was started again before.
         restarts: u64,
@@ -75,8 +75,7 @@ pub enum ReportEffect {
     },
     /// It was one more than the task's restart intensity allows: the task is isolated.
     Isolated,
-    /// Nothing but a note: the task has no process that could be started again, or it is being
-    /// ended.
+    /// Only a record: the task has no process that could be started again, or it is being ended.
     Noted,
 }
 
@@ -85,7 +84,7 @@ pub enum ReportEffect {
 pub struct TaskStatus {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its state.
     pub state: TaskState,
     /// Its process, when it has one.
     pub pid: Option<i32>,
@@ -93,7 +92,7 @@ pub struct TaskStatus {
     pub restarts: u64,
     /// How many errors it has met.
     pub errors: u64,
-    /// How many of them the database never gets: no component took them in while more than 64
+    /// How many of them the database never receives: no component took them while more than 64
     /// errors of the node's tasks waited for one.
     pub unrecorded: u64,
     /// The last of them, oldest first.
@@ -103,13 +102,13 @@ pub struct TaskStatus {
 /// An error of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskError {
-    /// What.
+    /// The error.
     pub fault: TaskFault,
     /// How long ago, in milliseconds.
     pub ago_ms: u64,
 }
 
-/// What can be wrong with a task.
+/// A fault of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskFault {
@@ -125,12 +124,12 @@ pub enum TaskFault {
     },
     /// Its program cannot be started.
     NotStarted {
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
     /// It did not beat in time.
     Silent,
-    /// It was reported.
+    /// The task reported it.
     Reported {
         /// The number that was reported.
         error: u16,

@@ -1,5 +1,5 @@
-//! Verbs in a build without them: a port that cannot be made, so that nobody else has to ask
-//! which build this is.
+//! Verbs in a build without them: a port that cannot be made, so that no other module depends on
+//! the kind of build.
 
 use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
@@ -15,7 +15,7 @@ use crate::shm::OwnMemory;
 pub enum VerbsPort {}
 
 impl VerbsPort {
-    /// Says that there is no such thing in this build.
+    /// Reports that this build has no verbs.
     ///
     /// # Errors
     /// Always [`VerbsError::NotBuilt`].
@@ -28,7 +28,7 @@ impl VerbsPort {
         Err(VerbsError::NotBuilt)
     }
 
-    /// Says that there is no such thing in this build.
+    /// Reports that this build has no verbs.
     ///
     /// # Errors
     /// Always [`VerbsError::NotBuilt`].

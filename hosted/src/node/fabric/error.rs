@@ -9,7 +9,7 @@ use crate::explain::{Code, Explain};
 pub enum VerbsError {
     /// This build has no driver for it.
     NotBuilt,
-    /// The driver, or the device, or a peer's end of a pair.
+    /// The driver, the device, or a peer's end of a pair failed.
     Driver(weft_driver::Error),
 }
 

@@ -1,15 +1,15 @@
-//! The driver's fabric over a node's own segments, and who of a pair may speak first.
+//! The driver's fabric over a node's own segments, and which end of a pair may send first.
 //!
 //! ```text
 //!   the higher rank                    the lower rank
-//!   offer ─────────────────────────▶   accept, offer, admit: it can be reached, and keeps quiet
+//!   offer ─────────────────────────▶   accept, offer, admit: it can be reached, and sends nothing
 //!   accept, admit   ◀───────────────── its offer: it can be reached
-//!   its first words ─── memory ─────▶  heard: from now on it may speak, too
+//!   its first write ── memory ──────▶  heard: from now on it may send, too
 //! ```
 //!
 //! Work for a peer that is not ready to receive is lost after a quarter of a second, and the pair
-//! with it. So the end that is ready first holds its work back, by saying that its queue is full,
-//! until the other end has written to it.
+//! with it. So the end that is ready first holds its work back, by reporting a full queue, until
+//! the other end has written to it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::shm::OwnMemory;
 #[derive(Debug)]
 pub struct VerbsPort {
     fabric: VerbsFabric<OwnMemory>,
-    /// Peers that were let in and are not known to be ready.
+    /// Peers that were admitted and are not known to be ready.
     unheard: PeerSet,
 }
 
@@ -53,7 +53,7 @@ impl VerbsPort {
         Ok(Self { fabric, unheard: PeerSet::EMPTY })
     }
 
-    /// Whether `device`, or the first one, could be used.
+    /// Checks that `device`, or the first one, can be used.
     ///
     /// # Errors
     /// [`VerbsError`].
@@ -61,7 +61,7 @@ impl VerbsPort {
         open_device(device).map(drop)
     }
 
-    /// Makes the own end of the pair with that life of `peer`.
+    /// Makes the own end of the pair with that incarnation of `peer`.
     pub(in crate::node) fn offer(
         &mut self,
         peer: Peer,
@@ -72,17 +72,17 @@ impl VerbsPort {
         Ok(PairEnd::new(bytes).ok_or(EndError::Length { found })?)
     }
 
-    /// Takes the end that `peer` has made; `admit` then lets it in.
+    /// Takes the end that `peer` has made; `admit` then admits the peer.
     pub(in crate::node) fn accept(&mut self, peer: Peer, end: &PairEnd) -> Result<(), VerbsError> {
         Ok(self.fabric.connect(peer, RemoteEnd::from_bytes(end.as_bytes())?)?)
     }
 
-    /// Holds work for `peer` back until it has been heard.
+    /// Holds work for `peer` back until it has written to this node.
     pub(in crate::node) fn await_word(&mut self, peer: Peer) {
         self.unheard.insert(peer);
     }
 
-    /// Who cannot be reached any more, until fenced; this node itself among them if need be.
+    /// The peers that cannot be reached any more, until fenced; this node itself may be among them.
     pub(in crate::node) fn lost(&self) -> PeerSet {
         self.fabric.lost()
     }

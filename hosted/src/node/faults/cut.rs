@@ -1,15 +1,14 @@
-//! A fabric with a cut in it: what is posted to a peer beyond the cut goes nowhere.
+//! A fabric with a cut in it: what is posted to a peer beyond the cut is refused.
 //!
-//! A post beyond the cut is refused as to a peer that is gone (F-6), so no work is ever open
-//! across it. Cut at one end, a pair is partitioned one way; cut at both ends, both ways. What a
-//! peer beyond the cut posts still arrives: memory cannot refuse one-sided work by itself, fencing
-//! can.
+//! A post beyond the cut is refused as to a peer that is gone (F-6), so no work is ever open across
+//! it. Cut at one end, a pair is partitioned one way; cut at both ends, both ways. What a peer
+//! beyond the cut posts still arrives: memory cannot refuse one-sided work by itself, fencing can.
 
 use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
-/// `F`, but for the peers beyond the cut.
+/// `F`, except for the peers beyond the cut.
 #[derive(Debug)]
 pub(in crate::node) struct CutFabric<F> {
     whole: F,
@@ -17,7 +16,7 @@ pub(in crate::node) struct CutFabric<F> {
 }
 
 impl<F> CutFabric<F> {
-    /// `whole`, with nobody beyond the cut.
+    /// `whole`, with no peer beyond the cut.
     #[must_use]
     pub(in crate::node) const fn new(whole: F) -> Self {
         Self { whole, cut: PeerSet::EMPTY }

@@ -1,31 +1,31 @@
-//! A fabric that lies for its owner: what leaves for some peers differs from what the others get.
+//! A fabric that equivocates for its owner: what goes to some peers differs from what others get.
 //!
 //! ```text
 //!   broadcast "…" ──▶ Lying ──┬── to most peers    the slot as the origin sealed it
 //!                             └── to the misled    another payload under the same number,
-//!                                                  with a signature and a checksum that hold
+//!                                                  with a valid signature and checksum
 //! ```
 //!
 //! It exists for one call, around the fabric of a component that was ordered to equivocate
-//! (`weft inject equivocate`); no type of a node has it inside. Everything but the writes of that
-//! one slot to the misled goes through as it is.
+//! (`weft inject equivocate`); no type of a node contains it. Everything except the writes of that
+//! one slot to the misled peers goes through unaltered.
 
 use weft_core::fabric::{At, Completion, Fabric, FenceError, Layout, Memory, Op, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::{HEADER_LEN, Header, seal};
 
-/// What applications see of a lie that is delivered to some.
+/// The tag of an injected equivocation, for the applications that receive it.
 pub(in crate::node) const LIE_TAG: u64 = u64::MAX;
 
-/// The longest slot that it lies about.
+/// The longest slot that it alters.
 const SLOT_LEN_MAX: usize = 256;
 
-/// `F`, but for one slot and those who are to be misled.
+/// `F`, except for one slot and the peers to mislead.
 #[derive(Debug)]
 pub(in crate::node) struct Lying<'a, F, S> {
     honest: &'a mut F,
-    /// Signs the lie, where slots are signed.
+    /// Signs the altered slot, where slots are signed.
     sign: S,
     slot: At,
     victims: PeerSet,
@@ -33,7 +33,7 @@ pub(in crate::node) struct Lying<'a, F, S> {
 }
 
 impl<'a, F: Fabric, S: Fn(&mut [u8])> Lying<'a, F, S> {
-    /// Lies to `victims` about what is written from and to `slot`, and has the lie signed.
+    /// Alters what is written from and to `slot` for `victims`, and has the altered slot signed.
     pub(in crate::node) const fn new(
         honest: &'a mut F,
         (slot, victims): (At, PeerSet),
@@ -42,12 +42,12 @@ impl<'a, F: Fabric, S: Fn(&mut [u8])> Lying<'a, F, S> {
         Self { honest, sign, slot, victims, misled: PeerSet::EMPTY }
     }
 
-    /// Who was told something else.
+    /// The peers that received the altered slot.
     pub(in crate::node) const fn misled(&self) -> PeerSet {
         self.misled
     }
 
-    /// The slot with another payload; nothing when it holds no message that is short enough.
+    /// The slot with another payload; none when it holds no message that is short enough.
     fn lie(&self, len: u32) -> Option<[u8; SLOT_LEN_MAX]> {
         let mut slot = [0; SLOT_LEN_MAX];
         let copy = slot.get_mut(..len as usize)?;

@@ -1,4 +1,5 @@
-//! What one end of the link has to send: sent at once where there is room, kept where there is not.
+//! The send queues of one end of the link: a message goes out at once where there is room, and is
+//! kept where there is not.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,14 +23,14 @@ pub(in crate::node) struct Outgoing {
     requests: VecDeque<Waiting>,
 }
 
-/// Why a message is not sent and does not wait.
+/// Why a message was neither sent nor kept.
 #[derive(Debug)]
 pub(in crate::node) enum SendError {
     /// The queue of its class is full: the other end does not read.
     Full,
-    /// It cannot be a packet, or the link is closed.
+    /// It cannot be encoded as a packet, or the link is closed.
     Packet(PacketError),
-    /// Its descriptors cannot be kept.
+    /// Its descriptors cannot be duplicated.
     Descriptors(io::Error),
 }
 
@@ -44,12 +45,12 @@ impl fmt::Display for SendError {
 }
 
 impl Outgoing {
-    /// Whether everything was sent.
+    /// Whether no message waits.
     pub(in crate::node) fn is_empty(&self) -> bool {
         self.control.is_empty() && self.requests.is_empty()
     }
 
-    /// Whether so much control waits that messages that may be lost are better dropped.
+    /// Whether so much control waits that expendable messages should be dropped.
     pub(in crate::node) fn is_crowded(&self) -> bool {
         self.control.len() >= CONTROL_MAX / 2
     }
@@ -59,7 +60,7 @@ impl Outgoing {
         !self.requests.is_empty()
     }
 
-    /// Sends a message behind those of its class, now or later.
+    /// Sends a message behind those of its class, now or when there is room.
     pub(in crate::node) fn send(
         &mut self,
         socket: &Socket,

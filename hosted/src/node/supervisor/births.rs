@@ -1,4 +1,4 @@
-//! A component that cannot start is tried again, later each time, and given up in the end.
+//! A component that cannot start is tried again, with back-off, and finally given up.
 //!
 //! ```text
 //!   start ── fails, or it ends by itself before its I'm-Alive Task watches it ──▶ wait ──▶ start
@@ -7,8 +7,8 @@
 //!                                                      reported to the manager: no clone helps
 //! ```
 //!
-//! One that is killed before it is watched is started again at once: that says nothing about the
-//! next one. The restart intensity counts every end (X-6).
+//! One that is killed before it is watched is started again at once: a kill is no evidence about
+//! the next one. The restart intensity counts every end (X-6).
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::node::control::Refused;
 /// The wait after the first failure, and the longest one.
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(1);
-/// Failures in a row after which no further one is tried; about four seconds.
+/// The most failures in a row before components are given up; about four seconds.
 const FAILURES_MAX: u32 = 10;
 
-/// How the last starts of components went.
+/// The outcome of the last starts of components.
 #[derive(Debug)]
 pub(super) struct Births {
     backoff: Backoff,
@@ -39,7 +39,7 @@ impl Births {
         Self { backoff: Backoff::new(FIRST, LONGEST), due_ns: None }
     }
 
-    /// One failed: the next is due later, or never; whether it is.
+    /// Counts a failed start: the next is due later, or never; whether it is due.
     fn handle_failed(&mut self, now_ns: u64) -> bool {
         let wait = u64::try_from(self.backoff.fail().as_nanos()).unwrap_or(u64::MAX);
         let is_tried = self.backoff.failures() <= FAILURES_MAX;
@@ -47,23 +47,23 @@ impl Births {
         is_tried
     }
 
-    /// No further one is tried before `due_ns`, if then; that one is a first one again.
+    /// Tries no further one before `due_ns`, or none at all; its failure counts as the first again.
     fn rest(&mut self, due_ns: Option<u64>) {
         self.backoff.succeed();
         self.due_ns = due_ns;
     }
 
-    /// One is watched by its I'm-Alive Task.
+    /// Records that one is watched by its I'm-Alive Task.
     pub(super) const fn handle_watched(&mut self) {
         self.backoff.succeed();
     }
 
-    /// Another reason to start one has come; or none is to be started.
+    /// Cancels the wait: another event starts one, or none must be started.
     pub(super) const fn forget_due(&mut self) {
         self.due_ns = None;
     }
 
-    /// Whether it is time for the next one; told once.
+    /// Whether the next one is due; true once.
     fn take_due(&mut self, now_ns: u64) -> bool {
         self.due_ns.take_if(|due| now_ns >= *due).is_some()
     }
@@ -84,7 +84,7 @@ impl Supervisor {
         }
     }
 
-    /// The last one could not be started, or ended by itself before it was watched.
+    /// Schedules the next start: the last one failed, or ended by itself before it was watched.
     pub(super) fn start_later(&mut self) {
         if !self.births.handle_failed(now_ns()) {
             self.give_up();
@@ -104,8 +104,8 @@ impl Supervisor {
         }
     }
 
-    /// No further component is started before the failures count no longer; where none may be
-    /// started again at all, never. The operator is told, and so is the manager.
+    /// Starts no further component before the failures leave the window; never, where no restart is
+    /// allowed. Reports this to the operator and the manager.
     pub(super) fn give_up(&mut self) {
         let Restart { max, within_s } = self.cluster.restart;
         let within_ns = (max > 0).then(|| within_s.saturating_mul(1_000_000_000));

@@ -1,6 +1,6 @@
-//! What a node knows of broadcasts and must not lose with a component: conflicts that were seen,
-//! proofs that were found, who receives what and how far they have come, whose turn it is to
-//! broadcast, and what is still to be said for those who have left in theirs.
+//! The broadcast state that a node must not lose with a component: conflicts that were seen, proofs
+//! that were found, which client receives each origin and how much it has processed, which client
+//! may broadcast, and the abort markers of clients that have left in the middle of a broadcast.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,17 +21,17 @@ use crate::node::places::Places;
 use crate::node::wills::Wills;
 use crate::signing::PublicKey;
 
-/// Conflicts that are remembered.
+/// The most conflicts that are remembered.
 const DISPUTES_MAX: usize = 1024;
 
-/// What components leave behind about broadcasts.
+/// The broadcast state that outlives components.
 #[derive(Debug)]
 pub(super) struct Broadcasts {
     /// The first proof against each origin.
     proofs: BTreeMap<u16, HeldProof>,
-    /// By origin and number: who showed something else.
+    /// By origin and number: the member that showed something else.
     disputes: BTreeMap<(u16, u64), u16>,
-    /// Who receives what, as the last component said.
+    /// The receivers, as last reported by a component.
     places: Places,
     pub(super) wills: Wills,
     pub(super) floor: Floor,
@@ -49,7 +49,7 @@ impl Broadcasts {
         }
     }
 
-    /// A proof against `origin`, or against anybody.
+    /// A proof against `origin`, or against any node.
     pub(super) fn proof(&self, origin: Option<u16>) -> Option<HeldProof> {
         let mut proofs = self.proofs.values();
         proofs.find(|proof| origin.is_none_or(|rank| rank == proof.origin)).cloned()
@@ -60,20 +60,20 @@ impl Broadcasts {
         self.proofs.values().map(HeldProof::status).collect()
     }
 
-    /// Who receives what, of those who are connected, and how far they have come.
+    /// The places of connected clients: what each receives, and how much it has processed.
     pub(super) fn places(&self, clients: &Clients) -> Places {
         let mut places = self.places.clone();
         places.retain(|client| clients.is_connected(client));
         places
     }
 
-    /// The component says who receives what.
+    /// Records the places that the component reports.
     pub(super) fn note_places(&mut self, places: Places) {
         self.places = places;
     }
 
-    /// A component has seen a conflict; a later one sees the same once more, if at all. Whether it
-    /// is the first about its origin.
+    /// Records a conflict that a component has seen; a later one reports the same at most once
+    /// more. Whether it is the first about its origin.
     pub(super) fn note_conflict(&mut self, conflict: ConflictStatus) -> bool {
         let ConflictStatus { origin, seq, replayer } = conflict;
         if self.disputes.len() >= DISPUTES_MAX {
@@ -84,7 +84,7 @@ impl Broadcasts {
         is_first
     }
 
-    /// Adds to an answer of the component what earlier ones knew.
+    /// Adds the knowledge of earlier components to an answer of the present one.
     pub(super) fn complete(&self, what: &mut Outcome) {
         if let Outcome::Status(status) = what {
             status.broadcasts.iter_mut().for_each(|row| self.complete_row(row));
@@ -101,20 +101,20 @@ impl Broadcasts {
             seq,
             replayer,
         });
-        // The one that was told before.
+        // The one that was reported before.
         let both = [known, row.first_conflict];
         row.first_conflict = both.into_iter().flatten().min_by_key(|conflict| conflict.seq);
     }
 }
 
-/// Whether `held` proves by `key`, its origin's, what it says.
+/// Whether `held` proves by `key`, its origin's, what it claims.
 fn proves(held: &HeldProof, PublicKey(key): PublicKey) -> bool {
     let verified = Proof::decode(&held.bytes.0).and_then(|proof| proof.verify_by(&key));
     verified == Ok((Peer(held.origin), held.seq))
 }
 
 impl Supervisor {
-    /// A component has seen a conflict.
+    /// Handles a conflict that a component has seen.
     pub(super) fn note_dispute(&mut self, conflict: ConflictStatus) {
         let ConflictStatus { origin, seq, replayer } = conflict;
         if self.broadcasts.note_conflict(conflict) {
@@ -122,7 +122,7 @@ impl Supervisor {
         }
     }
 
-    /// A component has a proof, which counts if it is one: it ends the origin's broadcasts.
+    /// Handles a component's proof: if it is valid, it ends the origin's broadcasts.
     pub(super) fn note_proof(&mut self, proof: HeldProof) {
         let (origin, seq) = (proof.origin, proof.seq);
         let keys = self.lives.keys();
@@ -142,7 +142,7 @@ impl Supervisor {
         }
     }
 
-    /// A client wants to broadcast: at once, or when it is its turn.
+    /// Queues a client's broadcast: it starts at once, or when it is the client's turn.
     pub(super) fn ask_for_floor(&mut self, ticket: Ticket, cast: Cast) {
         match self.broadcasts.floor.ask(ticket, cast) {
             Asked::Now(cast) => {
@@ -154,7 +154,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes leave of the clients that have left.
+    /// Cleans up after the clients that have left.
     pub(super) fn take_leave(&mut self) {
         while let Some((client, is_known_below)) = self.clients.poll_left() {
             self.parked.retain(|(ticket, _)| ticket.client != client);
@@ -162,8 +162,8 @@ impl Supervisor {
         }
     }
 
-    /// A client has left: what it has not broadcast yet is dropped, and if that is in the midst of
-    /// something, its will is told before anybody else is heard.
+    /// A client has left: what it has not broadcast yet is dropped, and if it was in the middle of
+    /// a broadcast, its abort marker is broadcast before anything of another client.
     fn end_turn(&mut self, client: u64, is_known_below: bool) {
         let will = self.broadcasts.floor.forget(client);
         if is_known_below && self.component.is_some() {
@@ -182,7 +182,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells a component that is ready of the wills that none has executed.
+    /// Sends a component that is ready the abort markers that none has executed.
     pub(super) fn tell_wills(&mut self) {
         let kept = self.broadcasts.wills.kept();
         let kept: Vec<_> = kept.map(|(number, will)| (number, will.clone())).collect();
@@ -191,8 +191,8 @@ impl Supervisor {
         }
     }
 
-    /// Hands over what those want to broadcast whose turn it is; whoever has waited too long for
-    /// another to end is told so.
+    /// Hands over the broadcasts of the client that has the floor; refuses those that have waited
+    /// past their deadline for another client.
     pub(super) fn give_floor(&mut self, now_ns: u64) {
         loop {
             let clients = &self.clients;

@@ -30,27 +30,27 @@ use crate::packet::{Credentials, Encoded, Listener, Packet, PacketError, Socket}
 pub(super) use awaited::Awaited;
 use open::Open;
 
-/// Clients at a time.
+/// The most clients at a time.
 const PLACES: usize = 128;
 /// Connections beyond those, for the operator; one too many ends the oldest.
 const OPERATORS: usize = 8;
-/// Requests of one client that are under way.
+/// The most requests of one client that are under way.
 const WINDOW: usize = 8;
 /// Payload bytes under way at which a client is no longer read.
 const PAYLOAD_MAX: usize = 128 * 1024;
-/// Connections that are accepted in one pass.
+/// The most connections that are accepted in one pass.
 const ACCEPTS_A_PASS: usize = 64;
-/// How long a client has been idle before another may have its place.
+/// How long a client must have been idle before another may take its place.
 const IDLE_NS_MIN: u64 = 10_000_000_000;
 /// How long a client may leave its socket full before it is disconnected.
 const UNREAD_NS_MAX: u64 = 5_000_000_000;
-/// How long no connection is accepted after one could not be.
+/// How long no connection is accepted after accepting one failed.
 const ACCEPT_AGAIN_NS: u64 = 100_000_000;
 
 /// The requests, and the end, of every client that has or had a place, and the abort markers.
 const _: () = assert!((2 * PLACES + 2 * OPERATORS) * (WINDOW + 1) + 64 <= REQUESTS_MAX);
 
-/// What a client is here for.
+/// The kind of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seat {
     Place,
@@ -64,9 +64,9 @@ struct Client {
     replies: VecDeque<Encoded>,
     /// Since when its socket has had no room.
     unread_since_ns: u64,
-    /// Since when nothing of it was under way.
+    /// Since when no request of it was under way.
     idle_since_ns: u64,
-    /// The component has seen a request of it.
+    /// Whether the component has seen a request of it.
     is_known_below: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Clients {
     accept_again_at_ns: u64,
     connected: BTreeMap<u64, Client>,
     open: BTreeMap<Ticket, Open>,
-    /// Those that have left, until the supervisor looks.
+    /// Those that have left, until the supervisor polls them.
     left: VecDeque<u64>,
     /// Those that the component has not forgotten yet.
     leaving: BTreeSet<u64>,
@@ -86,7 +86,7 @@ pub(super) struct Clients {
 impl Clients {
     /// Listens at `path`.
     pub(super) fn listen(path: &Path) -> Result<Self, NodeError> {
-        // A node that returns finds the socket of its former self; no process listens there.
+        // A node that returns finds the socket of its former process, on which no process listens.
         let _ = std::fs::remove_file(path);
         Ok(Self {
             listener: Listener::bind(path)?,
@@ -126,12 +126,13 @@ impl Clients {
         reads && count < WINDOW && payload < PAYLOAD_MAX
     }
 
-    /// So many have left that the component has not forgotten: no request is sent to it.
+    /// Whether so many have left that the component has not forgotten that no request is sent to
+    /// it.
     pub(super) fn is_crowded(&self) -> bool {
         self.leaving.len() >= PLACES
     }
 
-    /// Accepts those that wait to be connected.
+    /// Accepts the connections that wait.
     pub(super) fn accept(&mut self, now_ns: u64) {
         for _ in 0..ACCEPTS_A_PASS {
             match self.listener.try_accept() {
@@ -236,18 +237,18 @@ impl Clients {
         self.leaving.remove(&client);
     }
 
-    /// There is no component any more: it knows no client.
+    /// The component has ended: the next one knows no client.
     pub(super) fn handle_component_gone(&mut self) {
         self.leaving.clear();
         self.connected.values_mut().for_each(|client| client.is_known_below = false);
     }
 
-    /// A component starts, and is sent what is known of the connected clients.
+    /// A component starts, and receives what is known of the connected clients.
     pub(super) fn handle_component_begins(&mut self) {
         self.connected.values_mut().for_each(|client| client.is_known_below = true);
     }
 
-    /// The component knows this client.
+    /// Records that the component knows this client.
     fn note_known_below(&mut self, client: u64) {
         if let Some(client) = self.connected.get_mut(&client) {
             client.is_known_below = true;
@@ -259,8 +260,8 @@ impl Clients {
         self.connected.contains_key(&client)
     }
 
-    /// Reads the next request of a client, while its window is open; it is open then. A request
-    /// that is none is answered here, and so is one that an operator's connection does not carry.
+    /// Reads the next request of a client, while its window is open, and opens it. A malformed
+    /// request is answered here, and so is one that an operator's connection does not carry.
     pub(super) fn hear(
         &mut self,
         client: u64,
@@ -268,7 +269,7 @@ impl Clients {
         now_ns: u64,
     ) -> Option<(Ticket, Want)> {
         if !self.has_window(client) {
-            // What it has not said in time is lost with it.
+            // What it has not sent in time is lost with it.
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) {
                 self.end(client);
             }

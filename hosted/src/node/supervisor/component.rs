@@ -1,4 +1,4 @@
-//! The component: its start, its words, its end.
+//! The component: its start, its messages, its end.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -22,13 +22,14 @@ use crate::packet::{PacketError, Socket};
 use crate::process::{ProcessError, Spawn, Spawned};
 use crate::signing::SecretKey;
 
-/// Messages of the component that are handled in one pass.
+/// The most messages of the component that are handled in one pass.
 const MESSAGES_A_PASS: usize = 256;
 /// How often a peer that could not be fenced is fenced again.
 const FENCE_EVERY_NS: u64 = 1_000_000_000;
-/// How long a life that work was lost for may take to turn out dead, before it is given up.
+/// How long an incarnation for which work was lost may take to be confirmed dead, before it is
+/// fenced.
 const LOSS_GRACE_NS: u64 = 2_000_000_000;
-/// How long a component may take to end in order.
+/// How long a component may take to shut down cleanly.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The component that was started last.
@@ -36,39 +37,39 @@ pub(super) struct Component {
     pub(super) incarnation: Incarnation,
     pub(super) spawned: Spawned,
     pub(super) link: Socket,
-    /// It has not closed the link, nor broken it.
+    /// Whether the link is open and has not been broken by nonsense.
     pub(super) speaks: bool,
     /// What waits for room on the link.
     pub(super) outgoing: Outgoing,
     pub(super) ready: bool,
-    /// The time before its I'm-Alive Task watches it.
+    /// The startup watchdog, until its I'm-Alive Task watches it.
     pub(super) infancy: Infancy,
-    /// It was told that all who may reach its memory were named.
+    /// Whether it was sent `AllNamed`: all processes that may reach its memory were named.
     pub(super) named: bool,
-    /// It was told to take part in the DIR net.
+    /// Whether it was sent `Enter`, to take part in the DIR net.
     pub(super) entered: bool,
-    /// Its I'm-Alive Task was told to watch it.
+    /// Whether its I'm-Alive Task was ordered to watch it.
     pub(super) roused: bool,
-    /// Why it ends, and what mends that, if it has said so.
+    /// Why it ends, and what repairs that, if it has reported so.
     pub(super) failure: Option<(String, String)>,
 }
 
 impl Component {
-    /// As [`Self::send`], where a component that ends misses nothing.
+    /// As [`Self::send`], for messages that an ending component need not receive.
     pub(super) fn tell(&mut self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
         if let Err(error) = self.send(word, fds) {
             tracing::debug!(%error, "the component does not listen");
         }
     }
 
-    /// Sends `word`, now or later. A component that leaves so much unread that no more is kept for
-    /// it hangs, and is killed.
+    /// Sends `word`, now or when there is room. A component that leaves so much unread that no more
+    /// is kept for it hangs, and is killed.
     fn send(&mut self, word: &ToComponent, fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
         let sent = self.outgoing.send(&self.link, word, fds);
         if matches!(sent, Err(SendError::Full)) {
             let pid = self.spawned.child.id();
             tracing::error!(pid, "the component does not read its link, and is killed");
-            // One that is dead by now is what was wanted.
+            // It fails only for a process that is dead already.
             let _ = self.spawned.pidfd.kill();
         }
         sent
@@ -76,9 +77,9 @@ impl Component {
 }
 
 impl Supervisor {
-    /// Starts the next life of the component.
+    /// Starts the next incarnation of the component.
     pub(super) fn start_component(&mut self) -> Result<(), NodeError> {
-        // First what may fail before anything is begun.
+        // First what may fail before anything is started.
         let lives = self.incarnations.lives();
         let term = kept::open_term(&self.term_file, lives)?;
         let database = saved::open(&self.database_file, self.cluster.nodes)?;
@@ -129,7 +130,7 @@ impl Supervisor {
             failure: None,
         });
         self.clients.handle_component_begins();
-        // One that was killed before it could listen is started again, like any other.
+        // One that was killed before it could read is started again, like any other.
         self.tell(&start, &grant.borrow());
         Ok(())
     }
@@ -140,14 +141,14 @@ impl Supervisor {
         component.spawned.end(STOP_TIMEOUT);
     }
 
-    /// The component's process has ended: its memory stays, its peers are told, and its I'm-Alive
-    /// Task raises the alarm. A life of the node that was removed ends with it.
+    /// The component's process has ended: its memory stays, its end is reported to its peers, and
+    /// its I'm-Alive Task raises the alarm. If its boot was removed, the boot ends with it.
     pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
         let Some(Buried { roused, was_killed }) = self.bury_component(incarnation) else { return };
         match &self.im_alive {
             _ if self.is_isolated() => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
-            // Nobody has heard of it but its supervisor, which tries again.
+            // No node but its own knows of it, and its supervisor tries again.
             Some(_) | None if self.given_up => {}
             Some(_) | None if was_killed => {
                 self.restarts += 1;
@@ -157,7 +158,7 @@ impl Supervisor {
         }
     }
 
-    /// Hears what the component has sent, and sends it what waits. One that sends nonsense is
+    /// Handles what the component has sent, and sends it what waits. One that sends nonsense is
     /// killed: it is not the program that was started.
     pub(super) fn hear_component(&mut self) {
         for _ in 0..MESSAGES_A_PASS {
@@ -172,7 +173,7 @@ impl Supervisor {
                     component.speaks = false;
                     if !matches!(error, PacketError::Closed) {
                         tracing::error!(%error, "the component sends nonsense, and is killed");
-                        // One that is dead by now is what was wanted.
+                        // It fails only for a process that is dead already.
                         let _ = component.spawned.pidfd.kill();
                     }
                 }
@@ -180,7 +181,7 @@ impl Supervisor {
         }
     }
 
-    /// The process of the component has ended: what it has said is heard first.
+    /// The process of the component has ended: what it has sent is handled first.
     pub(super) fn reap_component(&mut self) {
         let Some(incarnation) = self.component.as_ref().map(|it| it.incarnation) else { return };
         let is_it = |it: &Component| it.incarnation == incarnation && it.speaks;
@@ -243,7 +244,7 @@ impl Supervisor {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");
             }
             FromComponent::Lost { peer, incarnation } => {
-                // The lower rank waits longer, so that not both give each other up.
+                // The lower rank waits longer, so that the two do not fence each other.
                 let grace = if peer < self.rank { LOSS_GRACE_NS } else { 2 * LOSS_GRACE_NS };
                 self.lives.handle_lost(Peer(peer), Incarnation(incarnation), now_ns() + grace);
             }
@@ -255,8 +256,8 @@ impl Supervisor {
         }
     }
 
-    /// The component's endpoint is made: peers are told of this life, it is told of theirs, and
-    /// what waited for it is handed over.
+    /// The component's endpoint is made: this incarnation is announced to peers, theirs are sent to
+    /// it, and the requests that waited for it are handed over.
     fn handle_ready(&mut self, incarnation: Incarnation) {
         let boot = self.boot.unwrap_or(incarnation);
         let Some(component) = &mut self.component else { return };
@@ -271,7 +272,7 @@ impl Supervisor {
             }
             Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
         }
-        // Those who are dead may have signed something before.
+        // Those that are dead may have signed something before.
         self.tell_keys();
         for peer in self.lives.alive() {
             self.connect(peer);
@@ -284,8 +285,8 @@ impl Supervisor {
         self.note_recovery();
     }
 
-    /// Tells the component, once, that every process which may write into its memory was named:
-    /// those of living peers, while all others that ever could are dead.
+    /// Sends the component `AllNamed`, once every process that may write into its memory was named:
+    /// those of running peers, while all others that ever could are dead.
     pub(super) fn tell_all_named(&mut self) {
         let waits = |component: &Component| component.ready && !component.named;
         if !self.component.as_ref().is_some_and(waits) {
@@ -301,7 +302,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes how long the node was away, once it is back.
+    /// Notes how long the node was unavailable, once it is back.
     pub(super) fn note_recovery(&mut self) {
         if self.is_greeted()
             && let Some(lost_at) = self.lost_at_ns.take()
@@ -326,7 +327,7 @@ impl Supervisor {
     /// Sends what there is room for on the link.
     pub(super) fn flush_link(&mut self) {
         if let Some(component) = &mut self.component {
-            // A link that is closed is one whose component ends.
+            // If the link is closed, its component is ending.
             let _ = component.outgoing.flush(&component.link);
         }
     }

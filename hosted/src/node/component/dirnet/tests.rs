@@ -1,4 +1,5 @@
-//! The DIR net of a cluster file: profiles keep the rules, restarts their proportion.
+//! The DIR net of a cluster file: profiles satisfy the timing rules, restarts keep their
+//! proportion.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Clients that wait: for the node to run, or for a component to count.
+//! Clients that wait: for the node to run, or for a component's counters.
 
 use weft_core::ids::Incarnation;
 
@@ -6,7 +6,7 @@ use super::Clients;
 use super::open::Stage;
 use crate::node::control::{NodeState, NodeStatus, Outcome, Refused};
 
-/// What a client waits for.
+/// The condition that a client waits for.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Awaited {
     pub(in super::super) incarnation: Incarnation,
@@ -26,7 +26,7 @@ impl Awaited {
 }
 
 impl Clients {
-    /// When the first of them has waited long enough.
+    /// The earliest deadline of those that wait.
     pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
         let deadline = |stage: &Stage| match stage {
             Stage::Await(wanted) => Some(wanted.deadline_ns),
@@ -36,7 +36,7 @@ impl Clients {
         self.open.values().filter_map(|open| deadline(&open.stage)).min()
     }
 
-    /// Answers those whose wait is over: for the node to run, or for a component to count.
+    /// Answers those whose wait is over: for the node to run, or for a component's counters.
     pub(in super::super) fn answer_awaits(&mut self, status: &NodeStatus, now_ns: u64) {
         let mut over = Vec::new();
         for (ticket, open) in &self.open {

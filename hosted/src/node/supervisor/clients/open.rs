@@ -1,11 +1,12 @@
-//! The open requests: heard, and not answered yet.
+//! The open requests: received, and not answered yet.
 
 use super::{Awaited, Clients};
 use crate::clock::now_ns;
 use crate::node::control::{NodeStatus, Outcome, Refused, Reply, Want};
 use crate::node::link::Ticket;
 
-/// How long a component may take to count; one that hangs must not hide its node's status.
+/// How long a component may take to report its counters; one that hangs must not hide its node's
+/// status.
 const COUNT_NS_MAX: u64 = 500_000_000;
 
 /// An open request.
@@ -22,7 +23,7 @@ impl Open {
     }
 }
 
-/// How far a request has come.
+/// The stage of a request.
 pub(super) enum Stage {
     /// It waits for a component to be ready, or for its turn.
     Parked,
@@ -92,7 +93,7 @@ impl Clients {
             Stage::Sent => true,
             // What the supervisor knows is answer enough.
             Stage::Counting { .. } => false,
-            // Nothing was begun of it: the next component will do it.
+            // Nothing was begun of it: the next component serves it.
             Stage::Parked => !lost,
             Stage::Await(_) => false,
         };
@@ -102,7 +103,7 @@ impl Clients {
         }
         for open in self.open.values_mut() {
             if let Stage::Counting { deadline_ns, .. } = &mut open.stage {
-                // No component counts any more.
+                // No component reports its counters any more.
                 *deadline_ns = 0;
             }
         }
