@@ -157,6 +157,6 @@ pub trait Bootstrap {
     /// before are over.
     fn contradict(&mut self, peer: Peer, boot: Incarnation);
 
-    /// A sender of letters to the peers that are met.
+    /// Sends frames of the DIR net, and entries of the chronicle, to the peers that are met.
     fn courier(&self) -> Box<dyn Courier>;
 }

@@ -139,7 +139,7 @@ impl<L: Line> Audience<L> {
         }
     }
 
-    /// Sends a letter, or drops it; a dropped letter is no evidence about the peer.
+    /// Sends a `Letter`, or drops it; a dropped one is no evidence about the peer.
     pub(super) fn send(&self, peer: Peer, letter: &Letter) {
         let Some(session) = self.session(peer) else { return };
         if let Err(error) = session.line.tell_at_once(&Word::Letter(letter.clone())) {

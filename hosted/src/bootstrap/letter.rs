@@ -2,14 +2,14 @@
 //! entry of the sender's chronicle.
 //!
 //! Components write to each other's memory. An I'm-Alive Task must be heard when its component is
-//! gone, so its frames travel in the sessions in which nodes meet. A letter that cannot be sent at
-//! once is dropped: its sender sends it again if it still matters.
+//! gone, so its frames travel in the sessions in which nodes meet. A `Letter` that cannot be sent
+//! at once is dropped: its sender repeats it if it still matters.
 
 use serde::{Deserialize, Serialize};
 
 use crate::node::control::Payload;
 
-/// The endpoint of a node that a letter is for.
+/// The endpoint of a node that a `Letter` is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Desk {
     /// Its component.
@@ -29,7 +29,7 @@ pub struct Letter {
     pub bytes: Payload,
 }
 
-/// Sends letters, from any thread.
+/// Sends each `Letter`, from any thread.
 pub trait Courier: Send {
     /// Sends `letter` to the node of `peer`, or drops it.
     fn send(&self, peer: weft_core::ids::Peer, letter: &Letter);

@@ -144,7 +144,7 @@ impl Bootstrap for LocalBootstrap {
     }
 }
 
-/// Sends letters over the sockets of this host.
+/// Sends each `Letter` over the sockets of this host.
 struct LocalCourier(Arc<Shared>);
 
 impl Courier for LocalCourier {

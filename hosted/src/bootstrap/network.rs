@@ -172,7 +172,7 @@ impl Bootstrap for NetworkBootstrap {
     }
 }
 
-/// Sends letters inside the channels.
+/// Sends each `Letter` inside the channels.
 struct NetworkCourier(Arc<Shared>);
 
 impl Courier for NetworkCourier {

@@ -101,7 +101,7 @@ impl Word {
                 let (from, to) = (Incarnation(from), Incarnation(to));
                 Some(News::Offered(Offer { from, to, end }))
             }
-            // A letter of another length goes on to its receiver, which refuses and counts it; only
+            // One of another length goes on to its receiver, which refuses and counts it; only
             // enough of it is kept to show that.
             Self::Letter(mut letter) => {
                 let longest = match letter.to {

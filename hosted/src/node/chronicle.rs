@@ -123,10 +123,10 @@ pub enum What {
     },
 }
 
-/// A verdict and what it rests on.
+/// A verdict and its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictNote {
-    /// What was decided.
+    /// The verdict.
     pub verdict: String,
     /// The rule that led to it.
     pub rule: String,

@@ -266,7 +266,7 @@ impl Component {
         }
     }
 
-    /// Looks at everything once.
+    /// One pass of the loop over all inputs and deadlines.
     fn pass(&mut self) -> Result<Flow, NodeError> {
         let now_ns = now_ns();
         if self.faults.is_hung(now_ns) {

@@ -96,7 +96,7 @@ pub enum Want {
         messages: Vec<Payload>,
         /// How long to wait while the window is full, or another client broadcasts.
         timeout_ms: u64,
-        /// What the client means to do next.
+        /// What the client intends to do next.
         then: Then,
     },
     /// Deliver what other members broadcast, waiting for the first. One client for each origin.
@@ -235,12 +235,12 @@ pub enum Fault {
     },
     /// Its timers stop, so that it sends no heartbeat; it still answers.
     Silence,
-    /// It does not reach these peers any more.
+    /// It is cut off from these peers.
     Partition {
         /// Their ranks.
         from: Vec<u16>,
     },
-    /// It reaches these peers again.
+    /// It is connected to these peers again.
     Mend {
         /// Their ranks.
         with: Vec<u16>,
@@ -271,7 +271,7 @@ pub enum Outcome {
     Released(usize),
     /// The first of the messages are on their way to all members, whatever fails later.
     Broadcast(BroadcastOutcome),
-    /// What other members broadcast.
+    /// Broadcasts of other members.
     Delivered(Deliveries),
     /// An altered message was broadcast.
     Equivocated(Equivocation),
@@ -296,7 +296,7 @@ pub enum Outcome {
     Ordered(TaskEffect),
     /// Done.
     Done,
-    /// Not done.
+    /// Not done, for this reason.
     Refused(Refused),
 }
 
@@ -305,7 +305,7 @@ pub enum Outcome {
 pub struct PutOutcome {
     /// Messages put.
     pub put: usize,
-    /// Messages behind those that may or may not have been put.
+    /// Messages after those, which may or may not have been put.
     pub unknown: usize,
     /// How often the mailbox was found full and the put was tried again.
     pub full: u64,
@@ -397,7 +397,7 @@ pub enum Refused {
         /// What is wrong with the program, with its name.
         why: String,
     },
-    /// The task does not run, so that it makes no progress.
+    /// The task does not run, so it cannot make progress.
     NotRunning {
         /// The requested name.
         name: String,
@@ -431,18 +431,18 @@ pub enum Refused {
         /// How many can be reached.
         reached: usize,
     },
-    /// A message was delivered so long ago that its slot has been used again.
+    /// A message was delivered so long ago that its slot has been reused.
     Forgotten {
         /// The origin.
         origin: u16,
         /// Its number.
         seq: u64,
     },
-    /// The request itself is wrong.
+    /// The request itself is malformed.
     Malformed(String),
 }
 
-/// What a node's component is doing.
+/// The state of a node's component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
@@ -472,12 +472,12 @@ impl NodeState {
     }
 }
 
-/// A node as it sees itself.
+/// The status of a node, as it sees itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Its rank.
     pub rank: u16,
-    /// What its component does.
+    /// The state of its component.
     pub state: NodeState,
     /// The component's incarnation.
     pub incarnation: u32,
@@ -508,7 +508,7 @@ pub struct NodeStatus {
     pub broadcasts: Vec<OriginStatus>,
     /// The proofs that it holds.
     pub proofs: Vec<ProofStatus>,
-    /// How many letters its supervisor had no receiver for, by reason.
+    /// How many frames and entries its supervisor had no receiver for, by reason.
     pub refused_by_supervisor: BTreeMap<String, u32>,
     /// How many frames its I'm-Alive Task has refused, by reason.
     pub refused_by_task: BTreeMap<String, u32>,

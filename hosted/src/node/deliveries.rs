@@ -199,12 +199,12 @@ impl DeliveryLine {
         }
     }
 
-    /// The conflicts that are new.
+    /// Takes the new conflicts.
     pub(super) fn take_disputes(&mut self) -> Vec<ConflictStatus> {
         std::mem::take(&mut self.disputes)
     }
 
-    /// The proofs that are new.
+    /// Takes the new proofs.
     pub(super) fn take_proofs(&mut self) -> Vec<HeldProof> {
         std::mem::take(&mut self.proofs)
     }
@@ -274,8 +274,8 @@ impl DeliveryLine {
 }
 
 /// The last message that all members have delivered, and the window behind it. A component that was
-/// just started has not read the others' progress; but what this node has delivered was published
-/// in a slot that all members had finished with.
+/// just started has not read the others' progress; but an origin reuses a slot only once
+/// all members have delivered its former message.
 fn window(standing: Standing, slots: u32) -> (u64, WindowStatus) {
     let Standing { seen, settled, .. } = standing;
     let settled = settled.max(seen.saturating_sub(slots.into()));

@@ -50,16 +50,16 @@ pub enum NodeError {
     OwnPair,
     /// A process could not be started or watched.
     Process(ProcessError),
-    /// The cluster's directory failed.
+    /// The cluster's directory cannot be used.
     Directory(RuntimeDirError),
-    /// The note of the last incarnation failed.
+    /// The note of the last incarnation cannot be read or written.
     Incarnation {
         /// Its path.
         path: PathBuf,
         /// The error.
         error: io::Error,
     },
-    /// The note of the last term, or the saved database, failed.
+    /// The note of the last term, or the saved database, cannot be read or written.
     Kept {
         /// Its path.
         path: PathBuf,

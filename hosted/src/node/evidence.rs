@@ -2,8 +2,8 @@
 //!
 //! A node that notes a verdict, or its evidence, sends it to all other supervisors at once. Each
 //! keeps the last entries of every observer separately, so a noisy one displaces only its own. An
-//! entry whose letter was lost, or that was displaced, is gone with its observer; displaced ones
-//! are counted.
+//! entry that was lost on the way, or displaced, is gone with its observer; displaced ones are
+//! counted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,8 +14,7 @@ use super::chronicle::{Dropped, Entry, What};
 /// The most entries that are kept of one observer.
 const COPIES: usize = 128;
 
-/// The longest letter with an entry: those with an error text of the operating system are the
-/// longest.
+/// The longest encoded entry: those with an error text of the operating system are the longest.
 pub const NOTE_LEN_MAX: usize = 2_048;
 
 /// An entry of another node's chronicle.

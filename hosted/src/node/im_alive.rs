@@ -1,7 +1,7 @@
 //! The I'm-Alive Task of a node: a thread of its supervisor with an endpoint of its own.
 //!
 //! ```text
-//!   letters, the component's end ──▶ thread ── letters ──▶ components of the other nodes
+//!   frames, the component's end ───▶ thread ── frames ───▶ components of the other nodes
 //!   the component's flag ───────────▶        └─ orders ──▶ the supervisor's main thread: spawn
 //! ```
 //!
@@ -27,10 +27,10 @@ use crate::node::refusals::Refusals;
 use crate::process::{ProcessError, start_thread};
 use crate::shm::Flag;
 
-/// Letters that wait for the thread; more are dropped, as any letter may be, and counted.
+/// The most frames that wait for the thread; more are dropped, as any frame may be, and counted.
 const INBOX: usize = 256;
 
-/// A letter for the thread was dropped unread.
+/// A frame for the thread was dropped unread.
 const INBOX_FULL: &str = "inbox-full";
 
 /// An order or a report of the task to its supervisor.
@@ -106,12 +106,12 @@ impl ImAlive {
         Ok(Self { inputs, refusals })
     }
 
-    /// How many letters it has refused, by reason.
+    /// How many frames it has refused, by reason.
     pub(super) fn refused(&self) -> BTreeMap<String, u32> {
         self.refusals.told()
     }
 
-    /// Hands a letter from `from` to the thread.
+    /// Hands a frame from `from` to the thread.
     pub(super) fn handle_letter(&self, from: Rank, bytes: Vec<u8>) {
         self.put(Input::Letter { from, bytes });
     }

@@ -36,7 +36,7 @@ impl Intensity {
         self.restarts.front().map(|at| at.saturating_add(self.within_ns))
     }
 
-    /// How many more restarts the limit allows, as of the last [`Self::handle_time`].
+    /// How many more restarts the limit allows, as of the last `handle_time`.
     pub(super) fn left(&self) -> usize {
         self.max - self.restarts.len()
     }

@@ -42,9 +42,9 @@ pub(super) const REQUESTS_MAX: usize = 2560;
 /// replies never overtake control messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// What the node itself needs.
+    /// Messages of the node itself.
     Control,
-    /// Requests of clients, their replies, and what must stay in order with them.
+    /// Requests of clients, their replies, and messages that must stay in order with them.
     Request,
 }
 
@@ -109,7 +109,7 @@ pub(super) enum GuardAction {
     Isolate,
 }
 
-/// From the supervisor.
+/// A message from the supervisor to its component.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToComponent {
     /// Run as this node, in this incarnation.
@@ -162,7 +162,7 @@ pub(super) enum ToComponent {
     Stop,
 }
 
-/// From the component.
+/// A message from the component to its supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FromComponent {
     /// The endpoint is made; peers may admit it.
@@ -202,7 +202,7 @@ pub(super) enum FromComponent {
     Recorded { number: u64 },
     /// This node was removed: this boot of it is over.
     Excluded,
-    /// For the chronicle.
+    /// An entry for the chronicle.
     Note(Entry),
     /// Which client receives each origin's broadcasts, and how much it has processed; sent before a
     /// client that has processed so much is answered.

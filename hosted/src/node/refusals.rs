@@ -15,7 +15,7 @@ impl Refusals {
         *count = count.saturating_add(1);
     }
 
-    /// All of them.
+    /// All counts, by reason.
     pub(super) fn told(&self) -> BTreeMap<String, u32> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()

@@ -134,7 +134,7 @@ struct Supervisor {
     evidence: Evidence,
     /// Whether all nodes read the same clock.
     is_on_one_host: bool,
-    /// Letters that had no receiver at this node.
+    /// Frames and entries that had no receiver at this node.
     refusals: Refusals,
     /// Requests that arrived while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,

@@ -1,7 +1,7 @@
-//! Takes that clients wait for, in the order in which they asked.
+//! Takes that clients wait for, in the order of their requests.
 //!
-//! What a client took is its own until it releases it; when it leaves, or has held it for
-//! `mailbox.hold_s`, the rest goes back and the next one gets it.
+//! A client holds what it took until it releases it; when it leaves, or has held a message for
+//! `mailbox.hold_s`, the rest goes back and the next client gets it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::holds::Holds;
 use super::link::Ticket;
 use super::puts::Answer;
 
-/// Takes in line.
+/// The most takes in line.
 const LINE_MAX: usize = 256;
 
-/// A take as a client asked for it.
+/// A take that a client requested.
 #[derive(Debug)]
 pub(super) struct TakeJob {
     pub(super) ticket: Ticket,
@@ -48,7 +48,7 @@ impl Takes {
         None
     }
 
-    /// Serves the line from what has landed; who has waited long enough gets nothing.
+    /// Serves the line from what has landed; a client past its deadline gets nothing.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         give_back(endpoint, &self.holds.expire(now_ns));
         let mut answers = Vec::new();
@@ -89,7 +89,7 @@ impl Takes {
         give_back(endpoint, &self.holds.forget(client));
     }
 
-    /// When the next one in line gives up, or the next message goes back.
+    /// When the next take in line times out, or the next message goes back.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let waiting = self.line.iter().map(|job| job.deadline_ns);
         waiting.chain(self.holds.next_deadline_ns()).min()
@@ -106,7 +106,7 @@ impl Takes {
     }
 }
 
-/// What was held goes back into the mailbox.
+/// Returns what was held to the mailbox.
 fn give_back(endpoint: &mut NodeEndpoint, receipts: &[u64]) {
     for receipt in receipts.iter().rev() {
         let restored = endpoint.restore(Receipt::from_bits(*receipt));

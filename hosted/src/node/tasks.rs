@@ -1,17 +1,18 @@
 //! The tasks of a node: the user's own programs under guard.
 //!
 //! ```text
-//!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they call for
+//!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they require
 //!                        ├── Guard     the process: a group of its own, killed as a whole
 //!                        ├── Owed      errors that the database has not got yet
-//!                        ├── Note      how they stand, for the node's next life
-//!                        └── Traces    which processes they are, for whoever has to end them
+//!                        ├── Note      their standing, for the node's next boot
+//!                        └── Traces    their processes, for the program that must end them
 //! ```
 //!
-//! The supervisor starts them, from the thread that lives as long as the node, so that the kernel
+//! The supervisor starts them, from the thread that runs as long as the node, so that the kernel
 //! ends them with it. What a task itself starts is in its process group, which is killed with it.
-//! The traces lead to what has left the group, and to what is left where the supervisor is killed.
-//! A task finds its name and the way to report in its environment: [`crate::task`].
+//! The traces lead to processes that have left the group, and to those that remain when the
+//! supervisor is killed. A task finds its name and the way to report in its environment:
+//! [`crate::task`].
 
 mod guard;
 mod note;
@@ -34,18 +35,18 @@ use super::link::{GuardAction, TaskChange};
 use crate::cluster::{Cluster, Task, TaskName};
 use crate::process::{ProcessError, StillRuns};
 
-/// How long tasks wait for what others know of them. Where a cluster comes together it takes less,
-/// and where it does not, tasks that run are more than tasks that wait for ever.
+/// How long tasks wait for what peers know of them. A cluster that comes together needs less, and
+/// where it does not, running tasks are better than tasks that wait forever.
 const LEARN_NS_MAX: u64 = 5_000_000_000;
 
-/// Names one process of one task: which task, and which of its processes.
+/// Identifies one process of one task: the task's index, and the number of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     index: usize,
     number: u64,
 }
 
-/// Takes the news that a process has ended to whoever acts on it.
+/// Reports that a process has ended.
 pub(super) type Sink = Arc<dyn Fn(Run) + Send + Sync>;
 
 /// What a task finds in its environment.
@@ -57,12 +58,12 @@ pub(super) struct Surroundings {
     pub(super) control: PathBuf,
 }
 
-/// Where is noted what the node's next life is to know.
+/// The paths of the notes for the node's next boot.
 #[derive(Clone, Debug)]
 pub(super) struct Notes {
-    /// How the tasks stand.
+    /// The standing of the tasks.
     pub(super) tasks: PathBuf,
-    /// Which processes they are.
+    /// Their processes.
     pub(super) remains: PathBuf,
 }
 
@@ -82,20 +83,21 @@ pub(super) struct Tasks {
     owed: Owed,
     sink: Sink,
     traces: Traces,
-    /// Why none may be started: a process that an earlier life has left does not end.
+    /// Why none may be started: a process that an earlier boot has left does not end.
     obstacle: Option<StillRuns>,
     note_path: PathBuf,
-    /// How the tasks stood is known, and no isolation of the node kept them from running.
+    /// Whether the tasks' earlier standing is known, and no isolation of the node keeps them from
+    /// running.
     is_known: bool,
-    /// Until when is waited for what others know; none when that is not to be waited for.
+    /// Until when to wait for what peers know; none when there is no need to wait.
     learn_until_ns: Option<u64>,
-    /// Something has changed that the note does not tell yet.
+    /// Whether something has changed since the note was written.
     is_unnoted: bool,
 }
 
 impl Tasks {
-    /// The tasks that `cluster` gives to the node of `surroundings`, as an earlier life of it has
-    /// noted them; none runs yet, and what that life has left is ended.
+    /// The tasks that `cluster` gives to the node of `surroundings`, as an earlier boot of it has
+    /// noted them; none runs yet, and what that boot has left is ended.
     pub(super) fn new(
         cluster: &Cluster,
         surroundings: Surroundings,
@@ -134,7 +136,7 @@ impl Tasks {
         })
     }
 
-    /// Starts all that are to run, once it is known which.
+    /// Starts all that should run, once it is known which.
     pub(super) fn begin(&mut self, now_ns: u64) {
         if self.is_known {
             self.start_waiting(now_ns);
@@ -143,12 +145,12 @@ impl Tasks {
         }
     }
 
-    /// Whether it is waited for what others know of them.
+    /// Whether the tasks wait for what peers know of them.
     pub(super) const fn is_learning(&self) -> bool {
         self.learn_until_ns.is_some()
     }
 
-    /// What others know of them: the status of each, and how many errors it has had.
+    /// Handles what peers know of the tasks: the status of each, and how many errors it has had.
     pub(super) fn handle_past(&mut self, past: &[(u8, u16)], now_ns: u64) {
         self.learn_until_ns = None;
         for (guarded, (status, errors)) in self.guarded.iter_mut().zip(past) {
@@ -170,7 +172,7 @@ impl Tasks {
         }
     }
 
-    /// Notes how they stand, if anything has changed.
+    /// Notes their standing, if anything has changed.
     pub(super) fn keep_note(&mut self) {
         if !std::mem::take(&mut self.is_unnoted) || self.guarded.is_empty() {
             return;
@@ -197,7 +199,7 @@ impl Tasks {
         }
     }
 
-    /// The process of `run` has ended.
+    /// Handles the end of the process of `run`.
     pub(super) fn handle_ended(&mut self, run: Run, now_ns: u64) {
         let Some(guarded) = self.guarded.get_mut(run.index) else { return };
         if guarded.runs != run.number {
@@ -212,7 +214,7 @@ impl Tasks {
         self.act(run.index, due, now_ns);
     }
 
-    /// Looks which tasks have been silent for too long.
+    /// Handles the time: tasks that have sent no beat for too long.
     pub(super) fn handle_time(&mut self, now_ns: u64) {
         if self.learn_until_ns.take_if(|at| now_ns >= *at).is_some() {
             tracing::warn!("no source knows how the tasks stood: they are started");
@@ -224,13 +226,13 @@ impl Tasks {
         }
     }
 
-    /// When the first of them will have been silent for too long.
+    /// The earliest deadline of a task.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let records = self.guarded.iter().filter_map(|it| it.record.next_deadline_ns());
         records.chain(self.learn_until_ns).min()
     }
 
-    /// A task, or somebody on its behalf, reports an error.
+    /// Handles an error that a task, or a client on its behalf, reports.
     pub(super) fn handle_report(
         &mut self,
         name: &str,
@@ -245,14 +247,14 @@ impl Tasks {
         Ok(effect)
     }
 
-    /// A task makes progress.
+    /// Handles a task's report of progress.
     pub(super) fn handle_beat(&mut self, name: &str, now_ns: u64) -> Result<(), Refused> {
         let index = self.find(name)?;
         let beaten = self.guarded[index].record.handle_beat(now_ns);
         beaten.map_err(|state| Refused::NotRunning { name: name.to_owned(), state })
     }
 
-    /// Somebody has decided about a task.
+    /// Handles an operator's order about a task.
     pub(super) fn handle_order(
         &mut self,
         name: &str,
@@ -271,12 +273,12 @@ impl Tasks {
         }
     }
 
-    /// How many there are.
+    /// The number of tasks.
     pub(super) fn count(&self) -> u8 {
         u8::try_from(self.guarded.len()).unwrap_or(u8::MAX)
     }
 
-    /// Another life of the node begins: every task that runs is started again.
+    /// Starts every running task again, for the next boot of the node.
     pub(super) fn restart_all(&mut self, now_ns: u64) {
         for index in 0..self.guarded.len() {
             if self.guarded[index].guard.is_some() {
@@ -294,7 +296,7 @@ impl Tasks {
         }
     }
 
-    /// Starts the tasks that were held, and not ordered to be otherwise since.
+    /// Starts the tasks that were held, unless they were ordered otherwise since.
     pub(super) fn release_all(&mut self, now_ns: u64) {
         for index in 0..self.guarded.len() {
             let due = self.guarded[index].record.handle_release();
@@ -302,7 +304,7 @@ impl Tasks {
         }
     }
 
-    /// The manager has decided about task number `index`.
+    /// Handles the manager's decision about task number `index`.
     pub(super) fn handle_guard(&mut self, index: u8, action: GuardAction, now_ns: u64) {
         let Some(guarded) = self.guarded.get_mut(usize::from(index)) else { return };
         let due = match action {
@@ -313,7 +315,7 @@ impl Tasks {
         self.act(usize::from(index), due, now_ns);
     }
 
-    /// Those that were isolated since this was last asked, other than by order, and why.
+    /// The tasks that were isolated since the last call, other than by order, and why.
     pub(super) fn take_isolated(&mut self, now_ns: u64) -> Vec<(TaskName, Option<TaskFault>)> {
         let isolated = self.guarded.iter_mut().filter_map(|Guarded { task, record, .. }| {
             let is_isolated = record.take_verdict();
@@ -323,8 +325,8 @@ impl Tasks {
         isolated.collect()
     }
 
-    /// The next component has to be told of every state, and of the errors that the one before
-    /// has not answered.
+    /// The next component must be sent every state, and the errors that the one before has not
+    /// answered.
     pub(super) fn forget_told(&mut self) {
         self.owed.forget_sent();
         for guarded in &mut self.guarded {
@@ -337,7 +339,7 @@ impl Tasks {
         self.owed.handle_recorded(number);
     }
 
-    /// Puts the errors that were noted since on the list of what the database is owed.
+    /// Queues the errors that were noted since for the database.
     pub(super) fn note_errors(&mut self) {
         for index in 0..self.guarded.len() {
             let task = u8::try_from(index).unwrap_or(u8::MAX);
@@ -352,7 +354,7 @@ impl Tasks {
         }
     }
 
-    /// What the component is to be told.
+    /// The changes that the component must be sent.
     pub(super) fn take_changes(&mut self) -> Vec<TaskChange> {
         let mut changes: Vec<TaskChange> = std::iter::from_fn(|| self.owed.next()).collect();
         let numbered = (0..).zip(&mut self.guarded);
@@ -388,13 +390,13 @@ impl Tasks {
         match (due, &guarded.guard) {
             (Due::Nothing, _) => {}
             (Due::Kill, Some(guard)) => guard.kill(),
-            // Nothing to be killed has ended already. What follows is at most a start.
+            // There is no process to kill: it has ended already. What follows is at most a start.
             (Due::Kill, None) => {
                 if guarded.record.handle_ended(now_ns, None) == Due::Start {
                     self.start(index, now_ns);
                 }
             }
-            // It was told to end, and is waited for.
+            // It was ordered to end; wait for that.
             (Due::Start, Some(guard)) => {
                 guard.kill();
                 guarded.record.await_end();

@@ -1,18 +1,18 @@
-//! Last wills: what a node broadcasts in the place of a client that leaves in the midst of
-//! something, so that whoever receives it does not wait for the rest.
+//! Abort markers (wills): what a node broadcasts for a client that leaves in the middle of a
+//! transfer, so that its receivers do not wait for the rest.
 //!
 //! ```text
 //!   it leaves ─▶ kept by the supervisor ─▶ the component, behind what is in line
 //!                  ▲  again to every next one     │ the last message broadcast is the client's:
 //!                  │                              │   broadcast, once there is room
-//!                  └─────────── executed ─────────┘ it is not, or is this will: void
+//!                  └─────────── executed ─────────┘ it is not, or is this marker: void
 //! ```
 //!
-//! A lie that was told by order (`weft inject equivocate`) is nobody's message, and looked past.
+//! An injected equivocation (`weft inject equivocate`) belongs to no client, and is skipped.
 //!
-//! A will waits for as long as the window is full: whoever opens it is one who receives. It is told
-//! to every component until one has executed it, and executed once, since the last message that was
-//! broadcast stands in the memory of the supervisor.
+//! An abort marker waits for as long as the window is full: the receivers that make room are those
+//! that need it. It is sent to every component until one has executed it, and is executed once,
+//! since the last message that was broadcast is in the memory of the supervisor.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ use serde::{Deserialize, Serialize};
 
 use super::control::Payload;
 
-/// Wills that are kept at a time. Behind one that waits nothing is broadcast, so that those behind
-/// it are void; but what has become of it may be known late.
+/// The most abort markers that are kept at a time. Behind one that waits nothing is broadcast, so
+/// that those behind it are void; but a component may report late that it has executed one.
 const KEPT_MAX: usize = 64;
 
-/// What a client wants to be said in its place.
+/// The abort marker of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Will {
-    /// With the tag of what it broadcast.
+    /// The tag of the client's broadcasts.
     pub(super) tag: u64,
     pub(super) message: Payload,
 }
 
-/// The wills that no component has executed yet.
+/// The abort markers that no component has executed yet.
 #[derive(Debug, Default)]
 pub(super) struct Wills {
     kept: BTreeMap<u64, Will>,
@@ -40,7 +40,7 @@ pub(super) struct Wills {
 }
 
 impl Wills {
-    /// Keeps a will, under a number of its own; nothing when there are too many.
+    /// Keeps an abort marker and returns its number; none when there are too many.
     pub(super) fn keep(&mut self, will: Will) -> Option<u64> {
         if self.kept.len() >= KEPT_MAX {
             return None;
@@ -50,7 +50,7 @@ impl Wills {
         Some(self.count)
     }
 
-    /// A component has executed this one.
+    /// Removes one that a component has executed.
     pub(super) fn handle_executed(&mut self, number: u64) {
         self.kept.remove(&number);
     }

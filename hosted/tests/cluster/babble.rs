@@ -1,4 +1,4 @@
-//! A peer that is met and talks nonsense: what is no frame is counted by reason, and shown.
+//! A peer that is met and sends garbage: what is no frame is counted by reason, and shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use weft_core::ids::Peer;
 use crate::PATIENCE;
 use crate::place::{Nodes, Place, eventually};
 
-/// Node 1, as somebody else would play it: it is met by node 0, and no component of it lives.
+/// Plays node 1 as a stranger would: node 0 meets it, and no component of it runs.
 fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
     let layout = node::plan(&nodes.cluster).expect("it runs").layout().clone();
     let memory = Arc::new(NodeMemory::create("babbler", &layout).expect("memory"));
@@ -29,7 +29,7 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
         Hello { version: VERSION, cluster, instance, layout: digest, dirnet, fabric, rank: 1 };
     let (sender, tidings) = channel();
     let sink = move |tidings| {
-        // Nobody listens any more once the two have met.
+        // Once the two have met, the events are no longer received.
         let _ = sender.send(tidings);
     };
     let met = LocalBootstrap::start(&nodes.dir, hello, layout, Some(memory), sink);

@@ -52,7 +52,7 @@ fn a_stopped_supervisor_is_a_node_failure_by_its_own_rule() {
     assert!(nodes.client(2).status().expect("a status").incarnation > before);
 }
 
-/// It is followed by another, which removes it.
+/// Another manager follows, and removes it.
 #[test]
 fn a_manager_whose_supervisor_is_stopped_is_followed() {
     let place = Place::new();
@@ -65,8 +65,8 @@ fn a_manager_whose_supervisor_is_stopped_is_followed() {
     eventually("another is manager", || role(0) == "backup" && role(1) == "manager");
 }
 
-/// Nothing is reset before the supervisors of all members know that it is removed: one that cannot
-/// say so is removed itself, first.
+/// No node is reset before the supervisors of all members know that it is removed: a supervisor
+/// that cannot acknowledge it is removed itself, first.
 #[test]
 fn no_node_is_reset_behind_the_back_of_a_stopped_supervisor() {
     let place = Place::new();
@@ -80,7 +80,7 @@ fn no_node_is_reset_behind_the_back_of_a_stopped_supervisor() {
     nodes.await_joined();
 }
 
-/// With no launcher, `weft status` says what to do, and soon.
+/// Without a launcher, `weft status` shows the cure, and soon.
 #[test]
 fn a_stopped_supervisor_that_was_started_by_hand_is_shown_with_its_cure() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A node that is isolated is shut out, keeps quiet, and comes back as another life.
+//! An isolated node is fenced, runs no component, and comes back as a later incarnation.
 
 use serde_json::Value;
 use weft::node::control::{DirNetStatus, NodeOrder, NodeState, NodeStatus, TaskState};
@@ -14,7 +14,7 @@ fn look(nodes: &Nodes, rank: u16) -> NodeStatus {
     nodes.client(rank).status().expect("a status")
 }
 
-/// Waits until there is a manager that all know as such.
+/// Waits until there is a manager that all nodes know as such.
 pub(crate) fn await_manager(nodes: &Nodes) {
     eventually("there is a manager", || {
         let roles = nodes.ranks().map(|rank| look(nodes, rank).dirnet.map(|dirnet| dirnet.role));
@@ -83,7 +83,7 @@ fn a_node_that_dies_while_it_is_isolated_is_started_when_it_is_released() {
     nodes.await_joined();
 }
 
-/// All who knew of it are gone: it remembers itself, and ends with a release alone.
+/// All nodes that knew of it are gone: it knows from its own note, and only a release ends it.
 #[test]
 fn a_node_by_hand_that_is_isolated_stays_so_when_it_is_started_again() {
     let place = Place::new();
@@ -95,7 +95,7 @@ fn a_node_by_hand_that_is_isolated_stays_so_when_it_is_started_again() {
     nodes.await_joined();
     place.weft("isolate 2 --name t --wait 60").done();
     eventually("it is quiet", || look(&nodes, 2).state == NodeState::Isolated);
-    // The directory outlives them all.
+    // The directory outlives all nodes.
     let dir = RuntimeDir::at(place.runtime_dir()).expect("it is private");
     let _held = dir.join(nodes.dir.name()).expect("shared");
     for running in [zero, one, two] {
@@ -118,7 +118,7 @@ fn a_node_by_hand_that_is_isolated_stays_so_when_it_is_started_again() {
 }
 
 /// Half of the cluster isolates a node that is cut off from it. Components and all supervisors are
-/// killed, and the other half starts first: the directory's files alone are left.
+/// killed, and the other half starts first: only the directory's files remain.
 #[test]
 fn x11_an_isolation_outlives_a_partition_and_all_processes() {
     let place = Place::new();
@@ -137,7 +137,7 @@ fn x11_an_isolation_outlives_a_partition_and_all_processes() {
     nodes.client(manager).order_node(lost, NodeOrder::Isolate).expect("it is the manager");
     nodes.client(friend).kill().expect("it has a component");
     nodes.client(other).kill().expect("it has a component");
-    // The directory outlives them all.
+    // The directory outlives all nodes.
     let dir = RuntimeDir::at(place.runtime_dir()).expect("it is private");
     let _held = dir.join(nodes.dir.name()).expect("shared");
     for running in running {
@@ -186,7 +186,7 @@ fn whoever_strikes_an_isolated_node_is_told_what_brings_it_back() {
     assert!(again.contains("does not run") && again.contains("weft release 2"), "{again}");
 }
 
-/// Of two that are isolated, the one's supervisor holds old news about the other.
+/// Of two isolated nodes, one's supervisor has outdated knowledge of the other.
 #[test]
 fn a_manager_that_nobody_can_follow_says_so_and_releases_one_that_was_killed() {
     let place = Place::new();
@@ -205,7 +205,7 @@ fn a_manager_that_nobody_can_follow_says_so_and_releases_one_that_was_killed() {
     place.weft(&format!("release {one} --name t --wait 60")).done();
 }
 
-/// The second to be isolated knows of the first, and not that it was released meanwhile.
+/// The second isolated node knows of the first, and not of its release meanwhile.
 #[test]
 fn two_that_were_isolated_and_released_one_after_the_other_meet() {
     let place = Place::new();
@@ -221,8 +221,9 @@ fn two_that_were_isolated_and_released_one_after_the_other_meet() {
     nodes.await_joined();
 }
 
-/// One that was released is shut out by nobody's old database: not while the same node manages, nor
-/// where it manages itself. Without the isolated and the lost component the rest is no majority.
+/// A released node is not fenced because of an old database: neither while the same node manages,
+/// nor where the node with the old database manages itself. Without the isolated node and the lost
+/// component the rest is no majority.
 #[test]
 fn who_comes_back_with_an_old_database_isolates_nobody_who_was_released() {
     let place = Place::new();
@@ -236,7 +237,7 @@ fn who_comes_back_with_an_old_database_isolates_nobody_who_was_released() {
             place.weft(&format!("isolate {node} --name t --wait 60")).done();
             eventually("it is quiet", || look(&nodes, node).state == NodeState::Isolated);
         }
-        // Its database says that the other is isolated.
+        // Its database holds the isolation of the other.
         nodes.kill(other);
         place.weft(&format!("release {one} --name t --wait 60")).done();
         if takes_over {
@@ -268,7 +269,7 @@ fn orders_that_do_not_fit_are_refused() {
     nodes.assert_unharmed();
 }
 
-/// Nobody starts a node again here, and of the two that there are one is isolated.
+/// No launcher restarts a node here, and of the two nodes one is isolated.
 #[test]
 fn where_nobody_is_left_to_decide_that_is_said_at_once() {
     let place = Place::new();
@@ -286,8 +287,8 @@ fn where_nobody_is_left_to_decide_that_is_said_at_once() {
     assert!(alone.contains("node 0 does not answer, node 1 is isolated"), "{alone}");
 }
 
-/// A node that fails whenever it is back is reset as often as the cluster file says, then isolated:
-/// the operator is told, and the count begins anew when it is released.
+/// A node that fails whenever it is back is reset as often as the cluster file allows, then
+/// isolated: this is reported to the operator, and the count starts again when it is released.
 #[test]
 fn a_node_that_fails_again_and_again_is_isolated_until_it_is_released() {
     let place = Place::new();
@@ -313,7 +314,7 @@ fn a_node_that_fails_again_and_again_is_isolated_until_it_is_released() {
     await_manager(&nodes);
 }
 
-/// Kills node 2 whenever all have met it, until it is isolated; how often.
+/// Kills node 2 whenever all have met it, until it is isolated; returns how often.
 fn fail_until_isolated(nodes: &Nodes) -> usize {
     let is_isolated = || {
         let standing = |rank| look(nodes, rank).dirnet.is_some_and(|it| it.isolated == [2]);

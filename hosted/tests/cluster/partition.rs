@@ -1,5 +1,5 @@
-//! Faults by order are noted where they strike. Partitions: a cut is seen, does no harm to those
-//! who are many, and is mended by one order.
+//! Injected faults are noted at the nodes that they affect. Partitions: a cut is detected, does not
+//! harm the majority, and is healed by one order.
 
 use weft::node::control::{DirNetStatus, NodeState, NodeStatus, PeerStatus};
 
@@ -10,7 +10,7 @@ fn look(nodes: &Nodes, rank: u16) -> NodeStatus {
     nodes.client(rank).status().expect("a status")
 }
 
-/// Whether these nodes agree on a manager and have nobody removed.
+/// Whether these nodes agree on a manager and have removed no node.
 fn are_whole(nodes: &Nodes, ranks: std::ops::Range<u16>) -> bool {
     let standings: Option<Vec<_>> = ranks.map(|rank| look(nodes, rank).dirnet).collect();
     standings.is_some_and(|all| {
@@ -25,7 +25,7 @@ fn are_whole(nodes: &Nodes, ranks: std::ops::Range<u16>) -> bool {
     })
 }
 
-/// G-11: to the manager all others are silent, and it has nobody to ask.
+/// G-11: all others are silent to the manager, and it has no node to ask.
 #[test]
 fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
     let place = Place::new();
@@ -33,7 +33,7 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
     await_manager(&nodes);
     let before: Vec<_> = (1..4).map(|rank| look(&nodes, rank).supervisor_pid).collect();
     place.weft("inject partition 0 --name t").done();
-    // Which of them follows it depends on whom each had met by then.
+    // Which of them follows it depends on which peers each had met by then.
     eventually("the others remove it and go on", || {
         let standings: Option<Vec<_>> = (1..4).map(|rank| look(&nodes, rank).dirnet).collect();
         standings.is_some_and(|all| {
@@ -93,7 +93,7 @@ fn two_of_seven_nodes_keep_no_acknowledged_message_from_the_majority() {
     assert_eq!(after, before);
 }
 
-/// One node has no component to tell; that keeps nobody else from being healed.
+/// One node has no component to heal; the others are healed all the same.
 #[test]
 fn a_cut_is_made_and_mended_where_no_component_runs() {
     let place = Place::new();
@@ -110,7 +110,7 @@ fn a_cut_is_made_and_mended_where_no_component_runs() {
     assert!((0..3).all(|rank| look(&nodes, rank).cut.is_empty()));
 }
 
-/// G-32: the original's INJECT named nobody, and its macros dropped what they were given.
+/// G-32: the original's INJECT named no node, and its macros dropped their arguments.
 #[test]
 fn g32_a_fault_strikes_the_node_it_names_with_what_it_was_given() {
     let place = Place::new();

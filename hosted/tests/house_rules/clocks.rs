@@ -9,13 +9,14 @@ const CLOCK: &str = "hosted/src/clock.rs";
 
 const CLOCKS: &[&str] = &["Instant::now", "SystemTime", "UNIX_EPOCH", "clock_gettime"];
 
-/// Files in which a thread may sleep. There are none: wait for what you wait for.
+/// Files in which a thread may sleep. There are none: wait for the event itself.
 const SLEEPERS: &[&str] = &[];
 
 const SLEEPS: &[&str] = &["thread::sleep", "nanosleep", "clock_nanosleep", "usleep"];
 
 fn read_in_one_file(source: &Source) -> Vec<Finding> {
-    // A test of processes or devices needs a deadline; one of core gets its time as machines do.
+    // A test of processes or devices needs a real deadline; one of core gets the time as an
+    // argument.
     let may_wait = |is_test| is_test && !source.path.starts_with("core/");
     let may_read = |is_test| source.path == CLOCK || may_wait(is_test);
     let others = source.numbered().filter(|(_, line)| !may_read(line.is_test));

@@ -1,4 +1,5 @@
-//! The Rust in the documents at the top level is compiled, as doc examples of the library.
+//! The Rust examples of the documents at the top level are compiled, as doc examples of the
+//! library.
 
 use std::fs;
 
@@ -7,10 +8,10 @@ use crate::tree::{Tree, root};
 
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CHANGELOG.md"];
 
-/// Marks on a fence that keep rustdoc from compiling what follows.
+/// Attributes of a fence that keep rustdoc from compiling its example.
 const UNCOMPILED: &[&str] = &["ignore", "compile_fail", "text"];
 
-/// The document `path` with its `text`; `included` when some source includes it as documentation.
+/// Checks the document `path` with its `text`; `included` if a source includes it as documentation.
 fn examples(path: &str, text: &str, included: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut is_open = false;
@@ -47,7 +48,7 @@ fn examples_in_documents_are_compiled() {
     };
     let mut findings = Vec::new();
     for document in DOCUMENTS {
-        // One that is not written yet has no examples.
+        // A document that is not written yet has no examples.
         if let Ok(text) = fs::read_to_string(root().join(document)) {
             findings.extend(examples(document, &text, includes(&format!("/{document}\""))));
         }

@@ -1,8 +1,8 @@
-//! What a rule has to say about a place.
+//! A breach of a rule, with its place and its cure.
 
 use std::fmt;
 
-/// One breach: `path:line: what; cure`.
+/// One breach, shown as `path:line: what; cure`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     pub(crate) path: String,
@@ -29,7 +29,7 @@ pub(crate) fn expect_none(rule: &str, findings: &[Finding]) {
     assert!(list.is_empty(), "{} against the rule: {rule}\n\n{}\n", list.len(), list.join("\n"));
 }
 
-/// The lines that were found, for the tests of a rule.
+/// The lines of the findings, for the tests of a rule.
 pub(crate) fn lines(findings: &[Finding]) -> Vec<usize> {
     findings.iter().map(|finding| finding.line).collect()
 }

@@ -1,4 +1,4 @@
-//! The floors of core: nothing below it but `core`, and imports that only point down.
+//! The layers of core: no crate below it but `core`, and imports that only point down.
 //!
 //! ```text
 //!   endpoint                                                      composes the machines
@@ -6,7 +6,7 @@
 //!   wire
 //!   fabric
 //!   wheel
-//!   ids  time  fmt  checksum  mutant  sync                        words, shared freely
+//!   ids  time  fmt  checksum  mutant  sync                        vocabulary, shared freely
 //! ```
 //!
 //! A machine that imported another could no longer be read, tested or explored alone.
@@ -15,7 +15,7 @@ use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, leading_ident, line_of, words};
 use crate::tree::Tree;
 
-/// From the ground up. Only the modules of the first floor may import each other.
+/// From the lowest layer up. Only the modules of the first layer may import each other.
 const FLOORS: &[&[&str]] = &[
     &["ids", "time", "fmt", "checksum", "mutant", "sync"],
     &["wheel"],
@@ -82,7 +82,7 @@ fn points_down(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// What is wrong with naming `name` from `floor`, and what to do instead.
+/// Why `floor` must not name `name`, and the cure; none if it may.
 fn breach(floor: usize, name: &str) -> Option<(&'static str, &'static str)> {
     let shares_freely = |other| floor == 0 && other == 0;
     match floor_of(name) {
@@ -108,7 +108,7 @@ fn references(code: &str, depth: usize) -> Vec<(usize, &str)> {
     let from_below = words(code, &supers)
         .filter(|&at| !code[..at].ends_with("super::"))
         .flat_map(|at| names_at(code, at + supers.len()))
-        // An inline module is one deeper, so that its `super::` leads only to this file.
+        // An inline module is one level deeper, so its `super::` leads only to this file.
         .filter(|(_, name)| floor_of(name).is_some());
     from_root.chain(from_below).collect()
 }

@@ -1,4 +1,5 @@
-//! How a file looks: its claim first, short enough to be read, narrow enough for two side by side.
+//! The layout of a file: its claim first, few enough lines, and lines narrow enough for two side by
+//! side.
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::Source;

@@ -1,4 +1,4 @@
-//! What is left lying about: unfinished code, notes to self, tests that are switched off.
+//! Leftovers: unfinished code, notes to self, tests that are switched off.
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, words};

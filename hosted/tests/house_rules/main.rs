@@ -1,7 +1,7 @@
 //! The house rules that a machine can check, as a test of the workspace.
 //!
 //! ```text
-//!   tree.rs    which files there are, which module each is, which are tests
+//!   tree.rs    the files, the module of each, and which are tests
 //!   source.rs  one file as lines of code, comment and text, so that no rule reads a string as code
 //!      ▲
 //!   unsafety  layers  clocks  leftovers  layout  names  orders  top_level  documents  specs
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! A rule is a function from a source, or from the whole tree, to findings. Each has two kinds of
-//! test: one runs it over the workspace, the others feed it a bad snippet and demand a finding,
-//! because a rule that cannot fail is no rule. A finding says where, what and how to mend it.
+//! test: one runs it over the workspace, the others feed it a bad snippet and require a finding,
+//! because a rule that cannot fail is no rule. A finding gives the place, the breach and the cure.
 //!
-//! What they do not do: parse. They look at words, with comments and strings set apart, and can be
-//! misled by macros that build module declarations or unsafe code out of pieces.
+//! They do not parse. They match tokens, with comments and strings separated, and can be misled by
+//! macros that build module declarations or unsafe code out of pieces.
 
 mod clocks;
 mod documents;

@@ -1,4 +1,4 @@
-//! Names of types: a noun of the field, not a word for "code that did not fit elsewhere".
+//! Names of types: a noun of the field, not a name for "code that did not fit elsewhere".
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, leading_ident, words};

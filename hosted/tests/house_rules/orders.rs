@@ -1,8 +1,8 @@
-//! Memory orders: each that is not relaxed names the model that would notice its absence.
+//! Memory orders: each that is not relaxed names the model that would detect its absence.
 //!
-//! A fence or an ordered access says `SYNC: label` in a comment above it, and a model in
-//! `core/tests/loom` says of which labels it is. What only measures is left out: no protocol rests
-//! on it.
+//! A fence or an ordered access has `SYNC: label` in a comment above it, and a model in
+//! `core/tests/loom` names the labels that it models. Measurements are exempt: no protocol depends
+//! on them.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::tree::Tree;
 const ORDERS: &[&str] =
     &["Ordering::Acquire", "Ordering::Release", "Ordering::AcqRel", "Ordering::SeqCst"];
 
-/// Where models lie.
+/// The folder of the models.
 const MODELS: &str = "core/tests/loom/";
 
-/// What measures, and is no part of a protocol.
+/// Measurements, which are no part of a protocol.
 const MEASURES: &[&str] = &["hosted/src/bench/", "driver/src/revocation.rs"];
 
-/// How many lines a label may stand above what it is about.
+/// The most lines between a label and the access below it.
 const REACH: usize = 8;
 
-/// The labels in a comment: words behind `SYNC:`, with commas between them, up to a full stop.
+/// The labels in a comment: names after `SYNC:`, separated by commas, up to a full stop.
 fn labels(comment: &str) -> BTreeSet<String> {
     let Some((_, after)) = comment.split_once("SYNC:") else { return BTreeSet::new() };
     let list = after.split('.').next().unwrap_or_default();
     let labels = list.split(',').map(|label| label.trim().trim_matches('`'));
-    // Prose about labels is none.
+    // Prose about labels is no label.
     let is_label = |label: &&str| {
         !label.is_empty()
             && label.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')

@@ -1,12 +1,12 @@
-//! Plain words: the rooms listed here are written in the field's terms, and stay so.
+//! Plain words: the files listed here are written in the field's terms, and stay so.
 //!
-//! The list of rooms only grows. Each word has a plainer one, named by the finding.
+//! The list only grows. For each banned word the finding names a plainer one.
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, words};
 use crate::tree::Tree;
 
-/// Rooms whose prose and strings are clean.
+/// Paths whose comments and strings are clean.
 const ROOMS: &[&str] = &[
     "core/src/checksum.rs",
     "core/src/endpoint",
@@ -115,7 +115,7 @@ const ROOMS: &[&str] = &[
     "hosted/tests/verbs",
 ];
 
-/// A banned word, and what to write.
+/// A banned word, and its replacement.
 const WORDS: &[(&str, &str)] = &[
     ("anew", "again"),
     ("anybody", "any peer"),

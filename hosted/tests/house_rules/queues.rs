@@ -1,13 +1,14 @@
-//! Who may wait for whom: every queue between threads and processes, and no ring of waits.
+//! Which thread may wait for which: every queue between threads and processes, and no cycle of
+//! waits.
 //!
 //! ```text
 //!   client ┄▶ main ┄▶ component ┄▶ main        ┄▶ never waits: kept, dropped or refused
 //!   peer ──▶ peer's reader ──▶ main ┄▶ peer    ──▶ waits while the queue is full
 //! ```
 //!
-//! The table is by hand; that it is whole is checked: a channel or a pair of sockets that a file
-//! makes and the table does not list is a finding. A ring of queues that wait is one too, unless a
-//! deadline ends one of its waits and the table says which.
+//! The table is written by hand; its completeness is checked: a channel or a pair of sockets that a
+//! file makes and the table does not list is a finding. So is a cycle of queues whose writers wait,
+//! unless a deadline ends one of the waits and the table names it.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, words};
 use crate::tree::Tree;
 
-/// What a writer does that finds its queue full.
+/// What a writer does when its queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {
     /// It goes on: the element is kept within a bound, dropped and counted, or refused.
@@ -26,7 +27,7 @@ enum Full {
     WaitsMs(u32),
 }
 
-/// A queue: where it is made, who writes and who reads it, and what bounds it.
+/// A queue: where it is made, its writer, its reader, and its bound.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     /// The file that makes it, below hosted/src; none for a socket that has a path.
@@ -60,7 +61,7 @@ const LAUNCH: Option<&str> = Some("launch.rs");
 const KEEPER: Option<&str> = Some("launch/keeper.rs");
 const DOOR: Option<&str> = Some("launch/door.rs");
 
-/// Queues that one channel or socket carries in both directions are listed once for each.
+/// A channel or socket that carries messages in both directions is listed once for each.
 const QUEUES: &[Queue] = &[
     queue(EVENT, "events", ("peer reader", MAIN), Full::Waits, "EVENTS"),
     queue(None, "events", ("signals", MAIN), Full::Waits, "EVENTS"),
@@ -86,11 +87,11 @@ const QUEUES: &[Queue] = &[
     queue(DOOR, "ended", ("keeper", "door"), Full::GoesOn, "one"),
 ];
 
-/// The deadlines that end the waits of a ring, by the names of their queues: a peer on another host
-/// that reads nothing for a second is no longer met.
+/// The deadlines that end the waits of a cycle, by the names of their queues: the session with a
+/// peer on another host that reads nothing for a second ends.
 const ENDED_BY_DEADLINE: &[&str] = &["peers over TCP"];
 
-/// The queues of each ring of waits, as far as `queues` go.
+/// The queues of each cycle of waits among `queues`.
 fn rings(queues: &[Queue]) -> BTreeSet<BTreeSet<&'static str>> {
     fn walk(
         queues: &[Queue],
@@ -116,7 +117,7 @@ fn rings(queues: &[Queue]) -> BTreeSet<BTreeSet<&'static str>> {
     rings
 }
 
-/// A source that makes another number of channels and pairs than the table lists.
+/// Finds a source that makes another number of channels and pairs than the table lists.
 fn is_listed(source: &Source) -> Vec<Finding> {
     let Some(file) = source.path.strip_prefix("hosted/src/") else { return Vec::new() };
     if !["node", "bootstrap", "launch"].iter().any(|part| file.starts_with(part)) {
@@ -165,7 +166,7 @@ fn the_main_threads_wait_for_nothing_on_their_host() {
     }
 }
 
-/// As it was when one client could have its node's component killed.
+/// The queues as they were when one client could have its node's component killed.
 #[test]
 fn a_ring_is_found() {
     let old = [

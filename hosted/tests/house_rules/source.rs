@@ -1,7 +1,7 @@
 //! One source file, with code, comments and strings distinguished.
 //!
 //! Each line exists three times: as written, as code alone and as comment alone. The latter two
-//! have the length of the first, with blanks where something else stands, so that columns agree.
+//! have the length of the first, with blanks in place of the rest, so that columns agree.
 
 use crate::finding::Finding;
 
@@ -9,7 +9,7 @@ use crate::finding::Finding;
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) text: String,
-    /// The code, its strings and characters emptied.
+    /// The code, with empty strings and characters.
     pub(crate) code: String,
     /// The comment, `//` included.
     pub(crate) comment: String,
@@ -20,7 +20,7 @@ pub(crate) struct Line {
 /// One source file.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// From the root of the workspace, with `/`.
+    /// The path from the root of the workspace, with `/`.
     pub(crate) path: String,
     pub(crate) lines: Vec<Line>,
 }
@@ -47,7 +47,7 @@ impl Source {
         (1..).zip(&self.lines)
     }
 
-    /// The code of all lines, for what may stretch over several of them.
+    /// The code of all lines, for patterns that may span several of them.
     pub(crate) fn code(&self) -> String {
         let code: Vec<&str> = self.lines.iter().map(|line| line.code.as_str()).collect();
         code.join("\n")
@@ -74,7 +74,7 @@ pub(crate) fn line_of(code: &str, at: usize) -> usize {
     1 + code[..at].matches('\n').count()
 }
 
-/// Where `word` stands in `code` as a word of its own; `word` may hold `::` and the like.
+/// The positions of `word` in `code` as a word of its own; `word` may hold `::` and the like.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         let before = code[..at].chars().next_back();
@@ -99,7 +99,7 @@ fn is_test_path(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests" || part == "benches")
 }
 
-/// Marks the items behind `#[cfg(test)]`, up to the brace that closes them or to their semicolon.
+/// Marks the items after `#[cfg(test)]`, up to the brace that closes them or to their semicolon.
 fn mark_test_items(lines: &mut [Line]) {
     let mut depth = 0_usize;
     // The depth at which a test item began, and whether its own braces have opened.
@@ -135,7 +135,7 @@ enum Inside {
     RawText { hashes: usize },
 }
 
-/// The code of a text and its comments, each with blanks where the other stands.
+/// The code of a text and its comments, each with blanks in place of the other.
 fn separate(text: &str) -> (String, String) {
     let letters: Vec<char> = text.chars().collect();
     let mut code = String::with_capacity(text.len());
@@ -163,7 +163,7 @@ fn separate(text: &str) -> (String, String) {
     (code, comment)
 }
 
-/// What the letters at `at` lead into, and how many of them do so together.
+/// The state after the characters at `at`, and how many of them belong together.
 fn step(inside: Inside, letters: &[char], at: usize) -> (Inside, usize) {
     let is = |offset: usize, letter: char| letters.get(at + offset) == Some(&letter);
     match inside {
@@ -193,7 +193,7 @@ fn step(inside: Inside, letters: &[char], at: usize) -> (Inside, usize) {
     }
 }
 
-/// Whether the letter at `at` continues an identifier; `b` and `c` may stand before a raw string.
+/// Whether the character at `at` continues an identifier; `b` and `c` may precede a raw string.
 fn follows_ident(letters: &[char], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map(|place| letters[place]);
     match before(1) {

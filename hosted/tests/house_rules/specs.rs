@@ -1,4 +1,5 @@
-//! A machine's SPEC.md numbers its promises, and every number that the tree cites is defined there.
+//! A machine's SPEC.md numbers its guarantees, and every number that the tree cites is defined
+//! there.
 //!
 //! `**W-3**` at the head of a list entry defines; `W-3` anywhere else cites.
 
@@ -9,7 +10,7 @@ use crate::finding::{Finding, expect_none, lines};
 use crate::source::Source;
 use crate::tree::{Tree, root};
 
-/// The prefix of the numbers, and where they are defined.
+/// The prefixes of the numbers, and the files that define them.
 const SPECS: &[(&str, &str)] = &[
     ("D", "core/src/dirnet/SPEC.md"),
     ("G", "core/src/dirnet/SPEC.md"),

@@ -1,5 +1,5 @@
-//! What the house is made of: licences and sources of all crates, as `deny.toml` allows them, and
-//! no crate in the default build that only benchmarks compare with.
+//! The dependencies: licences and sources of all crates, as `deny.toml` allows them, and no crate
+//! in the default build that only benchmarks compare with.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,13 +8,13 @@ use std::process::Command;
 use crate::finding::{Finding, expect_none};
 use crate::tree::root;
 
-/// What only the feature `rivals` brings.
+/// The crates that only the feature `rivals` brings.
 const RIVALS: &[&str] = &["foca", "hierarchical_hash_wheel_timer", "tokio", "tokio-util"];
 
-/// The licences of `deny.toml`.
+/// The licences that `deny.toml` allows.
 struct Allowed {
     all: BTreeSet<String>,
-    /// By crate.
+    /// Further licences, by crate.
     exceptions: Vec<(String, BTreeSet<String>)>,
 }
 
@@ -36,7 +36,7 @@ impl Allowed {
         let exception = self.exceptions.iter().find(|(it, _)| it == name);
         let is_known =
             |one: &str| self.all.contains(one) || exception.is_some_and(|(_, it)| it.contains(one));
-        // An older way to write it.
+        // The slash is an older form of OR.
         let licence = licence.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
         is_met(&licence.split_whitespace().collect::<Vec<_>>(), &is_known)
     }
@@ -68,7 +68,7 @@ fn is_met(words: &[&str], is_known: &dyn Fn(&str) -> bool) -> bool {
 /// A crate, as `cargo tree` shows it.
 struct Crate {
     name: String,
-    /// Nothing, but for what comes from elsewhere than the registry.
+    /// The source, if it is not the registry; empty otherwise.
     place: String,
     licence: String,
 }

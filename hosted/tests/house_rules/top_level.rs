@@ -1,4 +1,4 @@
-//! The top level of the house: what stands there is named in the design, and nothing else does.
+//! The top level of the repository: its entries are those that the design names, and no others.
 
 use std::fs;
 

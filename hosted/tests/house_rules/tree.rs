@@ -1,7 +1,7 @@
-//! The source files of the workspace and the modules they are.
+//! The source files of the workspace and their modules.
 //!
-//! Also a rule: every file is reached from a crate root by `mod`. A file that is not is neither
-//! compiled nor tested, and rots unseen.
+//! Also a rule: every file is reached from a crate root by `mod`. A file that is not reached is
+//! neither compiled nor tested, and decays unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::finding::{Finding, expect_none};
 use crate::source::{Source, leading_ident, words};
 
-/// Folders that hold no source of ours.
+/// Folders without sources of the project.
 const SKIPPED: &[&str] = &["target", "corpus", "artifacts", "coverage"];
 
 /// The files of the workspace, by path from its root.
@@ -64,7 +64,7 @@ impl Tree {
         self.sources.values()
     }
 
-    /// What a rule finds in any of the sources.
+    /// The findings of a rule in all sources.
     pub(crate) fn check(&self, rule: impl Fn(&Source) -> Vec<Finding>) -> Vec<Finding> {
         self.sources().flat_map(rule).collect()
     }
@@ -85,7 +85,7 @@ impl Tree {
         all
     }
 
-    /// Marks as tests the files whose `mod` line is one.
+    /// Marks the files as tests whose `mod` line is one.
     fn spread_tests(&mut self) {
         loop {
             let declarations = self.declarations();
@@ -117,7 +117,7 @@ impl Declaration<'_> {
     }
 }
 
-/// Whether cargo finds the file by its place, as the root of a crate.
+/// Whether cargo finds the file by its path, as the root of a crate.
 fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let holds_roots = |name: &str| ["tests", "examples", "benches", "fuzz_targets"].contains(&name);
@@ -130,7 +130,7 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// The files that `text` names behind `marker`, as paths from the workspace's root.
+/// The files that `text` names after `marker`, as paths from the workspace's root.
 fn named_paths(path: &str, text: &str, marker: &str) -> Vec<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     text.match_indices(marker)

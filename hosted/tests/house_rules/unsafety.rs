@@ -1,10 +1,10 @@
-//! Unsafe code: only where the house allows it, never in core, and never without its reason.
+//! Unsafe code: only where it is allowed, never in core, and never without its reason.
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, words};
 use crate::tree::Tree;
 
-/// Where unsafe code may stand: the memory that processes share, processes themselves, raw
+/// Where unsafe code is allowed: the memory that processes share, processes themselves, raw
 /// sockets, the verbs bindings, the program's allocator, and the program that has no library below
 /// it.
 const ALLOWED: &[&str] = &[
@@ -60,7 +60,7 @@ fn with_its_reason(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the statement that line `at` belongs to has a SAFETY comment on it or right above.
+/// Whether the statement that contains line `at` has a SAFETY comment on it or right above.
 fn has_reason(source: &Source, at: usize) -> bool {
     let says = |comment: &str| comment.contains("SAFETY:") || comment.contains("# Safety");
     for (index, line) in source.lines[..at].iter().enumerate().rev() {

@@ -1,13 +1,14 @@
-//! Bootstrap over TCP, between ends on one host: who is met, who is refused and with which reason.
+//! Bootstrap over TCP, between nodes on one host: which peers are met, and which are refused and
+//! why.
 //!
 //! ```text
 //!   meeting    two nodes that belong together, and one that returns
 //!   refusals   wrong key, cluster, layout, fabric, version, rank
-//!   strangers  garbage, silence, floods: bounded, and nobody else is harmed
-//!   replay     what was recorded on the way, said again
+//!   strangers  garbage, silence, floods: bounded, and no other node is harmed
+//!   replay     what was recorded on the way, sent again
 //!      │
-//!   node       one end, and what it learns
-//!   relay      a wire that remembers, and that can be cut
+//!   node       one node, and its events
+//!   relay      a wire that records, and that can be cut
 //! ```
 
 mod meeting;
@@ -19,5 +20,5 @@ mod strangers;
 
 use std::time::Duration;
 
-/// How long anything may take before it counts as hung.
+/// How long a test waits before it counts as hung.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

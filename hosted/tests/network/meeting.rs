@@ -75,7 +75,7 @@ fn a_connection_that_breaks_is_made_again_with_the_life_that_runs() {
     first.await_alive(1);
 }
 
-/// A peer whose host is gone closes nothing: only its silence tells.
+/// A peer whose host is gone closes nothing: only its silence shows the loss.
 #[test]
 fn a_peer_that_falls_silent_is_gone() {
     let key = key();

@@ -1,4 +1,4 @@
-//! One end of a meeting, and what it learns.
+//! One node of a meeting, and its events.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ pub(crate) struct Node {
     tidings: Receiver<Tidings>,
 }
 
-/// What a node of the tests says of itself.
+/// The hello of a node of the tests.
 pub(crate) fn hello(rank: u16) -> Hello {
     let (cluster, fabric) = ("weft".to_owned(), FabricKind::Verbs);
     Hello { version: VERSION, cluster, instance: 0, layout: 7, dirnet: 5, fabric, rank }
 }
 
-/// A key that was drawn just now.
+/// A new key.
 pub(crate) fn key() -> Key {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Node {
     pub(crate) fn start(hello: Hello, others: &[SocketAddr], key: Key, timing: Timing) -> Self {
         let mut addresses: Vec<String> = others.iter().map(SocketAddr::to_string).collect();
         assert_eq!(usize::from(hello.rank), addresses.len());
-        // Its own, and those of the nodes above it, which it never calls.
+        // Its own address, and those of the nodes above it, which it never calls.
         addresses.resize(3, "127.0.0.1:0".to_owned());
         let (sender, tidings) = channel();
         let meeting = Meeting { addresses, key, timing };
@@ -68,7 +68,7 @@ impl Node {
         self.tidings.recv_timeout(PATIENCE).expect("tidings in time")
     }
 
-    /// The next news of anybody.
+    /// The next event of any peer.
     #[track_caller]
     pub(crate) fn news(&self) -> News {
         match self.next() {
@@ -77,7 +77,7 @@ impl Node {
         }
     }
 
-    /// The next refusal of anybody.
+    /// The next refusal of any peer.
     #[track_caller]
     pub(crate) fn refusal(&self) -> Refusal {
         match self.next() {
@@ -96,12 +96,12 @@ impl Node {
         });
     }
 
-    /// What a node of these tests signs with in that life.
+    /// The public key of a node of these tests in that incarnation.
     pub(crate) fn key_of(incarnation: u32) -> PublicKey {
         PublicKey([u8::try_from(incarnation).expect("a small number"); 32])
     }
 
-    /// Waits until a peer was met that lives in this life.
+    /// Waits until a peer was met that runs in this incarnation.
     #[track_caller]
     pub(crate) fn await_alive(&self, incarnation: u32) {
         let met = self.news();

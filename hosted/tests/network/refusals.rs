@@ -1,4 +1,4 @@
-//! Nodes that do not belong together: each is told why, on both sides.
+//! Nodes that do not belong together: each reports the reason, on both sides.
 
 use weft::bootstrap::{Hello, Key, Refusal, Timing, VERSION};
 use weft::cluster::FabricKind;
@@ -6,8 +6,8 @@ use weft::explain::Explain;
 
 use crate::node::{Node, hello, key};
 
-/// Lets a node with this hello and key call one that is right, and returns what both are told:
-/// the listener first.
+/// Has a node with this hello and key call one with the right ones, and returns the refusals that
+/// both report: the listener's first.
 fn refusals(theirs: Hello, listeners: &Key, callers: &Key) -> (Refusal, Refusal) {
     let listener = Node::first(listeners);
     let others = vec![listener.address(); usize::from(theirs.rank)];
@@ -52,7 +52,7 @@ fn another_cluster_layout_net_and_fabric_are_refused_by_name() {
     assert_eq!(refusals(other, &key, &key), (reason.clone(), reason));
 }
 
-/// The version is said in clear, before anything that depends on it.
+/// The version is sent in clear, before anything that depends on it.
 #[test]
 fn another_version_is_told_on_both_sides_each_in_its_own_view() {
     let key = key();

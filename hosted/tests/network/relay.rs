@@ -1,4 +1,4 @@
-//! A wire between two nodes that remembers what the caller said, and that can be cut or held.
+//! A wire between two nodes that records the caller's bytes, and that can be cut or held.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -18,15 +18,15 @@ pub(crate) struct Relay {
 }
 
 struct Shared {
-    /// How many bytes of each caller are passed on.
+    /// How many bytes of each caller are forwarded.
     limit: AtomicUsize,
-    /// What each caller has said, in the order in which they called.
+    /// The bytes of each caller, in the order of their calls.
     said: Mutex<Vec<Vec<u8>>>,
     streams: Mutex<Vec<TcpStream>>,
 }
 
 impl Relay {
-    /// Passes on everything, or only the first `limit` bytes of each caller and all answers.
+    /// Forwards everything, or only the first `limit` bytes of each caller and all answers.
     pub(crate) fn to(listener: SocketAddr, limit: usize) -> Self {
         let front = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = front.local_addr().expect("it is bound");
@@ -43,7 +43,7 @@ impl Relay {
         Self { address, shared }
     }
 
-    /// What the first caller has said so far.
+    /// The bytes of the first caller so far.
     pub(crate) fn said_first(&self) -> Vec<u8> {
         self.shared.said.lock().expect("no panic").first().cloned().unwrap_or_default()
     }
@@ -57,7 +57,7 @@ impl Relay {
         }
     }
 
-    /// From now on nothing passes in this direction, though the wire stays up.
+    /// From now on no byte passes in this direction, though the wire stays up.
     pub(crate) fn hold(&self) {
         self.shared.limit.store(0, Ordering::Relaxed);
     }
@@ -65,7 +65,7 @@ impl Relay {
     /// Cuts every wire.
     pub(crate) fn cut(&self) {
         for stream in self.shared.streams.lock().expect("no panic").drain(..) {
-            // One that has ended is what was wanted.
+            // It fails only for one that has ended already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }

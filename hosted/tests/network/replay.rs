@@ -1,4 +1,4 @@
-//! What was recorded on the way, said again; calls that are led astray.
+//! Recorded traffic that is sent again; calls that reach the wrong node.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,12 +19,12 @@ fn greeting_len(said: &[u8]) -> Option<usize> {
     (said.len() >= len).then_some(len)
 }
 
-/// Says what was recorded, and waits for the end.
+/// Sends what was recorded, and waits for the end.
 fn say_again(node: &Node, said: &[u8]) {
     let mut stream = TcpStream::connect(node.address()).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream.write_all(said).expect("it is open");
-    // Whatever it answers; it may also end with a reset.
+    // Whatever the answer; the connection may also end with a reset.
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
@@ -39,13 +39,13 @@ fn a_greeting_that_was_heard_is_refused_and_its_node_unharmed() {
     greeting_len(&said).expect("it was met by it");
     say_again(&first, &said);
     assert_eq!(first.refusal(), Refusal::Replayed);
-    // The session goes on: the next news are of it.
+    // The session goes on: the next event belongs to it.
     second.announce(5);
     assert!(matches!(first.news(), News::Alive(life) if life.incarnation.0 == 5));
 }
 
-/// Of a greeting that never got through, the listener knows nothing; who repeats it still lacks
-/// the secret that goes with it.
+/// The listener has never seen a greeting that did not get through; an attacker that replays it
+/// still lacks the secret that belongs to it.
 #[test]
 fn a_greeting_that_was_held_back_is_worth_nothing_to_its_thief() {
     let key = key();
@@ -67,7 +67,7 @@ fn a_caller_cannot_be_answered_by_a_recording() {
     let key = key();
     let first = Node::first(&key);
     let mut stream = TcpStream::connect(first.address()).expect("it listens");
-    // Another caller's conversation, as the listener said it.
+    // Another caller's connection, in the direction from the listener.
     let relay = Relay::to(first.address(), usize::MAX);
     let _second = Node::start(hello(1), &[relay.address], key.clone(), Timing::default());
     assert!(matches!(first.news(), News::Met(_)));
@@ -89,8 +89,8 @@ fn a_caller_cannot_be_answered_by_a_recording() {
     assert_eq!(caller.refusal(), Refusal::Key);
 }
 
-/// Node 2 calls node 0 through a wire that ends at node 1. The first word that node 1 hears from it
-/// afterwards is of the session that it had, which was neither ended nor begun again.
+/// Node 2 calls node 0 through a wire that ends at node 1. The first message that node 1 receives
+/// from it afterwards belongs to the session that it had, which was neither ended nor begun again.
 #[test]
 fn a_call_that_is_led_to_another_node_is_refused_and_harms_no_session() {
     let key = key();

@@ -1,4 +1,4 @@
-//! Callers that are no nodes.
+//! Callers that are not nodes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -15,11 +15,11 @@ fn connect(node: &Node) -> TcpStream {
     stream
 }
 
-/// Whether the node ends the connection, without a word or after some.
+/// Whether the node ends the connection, with an answer or without.
 fn is_ended(mut stream: &TcpStream) -> bool {
     match stream.read_to_end(&mut Vec::new()) {
         Ok(_) => true,
-        // An end as well: the node has not read all that was said.
+        // An end as well: the node has not read all that was sent.
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
     }
 }
@@ -85,7 +85,7 @@ fn a_listener_that_stalls_is_given_up_by_its_caller() {
 #[test]
 fn a_flood_of_silent_callers_does_not_lock_a_node_out() {
     let key = key();
-    // They may stay for an hour: what ends them is that there are too many.
+    // Their deadline is an hour: only their number ends them.
     let patient = Timing { handshake: Duration::from_secs(3600), ..Timing::default() };
     let first = Node::start(hello(0), &[], key.clone(), patient);
     let silent: Vec<TcpStream> = (0..200).map(|_| connect(&first)).collect();

@@ -88,7 +88,7 @@ pub enum LinkError {
     Closed,
     /// The other side exceeded a deadline.
     Stalled,
-    /// The other side is no node.
+    /// The other side is not a node.
     NotWeft,
     /// A frame longer than the limit.
     TooLong {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pulses in own memory ─▶ heartbeats ─┐                ┌─▶ pulses, lanes   to other components
-//!   lanes, letters ────────▶ frames ────┼─▶ Component ───┼─▶ letters         to I'm-Alive Tasks
+//!   lanes, supervisor ─────▶ frames ────┼─▶ Component ───┼─▶ frames          to I'm-Alive Tasks
 //!   clock ─────────────────▶ timeouts ──┘                ├─▶ fences          here, at once
 //!                                                        └─▶ messages        to the supervisor
 //! ```
@@ -102,7 +102,7 @@ impl Entry {
         self.early = self.early.saturating_add(u32::try_from(frames).unwrap_or(u32::MAX));
     }
 
-    /// The loop runs, in the net or not: the flag shows it to the supervisor.
+    /// Records a pass of the loop, in the net or not: the flag shows it to the supervisor.
     pub(super) fn note_pass(&mut self, life: Life) {
         self.passes = self.passes.wrapping_add(1);
         let (generation, timers) = (life.generation, self.passes);
@@ -277,7 +277,7 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// The transport has lost `peer`.
+    /// Handles the loss of `peer` that the transport reports.
     pub(super) fn handle_gone(
         &mut self,
         now_ns: u64,
@@ -289,7 +289,7 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// The transport has lost the whole node of `peer`.
+    /// Handles the loss of the whole node of `peer` that the transport reports.
     pub(super) fn handle_parted(
         &mut self,
         now_ns: u64,

@@ -17,7 +17,7 @@ use weft_core::dirnet::Profile;
 /// A pause of the component itself counts for one part in so many of the bound at most.
 const PAUSES: u64 = 8;
 
-/// How long either loop of a supervisor may stand still, in nanoseconds.
+/// How long either loop of a supervisor may make no progress, in nanoseconds.
 pub(in crate::node) fn bound_ns(profile: &Profile) -> u64 {
     let timing = profile.timing();
     timing.clone.0.max(timing.verdict_after().0)
@@ -100,7 +100,7 @@ mod tests {
         assert!(reports(&mut overseer(), (0, 60_000), |ms| [ms / 1_990; 2]).is_empty());
     }
 
-    /// the host stood still, not the supervisor alone.
+    /// the host was paused, not the supervisor alone.
     #[test]
     fn a_pause_of_the_component_itself_is_no_pause_of_its_supervisor() {
         let mut it = overseer();

@@ -115,7 +115,7 @@ impl Component {
         }
     }
 
-    /// Records the keys that others hold: by whom, of which owner, which key.
+    /// Records the keys that others hold: reporter, owner, key.
     pub(super) fn note_keys(&mut self, said: Vec<(Peer, Peer, PublicKey)>) {
         for (by, owner, key) in said {
             self.keys.note_said(by, owner, key);

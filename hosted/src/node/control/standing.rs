@@ -102,10 +102,10 @@ impl TimingStatus {
     }
 }
 
-/// What the replicated database holds of a node that has tasks, as one component knows it.
+/// The entry of a node that has tasks in the replicated database, as one component knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryStatus {
-    /// Which node.
+    /// The node.
     pub node: u16,
     /// How many errors its tasks have had, in all of its incarnations.
     pub errors: u32,

@@ -15,7 +15,7 @@ pub enum TaskOrder {
     Isolate,
 }
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
@@ -127,7 +127,7 @@ pub enum TaskFault {
         /// The system's error.
         why: String,
     },
-    /// It did not beat in time.
+    /// It sent no beat in time.
     Silent,
     /// The task reported it.
     Reported {

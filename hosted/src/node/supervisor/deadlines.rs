@@ -1,8 +1,8 @@
 //! The supervisor's deadlines, all in one wheel: its loop sleeps until the earliest.
 //!
-//! Each part that waits for something exposes one deadline, computed from what it knows; after
-//! every turn of the loop it is kept here anew. That a deadline has come is no more than a reason
-//! for a turn, in which every part looks at the time itself.
+//! Each part that waits for something exposes one deadline, computed from its state; after every
+//! turn of the loop it is set here again. An expired deadline only causes a turn, in which every
+//! part checks the time itself.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ const TICK: time::Duration = time::Duration::from_millis(1);
 /// Steps of the wheel in a turn: more than all its timers need.
 const BUDGET: u32 = 64;
 
-/// Who has a deadline.
+/// The parts that have a deadline.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Timer {
     /// Peers that could not be fenced are fenced again.
     Fence,
-    /// A life that work was lost for is given up.
+    /// An incarnation for which work was lost is fenced.
     CutOff,
-    /// A client has waited long enough.
+    /// A client's request times out.
     Clients,
-    /// A client has waited long enough for another to end what it broadcasts.
+    /// A client's broadcast that waits for another client times out.
     Floor,
-    /// A task has been silent for too long.
+    /// A task has sent no beat for too long.
     Tasks,
-    /// The oldest restart that counts against the limit counts no longer.
+    /// The oldest restart that counts against the limit leaves the window.
     Restarts,
-    /// A component that just started has stood still for too long.
+    /// A component that just started has made no progress for too long.
     Infancy,
     /// A component that could not be started is tried again.
     Birth,
@@ -48,13 +48,13 @@ impl Deadlines {
         Self { wheel: Wheel::new(TICK) }
     }
 
-    /// Sets the deadline of `timer`, or takes it back.
+    /// Sets the deadline of `timer`, or cancels it.
     pub(super) fn keep(&mut self, timer: Timer, deadline_ns: Option<u64>) {
         let kept = self.wheel.keep(Key(timer as u32), deadline_ns.map(Instant));
         debug_assert!(kept.is_ok(), "every timer has its key");
     }
 
-    /// Lets time pass; deadlines that have come are gone.
+    /// Advances the time, and drops the deadlines that have passed.
     pub(super) fn pass(&mut self, now_ns: u64) {
         if self.wheel.advance(Instant(now_ns), BUDGET).is_ok() {
             while self.wheel.poll_expired().is_some() {}

@@ -1,4 +1,4 @@
-//! What happens to a supervisor beside what its clients and its component send.
+//! The supervisor's inputs beside the messages of its clients and its component.
 //!
 //! ```text
 //!   signals, peers, tasks ──▶ [ EVENTS ] ──┐
@@ -24,23 +24,23 @@ use crate::node::tasks::Run;
 use crate::packet::PacketError;
 use crate::process::start_thread;
 
-/// Events that wait for the main thread. What brings more waits, each source in a thread of its
-/// own that nothing else waits for.
+/// The most events that wait for the main thread. With more, their sources wait, each in a thread
+/// of its own for which nothing else waits.
 const EVENTS: usize = 1024;
-/// Orders of the I'm-Alive Task that wait: a few for each incarnation of the component.
+/// The most orders of the I'm-Alive Task that wait: a few for each incarnation of the component.
 const ORDERS: usize = 256;
 
-/// Something to act on.
+/// An event for the main thread.
 pub(super) enum Event {
-    /// A signal asks the node to end.
+    /// A signal orders the node to end.
     Stop,
-    /// News of the peers.
+    /// An event of the peers.
     Tidings(Tidings),
     /// The process of a task has ended.
     TaskEnded(Run),
 }
 
-/// Brings events to the main thread.
+/// The sending end of the main thread's queues.
 #[derive(Clone)]
 pub(super) struct Events {
     events: SyncSender<Event>,
@@ -51,7 +51,7 @@ pub(super) struct Events {
 /// The main thread's end.
 pub(super) struct Inbox {
     pub(super) events: Receiver<Event>,
-    /// What the I'm-Alive Task of the boot that began with this incarnation asks for.
+    /// The orders of the I'm-Alive Task of the boot that began with this incarnation.
     pub(super) orders: Receiver<(Incarnation, Order)>,
     bell: Arc<OwnedFd>,
 }
@@ -68,14 +68,14 @@ pub(super) fn queues() -> Result<(Events, Inbox), NodeError> {
 }
 
 impl Events {
-    /// Brings an event, and waits for room. Only for threads that nothing waits for.
+    /// Queues an event, and waits for room. Only for threads for which nothing waits.
     pub(super) fn bring(&self, event: Event) {
         // The main thread is gone only when the process is about to end.
         let _ = self.events.send(event);
         self.ring();
     }
 
-    /// Brings an order, and never waits.
+    /// Queues an order, and never waits.
     pub(super) fn order(&self, boot: Incarnation, order: Order) {
         if let Err(error) = self.orders.try_send((boot, order)) {
             tracing::error!(%error, ?order, "the main thread does not take orders");
@@ -84,13 +84,13 @@ impl Events {
     }
 
     fn ring(&self) {
-        // A bell that is full rings.
+        // A bell that cannot count further is ringing already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 }
 
 impl Inbox {
-    /// Silences the bell; to be called before the queues are looked at.
+    /// Silences the bell. Call it before looking at the queues.
     pub(super) fn hush(&self) -> Result<(), Errno> {
         match rustix::io::read(&self.bell, &mut [0; 8]) {
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),

@@ -1,4 +1,4 @@
-//! What this node notes, and what others have noted and told it.
+//! The entries that this node notes, and those that it receives from other nodes.
 
 use weft_core::ids::Peer;
 
@@ -9,7 +9,7 @@ use crate::node::chronicle::{Entry, What};
 use crate::node::control::{CHRONICLE_MAX, Outcome, Payload};
 use crate::node::evidence::{Copied, NOTE_LEN_MAX};
 
-/// Why a letter was dropped: it holds no entry of its sender about a node.
+/// A message was dropped: it holds no entry of its sender about a node.
 const NO_ENTRY: &str = "no-entry";
 
 impl Supervisor {
@@ -19,8 +19,8 @@ impl Supervisor {
         self.keep_note(entry);
     }
 
-    /// Puts `entry` into the chronicle. A conclusion, and what one rests on, goes to all others at
-    /// once: it is not to be lost with this node.
+    /// Puts `entry` into the chronicle. A conclusion, and its evidence, goes to all others at once:
+    /// it must not be lost with this node.
     pub(super) fn keep_note(&mut self, entry: Entry) {
         let entry = self.chronicle.note(entry);
         if entry.what.is_evidence() {
@@ -42,7 +42,7 @@ impl Supervisor {
         }
     }
 
-    /// `peer` has noted something.
+    /// Keeps an entry that `peer` has noted.
     pub(super) fn handle_evidence(&mut self, peer: Peer, bytes: &[u8]) {
         let is_possible = |entry: &Entry| {
             entry.observer == peer.0 && usize::from(entry.node) < self.cluster.nodes
@@ -56,7 +56,7 @@ impl Supervisor {
         self.evidence.keep(Copied { entry, noted_ns });
     }
 
-    /// What others have noted about `node`, or about all, and how much was dropped here.
+    /// The entries of others about `node`, or about all, and how many were dropped here.
     pub(super) fn evidence(&self, about: Option<u16>, after_ns: u64) -> Outcome {
         let copies = self.evidence.about(about, after_ns, CHRONICLE_MAX);
         let dropped = self.evidence.dropped(about) + self.chronicle.dropped(about);

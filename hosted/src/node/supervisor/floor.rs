@@ -1,13 +1,13 @@
-//! Whose turn it is to broadcast: one client at a time, so that no two files of a node are mixed.
+//! The floor: one client at a time may broadcast, so that no two files of a node are interleaved.
 //!
 //! ```text
-//!   ask ──▶ has the floor ── GoOn: keeps it until it leaves ──▶ its will, and the next in line
-//!     │        └─ Rest: gives it up with the answer ──────────▶ the next in line
+//!   ask ──▶ has the floor ── GoOn: keeps it until it leaves ──▶ its abort marker, then the next
+//!     │        └─ Rest: gives it up with the answer ──────────▶ the next
 //!     └──▶ in line ── its deadline ──▶ refused
 //! ```
 //!
-//! A decider. It lives in the supervisor, so that a file goes on where it was when a component dies
-//! in its midst, and nothing of another client comes in between.
+//! A decider. It is part of the supervisor, so that a file continues where it was when a component
+//! dies in the middle of it, and nothing of another client comes in between.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,10 @@ use crate::node::control::{Payload, Then, Want};
 use crate::node::link::Ticket;
 use crate::node::wills::Will;
 
-/// Requests in line.
+/// The most requests in line.
 const LINE_MAX: usize = 256;
 
-/// What a client wants to broadcast.
+/// A broadcast that a client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cast {
     pub(super) tag: u64,
@@ -28,7 +28,7 @@ pub(super) struct Cast {
 }
 
 impl Cast {
-    /// As the component is asked, with what is left of the time.
+    /// The request to the component, with the time that is left.
     pub(super) fn want(self, now_ns: u64) -> Want {
         let Self { tag, messages, then, deadline_ns } = self;
         let timeout_ms = deadline_ns.saturating_sub(now_ns).div_ceil(1_000_000);
@@ -36,10 +36,10 @@ impl Cast {
     }
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It is for the component now.
+    /// The component must serve it now.
     Now(Cast),
     /// It is in line.
     Later,
@@ -47,13 +47,13 @@ pub(super) enum Asked {
     Full,
 }
 
-/// Who broadcasts.
+/// The client that has the floor.
 #[derive(Debug)]
 struct Holder {
     client: u64,
-    /// The request whose answer ends its turn; none while it means to go on.
+    /// The request whose answer ends its turn; none while it intends to go on.
     last: Option<Ticket>,
-    /// What is said in its place if it leaves before that.
+    /// Its abort marker, broadcast if it leaves before that.
     will: Option<Will>,
 }
 
@@ -64,7 +64,8 @@ impl Holder {
         holder
     }
 
-    /// Learns from its next request. A will stands until the answer to its last one.
+    /// Updates the turn from its next request. An abort marker stands until the answer to its last
+    /// one.
     fn note(&mut self, ticket: Ticket, cast: &Cast) {
         match &cast.then {
             Then::GoOn { will } => {
@@ -76,7 +77,7 @@ impl Holder {
     }
 }
 
-/// Who broadcasts, and who is next.
+/// The client that broadcasts, and those that wait.
 #[derive(Debug, Default)]
 pub(super) struct Floor {
     holder: Option<Holder>,
@@ -84,7 +85,7 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// A client wants to broadcast.
+    /// Handles a client's request to broadcast.
     pub(super) fn ask(&mut self, ticket: Ticket, cast: Cast) -> Asked {
         if let Some(holder) = &mut self.holder
             && holder.client == ticket.client
@@ -99,8 +100,8 @@ impl Floor {
         Asked::Later
     }
 
-    /// The request whose turn it is, if it is anybody's; `is_waiting` says of a request that it was
-    /// not answered yet.
+    /// The next request to serve, if there is one; `is_waiting` returns whether a request was not
+    /// answered yet.
     pub(super) fn next(&mut self, is_waiting: impl Fn(Ticket) -> bool) -> Option<(Ticket, Cast)> {
         let is_over = |holder: &mut Holder| holder.last.is_some_and(|last| !is_waiting(last));
         self.holder.take_if(is_over);
@@ -113,7 +114,7 @@ impl Floor {
         Some((ticket, cast))
     }
 
-    /// Those who have been in line for too long.
+    /// Removes and returns the requests past their deadline.
     pub(super) fn take_overdue(&mut self, now_ns: u64) -> Vec<Ticket> {
         let mut overdue = Vec::new();
         self.line.retain(|(ticket, cast)| {
@@ -126,14 +127,15 @@ impl Floor {
         overdue
     }
 
-    /// The client has left; its will, if it was in the midst of something.
+    /// Removes a client that has left; returns its abort marker, if it was in the middle of a
+    /// broadcast.
     pub(super) fn forget(&mut self, client: u64) -> Option<Will> {
         self.line.retain(|(ticket, _)| ticket.client != client);
         let holder = self.holder.take_if(|holder| holder.client == client)?;
         holder.will
     }
 
-    /// When the first in line has waited long enough.
+    /// The earliest deadline of those in line.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.line.iter().map(|(_, cast)| cast.deadline_ns).min()
     }
@@ -147,7 +149,7 @@ mod tests {
         Ticket { client, id }
     }
 
-    /// In the midst of something.
+    /// A request in the middle of a file.
     fn go_on() -> Cast {
         cast(Then::GoOn { will: Payload(vec![9]) })
     }
@@ -156,7 +158,7 @@ mod tests {
         Cast { tag: 1, messages: Vec::new(), then, deadline_ns: 100 }
     }
 
-    /// Client 1 is in the midst of something; the request 2.1 waits.
+    /// Client 1 is in the middle of a file; the request 2.1 waits.
     fn taken(cast: Cast) -> Floor {
         let mut floor = Floor::default();
         assert_eq!(floor.ask(ticket(1, 1), cast), Asked::Later);

@@ -1,4 +1,5 @@
-//! The supervisor's side of its tasks: how their ends reach it, and what clients ask of them.
+//! The supervisor's side of its tasks: how their ends reach it, and the requests of clients about
+//! them.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub(super) fn tasks(
 }
 
 impl Supervisor {
-    /// Does what a client asks of a task.
+    /// Handles a client's request about a task.
     pub(super) fn handle_task_request(&mut self, what: &Want) -> Outcome {
         let now_ns = now_ns();
         let done = match what {
@@ -47,13 +48,13 @@ impl Supervisor {
             }
             _ => Err(Refused::Malformed("no request about a task".to_owned())),
         };
-        // A promise, once it is answered: it outlives this process.
+        // The answer is a promise that outlives this process: note it first.
         self.tasks.keep_note();
         done.unwrap_or_else(Outcome::Refused)
     }
 
-    /// Starts the tasks as the database knows them, where the node itself does not. The word of a
-    /// component that has met nobody is not enough: others may know more.
+    /// Starts the tasks as the database knows them, where the node itself does not. The report of a
+    /// component that has met no peer is not enough: peers may know more.
     pub(super) fn learn_past(&mut self, now_ns: u64) {
         if self.tasks.is_learning()
             && self.lives.joined() > 0
@@ -63,8 +64,8 @@ impl Supervisor {
         }
     }
 
-    /// Tells the operator of tasks that were isolated, other than by order: in the chronicle, and
-    /// by whoever has launched the node.
+    /// Reports tasks that were isolated, other than by order, to the operator: in the chronicle,
+    /// and through the node's launcher.
     pub(super) fn tell_isolated(&mut self) {
         for (name, last) in self.tasks.take_isolated(now_ns()) {
             let why = last.map_or_else(String::new, |fault| format!(", {fault}"));

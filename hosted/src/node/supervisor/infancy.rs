@@ -1,45 +1,46 @@
-//! A component before its I'm-Alive Task watches it: that time has deadlines as well.
+//! The startup watchdog of a component: deadlines for the time before its I'm-Alive Task watches
+//! it.
 //!
 //! ```text
-//!  started ───────────────▶ ready ──────────────────▶ told to enter ─────────▶ watched
+//!  started ───────────────▶ ready ──────────────────▶ ordered to enter ──────▶ watched
 //!     └ half of `clone` at most └ peers greet it: 4 s at most ────┘               by its task,
 //!                               └ no pass of its loop for an eighth of `clone`, ┘ with A
 //!                                 100 ms at least
 //! ```
 //!
-//! `clone` is the profile's: within so long the manager must hear of a clone that it asked for. So
-//! one that hangs here is killed, and its successor heard of, before the whole node is reset. Its
-//! end is one as any other: the restart intensity counts it. No alarm goes to the other nodes, to
-//! which it has said nothing yet, and which may not be in the net themselves.
+//! `clone` is the profile's: within this time the manager must hear of a clone that it requested.
+//! So a component that hangs here is killed, and its successor heard of, before the whole node is
+//! reset. Its end counts like any other against the restart intensity. No alarm goes to the other
+//! nodes: it has sent them nothing yet, and they may not be in the net themselves.
 
 use std::time::Duration;
 
 use weft_core::dirnet::{Profile, Progress};
 
-/// How long a component waits for peers that may not live before it enters the DIR net.
+/// How long a component waits for peers that may not run before it enters the DIR net.
 const ENTER_AFTER_NS: u64 = 400_000_000;
-/// How long it waits at most for peers that live and do not greet it, however patient the profile:
+/// How long it waits at most for running peers that do not greet it, however patient the profile:
 /// the link to one of them may be cut, and the others can decide without it.
 const PEERS_NS_MAX: u64 = 4_000_000_000;
-/// A supervisor that looks later than this after a deadline has not given what it watches all the
-/// time that it was due (X-3).
+/// If the supervisor checks a deadline later than this, the watched component may have been paused
+/// with it, and gets its time again (X-3).
 const LATE_NS: u64 = 100_000_000;
-/// No loop is given less than this to pass, however impatient the profile: shared hosts let a
-/// process stand still for as long.
+/// The least time that a loop gets for a pass, however impatient the profile: shared hosts pause a
+/// process for as long.
 const PASS_NS_MIN: u64 = 100_000_000;
 
-/// Which of the other nodes have greeted the component.
+/// How many of the other nodes have greeted the component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Greeted {
-    /// Every one of the cluster.
+    /// All nodes of the cluster.
     All,
-    /// Every one that lives.
+    /// All that run.
     Living,
     /// Not even those.
     Few,
 }
 
-/// How much time it has, in nanoseconds.
+/// The time limits of a component, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Patience {
     ready: u64,
@@ -47,20 +48,20 @@ struct Patience {
     peers: u64,
 }
 
-/// What is known of one component before it is watched.
+/// The state of one component before it is watched.
 #[derive(Debug)]
 pub(super) struct Infancy {
     patience: Patience,
     ready_at_ns: Option<u64>,
-    /// The flag as it was seen last.
+    /// The flag as it was last seen.
     seen: Progress,
-    /// How long it may stand still, and until when; none once it is watched or given up.
+    /// How long it may make no progress, and until when; none once it is watched or given up.
     allowed_ns: u64,
     due_ns: Option<u64>,
 }
 
 impl Infancy {
-    /// Of a component that is started now, with the flag as others have left it.
+    /// For a component that is started now, with the flag as its predecessors left it.
     pub(super) fn new(now_ns: u64, profile: &Profile, seen: Progress) -> Self {
         let clone = profile.timing().clone.0;
         let (pass, peers) = ((clone / 8).max(PASS_NS_MIN), clone.min(PEERS_NS_MAX));
@@ -78,12 +79,13 @@ impl Infancy {
         self.wait(now_ns);
     }
 
-    /// Its I'm-Alive Task watches it.
+    /// Ends the watchdog: its I'm-Alive Task watches it.
     pub(super) fn end(&mut self) {
         self.due_ns = None;
     }
 
-    /// For how long it has stood still, by what its flag shows now, if that is too long; told once.
+    /// For how long it has made no progress, by its present flag, if that is too long; reported
+    /// once.
     pub(super) fn handle_time(&mut self, now_ns: u64, flag: Progress) -> Option<Duration> {
         let due_ns = self.due_ns?;
         let has_moved = self.ready_at_ns.is_some() && flag != self.seen;
@@ -98,7 +100,7 @@ impl Infancy {
         None
     }
 
-    /// When to look again if nothing comes before.
+    /// When to check again if nothing comes before.
     pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
         self.due_ns
     }
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(infancy.handle_time(u64::MAX, passes(7)), None);
     }
 
-    /// X-3: the host stood still, not the component.
+    /// X-3: the host was paused, not the component.
     #[test]
     fn a_supervisor_that_was_late_allows_the_whole_time_again() {
         let mut infancy = infancy();

@@ -1,19 +1,20 @@
-//! Isolation (X-5): a node that the cluster has shut out keeps quiet until it is released.
+//! Isolation (X-5): a node that the cluster has isolated runs no component until it is released.
 //!
 //! ```text
-//!   its peers, by decision of the manager: fence it, let no life of it in, tell it so
+//!   its peers, by decision of the manager: fence it, admit no incarnation of it, report it
 //!        │ Isolated                                        │ Released
 //!        ▼                                                 ▼
-//!   no component, no task, no request but for its status   another life of it begins
+//!   no component, no task, no request but for its status   its next boot begins
 //! ```
 //!
-//! What a node knows may be over: it may have started with an old database. So each isolation and
-//! each release has a number, and core's `Standing` merges them in any order, here as in the
-//! components. A node that meets a released one sends it the release; a released node contradicts
-//! those that have not heard of it yet.
+//! What a node knows may be out of date: it may have started with an old database. So each
+//! isolation and each release has a number, and core's `Standing` merges them in any order, here as
+//! in the components. A node that meets a released one sends it the release; a released node
+//! contradicts those that have not heard of it yet.
 //!
-//! A node whose supervisor has died meanwhile is started again by whoever can, once it is released.
-//! One that is started before remembers that it is isolated, by a note of its own, and waits.
+//! A node whose supervisor has died meanwhile is started again, by its launcher or an operator,
+//! once it is released. If it is started before, it knows from its own note that it is isolated,
+//! and waits.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -30,7 +31,7 @@ use crate::node::chronicle::What;
 use crate::node::control::Refused;
 use crate::node::link::ToComponent;
 
-/// Where a node notes since which boot it is isolated.
+/// The note of the boot since which a node is isolated.
 #[derive(Debug)]
 pub(super) struct IsolationNote {
     path: PathBuf,
@@ -41,10 +42,11 @@ impl IsolationNote {
         Self { path }
     }
 
-    /// Since which boot, if it is isolated. A note that makes no sense isolates the node as well,
-    /// until any release.
+    /// The boot since which it is isolated, if it is. A note that makes no sense isolates the node
+    /// as well, until any release.
     pub(super) fn load(&self) -> Option<Incarnation> {
-        // As long as a number may be; what is no file of this user cannot be read, and isolates.
+        // Bounded by the longest number; a file that is not this user's cannot be read, and
+        // isolates.
         let mut text = String::new();
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path);
@@ -73,7 +75,7 @@ impl IsolationNote {
 }
 
 impl Supervisor {
-    /// Goes on as it was before this supervisor began: isolated, if it noted so.
+    /// Restores the state before this supervisor started: isolated, if it noted so.
     pub(super) fn recall_isolation(&mut self) {
         if let Some(since) = self.isolation_note.load() {
             // A note that makes no sense is older than any release.
@@ -81,7 +83,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes how the node stands: what is not noted is forgotten by its next supervisor.
+    /// Notes the standing of the node: its next supervisor knows only what is noted.
     fn keep_isolation(&mut self) {
         if let Err(error) = self.isolation_note.keep(self.standing.isolation()) {
             tracing::error!(%error, "whether this node is isolated cannot be noted");
@@ -93,7 +95,7 @@ impl Supervisor {
         self.standing.isolation().is_some()
     }
 
-    /// The component knows of an isolation: of this node, or of a peer.
+    /// Handles an isolation that the component knows: of this node, or of a peer.
     pub(super) fn handle_isolation(&mut self, node: u16, boot: Incarnation) {
         if node != self.rank {
             self.isolate_peer(Peer(node), boot);
@@ -105,12 +107,12 @@ impl Supervisor {
         }
     }
 
-    /// The component knows of a release: of this node, or of a peer.
+    /// Handles a release that the component knows: of this node, or of a peer.
     pub(super) fn handle_release(&mut self, node: u16, boot: Incarnation) {
         if node == self.rank { self.be_released(boot) } else { self.release_peer(Peer(node), boot) }
     }
 
-    /// By decision no life of `peer` is let in from now on.
+    /// By decision no incarnation of `peer` is admitted from now on.
     fn isolate_peer(&mut self, peer: Peer, boot: Incarnation) {
         if self.lives.handle_isolated(peer, boot) {
             self.bootstrap.isolate(peer, boot);
@@ -135,8 +137,8 @@ impl Supervisor {
         }
     }
 
-    /// `peer` was released, and knows it better than this node: its component is told so, and the
-    /// life of it that was kept out is let in.
+    /// `peer` was released, and knows more than this node: the release is sent to the component,
+    /// and the incarnation of it that was kept out is admitted.
     pub(super) fn handle_contradiction(&mut self, peer: Peer, boot: Incarnation) {
         if !self.lives.handle_released(peer, boot) {
             return;
@@ -147,7 +149,7 @@ impl Supervisor {
         self.act(due);
     }
 
-    /// Everything below this supervisor ends; what its peers decide next is waited for.
+    /// Ends everything below this supervisor, and waits for the next decision of its peers.
     pub(super) fn be_isolated(&mut self, since: Incarnation) {
         let was_isolated = self.is_isolated();
         self.standing = self.standing.merged(Standing::isolate(since));
@@ -159,19 +161,19 @@ impl Supervisor {
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
         self.births.forget_due();
-        // What failed before is over with the boot.
+        // Earlier failures end with the boot.
         self.given_up = false;
         self.im_alive = None;
         self.tasks.hold_all(now_ns());
         if let Some(component) = &self.component {
-            // One that is dead by now is what was wanted.
+            // It fails only for a process that is dead already.
             let _ = component.spawned.pidfd.kill();
         }
         self.parked.clear();
         self.clients.refuse_pending(&Refused::Isolated);
     }
 
-    /// Isolations since `boot` or before are over: another life of this node begins, once the last
+    /// Isolations since `boot` or before are over: the next boot of this node begins, once the last
     /// one has ended.
     pub(super) fn be_released(&mut self, boot: Incarnation) {
         let was_isolated = self.is_isolated();

@@ -1,6 +1,6 @@
-//! The peers' lives as this node knows them: who was met, who lives, who has joined.
+//! The peers' incarnations as this node knows them: which were met, which run, which have joined.
 //!
-//! A decider: news come in, and what the component must be told comes out.
+//! A decider: events come in, and what the component must be sent comes out.
 
 use weft_core::dirnet::{Standing, Term};
 use weft_core::ids::{Incarnation, Peer};
@@ -11,16 +11,16 @@ use crate::process::Pidfd;
 use crate::shm::Grant;
 use crate::signing::PublicKey;
 
-/// What the component must be told.
+/// A change that the component or the peer must be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// This peer lives in a new life.
+    /// A new incarnation of this peer runs.
     Connect(Peer),
-    /// This peer's life has ended.
+    /// This peer's incarnation has ended.
     Fence(Peer),
-    /// This peer still lives in a life that was fenced here: it must be told.
+    /// This peer still runs in an incarnation that was fenced here: it must receive this.
     ShutOut(Peer, ShutOut),
-    /// This peer lives and is isolated since that life: it must be told.
+    /// This peer runs and is isolated since that incarnation: it must receive this.
     Isolate(Peer, Incarnation),
 }
 
@@ -30,31 +30,32 @@ struct Known {
     grant: Option<Grant>,
     life: Option<Life>,
     joined: bool,
-    /// What its broadcasts are signed with: the first that was heard.
+    /// The public key of its broadcasts: the first that was received.
     key: Option<PublicKey>,
-    /// Names its memory, as it was first met: any other remembers nothing of it.
+    /// The name of its memory when it was first met: any other holds none of the former state.
     memory: Option<u64>,
-    /// When the life counts as cut off: work for it was lost, and nothing was heard of its end.
+    /// When the incarnation counts as lost: work for it was lost, and its end was not reported.
     cut_off_at_ns: Option<u64>,
-    /// The last life that the own component has fenced, or is about to.
+    /// The last incarnation that the own component has fenced, or is about to.
     fenced: Incarnation,
-    /// Lives that began with this one, or before, were removed by decision.
+    /// Boots that began with this incarnation, or before, were removed by decision.
     removed: Incarnation,
-    /// In this reign.
+    /// The term of that decision.
     removed_in: Option<Term>,
-    /// What it was told of itself in this session, while neither began another life.
+    /// The last `ShutOut` that it was sent in this session, until either side starts another
+    /// incarnation.
     told: Option<ShutOut>,
     /// Its isolations and releases.
     standing: Standing,
-    /// The life that it goes on in all the same, as others may let it: for when it is released.
+    /// The incarnation that it runs in nevertheless, as other nodes may admit it: for its release.
     held: Option<Life>,
-    /// Processes of incarnations that are over for this node and were not seen dead: they have
+    /// Processes of incarnations that are over for this node and were not confirmed dead: they have
     /// its memory mapped.
     ended: Vec<Pidfd>,
 }
 
 impl Known {
-    /// The life that was known is over for this node; whether there was one.
+    /// Ends the known incarnation for this node; whether there was one.
     fn fence(&mut self) -> bool {
         self.joined = false;
         self.cut_off_at_ns = None;
@@ -65,13 +66,13 @@ impl Known {
         true
     }
 
-    /// It must be told that this life of it is shut out.
+    /// Records the `ShutOut` that it must be sent: this incarnation of it is fenced.
     fn shut_out(&mut self, life: Incarnation, decided: Option<Term>) -> ShutOut {
         *self.told.insert(ShutOut { life, decided })
     }
 }
 
-/// What is known of every peer.
+/// The state of every peer.
 #[derive(Debug)]
 pub(super) struct Lives {
     peers: Vec<Known>,
@@ -108,12 +109,12 @@ impl Lives {
         }
         if life.boot <= known.removed {
             let decided = known.removed_in;
-            // A host that forgot its incarnations is told the last that was.
+            // A host that lost its note of the incarnations is sent the last one that was.
             let over = life.incarnation.max(known.removed).max(known.fenced);
             return Some(Due::ShutOut(peer, known.shut_out(over, decided)));
         }
         if life.incarnation <= known.fenced {
-            // Nothing that it says now can be told from what it said before.
+            // No message of it can be attributed now to the present or the former incarnation.
             return Some(Due::ShutOut(peer, known.shut_out(known.fenced, None)));
         }
         known.told = None;
@@ -135,7 +136,8 @@ impl Lives {
         known.fence().then_some(Due::Fence(peer))
     }
 
-    /// The node of `peer` is not heard any more. Its component dies with it; fencing makes sure.
+    /// The session with the node of `peer` has ended. Its component dies with it; fencing makes
+    /// sure.
     pub(super) fn handle_parted(&mut self, peer: Peer, session: u64) -> Option<Due> {
         let known = self.known(peer, session)?;
         known.grant = None;
@@ -148,8 +150,8 @@ impl Lives {
         self.known(peer, session).is_some()
     }
 
-    /// By decision in `term` the lives of `peer` up to those that began with `boot` are over; the
-    /// own component has fenced them.
+    /// By decision in `term` the incarnations of `peer` up to those that began with `boot` are
+    /// over; the own component has fenced them.
     pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation, term: Term) {
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
         if boot >= known.removed {
@@ -160,8 +162,8 @@ impl Lives {
         }
     }
 
-    /// By decision no life of `peer` is let in from now on; whether that is new. One that began
-    /// later is told of it, and ends itself or contradicts.
+    /// By decision no incarnation of `peer` is admitted from now on; whether that is new. One that
+    /// began later receives the isolation, and ends itself or contradicts.
     pub(super) fn handle_isolated(&mut self, peer: Peer, boot: Incarnation) -> bool {
         let Some(known) = self.peers.get_mut(peer.index()) else { return false };
         let before = known.standing.isolation();
@@ -173,7 +175,8 @@ impl Lives {
         before.is_none()
     }
 
-    /// By decision lives of `peer` that begin after `boot` are let in; whether that is new.
+    /// By decision incarnations of `peer` that begin after `boot` are admitted; whether that is
+    /// new.
     pub(super) fn handle_released(&mut self, peer: Peer, boot: Incarnation) -> bool {
         let Some(known) = self.peers.get_mut(peer.index()) else { return false };
         let before = known.standing.isolation();
@@ -181,33 +184,34 @@ impl Lives {
         before.is_some() && known.standing.isolation().is_none()
     }
 
-    /// The last life of `peer` of which isolations are over, if any was.
+    /// The last boot of `peer` of which isolations are over, if any was.
     pub(super) fn released(&self, peer: Peer) -> Option<Incarnation> {
         let standing = self.peers.get(peer.index())?.standing;
         let is_free = standing.isolation().is_none();
         Some(standing.released()).filter(|boot| *boot > Incarnation(0) && is_free)
     }
 
-    /// The life behind `boot` that `peer` is in, if that was kept out until now.
+    /// The incarnation after `boot` that `peer` runs in, if it was kept out until now.
     pub(super) fn handle_let_in(&mut self, peer: Peer, boot: Incarnation) -> Option<Due> {
         let known = self.peers.get_mut(peer.index())?;
         let (session, life) = (known.session, known.held.take_if(|life| life.boot > boot)?);
         self.handle_alive(peer, session, life)
     }
 
-    /// Whether the node of `peer` is met, so that it can be told something.
+    /// Whether the node of `peer` is met, so that it can be sent a message.
     pub(super) fn is_met(&self, peer: Peer) -> bool {
         self.peers.get(peer.index()).is_some_and(|known| known.grant.is_some())
     }
 
-    /// Whether `peer` lives in this life.
+    /// Whether `peer` runs in this incarnation.
     pub(super) fn is_alive(&self, peer: Peer, session: u64, incarnation: Incarnation) -> bool {
         let known = self.peers.get(peer.index()).filter(|known| known.session == session);
         let life = known.and_then(|known| known.life.as_ref());
         life.is_some_and(|life| life.incarnation == incarnation)
     }
 
-    /// Work for that life of `peer` was lost; it is given until `cut_off_at_ns` to turn out dead.
+    /// Work for that incarnation of `peer` was lost; its death must be confirmed by
+    /// `cut_off_at_ns`.
     pub(super) fn handle_lost(&mut self, peer: Peer, incarnation: Incarnation, cut_off_at_ns: u64) {
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
         if known.life.as_ref().is_some_and(|life| life.incarnation == incarnation) {
@@ -215,20 +219,21 @@ impl Lives {
         }
     }
 
-    /// Whether `me` has told `peer` what `peer` tells it now, with more right. Both know what was
-    /// said in the session, so that exactly one of two finds that it has not.
+    /// Whether the `ShutOut` that `me` has sent to `peer` takes precedence over the one that `peer`
+    /// sends now. Both know both messages of the session, so that exactly one of two finds that it
+    /// does not.
     pub(super) fn outranks(&self, me: Peer, peer: Peer, theirs: ShutOut) -> bool {
         let told = self.peers.get(peer.index()).and_then(|known| known.told);
-        // As where work is lost, the lower rank gives way.
+        // As after lost work, the lower rank yields.
         let right = |word: ShutOut, by: Peer| (word.decided, by);
         told.is_some_and(|ours| right(ours, me) > right(theirs, peer))
     }
 
-    /// Gives up a life that is cut off and goes on: it must be fenced, and told so, that its node
-    /// begins the next one. One peer at a time.
+    /// Gives up an incarnation that counts as lost and still runs: it must be fenced, and receive
+    /// this, so that its node starts the next one. One peer at a time.
     pub(super) fn handle_time(&mut self, now_ns: u64) -> Option<(Peer, ShutOut)> {
         for known in &mut self.peers {
-            // No descriptor is kept of a process that is seen dead.
+            // No descriptor is kept of a process that is confirmed dead.
             known.ended.retain(|process| !matches!(process.is_dead(), Ok(true)));
         }
         let is_over = |known: &Known| known.cut_off_at_ns.is_some_and(|at| now_ns >= at);
@@ -237,12 +242,12 @@ impl Lives {
         known.fence().then(|| (peer, known.shut_out(known.fenced, None)))
     }
 
-    /// When the next life is to be given up.
+    /// When the next incarnation counts as lost.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.peers.iter().filter_map(|known| known.cut_off_at_ns).min()
     }
 
-    /// Messages went to that life of `peer` and back.
+    /// Messages went to that incarnation of `peer` and back.
     pub(super) fn handle_joined(&mut self, peer: Peer, incarnation: Incarnation) {
         if let Some(known) = self.peers.get_mut(peer.index()) {
             let current = known.life.as_ref().is_some_and(|life| life.incarnation == incarnation);
@@ -255,7 +260,7 @@ impl Lives {
     pub(super) fn end_stragglers(&mut self) -> bool {
         for known in &mut self.peers {
             known.ended.retain(|process| {
-                // One that refuses the signal is found alive by the look.
+                // One that cannot be signalled is found alive by the check.
                 let _ = process.kill();
                 !matches!(process.is_dead(), Ok(true))
             });
@@ -263,7 +268,7 @@ impl Lives {
         self.peers.iter().all(|known| known.ended.is_empty())
     }
 
-    /// The own component has ended: nobody has joined the next one yet, and it has fenced nobody.
+    /// The own component has ended: no peer has joined the next one yet, and it has fenced none.
     pub(super) fn handle_own_end(&mut self) {
         for known in &mut self.peers {
             known.joined = false;
@@ -273,41 +278,42 @@ impl Lives {
         }
     }
 
-    /// Whether every peer that lives has joined.
+    /// Whether every running peer has joined.
     pub(super) fn all_joined(&self) -> bool {
         self.peers.iter().all(|known| known.life.is_none() || known.joined)
     }
 
-    /// How many peers live and have joined.
+    /// How many peers run and have joined.
     pub(super) fn joined(&self) -> usize {
         self.peers.iter().filter(|known| known.life.is_some() && known.joined).count()
     }
 
-    /// The peers that live.
+    /// The peers that run.
     pub(super) fn alive(&self) -> Vec<Peer> {
         let living = (0..).map(Peer).zip(&self.peers);
         living.filter(|(_, known)| known.life.is_some()).map(|(peer, _)| peer).collect()
     }
 
-    /// What the broadcasts of peers are signed with, as far as that was heard.
+    /// The public keys of peers, as far as they are known.
     pub(super) fn keys(&self) -> Vec<(Peer, PublicKey)> {
         let keys = (0..).map(Peer).zip(&self.peers);
         keys.filter_map(|(peer, known)| Some((peer, known.key?))).collect()
     }
 
-    /// Whether the present life of `peer` has another memory than the one that was first met.
+    /// Whether the present incarnation of `peer` has another memory than the one that was first
+    /// met.
     pub(super) fn has_forgotten(&self, peer: Peer) -> bool {
         let Some(known) = self.peers.get(peer.index()) else { return false };
         known.life.as_ref().is_some_and(|life| known.memory != Some(life.memory))
     }
 
-    /// How a living peer is reached.
+    /// How a running peer is reached.
     pub(super) fn reach(&self, peer: Peer) -> Option<(&Life, &Grant)> {
         let known = self.peers.get(peer.index())?;
         Some((known.life.as_ref()?, known.grant.as_ref()?))
     }
 
-    /// Everybody but `me`, for people.
+    /// All peers but `me`, for people.
     pub(super) fn status(&self, me: Peer) -> Vec<PeerStatus> {
         let others = (0..).map(Peer).zip(&self.peers).filter(|(peer, _)| *peer != me);
         others

@@ -1,4 +1,4 @@
-//! How a node begins to meet its peers: at this host, or over the network.
+//! How a node starts to meet its peers: at this host, or over the network.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::node::NodeError;
 use crate::runtime_dir::ClaimedDir;
 use crate::shm::NodeMemory;
 
-/// Who is to be met.
+/// The node that meets its peers.
 pub(super) struct Member<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) home: &'a ClaimedDir,
@@ -21,7 +21,7 @@ pub(super) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Begins; what is learned goes to `sink`.
+    /// Starts the bootstrap; its events go to `sink`.
     pub(super) fn begin(
         &self,
         memory: &Arc<NodeMemory>,
@@ -42,7 +42,7 @@ impl Member<'_> {
             let nodes = self.layout.peers();
             return Ok(Box::new(NetworkBootstrap::start(hello, nodes, meeting, sink)?));
         }
-        // Over verbs memory is reached through the devices, and handed to nobody.
+        // Over verbs memory is reached through the devices, and no descriptor of it is granted.
         let granted = (fabric == FabricKind::Shm).then(|| Arc::clone(memory));
         let layout = self.layout.clone();
         Ok(Box::new(LocalBootstrap::start(self.home.dir(), hello, layout, granted, sink)?))

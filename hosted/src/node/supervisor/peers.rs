@@ -1,4 +1,5 @@
-//! What the other nodes do: they live, end, part, offer, write, and shut lives out.
+//! The events of other nodes: they run, end, part, make offers, send frames, and fence
+//! incarnations.
 
 use std::os::fd::AsFd;
 
@@ -60,11 +61,11 @@ impl Supervisor {
         }
     }
 
-    /// Carries out what a change of a peer's life calls for, if there is a component to tell.
+    /// Carries out what a change of a peer requires, if there is a component to send it to.
     pub(super) fn act(&mut self, due: Option<Due>) {
         match due {
             Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
-            // What one that is isolated itself knows of others may be over.
+            // A node that is isolated itself may have outdated knowledge of others.
             Some(Due::Isolate(..)) if self.is_isolated() => return,
             Some(Due::Isolate(peer, since)) => return self.bootstrap.isolate(peer, since),
             Some(Due::Fence(_)) => self.tell_alone(),
@@ -98,14 +99,16 @@ impl Supervisor {
         }
     }
 
-    /// Tells the component what the peers sign with; what it knows already changes nothing.
+    /// Sends the component the public keys of the peers; those that it knows already have no
+    /// effect.
     pub(super) fn tell_keys(&mut self) {
         for (peer, key) in self.lives.keys() {
             self.tell(&ToComponent::Key { peer: peer.0, key }, &[]);
         }
     }
 
-    /// A peer's end of a pair: for the component, if both lives of the pair are the present ones.
+    /// Hands a peer's end of a pair to the component, if the pair is of the two present
+    /// incarnations.
     fn handle_offer(&mut self, peer: Peer, session: u64, offer: &Offer) {
         let is_mine = |component: &Component| component.ready && component.incarnation == offer.to;
         let is_present = self.component.as_ref().is_some_and(is_mine)
@@ -116,8 +119,9 @@ impl Supervisor {
         }
     }
 
-    /// A peer remembers this node with another memory, whatever the note of incarnations says: what
-    /// was promised there is lost, and the next life takes no part where that binds it.
+    /// A peer remembers this node with another memory, whatever the note of incarnations holds:
+    /// what was promised there is lost, and the next incarnation takes no part where that promise
+    /// binds it.
     fn handle_other_memory(&mut self, peer: Peer) {
         // Where members are removed, a boot that comes after another takes no part anyway.
         let is_bound = self.cluster.neb.membership == Membership::Fixed;
@@ -129,8 +133,8 @@ impl Supervisor {
         }
     }
 
-    /// A life that was fenced by a peer is of no use any more: it ends, and the next one begins;
-    /// unless the same was said to the peer with more right.
+    /// An incarnation that a peer has fenced is useless: it ends, and the next one starts; unless
+    /// this node has fenced the peer with precedence.
     fn handle_shut_out(&mut self, peer: Peer, word: ShutOut) {
         self.incarnations.raise(word.life);
         let is_mine = |component: &Component| component.incarnation <= word.life;
@@ -142,7 +146,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes that only the peers know which life of this node was the last.
+    /// Notes that only the peers know the last incarnation of this node.
     pub(super) fn tell_forgotten(&mut self) {
         if self.incarnations.are_forgotten() {
             let words = "its note of the last incarnation is damaged: it goes on from what the \

@@ -1,9 +1,9 @@
-//! The supervisor's side of the DIR net: letters, clones, removal, and what is noted of it.
+//! The supervisor's side of the DIR net: frames, clones, removal, and the notes about them.
 //!
-//! A component that has ended is not started again by its supervisor's own decision: its I'm-Alive
-//! Task raises the alarm, the manager answers with SPAN, and the task asks for the clone; when
-//! nobody answers for long, or nobody lives who could, the task helps itself. A node that was
-//! removed begins anew, as another life, with all that is below it.
+//! The supervisor does not start a component that has ended again by its own decision: the
+//! I'm-Alive Task raises the alarm, the manager answers with SPAN, and the task requests the clone.
+//! When no answer comes for long, or no other component runs that could answer, the task starts the
+//! clone by itself. A node that was removed starts its next boot, with all that is below it.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -27,10 +27,10 @@ use crate::shm::Flag;
 /// How long a killed component may take to end.
 const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Why a letter was dropped: one life of the node is over, and the next has not begun.
+/// A frame was dropped: one boot of the node is over, and the next has not begun.
 const BETWEEN_LIVES: &str = "between-lives";
 
-/// Why a frame was dropped: the component does not read the link.
+/// A frame was dropped: the component does not read the link.
 const LINK_FULL: &str = "link-full";
 
 /// The number of SIGKILL.
@@ -38,14 +38,14 @@ const KILLED: i32 = Signal::KILL.as_raw();
 
 /// A component that has ended.
 pub(super) struct Buried {
-    /// Its I'm-Alive Task watched it.
+    /// Whether its I'm-Alive Task watched it.
     pub(super) roused: bool,
-    /// It did not end by itself.
+    /// Whether it was killed, and did not end by itself.
     pub(super) was_killed: bool,
 }
 
 impl Supervisor {
-    /// A life of this node begins with `boot`: its I'm-Alive Task begins with it.
+    /// Begins the boot `boot` of this node, and starts its I'm-Alive Task with it.
     pub(super) fn begin_life(&mut self, boot: Incarnation) -> Result<(), NodeError> {
         self.boot = Some(boot);
         self.generation = 0;
@@ -65,7 +65,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// What the I'm-Alive Task of the life `boot` asks for.
+    /// Handles an order of the I'm-Alive Task of the boot `boot`.
     pub(super) fn handle_order(&mut self, boot: Incarnation, order: Order) {
         if self.boot != Some(boot) {
             return;
@@ -88,8 +88,8 @@ impl Supervisor {
         }
     }
 
-    /// Tells the I'm-Alive Task that nobody can answer its alarm, if no other node within reach has
-    /// a component. That is known, and not guessed from silence.
+    /// Reports to the I'm-Alive Task that no node can answer its alarm, if no other node within
+    /// reach has a component. That is known, and not guessed from silence.
     pub(super) fn tell_alone(&self) {
         let is_alone = || self.lives.alive().iter().all(|peer| self.cut.has(*peer));
         if let Some(im_alive) = &self.im_alive
@@ -104,7 +104,7 @@ impl Supervisor {
     /// Ends what is left of the component and starts the one of this generation.
     fn spawn(&mut self, generation: u32) -> Spawned {
         if let Some(component) = &self.component {
-            // One that is dead by now is what was wanted.
+            // It fails only for a process that is dead already.
             let _ = component.spawned.pidfd.kill();
             let _ = component.spawned.pidfd.wait_dead(KILL_TIMEOUT);
             let incarnation = component.incarnation;
@@ -119,8 +119,8 @@ impl Supervisor {
         if self.given_up { Spawned::Failed } else { Spawned::Runs }
     }
 
-    /// Reaps the component of this life, if it is the present one, and sees whether it may have a
-    /// successor. None if it is not the present one.
+    /// Reaps the component of this incarnation, if it is the present one, and decides whether it
+    /// may have a successor. None if it is not the present one.
     pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<Buried> {
         let is_it = |component: &mut Component| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
@@ -144,8 +144,8 @@ impl Supervisor {
         Some(Buried { roused: component.roused, was_killed })
     }
 
-    /// This life of the node is over, by decision of its peers: everything below the supervisor
-    /// ends, and the next life begins once the component has ended.
+    /// This boot of the node is over, by decision of its peers: everything below the supervisor
+    /// ends, and the next boot begins once the component has ended.
     pub(super) fn be_reborn(&mut self) {
         if self.boot.take().is_none() {
             return;
@@ -155,7 +155,7 @@ impl Supervisor {
         self.tasks.restart_all(now_ns());
         match &self.component {
             Some(component) => {
-                // One that is dead by now is what was wanted.
+                // It fails only for a process that is dead already.
                 let _ = component.spawned.pidfd.kill();
             }
             None if self.given_up => {}
@@ -163,21 +163,21 @@ impl Supervisor {
         }
     }
 
-    /// A component that hangs before its I'm-Alive Task watches it is killed; its end brings the
-    /// next one.
+    /// Kills a component that hangs before its I'm-Alive Task watches it; its end starts the next
+    /// one.
     pub(super) fn look_after_infant(&mut self, now_ns: u64) {
         let flag = self.progress.load();
         let Some(component) = &mut self.component else { return };
         let Some(hung_for) = component.infancy.handle_time(now_ns, flag) else { return };
-        // One that is dead by now is what was wanted.
+        // It fails only for a process that is dead already.
         let _ = component.spawned.pidfd.kill();
         let ms = u64::try_from(hung_for.as_millis()).unwrap_or(u64::MAX);
         tracing::error!(rank = self.rank, ms, "the component hangs as it starts, and is killed");
         self.note(self.rank, What::HungEarly { ms });
     }
 
-    /// Has the component enter the DIR net once it has been greeted by every node; by those that
-    /// live, and no other has come for a while; or when it has waited long enough for those, too.
+    /// Has the component enter the DIR net once all nodes have greeted it; once those that run
+    /// have, and no other has come for a while; or when it has waited long enough for those, too.
     pub(super) fn enter_dirnet(&mut self, now_ns: u64) {
         let others = self.cluster.nodes - 1;
         let greeted = match self.is_greeted() {
@@ -195,11 +195,11 @@ impl Supervisor {
         self.tell_changes();
     }
 
-    /// Tells the component what has changed at the tasks.
+    /// Sends the component what has changed at the tasks.
     fn tell_changes(&mut self) {
         self.tasks.note_errors();
         let has_entered = self.component.as_ref().is_some_and(|component| component.entered);
-        // What is known of earlier lives is not overwritten before it is learnt.
+        // The history of earlier boots is not overwritten before it is known.
         if !has_entered || self.tasks.is_learning() {
             return;
         }
@@ -208,7 +208,7 @@ impl Supervisor {
         }
     }
 
-    /// A letter has come from `peer`.
+    /// Hands a frame or an entry of `peer` to its receiver.
     pub(super) fn handle_letter(&mut self, peer: Peer, letter: Letter) {
         if self.cut.has(peer) {
             return;
@@ -232,12 +232,12 @@ impl Supervisor {
         }
     }
 
-    /// The component writes to I'm-Alive Tasks.
+    /// Sends the component's frames to I'm-Alive Tasks.
     pub(super) fn post_letters(&mut self, to: &[u16], bytes: Payload) {
         let letter = Letter { to: Desk::ImAliveTask, bytes };
         for rank in to {
             if *rank == self.rank {
-                // It says one thing only to its own task: that it is to be watched.
+                // It sends one thing only to its own task: the order to watch it.
                 if let Some(component) = &mut self.component {
                     component.roused = true;
                     self.births.handle_watched();
@@ -252,15 +252,15 @@ impl Supervisor {
         }
     }
 
-    /// By decision of this node, which is the manager, a life of another is to be reset.
+    /// Resets another node, by decision of this one, which is the manager.
     pub(super) fn reset_node(&mut self, node: u16, boot: u32) {
         let outcome = self.reset.reset(Rank(node), Incarnation(boot));
         let possible = outcome == ResetOutcome::Ordered;
         self.note(node, What::ResetOrdered { boot, possible });
     }
 
-    /// Notes a fault in the chronicle. A partition cuts every way out of the node, letters too,
-    /// and outlives the component.
+    /// Notes a fault in the chronicle. A partition cuts every transport of the node, the
+    /// supervisor's too, and outlives the component.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         match fault {
             Fault::Partition { from } => {
@@ -281,7 +281,7 @@ impl Supervisor {
         }
     }
 
-    /// A component that was just started is cut off from whom its predecessor was.
+    /// Cuts a component that was just started off from the same peers as its predecessor.
     pub(super) fn tell_cut(&mut self) {
         if self.cut_off.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What clients ask of a node, and what it tells of itself.
+//! The requests of clients to a node, and its status.
 //!
 //! What concerns the node is answered here; what concerns messages goes to the component, and waits
 //! for the next one when there is none.
@@ -84,7 +84,7 @@ impl Supervisor {
             | Want::Status => {
                 if let Want::Inject(fault) = &what {
                     self.note_fault(fault);
-                    // The next component is told of a cut, and has no fault but that.
+                    // The next component receives the cut, and has no other fault.
                     if fault.outlives_component() && !self.is_ready() {
                         self.clients.finish(ticket, Outcome::Done);
                         return Flow::On;
@@ -116,7 +116,7 @@ impl Supervisor {
                 Refused::Malformed(error.to_string())
             }
             None if is_crowded => Refused::Busy,
-            // Not sent, so nothing of it was begun: the next component does it.
+            // Not sent, so nothing of it was begun: the next component serves it.
             Some(Err(_)) | None => return self.parked.push_back((ticket, word)),
         };
         self.clients.finish(ticket, Outcome::Refused(refused));
@@ -131,14 +131,15 @@ impl Supervisor {
         match &self.component {
             _ if self.is_isolated() => NodeState::Isolated,
             _ if self.given_up => NodeState::GivenUp,
-            // What a peer that is cut off does not hear is told with the peers.
+            // A peer that is cut off is shown with the peers; it does not keep the node from
+            // running.
             Some(component) if component.entered || self.is_greeted() => NodeState::Running,
             Some(component) if component.ready => NodeState::Joining,
             Some(_) | None => NodeState::Starting,
         }
     }
 
-    /// Whether messages go to every living peer and back.
+    /// Whether messages go to every running peer and back.
     pub(super) fn is_greeted(&self) -> bool {
         self.is_ready() && self.lives.all_joined()
     }

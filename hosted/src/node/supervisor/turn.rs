@@ -1,4 +1,4 @@
-//! One turn of the supervisor's loop: wait for anything, then control, then clients, then time.
+//! One turn of the supervisor's loop: wait for any input, then control, then clients, then time.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::node::NodeError;
 use crate::readiness::await_any;
 use crate::runtime_dir::ClaimedDir;
 
-/// The longest sleep of the loop, deadlines or not.
+/// The longest sleep of the loop, whatever the deadlines.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// How often the node checks that its directory is still its own.
+/// How often the node checks that its directory still belongs to it.
 const LOOK_HOME_EVERY_NS: u64 = 100_000_000;
-/// Events that are handled in one turn.
+/// The most events that are handled in one turn.
 const EVENTS_A_TURN: usize = 1024;
-/// Requests of clients that are read in one turn, and their payload bytes.
+/// The most requests of clients that are read in one turn, and their payload bytes.
 const REQUESTS_A_TURN: usize = 64;
 const PAYLOAD_A_TURN: usize = 512 * 1024;
 
-/// What a wait has ended with.
+/// The result of a wait.
 #[derive(Default)]
 struct Ready {
     /// The component has sent something, or can be sent what waits.
@@ -57,7 +57,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for anything to happen, or for the next deadline.
+    /// Waits for any input, or for the next deadline.
     fn wait(&mut self, inbox: &Inbox) -> Ready {
         let timeout = self.timeout();
         let none = PollFlags::empty();
@@ -75,7 +75,7 @@ impl Supervisor {
         let watched: Vec<_> = self.clients.watched(now_ns()).collect();
         fds.extend(watched.iter().map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)));
         if let Err(errno) = await_any(&mut fds, timeout) {
-            // Not without a sleep, whatever the kernel lacks; the next turn tries again.
+            // Sleeps nevertheless, so that the loop does not spin; the next turn tries again.
             tracing::error!(%errno, "the supervisor cannot wait for its sockets");
             std::thread::park_timeout(SLEEP_MAX);
         }
@@ -106,7 +106,7 @@ impl Supervisor {
             self.hear_component();
             self.flush_link();
         }
-        // One that was started meanwhile has not ended.
+        // If a component was started meanwhile, it has not ended.
         if ready.ended && self.has_component_ended() {
             self.reap_component();
         }
@@ -118,8 +118,8 @@ impl Supervisor {
         self.component.as_ref().is_some_and(|it| matches!(is_dead(it), Ok(true)))
     }
 
-    /// Sends replies to the clients and reads their requests, a bounded number in each turn: those
-    /// first that come behind the last one that was served.
+    /// Sends replies to the clients and reads their requests, a bounded number in each turn,
+    /// beginning with the client after the last one that was served.
     fn serve_clients(&mut self, ready: &Ready, first: &mut u64) -> Flow {
         let now_ns = now_ns();
         let (mut requests, mut payload) = (0, 0);
@@ -147,7 +147,7 @@ impl Supervisor {
         Flow::On
     }
 
-    /// Does what is due.
+    /// Handles the expired deadlines.
     fn take_time(&mut self) {
         let now_ns = now_ns();
         self.deadlines.pass(now_ns);

@@ -15,7 +15,7 @@ use crate::node::control::TaskFault;
 use crate::process::{Liveness, Pid, ProcessError, Remains, Spawn, Spawned, start_thread};
 use crate::task;
 
-/// How long a task may take to end when it is asked to.
+/// How long a task may take to end after SIGTERM.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A task's process.
@@ -24,7 +24,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Starts the program of `task`; its end is told to `sink` as that of `run`. What it writes
+    /// Starts the program of `task`; its end is reported to `sink` as that of `run`. What it writes
     /// goes to the node's standard error, so that the node's own output stays readable.
     pub(super) fn start(
         task: &Task,
@@ -69,18 +69,18 @@ impl Guard {
         Pid::from_child(&self.spawned.child)
     }
 
-    /// Kills the process and all that it has started; its end is told.
+    /// Kills the process and all that it has started; its end is reported.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
-    /// Asks the process and all that it has started to end.
+    /// Sends SIGTERM to the process and all that it has started.
     pub(super) fn ask_to_end(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Waits a moment for the process to end, kills what is left of its group, and tells how it
-    /// ended; none for status 0.
+    /// Waits for the process to end until a deadline, kills what is left of its group, and returns
+    /// how it ended; none for status 0.
     pub(super) fn end(mut self) -> Option<TaskFault> {
         // The group is killed in either case.
         let _ = self.spawned.pidfd.wait_dead(END_TIMEOUT);
@@ -91,7 +91,7 @@ impl Guard {
         }
     }
 
-    /// The leader has not been reaped, so that the group's number is still its own.
+    /// The leader has not been reaped, so the group's number is not in use by another.
     fn signal(&self, signal: Signal) {
         if let Err(error) = self.spawned.signal_group(signal) {
             tracing::debug!(%error, "a task's group takes no signal");
@@ -99,7 +99,7 @@ impl Guard {
     }
 }
 
-/// Why `program` was not started, in words that name it.
+/// Why `program` was not started, as a text that names it.
 pub(super) fn not_started(program: &str, error: &ProcessError) -> String {
     let ProcessError::Spawn(error) = error else { return error.to_string() };
     match error.kind() {

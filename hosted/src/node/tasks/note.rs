@@ -1,9 +1,9 @@
-//! How the tasks of a node stand, noted where the node's next life finds it.
+//! The standing of a node's tasks, noted for the node's next boot.
 //!
-//! What was isolated or stopped stays so when the supervisor is another, what has finished is not
-//! done again, and errors and restarts go on being counted; what ran is started. The note is
-//! JSON, replaced as a whole, and before an order is answered. It goes with the cluster's
-//! directory: a cluster that is started anew knows nothing of it.
+//! What was isolated or stopped stays so under another supervisor, what has finished is not run
+//! again, and errors and restarts go on being counted; what ran is started. The note is JSON,
+//! replaced as a whole, and before an order is answered. It is part of the cluster's directory: a
+//! cluster that is started again from nothing does not know it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::node::control::{TaskFault, TaskState};
 use crate::sealed;
 
-/// What the next life does with a task.
+/// What the next boot does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Standing {
-    /// It is to run.
+    /// It should run.
     Free,
     /// It was stopped by order.
     Stopped,
@@ -28,7 +28,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// As the database has it: [`TaskState`] as a number.
+    /// The standing for a status of the database: [`TaskState`] as a number.
     pub(super) const fn of_status(status: u8) -> Self {
         const STOPPED: u8 = TaskState::Killed as u8;
         const ISOLATED: u8 = TaskState::Isolated as u8;
@@ -42,21 +42,21 @@ impl Standing {
     }
 }
 
-/// What was known of one task.
+/// The history of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Past {
     pub(super) standing: Standing,
     pub(super) errors: u64,
     pub(super) restarts: u64,
     pub(super) unrecorded: u64,
-    /// The last errors and when they were, by the clock of the host, oldest first.
+    /// The last errors and their times, by the clock of the host, oldest first.
     pub(super) last: Vec<(u64, TaskFault)>,
 }
 
-/// What was known of all of them, by name.
+/// The history of all of them, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::node) struct Note {
-    /// The node was shut out, and its tasks with it.
+    /// The node was isolated, and its tasks with it.
     pub(super) held: bool,
     pub(super) tasks: BTreeMap<String, Past>,
 }

@@ -1,15 +1,15 @@
-//! The errors that the database is owed: told of to the component until it has them saved.
+//! The errors that the database has not got yet: sent to the component until it has them saved.
 //!
 //! ```text
 //!   noted ─▶ waiting │ sent, at most WINDOW ─▶ component: applied, saved
 //!                    └◀──────────── recorded up to number n ──┘
 //! ```
 //!
-//! A component that dies may have saved what it was told or not; its answer may be lost with it.
-//! So the next one is told again, and looks for each error among those that it has restored: of
-//! these the database keeps [`ERRORS`], as many as may be under way, and no two errors of a node
-//! have the same time. What does not fit, while no component answers, is counted: that many the
-//! database never gets.
+//! A component that dies may or may not have saved what it was sent, and its answer may be lost
+//! with it. So the errors are sent to the next one again, which looks for each among those that it
+//! has restored: of these the database keeps [`ERRORS`], as many as may be under way, and no two
+//! errors of a node have the same time. What does not fit, while no component answers, is counted:
+//! that many the database never gets.
 
 use std::collections::VecDeque;
 
@@ -17,9 +17,9 @@ use weft_core::dirnet::ERRORS;
 
 use crate::node::link::TaskChange;
 
-/// Errors that wait for the database; more push out the oldest that was not told of.
+/// The most errors that wait for the database; more displace the oldest that was not sent.
 const WAITING_MAX: usize = 64;
-/// Errors that a component was told of and has not answered.
+/// The most errors that were sent to a component and not answered.
 const WINDOW: usize = ERRORS;
 
 const _: () = assert!(WINDOW < WAITING_MAX);
@@ -37,15 +37,16 @@ struct Owing {
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     waiting: VecDeque<Owing>,
-    /// So many of the first were sent to the present component.
+    /// How many of the first were sent to the present component.
     sent: usize,
-    /// How many there ever were.
+    /// The number of all errors so far.
     count: u64,
     last_at_us: u64,
 }
 
 impl Owed {
-    /// Adds an error of `task`; which task's oldest one is given up for it, if there are too many.
+    /// Adds an error of `task`; returns the task whose oldest error was dropped for it, if there
+    /// were too many.
     #[must_use]
     pub(super) fn push(&mut self, task: u8, kind: u16, at_ns: u64) -> Option<u8> {
         self.count += 1;
@@ -58,7 +59,7 @@ impl Owed {
         self.waiting.remove(self.sent).map(|given_up| given_up.task)
     }
 
-    /// What to tell the component next.
+    /// The next error to send to the component.
     pub(super) fn next(&mut self) -> Option<TaskChange> {
         if self.sent == WINDOW {
             return None;
@@ -76,7 +77,7 @@ impl Owed {
         }
     }
 
-    /// The component that was told is gone.
+    /// The component to which errors were sent is gone.
     pub(super) const fn forget_sent(&mut self) {
         self.sent = 0;
     }
@@ -86,7 +87,7 @@ impl Owed {
 mod tests {
     use super::*;
 
-    /// So many errors, at the same time, and what was given up.
+    /// So many errors, at the same time, and the tasks of those that were dropped.
     fn owed(errors: u16) -> (Owed, Vec<u8>) {
         let mut owed = Owed::default();
         let given_up = (0..errors).filter_map(|kind| owed.push((kind % 3) as u8, kind, 7_000));
@@ -110,7 +111,7 @@ mod tests {
         owed.handle_recorded(3);
         assert_eq!(told(&mut owed), [9, 10]);
         owed.forget_sent();
-        // An answer of one that was told nothing means nothing.
+        // An answer of a component that was sent nothing has no effect.
         owed.handle_recorded(9);
         assert_eq!(told(&mut owed), (4..=10).collect::<Vec<_>>());
         owed.handle_recorded(10);

@@ -1,4 +1,4 @@
-//! What is known of one task: its state, its errors, and what they call for.
+//! The record of one task: its state, its errors, and what they require.
 //!
 //! ```text
 //!            started                exit 0
@@ -9,10 +9,10 @@
 //!      └── Faulty ◀─────┘          ordered: Killed, Isolated, Running again
 //! ```
 //!
-//! A decider: the time and what happened come in, what must be done with the process comes out.
-//! The first failure for long is answered by a start at once, later ones by a start after a pause
-//! ([`Intensity::pause_ns`]). An error that is reported counts as a failure, since the manager,
-//! which is told, has the task restarted (G-27): one too many isolates it here.
+//! A decider: time and events come in, actions on the process come out. The first failure in the
+//! window is answered by a start at once, later ones by a start after a pause
+//! ([`Intensity::pause_ns`]). A reported error counts as a failure, since it goes to the manager,
+//! which has the task restarted (G-27): one too many isolates it here.
 
 use std::collections::VecDeque;
 
@@ -22,10 +22,10 @@ use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskO
 use crate::node::intensity::Intensity;
 use crate::node::link::TaskChange;
 
-/// Errors that are remembered; all are counted.
+/// The most errors that are remembered; all are counted.
 const ERRORS_MAX: usize = 8;
 
-/// What must be done with the task's process.
+/// The action on the task's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -51,20 +51,20 @@ pub(super) struct Record {
     last: VecDeque<(u64, TaskFault)>,
     beat_ns: Option<u64>,
     silent_at_ns: Option<u64>,
-    /// When a pause before its next start is over.
+    /// When the pause before its next start is over.
     start_at_ns: Option<u64>,
     started_at_ns: u64,
-    /// Errors that were noted since they were last taken.
+    /// Errors that were noted since the last `take_errors`.
     fresh: Vec<(u64, u16)>,
-    /// Errors that the database never gets.
+    /// How many errors the database never gets.
     unrecorded: u64,
-    /// The state that the component was told of.
+    /// The state that was last sent to the component.
     told: Option<TaskState>,
-    /// It was isolated without an order of the operator, who is to be told.
+    /// It was isolated without an order, which must be reported to the operator.
     verdict: bool,
-    /// It was ended with its node, and is to run again with it.
+    /// It was ended with its node, and must run again with it.
     held: bool,
-    /// How it stood is not known here, and nothing was ordered since it was asked.
+    /// Its earlier standing is not known here, and nothing was ordered since peers were asked.
     asked: bool,
 }
 
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// This task was known before, to an earlier life of its node.
+    /// Continues from the history of an earlier boot of its node.
     pub(super) fn go_on(&mut self, past: Past) {
         self.state = state_of(past.standing);
         let Past { errors, restarts, unrecorded, last, .. } = past;
@@ -98,28 +98,28 @@ impl Record {
         self.last.extend(last.into_iter().take(ERRORS_MAX));
     }
 
-    /// Whether it is to be started now that its node knows how it stands.
+    /// Whether to start it now that its node knows its standing.
     pub(super) fn is_to_begin(&self) -> bool {
         let waits = self.state == TaskState::Waiting && self.start_at_ns.is_none();
         waits && self.after == After::Stay
     }
 
-    /// Nothing is known of it here, and others are asked.
+    /// Nothing is known of it here: peers are asked.
     pub(super) const fn ask(&mut self) {
         self.asked = true;
     }
 
-    /// Whether others are asked, and have not answered.
+    /// Whether peers were asked, and have not answered.
     pub(super) const fn is_asked(&self) -> bool {
         self.asked
     }
 
-    /// Others are not waited for any more.
+    /// Ends the wait for the peers' answer.
     pub(super) const fn settle(&mut self) {
         self.asked = false;
     }
 
-    /// What the others know of it; an order that came meanwhile stands.
+    /// Handles what the peers know of it; an order that came meanwhile stands.
     pub(super) fn learn(&mut self, standing: Standing, errors: u16) {
         if !std::mem::take(&mut self.asked) {
             return;
@@ -131,7 +131,7 @@ impl Record {
         }
     }
 
-    /// What a later life of its node is to know.
+    /// Its history for a later boot of its node.
     pub(super) fn past(&self) -> Past {
         let standing = match self.state {
             TaskState::Isolated => Standing::Isolated,
@@ -153,7 +153,7 @@ impl Record {
         self.restarts
     }
 
-    /// All errors so far.
+    /// The number of all errors so far.
     pub(super) const fn errors(&self) -> u64 {
         self.errors
     }
@@ -167,7 +167,7 @@ impl Record {
         self.last.iter().map(told).collect()
     }
 
-    /// Its process runs.
+    /// Records that its process runs.
     pub(super) fn handle_started(&mut self, now_ns: u64) {
         self.state = TaskState::Running;
         self.started_at_ns = now_ns;
@@ -175,13 +175,14 @@ impl Record {
         self.await_beat(now_ns);
     }
 
-    /// Its process cannot be started. Trying again would find the same, so that is left to people.
+    /// Its process cannot be started. Trying again would fail the same way, so that is left to
+    /// people.
     pub(super) fn handle_not_started(&mut self, now_ns: u64, why: String) {
         self.note(now_ns, TaskFault::NotStarted { why });
         self.state = TaskState::Faulty;
     }
 
-    /// Why it could not be started, if that is how it stands.
+    /// Why it could not be started, if that is its present fault.
     pub(super) fn not_started(&self) -> Option<&str> {
         match self.last.back() {
             Some((_, TaskFault::NotStarted { why })) if self.state == TaskState::Faulty => {
@@ -204,7 +205,7 @@ impl Record {
                 self.note(now_ns, fault);
                 self.start_again(now_ns)
             }
-            // Killed for being silent, which has been noted.
+            // Killed because it sent no beat, which has been noted.
             (TaskState::Faulty, After::Stay) => self.start_again(now_ns),
             (
                 TaskState::Waiting | TaskState::Killed | TaskState::Isolated | TaskState::Finished,
@@ -213,7 +214,7 @@ impl Record {
         }
     }
 
-    /// It has said that it makes progress; how it stands if it does not run.
+    /// Records its progress; returns its state if it does not run.
     pub(super) fn handle_beat(&mut self, now_ns: u64) -> Result<(), TaskState> {
         if self.state != TaskState::Running {
             return Err(self.state);
@@ -222,7 +223,7 @@ impl Record {
         Ok(())
     }
 
-    /// It, or somebody on its behalf, has reported an error.
+    /// Handles an error that it, or a client on its behalf, has reported.
     pub(super) fn handle_report(&mut self, now_ns: u64, error: u16) -> (Due, ReportEffect) {
         self.note(now_ns, TaskFault::Reported { error });
         if self.state != TaskState::Running || self.after == After::Start {
@@ -236,7 +237,7 @@ impl Record {
         (Due::Nothing, ReportEffect::Restart { restarts, left })
     }
 
-    /// When it will have been silent for too long, or a pause is over.
+    /// When its next beat is overdue, or a pause is over.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.silent_at_ns.into_iter().chain(self.start_at_ns).min()
     }
@@ -254,12 +255,12 @@ impl Record {
         Due::Kill
     }
 
-    /// People have decided.
+    /// Handles an operator's order.
     pub(super) fn handle_order(&mut self, order: TaskOrder) -> (Due, TaskEffect) {
         let is_so = match order {
             TaskOrder::Start => self.state == TaskState::Running,
             TaskOrder::Restart => false,
-            // What has ended otherwise stays known as that.
+            // One that has ended in another way stays so.
             TaskOrder::Stop => match self.state {
                 TaskState::Killed => !self.held,
                 TaskState::Isolated | TaskState::Finished => true,
@@ -285,7 +286,7 @@ impl Record {
         (due, TaskEffect::Done)
     }
 
-    /// Its node is shut out: it ends, and is held until the node is let in again.
+    /// Its node is isolated: it ends, and is held until the node is released.
     pub(super) fn handle_hold(&mut self) -> Due {
         if !matches!(self.state, TaskState::Running | TaskState::Waiting | TaskState::Faulty) {
             return Due::Nothing;
@@ -294,13 +295,14 @@ impl Record {
         self.end_as(TaskState::Killed)
     }
 
-    /// Its node is let in again.
+    /// Its node is released.
     pub(super) fn handle_release(&mut self) -> Due {
         if std::mem::take(&mut self.held) { self.start_soon() } else { Due::Nothing }
     }
 
-    /// The manager has it restarted for the errors that were reported, which have been counted.
-    /// One that was started again since has been so before the manager could say it.
+    /// The manager has it restarted for the errors that were reported, which have been counted. If
+    /// it was started again since, that was before the manager's order arrived, which has no
+    /// effect.
     pub(super) fn handle_restart(&mut self) -> Due {
         if !self.has_erred_since_start() || self.after == After::Start {
             return Due::Nothing;
@@ -309,50 +311,50 @@ impl Record {
         self.handle_order(TaskOrder::Restart).0
     }
 
-    /// The manager has it isolated.
+    /// Handles the manager's decision to isolate it.
     pub(super) fn handle_isolate(&mut self) -> Due {
         let (due, effect) = self.handle_order(TaskOrder::Isolate);
         self.verdict |= effect == TaskEffect::Done;
         due
     }
 
-    /// It is to be started, and its last process has not quite ended.
+    /// It must be started, and its last process has not ended yet.
     pub(super) fn await_end(&mut self) {
         self.after = After::Start;
     }
 
-    /// Whether it was isolated since this was last asked, other than by order.
+    /// Whether it was isolated since the last call, other than by order.
     pub(super) fn take_verdict(&mut self) -> bool {
         std::mem::take(&mut self.verdict)
     }
 
-    /// Whether the process that runs has had an error.
+    /// Whether the running process has had an error.
     fn has_erred_since_start(&self) -> bool {
         let last = self.last.back().map(|(at_ns, _)| *at_ns);
         self.state == TaskState::Running && last.is_some_and(|at_ns| at_ns > self.started_at_ns)
     }
 
-    /// Errors that the database never gets.
+    /// How many errors the database never gets.
     pub(super) const fn unrecorded(&self) -> u64 {
         self.unrecorded
     }
 
-    /// One more of them.
+    /// Counts one more of them.
     pub(super) const fn note_unrecorded(&mut self) {
         self.unrecorded += 1;
     }
 
-    /// The component that was told is gone.
+    /// The component to which the state was sent is gone.
     pub(super) const fn forget_told(&mut self) {
         self.told = None;
     }
 
-    /// The errors since this was last asked, as when and their numbers in the database.
+    /// The errors since the last call, as times and their numbers in the database.
     pub(super) fn take_errors(&mut self) -> Vec<(u64, u16)> {
         std::mem::take(&mut self.fresh)
     }
 
-    /// The state, if the component was not told of it. One that is held waits for its node.
+    /// The state, if it was not sent to the component. A held task is reported as waiting.
     pub(super) fn take_status(&mut self, task: u8) -> Option<TaskChange> {
         let state = if self.held { TaskState::Waiting } else { self.state };
         let told = self.told.replace(state);
@@ -406,7 +408,7 @@ impl Record {
     }
 }
 
-/// As a task begins the next life of its node.
+/// The state in which a task begins the next boot of its node.
 const fn state_of(standing: Standing) -> TaskState {
     match standing {
         Standing::Free => TaskState::Waiting,
@@ -416,7 +418,8 @@ const fn state_of(standing: Standing) -> TaskState {
     }
 }
 
-/// The number of a fault in the database: a task's own up to 0xF7FF, as far as it keeps to that.
+/// The number of a fault in the database: a task's own up to 0xF7FF, as far as it keeps to that
+/// range.
 fn kind_of(fault: &TaskFault) -> u16 {
     let low = |number: i32| u16::from(number.to_le_bytes()[0]);
     match fault {

@@ -1,8 +1,8 @@
-//! Which processes the tasks of a node are, noted where its next life finds them.
+//! The processes of a node's tasks, noted where the node's next boot finds them.
 //!
 //! A supervisor that is killed cannot end what its tasks have started. So the next one of the rank
-//! does, before it starts its own; so does the launcher as soon as it sees the end, and whoever
-//! clears the cluster's directory away. The note is there before the first process.
+//! does, before it starts its own; so does the launcher as soon as it sees the end, and the program
+//! that removes the cluster's directory. The note is written before the first process starts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::Guard;
 use crate::cluster::TaskName;
 use crate::process::{ProcessError, Remains, StillRuns};
 
-/// How long what an earlier life has left may take to end once it is killed.
+/// How long processes of an earlier boot may take to end once they are killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long what one task has left may take to end once it is killed, while its node waits.
+/// How long the processes of one task may take to end once they are killed, while the node waits.
 const TASK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The note of this life.
+/// The note of this boot.
 #[derive(Debug)]
 pub(super) struct Traces {
     remains: Remains,
@@ -25,7 +25,7 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Ends what an earlier life has left, and begins the note of this one at the same path.
+    /// Ends what an earlier boot has left, and begins the note of this one at the same path.
     pub(super) fn begin(
         path: PathBuf,
         control: &Path,
@@ -43,14 +43,14 @@ impl Traces {
         Ok((Self { remains, path }, ended))
     }
 
-    /// Ends what the tasks of this life have left, in whatever group it is by now.
+    /// Ends what the tasks of this boot have left, in whatever process group it is by now.
     pub(super) fn end(&self) {
         if let Err(error) = self.remains.end(PATIENCE) {
             tracing::error!(%error, "a process of a task is left");
         }
     }
 
-    /// Ends what the task of this name has left, in whatever group or session it is by now.
+    /// Ends what the task of this name has left, in whatever process group or session it is by now.
     pub(super) fn end_task(&self, name: &TaskName) {
         match self.remains.end_task(name.as_str(), TASK_PATIENCE) {
             Ok(0) => {}
@@ -61,12 +61,12 @@ impl Traces {
         }
     }
 
-    /// What every process is to have in its environment.
+    /// The mark that every process must have in its environment.
     pub(super) fn mark(&self) -> &str {
         self.remains.mark()
     }
 
-    /// These processes run now.
+    /// Notes the processes that run now.
     pub(super) fn note<'a>(&mut self, guards: impl Iterator<Item = &'a Guard>) {
         self.remains.note_groups(guards.map(Guard::leader));
         if let Err(error) = self.remains.save(&self.path) {

@@ -1,4 +1,4 @@
-//! What each event about a peer leads to, in any order of sessions and incarnations.
+//! The effect of each event about a peer, in any order of sessions and incarnations.
 
 use weft_core::ids::Rank;
 
@@ -8,7 +8,7 @@ const PEER: Peer = Peer(1);
 
 const TERM: Term = Term { epoch: 4, claimant: Rank(0) };
 
-/// A connection was lost, and no manager has decided.
+/// A fence after a lost connection, without a decision of a manager.
 fn undecided(life: u32) -> ShutOut {
     ShutOut { life: Incarnation(life), decided: None }
 }
@@ -24,7 +24,7 @@ fn life(incarnation: u32) -> Life {
     Life { incarnation: Incarnation(incarnation), boot, process, memory: 1, key: None }
 }
 
-/// A peer that was met in session 1 and lives in incarnation 1.
+/// A peer that was met in session 1 and runs in incarnation 1.
 fn living() -> Lives {
     let mut lives = Lives::new(2);
     assert_eq!(lives.handle_met(PEER, 1, Grant(Vec::new())), None);
@@ -131,7 +131,7 @@ fn a_life_that_was_removed_by_decision_stays_out_and_the_next_boot_comes_in() {
     assert_eq!(lives.handle_alive(PEER, 1, reborn), Some(Due::Connect(PEER)));
 }
 
-/// It would else be told of one after the other.
+/// It would otherwise be fenced once for each incarnation.
 #[test]
 fn a_host_that_forgot_its_incarnations_is_told_the_last_at_once() {
     let mut lives = living();
@@ -140,7 +140,7 @@ fn a_host_that_forgot_its_incarnations_is_told_the_last_at_once() {
     assert_eq!(told, Some(Due::ShutOut(PEER, decided(9, 4, 0))));
 }
 
-/// Of two that shut each other out, the words of one session.
+/// Two peers that have fenced each other, and their messages in one session.
 #[test]
 fn of_two_that_shut_each_other_out_exactly_one_begins_anew() {
     let words = [undecided(1), decided(1, 4, 0), decided(1, 5, 0), decided(1, 5, 1)];
@@ -215,7 +215,7 @@ fn a_later_life_is_kept_until_it_ends_itself_or_contradicts() {
     assert_eq!(lives.alive(), []);
 }
 
-/// It was released by others, while this node knew nothing of that.
+/// Other nodes released it, while this node did not know of it.
 #[test]
 fn a_life_that_began_after_the_isolation_is_let_in_when_that_is_over() {
     let reborn = |number| Life { boot: Incarnation(number), ..life(number) };
@@ -244,7 +244,7 @@ fn a_life_that_began_after_the_isolation_is_let_in_when_that_is_over() {
     }
 }
 
-/// It has the memory mapped, and may stand right before a write into it.
+/// It has the memory mapped, and may be stopped right before a write into it.
 #[test]
 fn a_process_of_an_incarnation_that_is_over_is_ended_before_all_count_as_named() {
     let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();

@@ -1,4 +1,4 @@
-//! One task, from its start to its isolation, and into the next life of its node.
+//! One task, from its start to its isolation, and into the next boot of its node.
 
 use super::*;
 use crate::cluster::Restart;
@@ -125,7 +125,7 @@ fn reports_of_one_that_does_not_run_are_only_noted() {
     assert_eq!(last[ERRORS_MAX - 1].fault, TaskFault::Reported { error: 19 });
 }
 
-/// The same task at the next life of its node.
+/// The same task at the next boot of its node.
 fn next(record: &Record) -> Record {
     let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
     let mut next = Record::new(&task);
