@@ -54,7 +54,7 @@ use crate::signing::PublicKey;
 pub struct Life {
     /// Its number.
     pub incarnation: Incarnation,
-    /// The boot of its node: the first incarnation of the same supervisor.
+    /// Its boot: the number of the boot's first incarnation.
     pub boot: Incarnation,
     /// Its process, for fencing; none when it runs on another host.
     pub process: Option<Pidfd>,

@@ -17,8 +17,8 @@ pub struct Hello {
     pub version: u32,
     /// The cluster's name.
     pub cluster: String,
-    /// Which cluster of that name: the number drawn when it began. 0 where nodes share no directory
-    /// and cannot know it, and in older versions, which are refused for their version.
+    /// The instance of the cluster: the number drawn when it was created. 0 where nodes share no
+    /// directory and cannot know it, and in older versions, which are refused for their version.
     #[serde(default)]
     pub instance: u64,
     /// The digest of its memory layout.
@@ -98,7 +98,7 @@ pub enum Refusal {
     Replayed,
     /// The other exceeded a deadline.
     Stalled,
-    /// The other is no node, or one of an incompatible build.
+    /// The other is not a node, or is one of an incompatible build.
     NotWeft,
 }
 

@@ -116,7 +116,7 @@ impl Line for Socket {
 }
 
 /// Waits up to `timeout` for an event; none in time is `Ok(None)`. A message that makes no sense
-/// ends the session, since the other side is no node of this build.
+/// ends the session, since the other side is not a node of this build.
 pub(super) fn hear(socket: &Socket, timeout: Duration) -> Result<Option<News>, PacketError> {
     let (word, mut fds) = match socket.recv::<Word>(timeout) {
         Ok(heard) => heard,

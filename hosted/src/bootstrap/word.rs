@@ -16,7 +16,7 @@ pub enum Word {
     Alive {
         /// Its number.
         incarnation: u32,
-        /// The first incarnation since its node was started.
+        /// Its boot: the number of the boot's first incarnation.
         boot: u32,
         /// The name of its memory.
         memory: u64,

@@ -203,7 +203,7 @@ fn execute(will: &Will, endpoint: &mut NodeEndpoint) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
     let Standing { seen, .. } = broadcast.standing(me).unwrap_or_default();
-    // An injected equivocation in the middle of a transfer is no part of it.
+    // An injected equivocation in the middle of a transfer is not part of it.
     let is_part = |tag| tag == will.tag || tag != LIE_TAG;
     let is_due = (1..=seen)
         .rev()

@@ -146,7 +146,7 @@ struct Component {
     /// What it needs to enter the DIR net, until it has entered.
     entry: Option<Entry>,
     dirnet: Option<DirNet>,
-    /// The first incarnation of the supervisor of each peer that is admitted.
+    /// The boot of each peer's admitted incarnation.
     boots: Vec<Incarnation>,
     removals: Removals,
     socket: Socket,

@@ -1,4 +1,4 @@
-//! A peer that is met and sends garbage: what is no frame is counted by reason, and shown.
+//! A peer that is met and sends garbage: what is not a frame is counted by reason, and shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -223,7 +223,7 @@ fn two_that_were_isolated_and_released_one_after_the_other_meet() {
 
 /// A released node is not fenced because of an old database: neither while the same node manages,
 /// nor where the node with the old database manages itself. Without the isolated node and the lost
-/// component the rest is no majority.
+/// component the rest is not a majority.
 #[test]
 fn who_comes_back_with_an_old_database_isolates_nobody_who_was_released() {
     let place = Place::new();

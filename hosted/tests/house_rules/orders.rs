@@ -16,7 +16,7 @@ const ORDERS: &[&str] =
 /// The folder of the models.
 const MODELS: &str = "core/tests/loom/";
 
-/// Measurements, which are no part of a protocol.
+/// Measurements, which are not part of a protocol.
 const MEASURES: &[&str] = &["hosted/src/bench/", "driver/src/revocation.rs"];
 
 /// The most lines between a label and the access below it.
@@ -27,7 +27,7 @@ fn labels(comment: &str) -> BTreeSet<String> {
     let Some((_, after)) = comment.split_once("SYNC:") else { return BTreeSet::new() };
     let list = after.split('.').next().unwrap_or_default();
     let labels = list.split(',').map(|label| label.trim().trim_matches('`'));
-    // Prose about labels is no label.
+    // Prose about labels is not a label.
     let is_label = |label: &&str| {
         !label.is_empty()
             && label.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')

@@ -114,7 +114,7 @@ impl Entry {
 pub(super) struct Ground<'a> {
     pub(super) endpoint: &'a mut NodeEndpoint,
     pub(super) membership: &'a mut Membership,
-    /// The boot of each peer's admitted incarnation: the first incarnation of the same supervisor.
+    /// The boot of each peer's admitted incarnation.
     pub(super) boots: &'a [Incarnation],
     /// The incarnations whose end of a pair is awaited; over verbs only.
     pub(super) expected: &'a mut [Option<Incarnation>],
@@ -574,7 +574,7 @@ impl DirNet {
     }
 }
 
-/// Why a message is no frame, for people and scripts.
+/// Why a message is not a frame, for people and scripts.
 pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     match error {
         FrameError::Length => "frame-length",

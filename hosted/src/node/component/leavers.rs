@@ -9,11 +9,11 @@
 //! because its memory is gone, what it promised there may be broken: it neither broadcasts nor
 //! delivers (`left_broadcasts`), whatever else it is a member of, and no member waits for it.
 //!
-//! With `membership = "fixed"` no node is removed, and all members are waited for. A later
-//! incarnation below the same supervisor goes on with what the memory holds; below another one it
-//! knows of no promise and takes no part until the cluster is started again. A host that has lost
-//! its note of the incarnations counts them from 1 again, so their numbers cannot distinguish the
-//! two cases: peers identify a memory by its name, and report to a node that it has another one.
+//! With `membership = "fixed"` no node is removed, and all members are waited for. A later boot
+//! below the same supervisor goes on with what the memory holds; below another one it knows of no
+//! promise and takes no part until the cluster is started again. A host that has lost its note of
+//! the incarnations counts them from 1 again, so their numbers cannot distinguish the two cases:
+//! peers identify a memory by its name, and report to a node that it has another one.
 //!
 //! This needs no persistent state. A component that is started again waits for all members at
 //! first, which is slow and sound; the removed ones follow from the DIR net's database, or from the

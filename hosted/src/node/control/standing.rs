@@ -23,7 +23,7 @@ pub struct DirNetStatus {
     pub epoch: u32,
     /// The manager of that term.
     pub manager: u16,
-    /// Its boot: the first incarnation of its supervisor.
+    /// Its boot: the number of the boot's first incarnation.
     pub boot: u32,
     /// How many components there were before it in that boot.
     pub generation: u32,

@@ -1,4 +1,4 @@
-//! The supervisor's inputs beside the messages of its clients and its component.
+//! The supervisor's inputs other than the messages of its clients and its component.
 //!
 //! ```text
 //!   signals, peers, tasks ──▶ [ EVENTS ] ──┐

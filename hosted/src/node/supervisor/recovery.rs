@@ -1,9 +1,9 @@
 //! The supervisor's side of the DIR net: frames, clones, removal, and the notes about them.
 //!
-//! The supervisor does not start a component that has ended again by its own decision: the
-//! I'm-Alive Task raises the alarm, the manager answers with SPAN, and the task requests the clone.
-//! When no answer comes for long, or no other component runs that could answer, the task starts the
-//! clone by itself. A node that was removed starts its next boot, with all that is below it.
+//! The supervisor does not restart an ended component by its own decision: the I'm-Alive Task
+//! raises the alarm, the manager answers with SPAN, and the task requests the clone. When no answer
+//! comes for long, or no other component runs that could answer, the task starts the clone by
+//! itself. A node that was removed starts its next boot, with all that is below it.
 
 use std::os::unix::process::ExitStatusExt;
 
