@@ -17,7 +17,7 @@ pub struct Hello {
     pub version: u32,
     /// The cluster's name.
     pub cluster: String,
-    /// The instance of the cluster: the number drawn when it was created. 0 where nodes share no
+    /// The instance of the cluster: the number drawn when it started. 0 where nodes share no
     /// directory and cannot know it, and in older versions, which are refused for their version.
     #[serde(default)]
     pub instance: u64,
