@@ -221,6 +221,30 @@ pub(in crate::dirnet) fn x8_a_witness_that_is_replaced_is_waited_for() {
     }
 }
 
+/// The same for a witness that was just admitted, and has had no time to echo a heartbeat.
+#[test]
+pub(in crate::dirnet) fn x8_a_witness_that_was_just_admitted_is_waited_for() {
+    let mut net = Net::settled(4);
+    net.hang(3);
+    net.run(1);
+    cut(&mut net, 1, 0);
+    cut(&mut net, 1, 2);
+    let is_admitted = |net: &Net| {
+        net.component(0).database().standing(Rank(3)).life.generation == 1
+            && net.component(0).suspects(Rank(1))
+    };
+    net.run_while(9_000, is_admitted);
+    assert!(is_admitted(&net));
+    let mut manager = net.component(0).clone();
+    let window = Instant(net.now).after(timing().window);
+    while let Some(due) = manager.poll_timeout().filter(|due| *due <= window) {
+        manager.handle_timeout(due);
+        while let Some(output) = manager.poll_output() {
+            assert!(!matches!(output, Output::Verdict(_)), "{output:?}");
+        }
+    }
+}
+
 /// While the manager that removed it is heard, only the NIUA of its current incarnation readmits a
 /// claimant; an isolated claimant is not readmitted at all.
 #[test]
