@@ -64,6 +64,10 @@ pub(in crate::dirnet) fn g19_who_was_removed_asks_until_it_is_answered() {
     net.cuts.clear();
     net.run_while(3_000, |net| net.told(News::Excluded) == 1);
     net.cut_off(0);
+    net.run(500);
+    // Another node asks as well, and does not answer.
+    let asks = net.frame(2, Message::Witm);
+    assert_eq!(net.deliver(0, asks), Err(Reject::Joining));
     net.run(5_000);
     assert_eq!((net.component(0).role(), net.component(0).life().boot.0), (Role::Joining, 2));
     assert!(net.rules(0, Verdict::TookOver).is_empty());
