@@ -19,10 +19,13 @@ fn a_cluster_works_loses_a_component_and_ends_without_a_trace() {
     place.weft_with("put --name t --from 0 --to 2", "a\nb\n").done();
     assert_eq!(place.weft("get --name t --node 2 --count 2").done(), "a\nb\n");
 
+    // A machine that is starved while the devices are opened may have lost a component before.
+    let mut expected = incarnations(&place.weft("status --name t --json").object());
+    expected[1] += 1;
     place.weft("inject kill 1 --name t --wait 120").done();
     nodes.await_joined();
     let status = place.weft("status --name t --json").object();
-    assert_eq!(incarnations(&status), [1, 2, 1, 1], "{}", nodes.state());
+    assert_eq!(incarnations(&status), expected, "{}", nodes.state());
     for (from, to) in [(1, 3), (3, 1), (0, 1), (1, 1)] {
         let line = format!("from {from} to {to}\n");
         place.weft_with(&format!("put --name t --from {from} --to {to}"), &line).done();
