@@ -198,7 +198,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             if from == term.claimant && !crate::dirnet::RIVALS_STAY_OUT.is_planted() {
                 self.admit(now, from, life, Rule::NewLife);
             } else {
-                self.expect(now, from, life);
+                self.await_joiner(now, from, life);
             }
         }
         self.tell_isolated(Members::only(from), term.claimant);

@@ -153,7 +153,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 if frame.term > self.term {
                     self.claim_above(now, frame.term, Rule::Outbid);
                 }
-                self.expect(now, from, frame.life);
+                self.await_joiner(now, from, frame.life);
             }
             // The manager may not hear the joiner.
             State::Backup(_) if frame.term > self.term => {

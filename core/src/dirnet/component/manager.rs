@@ -220,7 +220,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// A later incarnation of `node` asks to join.
-    pub(super) fn expect(&mut self, now: Instant, node: Rank, life: Life) {
+    pub(super) fn await_joiner(&mut self, now: Instant, node: Rank, life: Life) {
         if life <= self.db.standing(node).life && self.db.standing(node).is_up() {
             return;
         }

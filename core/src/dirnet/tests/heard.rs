@@ -1,6 +1,6 @@
 //! A manager knows whether it is heard, and a claim needs an answer.
 
-use super::net::{MS, Net, timing};
+use super::net::{MS, Net, Part4, timing};
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
@@ -160,6 +160,25 @@ pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
     }
 }
 
+/// For three seconds the component `left`, as long as it is a backup, hears nothing but `message`,
+/// once every `period_ms`.
+fn hears_only(
+    net: &Net,
+    left: &mut Part4,
+    period_ms: u64,
+    mut message: impl FnMut(&mut Part4, Instant),
+) {
+    for ms in 1..3_000_u64 {
+        let now = Instant(net.now + ms * MS);
+        left.handle_timeout(now);
+        while left.poll_output().is_some() {}
+        if ms.is_multiple_of(period_ms) && left.role() == Role::Backup {
+            message(left, now);
+            while left.poll_output().is_some() {}
+        }
+    }
+}
+
 /// Manager 0 dies, and node 2 holds nodes 1 and 3 removed, which follow another term. Node 2 must
 /// neither adopt that term nor wait forever. Found by the swarm.
 #[test]
@@ -175,16 +194,10 @@ pub(in crate::dirnet) fn x9_a_claim_that_is_refused_is_an_answer() {
     let mut claim = net.frame(1, Message::Nmi);
     claim.term = Term { epoch: 5, claimant: Rank(1) };
     claim.life = Life { boot: Incarnation(2), generation: 0 };
-    for ms in 1..3_000 {
-        let now = Instant(net.now + ms * MS);
-        left.handle_timeout(now);
-        while left.poll_output().is_some() {}
-        if ms.is_multiple_of(40) && left.role() == Role::Backup {
-            claim.sequence += 1;
-            assert_eq!(left.handle_message(now, Rank(1), &claim), Err(Reject::RemovedClaimant));
-            while left.poll_output().is_some() {}
-        }
-    }
+    hears_only(&net, &mut left, 40, |left, now| {
+        claim.sequence += 1;
+        assert_eq!(left.handle_message(now, Rank(1), &claim), Err(Reject::RemovedClaimant));
+    });
     assert_eq!(left.role(), Role::Manager);
 }
 
@@ -197,15 +210,9 @@ pub(in crate::dirnet) fn x9_a_joiner_of_a_later_term_is_an_answer() {
     let mut witm = net.frame(3, Message::Witm);
     witm.term = Term { epoch: 5, claimant: Rank(2) };
     witm.life = Life { boot: Incarnation(2), generation: 0 };
-    for ms in 1..3_000 {
-        let now = Instant(net.now + ms * MS);
-        left.handle_timeout(now);
-        while left.poll_output().is_some() {}
-        if ms.is_multiple_of(100) && left.role() == Role::Backup {
-            assert_eq!(left.handle_message(now, Rank(3), &witm), Ok(()));
-            while left.poll_output().is_some() {}
-        }
-    }
+    hears_only(&net, &mut left, 100, |left, now| {
+        assert_eq!(left.handle_message(now, Rank(3), &witm), Ok(()));
+    });
     assert_eq!(left.role(), Role::Manager);
 }
 
