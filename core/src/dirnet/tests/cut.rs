@@ -221,6 +221,23 @@ pub(in crate::dirnet) fn x8_a_witness_that_is_replaced_is_waited_for() {
     }
 }
 
+/// Node 2 never hears the manager. Both witnesses reach it no longer either; the first candidate
+/// dies before it claims, and by the turn of node 2 the other witness reaches the manager again.
+#[test]
+pub(in crate::dirnet) fn x8_what_was_testified_before_a_candidates_turn_is_asked_again() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    cut(&mut net, 0, 2);
+    net.run(3_000);
+    cut(&mut net, 0, 1);
+    cut(&mut net, 0, 3);
+    net.run(390);
+    net.crash(1);
+    (net.cuts.remove(&(0, 3)), net.cuts.remove(&(3, 0)));
+    net.run(3_000);
+    assert!(net.rules(0, Verdict::NodeDown).is_empty(), "{:?}", net.verdicts());
+}
+
 /// The same for a witness that was just admitted, and has had no time to echo a heartbeat.
 #[test]
 pub(in crate::dirnet) fn x8_a_witness_that_was_just_admitted_is_waited_for() {

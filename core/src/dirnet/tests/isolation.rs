@@ -87,6 +87,19 @@ pub(in crate::dirnet) fn x11_a_release_that_is_late_ends_no_later_isolation() {
     assert_released(&mut net);
 }
 
+/// Node 1 follows a later manager; what the one before has decided is a fact all the same.
+#[test]
+pub(in crate::dirnet) fn x11_an_isolation_by_an_earlier_manager_holds() {
+    let mut net = Net::settled(4);
+    let life = Life { boot: Incarnation(1), generation: 0 };
+    let order = net.frame(0, Message::Anid { node: LOST, life, level: Level::Isolated });
+    let term = Term { epoch: 9, claimant: Rank(2) };
+    let claim = Frame { term, ..net.frame(2, Message::Nmi) };
+    assert_eq!(net.deliver(1, claim), Ok(()));
+    let _ = net.deliver(1, order);
+    assert!(hold(&net, &[1]) && net.component(1).term() == term);
+}
+
 /// All other nodes have lost their saved state; the isolated node has not.
 #[test]
 pub(in crate::dirnet) fn x11_an_isolated_node_remembers_it_where_all_others_forgot() {
