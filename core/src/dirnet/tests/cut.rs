@@ -233,7 +233,8 @@ pub(in crate::dirnet) fn x8_what_was_testified_before_a_candidates_turn_is_asked
     cut(&mut net, 0, 3);
     net.run(390);
     net.crash(1);
-    (net.cuts.remove(&(0, 3)), net.cuts.remove(&(3, 0)));
+    net.cuts.remove(&(0, 3));
+    net.cuts.remove(&(3, 0));
     net.run(3_000);
     assert!(net.rules(0, Verdict::NodeDown).is_empty(), "{:?}", net.verdicts());
 }
