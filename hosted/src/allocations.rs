@@ -17,13 +17,13 @@ pub struct CountingAllocator;
 /// How often this thread has allocated or grown memory; does not move without the
 /// [`CountingAllocator`].
 #[must_use]
-pub(crate) fn allocations() -> u64 {
+pub fn allocations() -> u64 {
     COUNT.get()
 }
 
 /// Whether allocations are counted in this program.
 #[must_use]
-pub(crate) fn are_counted() -> bool {
+pub fn are_counted() -> bool {
     let before = allocations();
     drop(std::hint::black_box(Box::new(before)));
     allocations() != before

@@ -9,32 +9,26 @@
 //! checksum instruction in `shm`, to fork and inherited descriptors in `process`, to one socket
 //! option in `packet`, and to the program's allocator in `allocations`.
 //!
-//! Features: `rivals` brings the timers and the failure detector that `weft bench wheel` and `weft
-//! bench detect` compare with; no default build has them.
+//! Around it stand packages of their own: `weft-sim` runs protocols on a hostile fabric and needs
+//! the core alone, `weft-bench` measures, `weft-program` is the program.
 
-mod allocations;
-pub mod bench;
+pub mod allocations;
 pub mod bootstrap;
-pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod cluster;
-pub mod demo;
-pub mod doctor;
 pub mod explain;
 pub mod launch;
 pub mod node;
 pub mod packet;
 pub mod process;
-mod readiness;
-mod regular_file;
+pub mod readiness;
+pub mod regular_file;
 pub mod runtime_dir;
 mod sealed;
 pub mod shm;
 pub mod signing;
-pub mod sim;
 pub mod task;
-pub mod transfer;
 
 pub use allocations::CountingAllocator;
 

@@ -16,13 +16,15 @@ use crate::clock::Deadline;
 
 /// How a wait for a descriptor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+pub enum Readiness {
+    /// An event, an error or a hang-up is there.
     Ready,
+    /// The deadline has passed.
     TimedOut,
 }
 
 /// Waits until `fd` shows one of `events`, an error or a hang-up.
-pub(crate) fn await_events(
+pub fn await_events(
     fd: BorrowedFd<'_>,
     events: PollFlags,
     deadline: Deadline,
@@ -40,7 +42,7 @@ pub(crate) fn await_events(
 
 /// Waits until one of `fds` shows what it is watched for, an error or a hang-up, or a signal comes,
 /// or `timeout` has passed; which of them do stands in `fds`.
-pub(crate) fn await_any(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
+pub fn await_any(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
     match poll(fds, Some(&timespec_until(Deadline::after(timeout)))) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(errno) => Err(errno),
@@ -48,7 +50,7 @@ pub(crate) fn await_any(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(),
 }
 
 /// What is left of `deadline` as the kernel wants it.
-pub(crate) fn timespec_until(deadline: Deadline) -> Timespec {
+pub fn timespec_until(deadline: Deadline) -> Timespec {
     let left = deadline.remaining();
     Timespec {
         // At most u64::MAX nanoseconds are left, which is far below i64::MAX seconds.

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 ///
 /// # Errors
 /// It cannot be opened, or [`NotRegular`].
-pub(crate) fn read(path: &Path) -> io::Result<File> {
+pub fn read(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// It cannot be opened or made, or [`NotRegular`].
-pub(crate) fn update(path: &Path) -> io::Result<File> {
+pub fn update(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
     open(&mut options, OFlags::NOFOLLOW, path)
@@ -41,7 +41,7 @@ pub(crate) fn update(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// It cannot be opened or made, or [`NotRegular`].
-pub(crate) fn replace(path: &Path) -> io::Result<File> {
+pub fn replace(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(PRIVATE);
     let file = open(&mut options, OFlags::NOFOLLOW, path)?;
@@ -54,7 +54,7 @@ pub(crate) fn replace(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// It cannot be opened, or [`NotRegular`].
-pub(crate) fn read_named(path: &Path) -> io::Result<File> {
+pub fn read_named(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), OFlags::empty(), path)
 }
 
@@ -84,7 +84,7 @@ fn open(options: &mut OpenOptions, follow: OFlags, path: &Path) -> io::Result<Fi
 
 /// What was found where a regular file is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// A symbolic link, which is not followed.
     Link,
     /// A directory.
@@ -117,9 +117,9 @@ impl Found {
 
 /// A path leads to something other than a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotRegular {
+pub struct NotRegular {
     /// What it is instead.
-    pub(crate) found: Found,
+    pub found: Found,
 }
 
 impl fmt::Display for NotRegular {

@@ -23,30 +23,12 @@ use super::limit::LimitError;
 use super::section::Section;
 use crate::explain::{Code, Explain};
 
-/// For many processes on one host: outlasts stalls of half a second. On two processors that had
-/// three times as much to do, all loops were seen 205 ms late at once. The end of a
-/// clone's process is reported at once, so only a clone that hangs at its start makes the others
-/// wait in vain; a live one may be slow: it connects to every peer and registers memory for it.
-const HOST: Timing = Timing {
-    send: Duration::from_millis(100),
-    receive: Duration::from_millis(700),
-    clear: Duration::from_millis(100),
-    alarm: Duration::from_millis(350),
-    window: Duration::from_millis(500),
-    delay: Duration::from_millis(50),
-    losses: 4,
-    candidate: Duration::from_millis(700),
-    join: Duration::from_millis(250),
-    clone: Duration::from_millis(20_000),
-    reboot: Duration::from_millis(40_000),
-};
-
 impl Profile {
     /// What the name stands for.
     #[must_use]
     pub const fn timing(self) -> Timing {
         match self {
-            Self::Host => HOST,
+            Self::Host => Timing::HOST,
             Self::Lan => Timing::LAN,
             Self::Rdma => Timing::RDMA,
         }
@@ -199,7 +181,7 @@ impl Overrides {
     }
 
     pub(super) fn check_limits(&self) -> Result<(), LimitError> {
-        let mut rows = self.rows(&HOST).into_iter();
+        let mut rows = self.rows(&Timing::HOST).into_iter();
         rows.try_for_each(|Row { key, set, .. }| match set {
             Some(value) => key.limit.admit(key.path, value),
             None => Ok(()),

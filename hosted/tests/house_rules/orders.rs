@@ -17,7 +17,7 @@ const ORDERS: &[&str] =
 const MODELS: &str = "core/tests/loom/";
 
 /// Measurements, which are not part of a protocol.
-const MEASURES: &[&str] = &["hosted/src/bench/", "driver/src/revocation.rs"];
+const MEASURES: &[&str] = &["hosted/bench/src/", "driver/src/revocation.rs"];
 
 /// The most lines between a label and the access below it.
 const REACH: usize = 8;
@@ -98,7 +98,7 @@ fn an_order_without_a_label_is_found() {
                #[cfg(test)]\nmod tests { fn f() { a.load(Ordering::Acquire); } }";
     let check = |path| lines(&named(&Source::parse(path, bad)));
     assert_eq!(check("core/src/neb/exposed.rs"), [11, 13]);
-    assert_eq!(check("hosted/src/bench/exchange.rs"), []);
+    assert_eq!(check("hosted/bench/src/exchange.rs"), []);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_queue_that_is_not_listed_is_found() {
     let bad = "//! x\nlet (a, b) = sync_channel(1);\nlet c = Socket::pair()?;\n";
     let check = |path, text| lines(&is_listed(&Source::parse(path, text)));
     assert_eq!(check("hosted/src/node/puts.rs", bad), [3]);
-    assert_eq!(check("hosted/src/cli/up.rs", bad), []);
+    assert_eq!(check("hosted/program/src/cli/up.rs", bad), []);
     assert_eq!(check("hosted/src/node/puts.rs", "//! x\n"), []);
     assert_eq!(check("hosted/src/node/im_alive.rs", "//! x\n").len(), 1);
 }

@@ -1,0 +1,92 @@
+//! Detection: how soon the DIR net notices what is broken, and how seldom what is not.
+//!
+//! ```text
+//!   fault ──▶ suspicion ──▶ verdict ──▶ takeover ──▶ admission     each timed from the fault
+//!                                       (the manager's)
+//! ```
+//!
+//! | part | where | what |
+//! |---|---|---|
+//! | `detections` | virtual time, or `shm`: real processes | each fault, struck at manager and backup |
+//! | `rest` | `shm` | processes without faults: whether this host lets them keep a profile |
+//! | `traffic` | virtual time | frames in a quiet period, frames that a verdict takes |
+//! | `accuracy` | virtual time | verdicts on nodes that live, beside the crate `foca` |
+//!
+//! A fault comes at any time within a period; messages take 1 ns to δ, which the profile takes for
+//! normal. All nodes live in the accuracy runs, so every verdict there is false, except one on the
+//! very node that stands still. Rivals have the same links, losses and stalls, and as many
+//! heartbeats; each keeps its own periods, so that its figures are given by heartbeats and by
+//! hours of a node.
+//!
+//! What this does not measure: several faults at once; `weft sim --protocol dirnet` judges those.
+
+mod accuracy;
+mod aims;
+mod fault;
+mod moments;
+mod processes;
+mod report;
+#[cfg(feature = "rivals")]
+mod rival;
+mod simulated;
+
+pub use fault::{Fault, Target};
+pub use report::{Accuracy, Detection, Ground, Report, Rest, Span, Traffic, Trouble};
+
+use super::error::BenchError;
+use weft::cluster::Profile;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Faults of each kind, target and profile in virtual time.
+    pub runs: u32,
+    /// Heartbeats of each accuracy run.
+    pub heartbeats: u64,
+    /// Faults of each kind, target and profile that are struck at real processes.
+    pub rounds: u32,
+}
+
+/// The profiles, from the most patient.
+const PROFILES: [Profile; 3] = [Profile::Host, Profile::Lan, Profile::Rdma];
+
+/// Measures; `on_part` is called for every part that is done, [`parts`] of them.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run(plan: &Plan, mut on_part: impl FnMut()) -> Result<Report, BenchError> {
+    let mut report = Report::default();
+    for profile in PROFILES {
+        for (fault, target) in Fault::all() {
+            report.detections.extend(simulated::detect(profile, fault, target, plan.runs));
+            on_part();
+        }
+        report.traffic.push(simulated::traffic(profile, plan.runs));
+        on_part();
+    }
+    for trouble in Trouble::ALL {
+        report.accuracy.push(accuracy::ours(trouble, plan.heartbeats));
+        on_part();
+        #[cfg(feature = "rivals")]
+        report.accuracy.push(rival::foca(trouble, plan.heartbeats));
+        on_part();
+    }
+    if plan.rounds > 0 {
+        for profile in PROFILES {
+            let (rest, detections) = processes::detect(profile, plan.rounds, &mut on_part)?;
+            report.rest.push(rest);
+            report.detections.extend(detections);
+        }
+    }
+    report.with_rivals = cfg!(feature = "rivals");
+    report.verdicts = aims::judge(&report);
+    Ok(report)
+}
+
+/// How many parts a run of `plan` has.
+#[must_use]
+pub fn parts(plan: &Plan) -> u64 {
+    let faults = Fault::all().count();
+    let grounds = if plan.rounds > 0 { 2 } else { 1 };
+    (grounds * PROFILES.len() * (faults + 1) + 2 * Trouble::ALL.len()) as u64
+}

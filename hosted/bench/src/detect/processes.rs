@@ -1,0 +1,271 @@
+//! Faults at real processes: a cluster over shared memory under each profile, its nodes' chronicles
+//! read as one.
+//!
+//! ```text
+//!   start ──▶ at rest for a while: is there a verdict?  no ──▶ strike, read what followed, again
+//!                                                     yes ──▶ reported; no fault
+//! ```
+//!
+//! A profile that processes cannot keep on this host judges the living, so what it would show of
+//! faults means nothing. `rdma` wants a processor for each node: on fewer its nodes, which take
+//! turns of milliseconds, find each other silent after 350 µs.
+
+use std::time::Duration;
+
+use super::fault::{Fault, Target};
+use super::moments::{Moments, Series};
+use super::report::{Detection, Ground, Rest};
+use crate::error::BenchError;
+use weft::client::{self, Client, ClientError};
+use weft::clock::{Deadline, now_ns};
+use weft::cluster::{Cluster, ClusterName, DirNet, Profile, Restart};
+use weft::launch::{LaunchError, Launched};
+use weft::node::chronicle::{Entry, VerdictNote, What};
+use weft::node::control;
+
+const NODES: usize = 4;
+/// How long any step may take on a busy host.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a cluster without faults may take to agree on a manager.
+const SETTLE: Duration = Duration::from_secs(20);
+/// How long it is watched then.
+const AT_REST: Duration = Duration::from_secs(5);
+
+/// Strikes `rounds` times with each fault under `profile`, if processes keep that on this host.
+pub(super) fn detect(
+    profile: Profile,
+    rounds: u32,
+    on_part: &mut impl FnMut(),
+) -> Result<(Rest, Vec<Detection>), BenchError> {
+    let name = format!("bench-{}-{profile}", std::process::id());
+    let name = name.parse::<ClusterName>().unwrap_or_default();
+    // As many restarts as there are faults: what is measured is not patience with a bad program.
+    let restart = Restart { max: 10_000, within_s: 1 };
+    let reset = Restart { max: 255, within_s: 86_400 };
+    let dirnet = DirNet { profile, reset, ..DirNet::default() };
+    let cluster = Cluster { name, nodes: NODES, restart, dirnet, ..Cluster::default() };
+    let mut launched = Launched::start(&cluster).map_err(BenchError::Launch)?;
+    let found = measure(&mut launched, rounds, on_part);
+    let stopped = launched.stop().map_err(BenchError::Directory);
+    found.and_then(|found| stopped.map(|()| found))
+}
+
+fn measure(
+    launched: &mut Launched,
+    rounds: u32,
+    on_part: &mut impl FnMut(),
+) -> Result<(Rest, Vec<Detection>), BenchError> {
+    let rest = watch_rest(launched)?;
+    on_part();
+    let mut detections = Vec::new();
+    for (fault, target) in Fault::all() {
+        if rest.is_kept {
+            detections.push(strike_all(launched, fault, target, rounds)?);
+        }
+        on_part();
+    }
+    Ok((rest, detections))
+}
+
+/// Watches a cluster without faults.
+fn watch_rest(launched: &mut Launched) -> Result<Rest, BenchError> {
+    let profile = launched.cluster().dirnet.profile.as_str();
+    let came_together = match launched.await_running(SETTLE) {
+        Ok(()) => await_well(launched, SETTLE).is_ok(),
+        Err(LaunchError::Client(_)) => false,
+        Err(error) => return Err(BenchError::Launch(error)),
+    };
+    let began = now_ns();
+    let deadline = Deadline::after(AT_REST);
+    while !deadline.has_passed() {
+        // Only a node that is reset gives notice; none is wanted.
+        launched.next_notice(deadline.remaining()).ok();
+    }
+    let entries = chronicles(launched, began);
+    let is_false = |entry: &&Entry| matches!(&entry.what, What::Verdict(note) if removes(note));
+    let false_verdicts = entries.iter().filter(is_false).count();
+    let is_kept = came_together && false_verdicts == 0;
+    let watched_ms = u64::try_from(AT_REST.as_millis()).unwrap_or(u64::MAX);
+    Ok(Rest { profile, nodes: NODES, came_together, watched_ms, false_verdicts, is_kept })
+}
+
+fn removes(note: &VerdictNote) -> bool {
+    matches!(note.verdict.as_str(), "component down" | "node down" | "isolated")
+}
+
+fn strike_all(
+    launched: &Launched,
+    fault: Fault,
+    target: Target,
+    rounds: u32,
+) -> Result<Detection, BenchError> {
+    let mut all = Vec::new();
+    for _ in 0..rounds {
+        let manager = await_well(launched, PATIENCE)?;
+        let other = (manager + 1) % u16::try_from(NODES).unwrap_or(1);
+        let victim = if target == Target::Manager { manager } else { other };
+        all.push(strike(launched, fault, victim)?);
+    }
+    let profile = launched.cluster().dirnet.profile;
+    Ok(Series { ground: Ground::Shm, profile, fault, target }.sum_up(&all))
+}
+
+fn connect(launched: &Launched, rank: u16) -> Result<Client, ClientError> {
+    launched.connect(rank, PATIENCE)
+}
+
+/// Waits until all agree on a manager, and no node is suspected or removed.
+fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError> {
+    let deadline = Deadline::after(patience);
+    while !deadline.has_passed() {
+        let standing = |rank| {
+            let mut client = launched.connect(rank, deadline.remaining()).ok()?;
+            client.status().ok()?.dirnet
+        };
+        let all: Option<Vec<_>> = launched.ranks().map(standing).collect();
+        let Some(all) = all else { continue };
+        let manager = all[0].manager;
+        let agree = all.iter().all(|it| {
+            let is_calm = it.suspects.is_empty() && it.removed.is_empty();
+            it.manager == manager && it.epoch == all[0].epoch && it.is_member() && is_calm
+        });
+        if agree && all[usize::from(manager)].role == "manager" {
+            return Ok(manager);
+        }
+    }
+    Err(BenchError::Stuck { patience })
+}
+
+/// Strikes once, and reads in the chronicles what followed.
+fn strike(launched: &Launched, fault: Fault, victim: u16) -> Result<Moments, BenchError> {
+    let mut client = connect(launched, victim)?;
+    let timing = launched.cluster().dirnet.timing();
+    let began = now_ns();
+    let mut heal_at_ns = None;
+    match fault {
+        Fault::Kill => client.kill()?,
+        Fault::Hang => client.inject(control::Fault::Hang)?,
+        Fault::Silence => client.inject(control::Fault::Silence)?,
+        Fault::Node => client.kill_node()?,
+        Fault::Partition => {
+            cut_off(launched, victim)?;
+            heal_at_ns = Some(now_ns() + 2 * (timing.receive.0 + timing.window.0));
+        }
+    }
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        if heal_at_ns.is_some_and(|at| now_ns() >= at) {
+            heal_at_ns = None;
+            heal(launched)?;
+        }
+        let moments = moments_of(&chronicles(launched, began), began, fault, victim);
+        if moments.admission.is_some() && heal_at_ns.is_none() {
+            return Ok(moments);
+        }
+        if deadline.has_passed() {
+            return Err(BenchError::Stuck { patience: PATIENCE });
+        }
+        // Between two reads of a chronicle there is nothing to find.
+        launched.next_notice(LOOK_EVERY).ok();
+    }
+}
+
+/// Cuts the links between `victim` and all others, both ways.
+fn cut_off(launched: &Launched, victim: u16) -> Result<(), BenchError> {
+    let others: Vec<u16> = launched.ranks().filter(|rank| *rank != victim).collect();
+    for other in &others {
+        order(launched, *other, &control::Fault::Partition { from: vec![victim] })?;
+    }
+    order(launched, victim, &control::Fault::Partition { from: others })
+}
+
+fn heal(launched: &Launched) -> Result<(), BenchError> {
+    launched.ranks().try_for_each(|rank| order(launched, rank, &control::Fault::Heal))
+}
+
+fn order(launched: &Launched, rank: u16, fault: &control::Fault) -> Result<(), BenchError> {
+    let ask = || connect(launched, rank)?.inject(fault.clone());
+    Ok(client::order_lasting(ask)?)
+}
+
+/// How often chronicles are read: seldom, so that reading them does not slow what they record.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What all nodes that answer have noted since, in the order of time.
+fn chronicles(launched: &Launched, after_ns: u64) -> Vec<Entry> {
+    let of = |rank| {
+        let mut client = launched.connect(rank, LOOK_EVERY).ok()?;
+        client.whole_chronicle(None, after_ns).ok()
+    };
+    let mut all: Vec<Entry> = launched.ranks().filter_map(of).flatten().collect();
+    all.sort_by_key(|entry| entry.at_ns);
+    all
+}
+
+fn moments_of(entries: &[Entry], began: u64, fault: Fault, victim: u16) -> Moments {
+    let mut moments = Moments::default();
+    for entry in entries.iter().filter(|entry| entry.at_ns >= began) {
+        let after = Some(entry.at_ns - began);
+        let is_victim = entry.node == victim;
+        match &entry.what {
+            What::Suspected | What::Alarm { .. } if is_victim => {
+                moments.suspicion = moments.suspicion.or(after);
+            }
+            What::Verdict(note) => match note.verdict.as_str() {
+                "takes over as manager" if note.rule == "succession" && !is_victim => {
+                    moments.takeover = moments.takeover.or(after);
+                }
+                _ if removes(note) && is_victim && moments.verdict.is_none() => {
+                    moments.verdict = after;
+                    let is_component = note.verdict == "component down";
+                    moments.is_right = fault.is_of_component() == is_component;
+                }
+                "admitted" if is_victim && moments.verdict.is_some() => {
+                    moments.admission = moments.admission.or(after);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    moments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(at_ns: u64, observer: u16, node: u16, verdict: &str) -> Entry {
+        let note = VerdictNote {
+            verdict: verdict.to_owned(),
+            rule: "succession".to_owned(),
+            life: String::new(),
+            term: String::new(),
+            alarm: None,
+            asked: vec![],
+            met_component: vec![],
+            met_task: vec![],
+            met_neither: vec![],
+            silent_us: None,
+        };
+        Entry { at_ns, observer, node, what: What::Verdict(note) }
+    }
+
+    #[test]
+    fn the_first_of_each_after_the_fault_counts() {
+        let entries = [
+            verdict(5, 1, 0, "node down"),
+            Entry { at_ns: 20, observer: 1, node: 0, what: What::Suspected },
+            Entry { at_ns: 21, observer: 2, node: 0, what: What::Suspected },
+            verdict(30, 1, 1, "takes over as manager"),
+            verdict(40, 1, 0, "node down"),
+            verdict(50, 1, 2, "admitted"),
+            verdict(60, 1, 0, "admitted"),
+        ];
+        let moments = moments_of(&entries, 10, Fault::Node, 0);
+        let times = [moments.suspicion, moments.takeover, moments.verdict, moments.admission];
+        assert_eq!(times, [Some(10), Some(20), Some(30), Some(50)]);
+        assert!(moments.is_right);
+        assert!(!moments_of(&entries, 10, Fault::Hang, 0).is_right);
+    }
+}

@@ -1,0 +1,59 @@
+//! Measurements: what the shipped path costs, beside what the machine itself costs.
+//!
+//! ```text
+//!   one cell (bytes, writers)          each round: A B A B, so that noise hits rivals alike
+//!     owner: this process ───────────▶ exchange │ latency │ memcpy │ rate
+//!     writers: a process each          busy     │ busy    │ asleep │ busy
+//! ```
+//!
+//! | what | measures | its limit |
+//! |---|---|---|
+//! | `exchange` | half a round trip of one word in a cache line of its own, nothing around it | itself |
+//! | `latency` | half a round trip of a message, mailbox to mailbox | `exchange` |
+//! | `memcpy` | copying a message within one process | itself |
+//! | `rate` | messages that the owner took, checked and released | `memcpy` |
+//!
+//! Owner and writers are what an integrator would write: [`NodeMemory`](weft::shm::NodeMemory)
+//! by descriptor, [`ShmFabric`](weft::shm::ShmFabric), a node's endpoint, and a wait strategy:
+//! spin while every process has a processor of its own, else yield. Every message is checked for
+//! its number and its sender, so that a benchmark of broken code fails. Figures are medians, and
+//! the host's own stall is measured in the same run: how long a process that does nothing but
+//! read the clock does not get to read it. Rivals are compared within a round, and the ratio is
+//! the median of all rounds, because a host may run two processes near to each other in one round
+//! and far apart in the next.
+//!
+//! Broadcasts are measured in [`neb`], timers in [`wheel`], the DIR net in
+//! [`detect`]; over RDMA other things are rivals:
+//! [`verbs`].
+//!
+//! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
+//! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since
+//! no noise can move them.
+
+mod cell;
+mod count;
+mod crew;
+pub mod detect;
+mod error;
+mod exchange;
+mod figure;
+mod host;
+pub mod neb;
+mod owner;
+mod parcel;
+mod phase;
+mod report;
+mod run;
+mod seat;
+mod table;
+pub mod verbs;
+mod verdict;
+pub mod wheel;
+mod writer;
+
+pub use cell::Cell;
+pub use count::count_work;
+pub use error::BenchError;
+pub use report::{Host, Report, Row, What};
+pub use run::{Plan, run};
+pub use writer::run as run_writer;

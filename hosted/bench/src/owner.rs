@@ -1,0 +1,135 @@
+//! The owner's part of what is measured through the mailbox.
+
+use weft_core::ids::Peer;
+
+use super::cell::Cell;
+use super::error::BenchError;
+use super::figure::Samples;
+use super::parcel::{self, DATA, END, PING};
+use super::seat::Seat;
+use weft::clock::now_ns;
+
+/// Pings that go back and forth before they are counted.
+const WARM_UP: u64 = 16;
+/// Messages taken between two polls.
+const BURST: u64 = 128;
+/// Messages that share one sample of the rate.
+const WINDOW: u64 = 1024;
+
+/// The ping under way to one writer.
+struct Turn {
+    number: u64,
+    sent_ns: u64,
+}
+
+/// Goes back and forth with all writers at once for `span_ns`.
+pub(super) fn latency(
+    seat: &mut Seat,
+    cell: Cell,
+    span_ns: u64,
+    samples: &mut Samples,
+) -> Result<(), BenchError> {
+    let begun = now_ns();
+    let mut payload = vec![0; cell.bytes];
+    let mut turns = Vec::new();
+    for writer in 1..=cell.writers {
+        parcel::write(&mut payload, 0);
+        turns.push(Turn { number: 0, sent_ns: now_ns() });
+        seat.put(Peer(writer), PING, &payload)?;
+    }
+    let mut open = turns.len();
+    while open > 0 {
+        let (writer, kind) = seat.await_message(|message| {
+            let due = turns[message.sender.index() - 1].number;
+            parcel::expect(message.sender, message.payload, cell.bytes, due)?;
+            Ok((message.sender, message.kind))
+        })?;
+        let now = seat.vigil.tick().0;
+        let turn = &mut turns[writer.index() - 1];
+        if kind == END {
+            open -= 1;
+            continue;
+        }
+        if turn.number >= WARM_UP {
+            samples.push(now - turn.sent_ns, 2);
+        }
+        *turn = Turn { number: turn.number + 1, sent_ns: now };
+        parcel::write(&mut payload, turn.number);
+        let goes_on = now - begun < span_ns || turn.number <= WARM_UP;
+        let kind = if goes_on { PING } else { END };
+        seat.put(writer, kind, &payload)?;
+    }
+    Ok(())
+}
+
+/// What came in one go.
+pub(super) struct Intake {
+    /// Messages taken and released.
+    pub(super) taken: u64,
+    /// How long it took.
+    pub(super) span_ns: u64,
+}
+
+/// Takes from all writers for `span_ns` from the first message on, then all that is still under
+/// way; every message of every writer must come once and in its order.
+pub(super) fn rate(
+    seat: &mut Seat,
+    cell: Cell,
+    span_ns: u64,
+    samples: &mut Samples,
+) -> Result<Intake, BenchError> {
+    let mut due = vec![0_u64; usize::from(cell.writers)];
+    let mut open = due.len();
+    let mut taken = 0;
+    let mut begun_ns = None;
+    let mut window = (0, 0);
+    let mut intake = None;
+    while open > 0 {
+        seat.endpoint.poll(seat.vigil.now());
+        let before = taken;
+        while taken - before < BURST {
+            let kind = seat.take(|message| {
+                let due = &mut due[message.sender.index() - 1];
+                parcel::expect(message.sender, message.payload, cell.bytes, *due)?;
+                *due += 1;
+                Ok(message.kind)
+            })?;
+            match kind {
+                None => break,
+                Some(DATA) => taken += 1,
+                Some(END) => open -= 1,
+                Some(_) => return Err(BenchError::OutOfStep("a message of another phase")),
+            }
+        }
+        if taken == before {
+            seat.vigil.idle()?;
+            continue;
+        }
+        let now = seat.vigil.tick().0;
+        let begun = *begun_ns.get_or_insert_with(|| {
+            window = (taken, now);
+            now
+        });
+        if intake.is_some() {
+            continue;
+        }
+        if taken - window.0 >= WINDOW {
+            samples.push(now - window.1, taken - window.0);
+            window = (taken, now);
+        }
+        if now - begun >= span_ns {
+            if taken > window.0 {
+                samples.push(now - window.1, taken - window.0);
+            }
+            intake = Some(Intake { taken, span_ns: now - begun });
+            stop(seat, cell)?;
+        }
+    }
+    intake.ok_or(BenchError::OutOfStep("a writer ended by itself"))
+}
+
+fn stop(seat: &mut Seat, cell: Cell) -> Result<(), BenchError> {
+    let mut payload = vec![0; cell.bytes];
+    parcel::write(&mut payload, 0);
+    (1..=cell.writers).try_for_each(|writer| seat.put(Peer(writer), END, &payload))
+}

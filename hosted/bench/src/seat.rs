@@ -1,0 +1,152 @@
+//! A process's place in the benchmark: its endpoint, and its patience.
+//!
+//! The loop is an integrator's: poll, drain events, take, and one step of waiting when nothing
+//! moved. The clock is read when something moved and at every sixteenth empty poll; protocol
+//! time may be that coarse.
+
+use std::time::Duration;
+
+use rustix::thread::sched_yield;
+use weft_core::endpoint::Event;
+use weft_core::ids::Peer;
+use weft_core::mailbox::Message;
+use weft_core::time::Instant;
+
+use super::error::BenchError;
+use weft::clock::now_ns;
+use weft::node::ShmEndpoint;
+use weft::process::Pidfd;
+use weft::shm::Waiter;
+
+/// Empty polls between two looks at the clock.
+const CLOCK_EVERY: u32 = 16;
+/// Empty polls in a row after which even a spinner lets others run: whom it waits for may be
+/// waiting for this very processor when another process has the other one.
+const YIELD_EVERY: u32 = 256;
+/// Empty polls between two looks at deadline and guarded processes, which cost system calls.
+const GUARD_EVERY: u32 = 4096;
+
+/// Waiting that ends: by a deadline, or by the death of a process that is waited for.
+#[derive(Debug)]
+pub(super) struct Vigil {
+    waiter: Waiter,
+    guarded: Vec<(Peer, Pidfd)>,
+    patience: Duration,
+    deadline_ns: u64,
+    idle: u32,
+    now: Instant,
+}
+
+impl Vigil {
+    pub(super) fn new(waiter: Waiter, guarded: Vec<(Peer, Pidfd)>) -> Self {
+        let (patience, now) = (Duration::ZERO, Instant(now_ns()));
+        Self { waiter, guarded, patience, deadline_ns: u64::MAX, idle: 0, now }
+    }
+
+    /// Waits from now on for `patience` at most.
+    pub(super) fn begin(&mut self, patience: Duration) {
+        self.patience = patience;
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        self.deadline_ns = self.tick().0.saturating_add(patience_ns);
+    }
+
+    /// The time, as it was last read.
+    pub(super) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Reads the clock.
+    pub(super) fn tick(&mut self) -> Instant {
+        self.now = Instant(now_ns());
+        self.now
+    }
+
+    /// One step of waiting.
+    pub(super) fn idle(&mut self) -> Result<(), BenchError> {
+        self.waiter.idle(|| false, Duration::ZERO)?;
+        self.idle = self.idle.wrapping_add(1);
+        if self.idle.is_multiple_of(CLOCK_EVERY) {
+            self.tick();
+        }
+        if self.idle.is_multiple_of(YIELD_EVERY) {
+            sched_yield();
+        }
+        if self.idle.is_multiple_of(GUARD_EVERY) {
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        for (writer, process) in &self.guarded {
+            if process.is_dead()? {
+                return Err(BenchError::WriterLost { writer: *writer, words: String::new() });
+            }
+        }
+        if self.now.0 >= self.deadline_ns {
+            return Err(BenchError::Stuck { patience: self.patience });
+        }
+        Ok(())
+    }
+}
+
+/// An endpoint and its loop.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) endpoint: Box<ShmEndpoint>,
+    pub(super) vigil: Vigil,
+}
+
+impl Seat {
+    /// Puts one message, and returns when it is in the owner's memory.
+    pub(super) fn put(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), BenchError> {
+        self.endpoint.stage(to, kind, payload)?;
+        self.flush(to)
+    }
+
+    /// Puts what is staged for `to`, and returns when all of it is in the owner's memory.
+    pub(super) fn flush(&mut self, to: Peer) -> Result<(), BenchError> {
+        self.endpoint.flush(to)?;
+        loop {
+            self.endpoint.poll(self.vigil.now());
+            match self.endpoint.poll_event() {
+                None => {}
+                Some(Event::Put { left: 0, .. }) => return Ok(()),
+                Some(Event::Put { .. }) => self.endpoint.flush(to)?,
+                Some(Event::Full { .. }) => {
+                    self.vigil.idle()?;
+                    self.endpoint.flush(to)?;
+                }
+                Some(event) => return Err(BenchError::Ended(event)),
+            }
+        }
+    }
+
+    /// Takes the next message, if one has landed, and releases it when `deal` has dealt with it.
+    #[inline]
+    pub(super) fn take<R>(
+        &mut self,
+        deal: impl FnOnce(&Message<'_>) -> Result<R, BenchError>,
+    ) -> Result<Option<R>, BenchError> {
+        let Some(message) = self.endpoint.take(self.vigil.now()) else { return Ok(None) };
+        let receipt = message.receipt;
+        let dealt = deal(&message)?;
+        let released = self.endpoint.release(receipt);
+        debug_assert!(released.is_ok(), "it was taken just now");
+        Ok(Some(dealt))
+    }
+
+    /// Waits for the next message.
+    pub(super) fn await_message<R>(
+        &mut self,
+        mut deal: impl FnMut(&Message<'_>) -> Result<R, BenchError>,
+    ) -> Result<R, BenchError> {
+        loop {
+            self.endpoint.poll(self.vigil.now());
+            if let Some(dealt) = self.take(&mut deal)? {
+                return Ok(dealt);
+            }
+            self.vigil.idle()?;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A broadcast among three over the same device, and beside it the operations that it cannot do
+//! without, bare, among the same three.
+//!
+//! ```text
+//!               origin (this thread)      p (a thread)             q (a thread)
+//!   broadcast   message ──▶ p, q          copy, expose, read q     copy, expose, read p
+//!   bare        write   ──▶ p, q          see it, read q           see it, read p
+//!   sample      └── from the call to the last delivery, or to the last end of a read ──┘
+//! ```
+//!
+//! Each of the three has its endpoint, its device and its thread, and one message is under way at
+//! a time. All three look without sleeping and let others run in between, on the same two
+//! processors. Where there are fewer processors than three both courses wait for them, in the same
+//! way; what the second is not held up by is the protocol.
+
+mod bare;
+mod board;
+mod member;
+
+use std::thread;
+
+use weft_core::ids::Peer;
+use weft_driver::{DeviceChoice, Heap, RemoteEnd, VerbsFabric};
+
+use self::bare::Bare;
+use self::board::Board;
+use self::member::Member;
+use super::end::{INCARNATION, Vigil};
+use super::error::VerbsBenchError;
+use super::pins::Pins;
+use super::word::PATIENCE;
+use crate::figure::Samples;
+use weft::clock::now_ns;
+
+const ORIGIN: Peer = Peer(0);
+const PEERS: [Peer; 3] = [ORIGIN, Peer(1), Peer(2)];
+
+/// Empty looks between two turns of others: there are more threads than processors.
+const YIELD_EVERY: u32 = 1;
+
+/// The members, each connected with all others, once for the broadcast and once for the bare
+/// operations.
+#[derive(Debug)]
+pub(super) struct Circle {
+    members: Vec<Member>,
+    bares: Vec<Bare>,
+    /// The number of the next message, of either course.
+    next: [u64; 2],
+}
+
+/// One of the three in one of the courses.
+trait Party: Send {
+    /// The origin sends message `number` of `bytes` bytes. Returns when that began.
+    fn send(&mut self, vigil: &mut Vigil, message: (u32, u64)) -> Result<u64, VerbsBenchError>;
+
+    /// One look at what has come; whether `message`, its length and its number, is done with here.
+    fn look(&mut self, vigil: &Vigil, message: (u32, u64)) -> Result<bool, VerbsBenchError>;
+}
+
+/// Whom `me` is connected with.
+fn others(me: Peer) -> impl Iterator<Item = Peer> {
+    PEERS.into_iter().filter(move |peer| *peer != me)
+}
+
+/// Connects each fabric with all others; no member is admitted yet.
+fn connect<T>(
+    parties: &mut [T],
+    fabric: impl Fn(&mut T) -> &mut VerbsFabric<Heap>,
+) -> Result<(), VerbsBenchError> {
+    let mut ends = Vec::new();
+    for from in PEERS {
+        for to in others(from) {
+            let end = fabric(&mut parties[from.index()]).prepare(to, INCARNATION)?.to_bytes();
+            ends.push((from, to, end));
+        }
+    }
+    for (from, to, end) in ends {
+        let end = RemoteEnd::from_bytes(&end).map_err(weft_driver::Error::End)?;
+        fabric(&mut parties[to.index()]).connect(from, end)?;
+    }
+    Ok(())
+}
+
+impl Circle {
+    pub(super) fn new(choice: &DeviceChoice) -> Result<Self, VerbsBenchError> {
+        Ok(Self { members: member::all(choice)?, bares: bare::all(choice)?, next: [1; 2] })
+    }
+
+    /// Broadcasts `iterations` messages, one at a time; the samples are nanoseconds from the call
+    /// to the delivery at the last member.
+    pub(super) fn run(
+        &mut self,
+        bytes: u32,
+        iterations: u32,
+        pins: &Pins,
+    ) -> Result<Samples, VerbsBenchError> {
+        let first = self.next[0];
+        self.next[0] += u64::from(iterations);
+        pins.over_both(|| course(&mut self.members, bytes, first..self.next[0]))?
+    }
+
+    /// The same with two writes and two reads alone; the samples are nanoseconds from the first
+    /// post to the end of the last read.
+    pub(super) fn run_bare(
+        &mut self,
+        bytes: u32,
+        iterations: u32,
+        pins: &Pins,
+    ) -> Result<Samples, VerbsBenchError> {
+        let first = self.next[1];
+        self.next[1] += u64::from(iterations);
+        pins.over_both(|| course(&mut self.bares, bytes, first..self.next[1]))?
+    }
+}
+
+/// The first party sends the messages with these numbers, one at a time; the others take part in
+/// threads of their own.
+fn course<P: Party>(
+    parties: &mut [P],
+    bytes: u32,
+    numbers: std::ops::Range<u64>,
+) -> Result<Samples, VerbsBenchError> {
+    let board = Board::default();
+    let Some((origin, others)) = parties.split_first_mut() else {
+        return Err(VerbsBenchError::OutOfStep("no member takes part"));
+    };
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (place, party) in others.iter_mut().enumerate() {
+            let (board, numbers) = (&board, numbers.clone());
+            let follow = move || {
+                let followed = follow(party, board, place, (bytes, numbers));
+                // Releases the threads that wait for this one.
+                board.end();
+                followed
+            };
+            let thread = thread::Builder::new().spawn_scoped(scope, follow);
+            threads.push(thread.map_err(|error| {
+                board.end();
+                VerbsBenchError::Thread(error)
+            })?);
+        }
+        let led = lead(origin, &board, bytes, numbers);
+        board.end();
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        led
+    })
+}
+
+fn lead(
+    origin: &mut impl Party,
+    board: &Board,
+    bytes: u32,
+    numbers: std::ops::Range<u64>,
+) -> Result<Samples, VerbsBenchError> {
+    let (mut samples, mut vigil) = (Samples::default(), Vigil::new(YIELD_EVERY));
+    for number in numbers {
+        vigil.begin(PATIENCE);
+        let begun = origin.send(&mut vigil, (bytes, number))?;
+        let ended = loop {
+            if let Some(at_ns) = board.done_by_all(number) {
+                break at_ns;
+            }
+            if board.is_over() {
+                return Err(VerbsBenchError::OutOfStep("a member has ended"));
+            }
+            origin.look(&vigil, (bytes, number))?;
+            vigil.idle()?;
+        };
+        samples.push(ended.saturating_sub(begun), 1);
+    }
+    Ok(samples)
+}
+
+fn follow(
+    party: &mut impl Party,
+    board: &Board,
+    place: usize,
+    (bytes, numbers): (u32, std::ops::Range<u64>),
+) -> Result<(), VerbsBenchError> {
+    let mut vigil = Vigil::new(YIELD_EVERY);
+    for number in numbers {
+        vigil.begin(PATIENCE);
+        while !party.look(&vigil, (bytes, number))? {
+            if board.is_over() {
+                return Ok(());
+            }
+            vigil.idle()?;
+        }
+        board.show(place, number, now_ns());
+    }
+    // The last one of the others may still need something of this one.
+    vigil.begin(PATIENCE);
+    while !board.is_over() {
+        vigil.idle()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! One of three that broadcast.
+
+use std::sync::Arc;
+
+use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
+use weft_core::neb::{BroadcastError, Neb};
+use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
+
+use super::{ORIGIN, PEERS, Party, connect, others};
+use crate::parcel;
+use crate::verbs::end::{INCARNATION, Vigil, check};
+use crate::verbs::error::VerbsBenchError;
+use crate::verbs::subject::Subject;
+use weft::cluster::{self, Cluster};
+
+/// An endpoint with a broadcast.
+#[derive(Debug)]
+pub(super) struct Member {
+    endpoint: Box<Endpoint<VerbsFabric<Heap>, 1024, 4>>,
+    payload: Vec<u8>,
+}
+
+fn plan() -> Option<Plan> {
+    let neb = cluster::Neb { message_len: Subject::MESSAGE_MAX, ..cluster::Neb::default() };
+    weft::node::plan(&Cluster { nodes: PEERS.len(), neb, ..Cluster::default() }).ok()
+}
+
+/// All of them, connected: every pair first, and only then the first word, so that no member writes
+/// to whom is not ready.
+pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError> {
+    let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
+    let mut members = Vec::new();
+    for me in PEERS {
+        let memory = Arc::new(Heap::new(plan.layout()));
+        let device = Device::open(choice)?;
+        let layout = plan.layout().clone();
+        let fabric = VerbsFabric::new(me, layout, device, Config::default(), memory)?;
+        let endpoint = Box::new(Endpoint::new(fabric, &plan, INCARNATION));
+        members.push(Member { endpoint, payload: vec![0; Subject::MESSAGE_MAX] });
+    }
+    connect(&mut members, |member| member.endpoint.fabric())?;
+    for (me, member) in PEERS.into_iter().zip(&mut members) {
+        for peer in others(me) {
+            let admitted = member.endpoint.admit(peer, INCARNATION);
+            admitted.map_err(|_| VerbsBenchError::OutOfStep("a member is not admitted"))?;
+        }
+    }
+    Ok(members)
+}
+
+type Parts<'a> = (&'a mut Neb<4, BROADCAST_DEPTH>, &'a mut VerbsFabric<Heap>);
+
+impl Member {
+    fn broadcast(&mut self) -> Result<Parts<'_>, VerbsBenchError> {
+        self.endpoint.broadcast().ok_or(VerbsBenchError::OutOfStep("a plan without a broadcast"))
+    }
+}
+
+impl Party for Member {
+    fn send(
+        &mut self,
+        vigil: &mut Vigil,
+        (bytes, number): (u32, u64),
+    ) -> Result<u64, VerbsBenchError> {
+        let mut payload = std::mem::take(&mut self.payload);
+        parcel::write(&mut payload[..bytes as usize], number);
+        let sent = loop {
+            let begun = vigil.tick().0;
+            let (broadcast, fabric) = self.broadcast()?;
+            match broadcast.broadcast(fabric, 0, &payload[..bytes as usize]) {
+                Ok(seq) => {
+                    while broadcast.take_from(fabric, ORIGIN).is_some() {}
+                    break check("the number of a broadcast", number, seq).map(|()| begun);
+                }
+                Err(BroadcastError::WindowFull) => {
+                    self.look(vigil, (bytes, number))?;
+                    vigil.idle()?;
+                }
+                Err(BroadcastError::TooLong) => {
+                    break Err(VerbsBenchError::OutOfStep("a message longer than its slot"));
+                }
+            }
+        };
+        self.payload = payload;
+        sent
+    }
+
+    fn look(
+        &mut self,
+        vigil: &Vigil,
+        (bytes, number): (u32, u64),
+    ) -> Result<bool, VerbsBenchError> {
+        self.endpoint.poll(vigil.now());
+        if let Some(event) = self.endpoint.poll_event() {
+            return Err(VerbsBenchError::Ended(event));
+        }
+        let (broadcast, fabric) = self.broadcast()?;
+        let Some(message) = broadcast.take_from(fabric, ORIGIN) else {
+            return Ok(false);
+        };
+        let found = parcel::read(message.payload, bytes as usize).unwrap_or(u64::MAX);
+        check("the number in a broadcast", number, found).map(|()| true)
+    }
+}

@@ -1,0 +1,140 @@
+//! What became of an aim; and the aims of the mailbox.
+//!
+//! Aims are for an idle machine of two processors. A run on a busy one is judged all the same,
+//! and says how busy it was.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::report::{Host, Row, What};
+
+/// One way at most so many times as long as the bare exchange.
+const LATENCY_RATIO: f64 = 1.2;
+/// At least so many messages a second from two writers.
+const RATE: f64 = 20e6;
+/// Beyond this share of stolen time the host is called noisy.
+const NOISY_PERCENT: f64 = 2.0;
+
+/// What became of an aim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The aim.
+    pub aim: String,
+    /// Whether it was reached; nothing when it was not measured.
+    pub reached: Option<bool>,
+    /// What was found.
+    pub found: String,
+}
+
+impl Verdict {
+    pub(super) fn unmeasured(aim: String) -> Self {
+        Self { aim, reached: None, found: "not among the cells of this run".to_owned() }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { aim, reached, found } = self;
+        let reached = match reached {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "?",
+        };
+        write!(f, "{reached:4} {aim}: {found}")
+    }
+}
+
+pub(super) fn judge(rows: &[Row], host: &Host) -> Vec<Verdict> {
+    vec![latency(rows), rate(rows, host), instructions(), noise(host)]
+}
+
+fn find(rows: &[Row], what: What, writers: u16) -> Option<&Row> {
+    rows.iter().find(|row| row.what == what && row.bytes == 8 && row.writers == writers)
+}
+
+fn latency(rows: &[Row]) -> Verdict {
+    let aim = format!("8 bytes one way within {LATENCY_RATIO} x the bare exchange");
+    let (exchange, latency) = (find(rows, What::Exchange, 1), find(rows, What::Latency, 1));
+    let Some((exchange, latency)) = exchange.zip(latency) else { return Verdict::unmeasured(aim) };
+    let ratio = latency.ratio_to_limit;
+    let found = format!(
+        "{ratio:.2} x: {:.0} ns where a bare line takes {:.0} ns",
+        latency.p50_ns, exchange.p50_ns
+    );
+    Verdict { aim, reached: Some(ratio <= LATENCY_RATIO), found }
+}
+
+fn rate(rows: &[Row], host: &Host) -> Verdict {
+    let aim = format!("{:.0} million messages a second from two writers", RATE / 1e6);
+    let Some(row) = find(rows, What::Rate, 2) else { return Verdict::unmeasured(aim) };
+    let mut found = format!("{:.1} million of 8 bytes", row.per_second / 1e6);
+    if host.processors < 3 {
+        found += &format!("; 3 processes take turns on {} processors", host.processors);
+    }
+    Verdict { aim, reached: Some(row.per_second >= RATE), found }
+}
+
+fn instructions() -> Verdict {
+    let found = "counted below valgrind, not here: see `weft bench count --help`".to_owned();
+    Verdict { aim: "60 instructions a message, put and taken".to_owned(), reached: None, found }
+}
+
+pub(super) fn noise(host: &Host) -> Verdict {
+    let found = format!(
+        "other processes used {:.1} % of a CPU; the longest stall was {:.0} us",
+        host.stalled_percent, host.longest_stall_us
+    );
+    let quiet = host.stalled_percent < NOISY_PERCENT;
+    Verdict {
+        aim: "no other load on the host, else figures are unreliable".to_owned(),
+        reached: Some(quiet),
+        found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Cell;
+    use crate::figure::Figure;
+
+    const HOST: Host =
+        Host { processors: 2, load: None, longest_stall_us: 40.0, stalled_percent: 0.5 };
+
+    fn row(what: What, writers: u16, each_ns: f64, limit_ns: f64) -> Row {
+        let [count, ns] = [1.0, each_ns];
+        let figure = Figure {
+            count: count as usize,
+            min_ns: ns,
+            max_ns: ns,
+            p50_ns: ns,
+            p99_ns: ns,
+            p999_ns: ns,
+        };
+        Row::new(what, Cell { bytes: 8, writers }, figure, each_ns, each_ns / limit_ns)
+    }
+
+    fn reached(latency_ns: f64, rate_ns: f64) -> [Option<bool>; 4] {
+        let rows = [
+            row(What::Exchange, 1, 100.0, 100.0),
+            row(What::Latency, 1, latency_ns, 100.0),
+            row(What::Rate, 2, rate_ns, 2.0),
+        ];
+        let verdicts = judge(&rows, &HOST);
+        std::array::from_fn(|index| verdicts[index].reached)
+    }
+
+    #[test]
+    fn aims_are_reached_at_their_limits_and_missed_beyond() {
+        assert_eq!(reached(120.0, 50.0), [Some(true), Some(true), None, Some(true)]);
+        assert_eq!(reached(121.0, 51.0), [Some(false), Some(false), None, Some(true)]);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        let verdicts = judge(&[], &Host { stalled_percent: 30.0, ..HOST });
+        let reached: Vec<_> = verdicts.iter().map(|verdict| verdict.reached).collect();
+        assert_eq!(reached, [None, None, None, Some(false)]);
+    }
+}

@@ -1,0 +1,175 @@
+//! The `weft` program.
+//!
+//! Each subcommand is a module with its arguments and a `run`. People get text and progress
+//! bars on a terminal; `--json` makes every command end with one line holding one object, and
+//! errors one object on standard error: `{"error": {"code", "cause", "cure"}}`. The exit status
+//! of an error is its code's ([`weft::explain`]), of success 0.
+
+mod bcast;
+mod bench;
+mod cluster_choice;
+mod component;
+mod demo;
+mod doctor;
+mod down;
+mod draft;
+mod fabric_choice;
+mod failure;
+mod get;
+mod inject;
+mod isolate;
+mod key;
+mod neb;
+mod node;
+mod output;
+mod put;
+mod report;
+mod sim;
+mod status;
+mod survey;
+mod task;
+mod top;
+mod up;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use rustix::process::{Resource, getrlimit};
+use signal_hook::consts::SIGXFSZ;
+
+use failure::Failure;
+use output::Output;
+use weft::explain::Code;
+
+/// Group communication over one-sided memory that survives its members' failures.
+#[derive(Debug, Parser)]
+#[command(name = "weft", version, about, max_term_width = 100)]
+struct Arguments {
+    /// Print machine-readable JSON: the last line is one object.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A cluster of four works, loses members in every way and gets them back; all is verified.
+    Demo(demo::Arguments),
+    /// Start a cluster on this machine and stay with it until it ends.
+    Up(up::Arguments),
+    /// End a running cluster.
+    Down(down::Arguments),
+    /// Run one node of a cluster.
+    Node(node::Arguments),
+    /// Make the key that nodes on several hosts share.
+    Key(key::Arguments),
+    /// Show every node of a running cluster.
+    Status(status::Arguments),
+    /// Show every node live, until q is pressed.
+    Top(top::Arguments),
+    /// Put lines of standard input into a node's mailbox.
+    Put(put::Arguments),
+    /// Take messages from a node's mailbox to standard output.
+    Get(get::Arguments),
+    /// Broadcast a file to every node, or receive one.
+    Bcast(bcast::Arguments),
+    /// Export and verify proofs that a node sent different messages to different nodes.
+    Neb(neb::Arguments),
+    /// Break something in a running cluster.
+    Inject(inject::Arguments),
+    /// Shut a node out of the cluster until it is released.
+    Isolate(isolate::Arguments),
+    /// Admit an isolated node again.
+    Release(isolate::Arguments),
+    /// Report an error, or the progress, of one of a node's tasks.
+    Report(report::Arguments),
+    /// Start, stop, restart or isolate a task of a node.
+    Task(task::Arguments),
+    /// Measure.
+    Bench(bench::Arguments),
+    /// Run protocols through thousands of failures in virtual time.
+    Sim(sim::Arguments),
+    /// What this machine can do, and the command that mends what it cannot.
+    Doctor(doctor::Arguments),
+    /// The component process of a node; started by the node itself.
+    #[command(hide = true)]
+    Component,
+}
+
+/// Runs the program with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Before the frames that take it.
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < STACK_BYTES => small_stack(bytes),
+        Some(_) | None => run(),
+    }
+}
+
+/// What the command line takes of the stack, in a build for debugging.
+const STACK_BYTES: u64 = 512 << 10;
+
+#[inline(never)]
+fn small_stack(bytes: u64) -> ExitCode {
+    let cause = format!("a stack of {} KiB is too small", bytes >> 10);
+    let failure = Failure::of(Code::Limit, cause, "run `ulimit -s 8192` before weft");
+    failure.report(Output::new(std::env::args_os().any(|argument| argument == "--json")))
+}
+
+#[inline(never)]
+fn run() -> ExitCode {
+    log_to_standard_error();
+    outlive_limit_of_files();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::report_usage(&error, &Arguments::command()),
+    };
+    let output = Output::new(arguments.json);
+    match dispatch(arguments.command, output).and_then(|()| output.check()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(output),
+    }
+}
+
+fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Demo(arguments) => demo::run(&arguments, output),
+        Command::Up(arguments) => up::run(&arguments, output),
+        Command::Down(arguments) => down::run(&arguments, output),
+        Command::Node(arguments) => node::run(&arguments, output),
+        Command::Key(arguments) => key::run(&arguments, output),
+        Command::Status(arguments) => status::run(&arguments, output),
+        Command::Top(arguments) => top::run(&arguments, output),
+        Command::Put(arguments) => put::run(&arguments, output),
+        Command::Get(arguments) => get::run(&arguments, output),
+        Command::Bcast(arguments) => bcast::run(&arguments, output),
+        Command::Neb(arguments) => neb::run(&arguments, output),
+        Command::Inject(arguments) => inject::run(&arguments, output),
+        Command::Isolate(arguments) => isolate::isolate(&arguments, output),
+        Command::Release(arguments) => isolate::release(&arguments, output),
+        Command::Report(arguments) => report::run(&arguments, output),
+        Command::Task(arguments) => task::run(&arguments, output),
+        Command::Bench(arguments) => bench::run(&arguments, output),
+        Command::Sim(arguments) => sim::run(&arguments, output),
+        Command::Doctor(arguments) => doctor::run(&arguments, output),
+        Command::Component => component::run(),
+    }
+}
+
+/// A file that may not grow becomes the error EFBIG of its writer. With a handler, which programs
+/// that this one starts do not inherit, unlike a signal that is ignored.
+fn outlive_limit_of_files() {
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
+        tracing::warn!(%error, "a file beyond the limit on its size ends this process");
+    }
+}
+
+/// Messages of the library go to standard error, at the level that WEFT_LOG names.
+fn log_to_standard_error() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("WEFT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,185 @@
+//! `weft bench`: measurements.
+
+mod detect;
+mod neb;
+mod wheel;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::cluster_choice::seconds;
+#[cfg(feature = "verbs")]
+use super::fabric_choice::explained_driver;
+use super::failure::Failure;
+use super::output::Output;
+use weft::explain::Code;
+use weft_bench::{Cell, Plan, verbs};
+
+/// Arguments of `weft bench`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// One-way latency and rate of the mailbox, beside a bare cache line and a memcpy.
+    Mailbox(Mailbox),
+    /// The driver for RDMA beside perftest, on the same device and in the same run. The exit status
+    /// is 0 once all is measured: whether an aim was reached says the table, and `reached` in JSON.
+    Verbs(Verbs),
+    /// Put and take messages within one process, to count instructions below valgrind.
+    Count(Count),
+    /// Broadcasts: from the call to the last delivery, beside one hop of the mailbox.
+    Neb(neb::Arguments),
+    /// Timers: start, stop, renew and pass time, beside what others wrote for it.
+    Wheel(wheel::Arguments),
+    /// From a fault to suspicion, verdict, takeover and return; and verdicts that were wrong.
+    Detect(detect::Arguments),
+    /// A writer of the mailbox's benchmark; started by the benchmark itself.
+    #[command(hide = true)]
+    Writer,
+    /// The other process of the benchmark over RDMA; started by the benchmark itself.
+    #[command(hide = true)]
+    VerbsPeer,
+}
+
+#[derive(Debug, Args)]
+struct Mailbox {
+    /// How long each pair of message length and writers is measured, in seconds.
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", allow_negative_numbers = true)]
+    seconds_per_cell: f64,
+
+    /// Only messages of so many bytes: 8, 64 or 256; may be repeated.
+    #[arg(long, value_name = "BYTES")]
+    bytes: Vec<usize>,
+
+    /// Only so many writers: 1, 2 or 3; may be repeated.
+    #[arg(long, value_name = "COUNT")]
+    writers: Vec<u16>,
+}
+
+#[derive(Debug, Args)]
+struct Verbs {
+    /// How often rivals take turns.
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(1, 1000))]
+    rounds: u32,
+
+    /// Short operations in one turn; long ones are fewer.
+    #[arg(long, default_value_t = 1000, value_name = "COUNT", value_parser = between(20, 100_000))]
+    iterations: u32,
+
+    /// The device; if not given that of WEFT_RDMA_DEVICE, else the first one.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// The device's port.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    port: u8,
+}
+
+fn between(least: i64, most: i64) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(least..=most)
+}
+
+/// valgrind --tool=callgrind --toggle-collect='weft_bench::count::put_and_take*' weft bench
+/// count: its last line, `Collected`, is the instructions of all messages.
+#[derive(Debug, Args)]
+struct Count {
+    /// Messages to put and take.
+    #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
+    messages: u64,
+
+    /// Messages put at a time; as many as one write carries if not given.
+    #[arg(long, value_name = "COUNT")]
+    batch: Option<u32>,
+
+    /// Length of a message: 8, or 16 and more.
+    #[arg(long, default_value_t = 8, value_name = "BYTES")]
+    bytes: usize,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.subject {
+        Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
+        Subject::Verbs(verbs) => run_verbs(verbs, output),
+        Subject::VerbsPeer => run_verbs_peer(),
+        Subject::Count(count) => run_count(count, output),
+        Subject::Neb(arguments) => neb::run(arguments, output),
+        Subject::Wheel(arguments) => wheel::run(arguments, output),
+        Subject::Detect(arguments) => detect::run(arguments, output),
+        Subject::Writer => weft_bench::run_writer().map_err(Failure::new),
+    }
+}
+
+fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
+    let per_cell = seconds("--seconds-per-cell", arguments.seconds_per_cell)?;
+    if per_cell < Duration::from_millis(20) {
+        let cause =
+            format!("--seconds-per-cell is {}, too short to sample", per_cell.as_secs_f64());
+        return Err(Failure::of(Code::Usage, cause, "give 0.02 seconds or more"));
+    }
+    let wanted = |cell: &Cell| {
+        (arguments.bytes.is_empty() || arguments.bytes.contains(&cell.bytes))
+            && (arguments.writers.is_empty() || arguments.writers.contains(&cell.writers))
+    };
+    let cells: Vec<Cell> = Cell::all().filter(wanted).collect();
+    if cells.is_empty() {
+        let cause = "no such messages or writers are measured";
+        let cure = "choose --bytes from 8, 64 and 256, and --writers from 1, 2 and 3";
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
+    let bar = output.progress(cells.len() as u64, "measuring");
+    let report = weft_bench::run(&Plan { cells, per_cell }, |_| bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(Failure::new)?;
+    output.finish(&report, &report.to_string());
+    Ok(())
+}
+
+#[cfg(feature = "verbs")]
+fn run_verbs(arguments: &Verbs, output: Output) -> Result<(), Failure> {
+    let name = arguments.device.clone().or_else(|| std::env::var("WEFT_RDMA_DEVICE").ok());
+    let plan = verbs::Plan {
+        device: weft_driver::DeviceChoice { name, port: arguments.port },
+        subjects: verbs::Subject::ALL.to_vec(),
+        rounds: arguments.rounds,
+        iterations: arguments.iterations,
+    };
+    let turns = u64::from(plan.rounds) * plan.subjects.len() as u64;
+    let bar = output.progress(turns, "measuring");
+    let report = verbs::run(&plan, || bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(|error| match error {
+        verbs::VerbsBenchError::Driver(error) => explained_driver(error),
+        error => Failure::new(error),
+    })?;
+    output.finish(&report, &report.to_string());
+    Ok(())
+}
+
+#[cfg(feature = "verbs")]
+fn run_verbs_peer() -> Result<(), Failure> {
+    verbs::run_peer().map_err(Failure::new)
+}
+
+#[cfg(not(feature = "verbs"))]
+fn run_verbs(_: &Verbs, _: Output) -> Result<(), Failure> {
+    Err(Failure::new(verbs::VerbsBenchError::NotBuilt))
+}
+
+#[cfg(not(feature = "verbs"))]
+fn run_verbs_peer() -> Result<(), Failure> {
+    Err(Failure::new(verbs::VerbsBenchError::NotBuilt))
+}
+
+fn run_count(arguments: &Count, output: Output) -> Result<(), Failure> {
+    let Count { messages, batch, bytes } = *arguments;
+    let batch = weft_bench::count_work(bytes, messages, batch).map_err(Failure::new)?;
+    let object = json!({ "ok": true, "messages": messages, "bytes": bytes, "batch": batch });
+    output.finish(&object, &format!("{messages} messages put and taken, {batch} at a time\n"));
+    Ok(())
+}

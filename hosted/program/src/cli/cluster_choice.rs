@@ -1,0 +1,130 @@
+//! Which running cluster a command speaks to.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::failure::Failure;
+use weft::client::{self, Client, ClientError};
+use weft::clock::Deadline;
+use weft::cluster::{Cluster, ClusterName};
+use weft::explain::{Code, Explain};
+use weft::node::control::{Fault, NodeStatus};
+use weft::runtime_dir::{ClusterDir, RuntimeDir};
+
+/// The choice of a running cluster.
+#[derive(Debug, Args)]
+pub(super) struct ClusterChoice {
+    /// The cluster's name.
+    #[arg(long, default_value = "weft", value_name = "NAME")]
+    name: String,
+
+    /// How long to wait, in seconds, for a cluster that is just being started.
+    #[arg(long, default_value_t = 3.0, value_name = "SECONDS", allow_negative_numbers = true)]
+    patience: f64,
+}
+
+/// A running cluster.
+pub(super) struct Running {
+    pub(super) dir: ClusterDir,
+    pub(super) cluster: Cluster,
+    patience: Deadline,
+}
+
+impl ClusterChoice {
+    /// Finds the cluster.
+    pub(super) fn find(&self) -> Result<Running, Failure> {
+        let patience = Deadline::after(seconds("--patience", self.patience)?);
+        let name = name(&self.name)?;
+        let found = client::find(&name, patience.remaining());
+        let (dir, cluster) = found.map_err(Failure::new)?;
+        Ok(Running { dir, cluster, patience })
+    }
+}
+
+impl ClusterChoice {
+    /// Clears away the chosen cluster, which is dead; returns its name.
+    pub(super) fn clear(&self) -> Result<String, Failure> {
+        let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
+        runtime_dir.clear(&name(&self.name)?).map_err(Failure::new)?;
+        Ok(self.name.clone())
+    }
+}
+
+impl Running {
+    /// Connects to one node, with what is left of the patience.
+    pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
+        let patience = self.patience.remaining();
+        Client::connect(&self.dir, &self.cluster, rank, patience).map_err(Failure::new)
+    }
+
+    /// Has one node suffer a fault that outlives its component, or its end.
+    pub(super) fn order_lasting(&self, rank: u16, fault: &Fault) -> Result<(), Failure> {
+        let ask = || {
+            let patience = self.patience.remaining();
+            Client::connect(&self.dir, &self.cluster, rank, patience)?.inject(fault.clone())
+        };
+        client::order_lasting(ask).map_err(Failure::new)
+    }
+
+    /// Connects to one node that is there.
+    pub(super) fn connect_now(&self, rank: u16) -> Result<Client, ClientError> {
+        Client::connect(&self.dir, &self.cluster, rank, Duration::ZERO)
+    }
+
+    /// Waits until node `rank` runs in `incarnation` or a later one, joined with `peers` peers. Its
+    /// supervisor may come back as another process meanwhile.
+    pub(super) fn await_return(
+        &self,
+        rank: u16,
+        incarnation: u32,
+        peers: usize,
+        timeout: Duration,
+    ) -> Result<NodeStatus, Failure> {
+        let deadline = Deadline::after(timeout);
+        loop {
+            let left = deadline.remaining();
+            let returned = Client::connect(&self.dir, &self.cluster, rank, left)
+                .and_then(|mut client| client.await_joined(incarnation, peers, left));
+            match returned {
+                Err(ClientError::Unreachable { .. }) if !deadline.has_passed() => {}
+                Err(error @ ClientError::Unreachable { .. }) => {
+                    return Err(not_back(rank, timeout, error));
+                }
+                returned => return returned.map_err(Failure::new),
+            }
+        }
+    }
+
+    /// The ranks of all nodes.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = u16> + use<> {
+        0..u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX)
+    }
+}
+
+/// A node is not there again after that time.
+fn not_back(rank: u16, waited: Duration, error: ClientError) -> Failure {
+    if error.code() == Code::Timeout {
+        return Failure::new(error);
+    }
+    let s = waited.as_secs_f64();
+    let cause = format!("node {rank} has not come back within {s} s: its supervisor does not run");
+    let cure = format!(
+        "see with `weft status --why {rank}` what the others decided and what failed; `weft up` \
+         starts a node again, elsewhere that is up to you; or raise `--wait`"
+    );
+    Failure::of(Code::NodeUnreachable, cause, cure)
+}
+
+/// A cluster's name as it was typed.
+pub(super) fn name(text: &str) -> Result<ClusterName, Failure> {
+    text.parse().map_err(Failure::new)
+}
+
+/// A number of seconds as it was typed.
+pub(super) fn seconds(flag: &str, value: f64) -> Result<Duration, Failure> {
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        let cause = format!("{flag} is {value}, which is no length of time");
+        Failure::of(Code::Usage, cause, "give a number of seconds, 0 or more")
+    })
+}

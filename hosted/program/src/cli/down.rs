@@ -1,0 +1,85 @@
+//! `weft down`: end a running cluster, through its launcher, or else each node by itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::cluster_choice::{ClusterChoice, Running};
+use super::failure::Failure;
+use super::output::Output;
+use weft::client::{Client, ClientError};
+use weft::clock::Deadline;
+use weft::explain::Code;
+use weft::launch::call_off;
+
+/// How long the nodes may take to acknowledge, and their processes to exit.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often to check whether they have.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Arguments of `weft down`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let running = match arguments.cluster.find() {
+        Err(failure) if failure.code() == Code::ClusterDead => {
+            let name = arguments.cluster.clear()?;
+            let object = json!({ "ok": true, "name": name, "stopped": 0 });
+            output
+                .finish(&object, &format!("cluster {name}: it was dead; its files were removed\n"));
+            return Ok(());
+        }
+        found => found?,
+    };
+    let deadline = Deadline::after(END_TIMEOUT);
+    // A launcher starts nodes again, and ends all that it has started.
+    let called_off = call_off(&running.dir, END_TIMEOUT).map_err(|error| {
+        let cause = format!("the launcher of the cluster does not answer: {error}");
+        Failure::of(Code::Timeout, cause, "end `weft up` with Ctrl-C, or kill it, and try again")
+    })?;
+    let mut stopped = BTreeSet::new();
+    loop {
+        if called_off.is_none() {
+            // Repeated: in a cluster that is starting, some nodes do not listen yet.
+            let rest = running.ranks().filter(|rank| !stopped.contains(rank));
+            for rank in rest.collect::<Vec<_>>() {
+                if stop(&running, rank)? {
+                    stopped.insert(rank);
+                }
+            }
+        }
+        if !running.dir.path().exists() {
+            break;
+        }
+        if deadline.has_passed() {
+            let cause = format!("{} is still there", running.dir.path().display());
+            return Err(Failure::of(
+                Code::Timeout,
+                cause,
+                "run `weft status` to see which nodes still run",
+            ));
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+    let stopped = called_off.unwrap_or(stopped.len());
+    let name = running.cluster.name.as_str();
+    let object = json!({ "ok": true, "name": name, "stopped": stopped });
+    output.finish(&object, &format!("cluster {name}: {stopped} nodes ended\n"));
+    Ok(())
+}
+
+/// Whether the node was running.
+fn stop(running: &Running, rank: u16) -> Result<bool, Failure> {
+    let client = Client::connect(&running.dir, &running.cluster, rank, Duration::ZERO);
+    match client.and_then(|mut client| client.stop()) {
+        Ok(()) => Ok(true),
+        Err(ClientError::Unreachable { .. }) => Ok(false),
+        Err(error) => Err(Failure::new(error)),
+    }
+}

@@ -1,0 +1,128 @@
+//! `weft node`: one node of a cluster, by hand or below `weft up`.
+
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::fabric_choice::{FabricChoice, explained};
+use super::failure::{Failure, lacking};
+use super::output::Output;
+use crate::doctor;
+use weft::bootstrap::{Key, KeyError, Meeting, Timing};
+use weft::cluster::{Cluster, FabricKind, Network};
+use weft::explain::Code;
+use weft::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
+use weft::packet::Socket;
+use weft::process::adopt_inherited;
+use weft::runtime_dir::{ClaimedDir, ClusterDir, RuntimeDir};
+
+/// Arguments of `weft node`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The cluster file, the same for every node.
+    cluster: PathBuf,
+
+    /// Which node to be.
+    #[arg(long)]
+    rank: u16,
+
+    #[command(flatten)]
+    fabric: FabricChoice,
+
+    /// The key that all nodes share, instead of the file's; `weft key FILE` makes one.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Connect nodes on other hosts without a key: any process that reaches the address can join.
+    #[arg(long, conflicts_with = "key")]
+    insecure: bool,
+
+    /// The descriptor of the cluster's lock, held by the `weft up` that started this.
+    #[arg(long, hide = true)]
+    lock_fd: Option<RawFd>,
+
+    /// The descriptor at which the `weft up` that started this listens.
+    #[arg(long, hide = true)]
+    launch_fd: Option<RawFd>,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let mut cluster = Cluster::load(&arguments.cluster).map_err(Failure::new)?;
+    arguments.fabric.apply_fabric(&mut cluster)?;
+    let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
+    let Some(number) = arguments.lock_fd else {
+        doctor::lack_of_node(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
+        let meeting = arguments.meeting(&cluster)?;
+        let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
+        check_same(&cluster, claimed.dir())?;
+        claimed.publish(&cluster).map_err(Failure::new)?;
+        // This node's own: on another host the same device may have another name.
+        arguments.fabric.apply_devices(&mut cluster)?;
+        cluster.check().map_err(Failure::new)?;
+        if cluster.fabric == FabricKind::Verbs {
+            output.say(&format!("over verbs, {}", cluster.verbs.detection()));
+        }
+        output.say(&format!(
+            "node {} of {}; `weft status --name {}` shows whom it has met",
+            arguments.rank, cluster.nodes, cluster.name
+        ));
+        let alarm = Box::new(OperatorAlarm);
+        let ended = node::run_supervisor(&cluster, &claimed, arguments.rank, meeting, alarm);
+        claimed.remove().map_err(Failure::new)?;
+        return ended.map_err(|error| match error {
+            NodeError::Verbs(error) => explained(error),
+            error => Failure::new(error),
+        });
+    };
+    // Held until the process ends, so that the cluster counts as alive as long as this node.
+    let lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
+    let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
+    let home = ClaimedDir::inherit(dir, lock).map_err(Failure::new)?;
+    let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
+    // All nodes of a `weft up` are on this host, and meet there.
+    node::run_supervisor(&cluster, &home, arguments.rank, None, reset).map_err(Failure::new)
+}
+
+/// Who brings nodes back: the launcher, if this node has one.
+fn launcher(number: Option<RawFd>) -> Result<Box<dyn ResetNode>, NodeError> {
+    let Some(number) = number else { return Ok(Box::new(OperatorAlarm)) };
+    let socket = Socket::from_fd(adopt_inherited(number)?)?;
+    Ok(Box::new(Launcher::new(socket)))
+}
+
+impl Arguments {
+    /// How this node meets the others: over the network when the file has addresses.
+    fn meeting(&self, cluster: &Cluster) -> Result<Option<Meeting>, Failure> {
+        let Network { addresses, key } = &cluster.network;
+        if addresses.is_empty() {
+            return Ok(None);
+        }
+        let named =
+            self.key.clone().or_else(|| key.as_deref().map(|key| beside(&self.cluster, key)));
+        let key = match named {
+            _ if self.insecure => Key::INSECURE,
+            Some(path) => Key::load(&path).map_err(Failure::new)?,
+            None => return Err(Failure::new(KeyError::Missing)),
+        };
+        Ok(Some(Meeting { addresses: addresses.clone(), key, timing: Timing::default() }))
+    }
+}
+
+/// The file that `cluster_file` names `path`: relative paths begin at its folder.
+pub(super) fn beside(cluster_file: &Path, path: &Path) -> PathBuf {
+    cluster_file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+}
+
+/// Refuses a file that is not the one the other nodes were started with.
+fn check_same(cluster: &Cluster, dir: &ClusterDir) -> Result<(), Failure> {
+    match Cluster::load_kept(&dir.cluster_file()) {
+        Ok(running) if running != *cluster => {
+            let cause = format!("cluster {} runs with another cluster file", cluster.name);
+            let cure = "start every node with the same cluster file";
+            Err(Failure::of(Code::ClusterFile, cause, cure))
+        }
+        // The first node finds none.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,87 @@
+//! The director: strikes while traffic flows, and waits until the cluster has recovered.
+//!
+//! It waits for what happens, never for a time to pass: for messages of every stream, for the
+//! return of whom it struck, for the verdicts in the records of the nodes, and for one manager on
+//! whom all agree. A step that does not come is a failure of the demonstration, not of patience.
+
+use std::sync::Arc;
+
+use weft_core::dirnet::Verdict;
+
+use super::act::{Act, Standing, Strike};
+use super::nodes::Nodes;
+use super::traffic::Traffic;
+use super::{COLLECTOR, DemoError};
+use weft::client::Client;
+use weft::clock::now_ns;
+use weft::node::chronicle::Entry;
+use weft::node::control::{DirNetStatus, Fault};
+
+/// Whose component is killed, and whose hangs.
+const KILLED: u16 = 1;
+const HUNG: u16 = 2;
+
+pub(super) struct Director {
+    pub(super) nodes: Nodes,
+    pub(super) traffic: Arc<Traffic>,
+}
+
+impl Director {
+    /// Strikes, one strike after another, while the streams flow.
+    pub(super) fn direct(&self) -> Result<Vec<Act>, DemoError> {
+        let streams: Vec<u16> = self.nodes.ranks().filter(|rank| *rank != COLLECTOR).collect();
+        self.traffic.await_more(&self.nodes, &streams)?;
+        let mut acts = Vec::new();
+        for strike in Strike::ALL {
+            acts.push(self.strike(strike)?);
+            // The streams of the struck node continue, too.
+            self.traffic.await_more(&self.nodes, &streams)?;
+            self.traffic.note_survived();
+        }
+        self.traffic.note_enough();
+        Ok(acts)
+    }
+
+    fn strike(&self, strike: Strike) -> Result<Act, DemoError> {
+        let aim = || self.aim(strike);
+        let (mut client, before) =
+            self.nodes.await_that("the next node to fail does not take part", aim)?;
+        let node = client.rank();
+        let at_ns = now_ns();
+        match strike {
+            Strike::Kill => client.kill(),
+            Strike::Hang => client.inject(Fault::Hang),
+            Strike::Node => client.kill_node(),
+        }?;
+        let status = self.nodes.await_return(node, before.incarnation + 1)?;
+        let back_ns = now_ns();
+        let net = self.nodes.await_manager()?;
+        let after = Standing::new(&status, &net);
+        let entries = self.await_admitted(node, at_ns)?;
+        Ok(Act { strike, node, at_ns, back_ns, before, after, entries })
+    }
+
+    /// The node to strike, if all take part, and its status. A component that only its supervisor
+    /// knows would be missed by no other node.
+    fn aim(&self, strike: Strike) -> Option<(Client, Standing)> {
+        let net = self.nodes.agreed()?;
+        let node = match strike {
+            Strike::Kill => KILLED,
+            Strike::Hang => HUNG,
+            Strike::Node => net.manager,
+        };
+        let mut client = self.nodes.connect(node).ok()?;
+        let status = client.status().ok()?;
+        let is_member = status.dirnet.as_ref().is_some_and(DirNetStatus::is_member);
+        is_member.then(|| (client, Standing::new(&status, &net)))
+    }
+
+    /// Waits until a manager has noted that `node` is a member again; what was noted by then.
+    fn await_admitted(&self, node: u16, at_ns: u64) -> Result<Vec<Entry>, DemoError> {
+        let is_it = |entry: &Entry| entry.node == node && entry.what.is_verdict(Verdict::Admitted);
+        self.nodes.await_that("a node that came back is not admitted", || {
+            let entries = self.nodes.noted_after(at_ns);
+            entries.iter().any(is_it).then_some(entries)
+        })
+    }
+}

@@ -1,0 +1,348 @@
+//! Every interleaving of a small cluster with faults (X-7), without a clock: any deadline may come
+//! before any message, so nothing that is proven here depends on a timeout.
+//!
+//! ```text
+//!   settled ── the next message of any lane arrives, is lost, arrives twice
+//!           ── a node crashes
+//!           ── the next deadline of any node comes, at which it does more than count and beat
+//!           ── a fence is carried out; a node that is ordered to reset restarts with its last term
+//!           ── the last heartbeat of any node to any other arrives
+//! ```
+//!
+//! Lanes are FIFO, as under the shipped transport. Heartbeats arrive as often as a cluster's budget
+//! allows, otherwise never, which is the worst case; I'm-Alive Tasks are silent, and a fence blocks
+//! nothing. The number of deadlines is bounded, and with it the depth, as long as no two nodes
+//! answer each other without end.
+//!
+//! Invariants, checked in every state: no term has two managers or a manager other than its
+//! claimant; no node's term decreases, not even across its reset; a claim is above all terms that
+//! its claimant knew; and no node is reset before each running member that its manager knows has
+//! fenced it.
+
+mod world;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use weft_core::ids::Rank;
+
+use self::world::World;
+use crate::explore::path::Path;
+use crate::explore::{Bounds, Findings, Found};
+use crate::fold::Folded;
+use crate::panics;
+use crate::protocol::Violation;
+
+/// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
+/// third is that of the witness, or the turn of a candidate.
+const CLUSTERS: [(Begin, Budget); 6] = [
+    (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
+    (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
+    (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, births: 1, ..CALM }),
+    (Begin::Settled(3), Budget { deadlines: 2, crashes: 1, beats: 2, ..CALM }),
+    (Begin::Settled(4), Budget { deadlines: 1, ..CALM }),
+    (Begin::Rivals, Budget { deadlines: 1, ..FAULTY }),
+];
+
+/// Lanes neither lose nor duplicate, where such faults would lead to too many states.
+const CALM: Budget =
+    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, births: 0 };
+const FAULTY: Budget = Budget { losses: 1, repeats: 1, ..CALM };
+
+/// How many events of each kind may happen on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Budget {
+    deadlines: u32,
+    crashes: u32,
+    losses: u32,
+    repeats: u32,
+    /// Heartbeats that arrive.
+    beats: u32,
+    /// Resets that are carried out.
+    births: u32,
+}
+
+impl Budget {
+    /// Limits the budget to `bounds`; `waits` adds deadlines.
+    fn within(self, bounds: &Bounds) -> Self {
+        let faults = |own: u32| if own > 0 { bounds.faults.unwrap_or(own) } else { 0 };
+        Self {
+            deadlines: self.deadlines + bounds.waits.unwrap_or(0),
+            crashes: self.crashes.min(bounds.crashes),
+            losses: faults(self.losses),
+            repeats: faults(self.repeats),
+            births: self.births.min(bounds.births.unwrap_or(u32::MAX)),
+            ..self
+        }
+    }
+}
+
+/// The initial state of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    /// That many nodes, all of which follow one of them.
+    Settled(u16),
+    /// Two managers, each of which has removed an earlier incarnation of the other.
+    Rivals,
+}
+
+impl Begin {
+    fn world(self, budget: Budget) -> World {
+        match self {
+            Self::Settled(count) => World::settled(count, budget),
+            Self::Rivals => World::rivals(budget),
+        }
+    }
+}
+
+/// How many states there are between two progress reports.
+const TELL_EVERY: u64 = 1024;
+
+/// An event on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    Deliver(Lane, &'static str),
+    Lose(Lane, &'static str),
+    Repeat(Lane, &'static str),
+    Crash(Rank),
+    Expire(Rank),
+    /// The node that fences, and the node that is fenced.
+    Fence(Rank, Rank),
+    Reset(Rank),
+    Beat(Lane),
+}
+
+/// Sender and receiver.
+type Lane = (Rank, Rank);
+
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deliver((from, to), what) => write!(f, "{to} hears {what} of {from}"),
+            Self::Lose((from, to), what) => write!(f, "{what} of {from} to {to} is lost"),
+            Self::Repeat((from, to), what) => write!(f, "{what} of {from} to {to} is doubled"),
+            Self::Crash(node) => write!(f, "{node} crashes"),
+            Self::Expire(node) => write!(f, "the next deadline of {node} comes"),
+            Self::Fence(at, node) => write!(f, "{at} fences {node}"),
+            Self::Reset(node) => write!(f, "{node} is reset"),
+            Self::Beat((from, to)) => write!(f, "{to} hears the heartbeat of {from}"),
+        }
+    }
+}
+
+/// Explores [`CLUSTERS`], by name, within `bounds`: at most that many crashes, faults of lanes and
+/// resets, and `waits` additional deadlines. A component runs when it is called and takes no steps
+/// of its own; for bounds that require steps there is nothing to explore. `on_states` is called
+/// from time to time with the number of new states.
+pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
+    let mut findings = Findings::new();
+    let most = CLUSTERS.iter().map(|(_, budget)| budget.births).max();
+    if bounds.births > most || bounds.steps.is_some() {
+        return findings;
+    }
+    for (begin, budget) in CLUSTERS {
+        let budget = budget.within(bounds);
+        let found = walk((begin, budget), bounds.states_max, on_states);
+        let broken = found.violation.is_some();
+        findings.push((name(begin, budget), found));
+        if broken {
+            break;
+        }
+    }
+    findings
+}
+
+/// The name of a cluster: its initial state and all events that may happen.
+fn name(begin: Begin, budget: Budget) -> String {
+    let counted = |number, one: &str, many: &str| match number {
+        0 => String::new(),
+        1 => format!(", 1 {one}"),
+        _ => format!(", {number} {many}"),
+    };
+    let mut name = match begin {
+        Begin::Settled(count) => format!("n = {count}"),
+        Begin::Rivals => "2 managers".to_owned(),
+    };
+    name += &counted(budget.deadlines, "deadline", "deadlines");
+    name += &counted(budget.crashes, "crash", "crashes");
+    name += &counted(budget.losses, "message lost", "messages lost");
+    name += &counted(budget.repeats, "repeated", "repeated");
+    name += &counted(budget.beats, "heartbeat", "heartbeats");
+    name += &counted(budget.births, "reset", "resets");
+    name
+}
+
+/// Explores one cluster.
+fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u64)) -> Found {
+    let first = begin.world(budget);
+    let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
+    seen.insert(fingerprint(&first));
+    let mut open: Vec<(World, Path<Move>)> = vec![(first, Path::default())];
+    let (mut told, mut violation) = (0, None);
+    while let Some((world, path)) = open.pop() {
+        let next = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| world.successors())));
+        let next = next.unwrap_or_else(|panic| {
+            violation = Some((Violation::new("panic", panic), path.in_words()));
+            Vec::new()
+        });
+        for (last, mut successor) in next {
+            let broken = world.check(&mut successor);
+            let is_new = seen.insert(fingerprint(&successor));
+            let way = path.then(last);
+            if let Err(broken) = broken {
+                violation = Some((broken, way.in_words()));
+                break;
+            }
+            if is_new {
+                open.push((successor, way));
+            }
+        }
+        let states = seen.len() as u64;
+        if states >= told + TELL_EVERY {
+            on_states(states - told);
+            told = states;
+        }
+        if violation.is_some() || states > states_max {
+            return Found { states, finished: false, violation };
+        }
+    }
+    Found { states: seen.len() as u64, finished: true, violation: None }
+}
+
+fn fingerprint(world: &World) -> u64 {
+    let mut hasher = Folded::default();
+    world.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        steps: None,
+        crashes: 2,
+        births: None,
+        faults: Some(1),
+        waits: Some(0),
+        states_max: 1_000_000,
+    };
+
+    fn budget(deadlines: u32) -> Budget {
+        Budget { deadlines, ..FAULTY }.within(&BOUNDS)
+    }
+
+    #[test]
+    fn x7_no_interleaving_of_a_few_deadlines_breaks_a_term() {
+        for (begin, deadlines) in
+            [(Begin::Settled(2), 3), (Begin::Settled(3), 1), (Begin::Rivals, 1)]
+        {
+            let found = walk((begin, budget(deadlines)), BOUNDS.states_max, &|_| {});
+            assert_eq!((found.finished, found.violation), (true, None));
+            assert!(found.states > 300, "{} states of {begin:?}", found.states);
+        }
+    }
+
+    /// A node is removed, fenced by both others, reset, and restarts.
+    #[test]
+    fn x7_the_walk_meets_resets() {
+        let mut world = World::settled(3, Budget { deadlines: 9, births: 1, ..CALM });
+        let act = |world: &mut World, wanted: fn(&Move) -> bool| {
+            let next = world.successors().into_iter().find(|(what, _)| wanted(what));
+            let Some((_, mut next)) = next else { return false };
+            world.check(&mut next).expect("it is kept");
+            *world = next;
+            true
+        };
+        assert!(act(&mut world, |what| *what == Move::Crash(Rank(2))));
+        let is_idle = |what: &Move| matches!(what, Move::Deliver(..) | Move::Fence(..));
+        // The manager and its witness take turns: a suspicion, a testimony, a verdict.
+        for turn in 0..9 {
+            while act(&mut world, is_idle) {}
+            if act(&mut world, |what| *what == Move::Reset(Rank(2))) {
+                return;
+            }
+            match turn % 2 {
+                0 => act(&mut world, |what| *what == Move::Expire(Rank(0))),
+                _ => act(&mut world, |what| *what == Move::Expire(Rank(1))),
+            };
+        }
+        panic!("no reset");
+    }
+
+    /// In whatever order their messages overtake each other, they do not claim higher terms
+    /// forever.
+    #[test]
+    fn x7_of_two_managers_that_meet_one_stays() {
+        let mut open = vec![World::rivals(Budget { crashes: 0, ..CALM })];
+        assert_eq!(open[0].managers(), 2);
+        let mut ends = 0;
+        while let Some(world) = open.pop() {
+            let next = world.successors();
+            ends += u32::from(next.is_empty());
+            assert!(!next.is_empty() || world.managers() == 1, "nobody says any more");
+            open.extend(next.into_iter().map(|(_, next)| next));
+        }
+        assert!(ends > 1, "{ends} ways");
+    }
+
+    #[test]
+    fn x7_the_walk_meets_successions() {
+        // Between two nodes, a suspicion and a conclusion. Among more, a claim needs the answer of
+        // a witness (X-9), which it gives once its probe of the manager has found none.
+        let answered = |mut world: World| loop {
+            let next =
+                world.successors().into_iter().find(|(what, _)| matches!(what, Move::Deliver(..)));
+            let Some((_, next)) = next else { return world };
+            world = next;
+        };
+        let reached = |first: World| {
+            let mut open = vec![first];
+            while let Some(world) = open.pop() {
+                if world.reigns() > 1 {
+                    return true;
+                }
+                for (_, mut next) in world.expiries() {
+                    world.check(&mut next).expect("it is kept");
+                    open.push(answered(next));
+                }
+            }
+            false
+        };
+        let begun = |count, deadlines| {
+            let settled = World::settled(count, budget(deadlines));
+            let mut next = settled.successors().into_iter();
+            let lost = next.find(|(what, _)| *what == Move::Crash(Rank(0)));
+            lost.map(|(_, world)| world).expect("a crash is allowed")
+        };
+        for (count, deadlines) in [(2, 2), (3, 3), (4, 3)] {
+            assert!(!reached(begun(count, 1)), "{count} nodes");
+            assert!(reached(begun(count, deadlines)), "{count} nodes");
+        }
+    }
+
+    #[test]
+    fn what_it_cannot_do_it_refuses() {
+        assert!(explore(&Bounds { births: Some(2), ..BOUNDS }, &|_| {}).is_empty());
+        assert!(explore(&Bounds { steps: Some(1), ..BOUNDS }, &|_| {}).is_empty());
+    }
+
+    #[test]
+    fn it_gives_up_at_its_limit() {
+        let found = walk((Begin::Settled(3), budget(2)), 100, &|_| {});
+        assert!(!found.finished && found.states > 100 && found.violation.is_none());
+    }
+
+    #[test]
+    fn a_name_says_the_size_and_the_bounds() {
+        let calm = Budget { deadlines: 2, crashes: 1, beats: 2, births: 1, ..CALM };
+        assert_eq!(
+            name(Begin::Settled(4), calm),
+            "n = 4, 2 deadlines, 1 crash, 2 heartbeats, 1 reset"
+        );
+        let named = name(Begin::Settled(2), budget(1));
+        assert_eq!(named, "n = 2, 1 deadline, 2 crashes, 1 message lost, 1 repeated");
+    }
+}

@@ -1,0 +1,414 @@
+//! One state of the explorer: components, messages in flight between them, events still allowed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use weft_core::dirnet::{
+    Beat, Component, Config, Frame, Kept, Level, Life, Limits, Message, Output, Part, Profile,
+    RestartLimit, Role, Seat, Term, Timing,
+};
+use weft_core::ids::{Incarnation, Rank};
+use weft_core::time::{Duration, Instant};
+
+use super::{Budget, Lane, Move, Violation};
+use crate::dirnet::strike::MS;
+use crate::explore::shared::Shared;
+
+/// How long a cluster has to settle.
+const SETTLING_MS: u64 = 200;
+/// The maximum number of consecutive deadlines at which only a heartbeat is due.
+const IDLE_MAX: u32 = 64;
+
+type Small = Component<4, 1>;
+
+const FIRST: Life = Life { boot: Incarnation(1), generation: 0 };
+const SECOND: Life = Life { boot: Incarnation(2), generation: 0 };
+
+#[derive(Clone, Hash)]
+pub(super) struct World {
+    nodes: Vec<Option<Shared<Small>>>,
+    /// Messages in flight, by lane and in order; no queue is empty.
+    lanes: BTreeMap<Lane, VecDeque<Frame>>,
+    reigns: BTreeMap<Term, Rank>,
+    /// The last heartbeat of each lane that may still arrive.
+    beats: BTreeMap<Lane, Beat>,
+    /// Fences that a component has ordered and its node has not carried out: where, which node, up
+    /// to which boot.
+    fences: BTreeSet<(Rank, Rank, Incarnation)>,
+    /// Fences carried out: where, and of which node.
+    fenced: BTreeMap<(Rank, Rank), Incarnation>,
+    /// Resets that are ordered: of which node, in which boot.
+    resets: BTreeSet<(Rank, Incarnation)>,
+    /// The term that each node has saved.
+    kept: Vec<Option<Term>>,
+    /// The first reset that came before a fence: of which node, and which member had not fenced it.
+    early: Option<(Rank, Rank)>,
+    left: Budget,
+}
+
+impl World {
+    /// A cluster that has started and settled, with `left` of further events allowed.
+    pub(super) fn settled(count: u16, left: Budget) -> Self {
+        let mut world = Self::begun(count, FIRST, left);
+        (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
+        for component in world.nodes.iter_mut().flatten().map(Shared::change) {
+            component.rebase(Duration(SETTLING_MS * MS));
+        }
+        world.beats.clear();
+        world.note_reigns();
+        world
+    }
+
+    /// Two managers in their second incarnations, each of which holds the other's first one removed
+    /// and announces itself as manager.
+    pub(super) fn rivals(left: Budget) -> Self {
+        let mut world = Self::begun(2, SECOND, left);
+        for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
+            let component = world.node(node).expect("nobody has crashed yet");
+            let beat = Beat {
+                term: component.term(),
+                life: FIRST,
+                sequence: 1,
+                digest: 0,
+                echo: 0,
+                is_heard: true,
+            };
+            component.handle_heartbeat(Instant(0), other, &beat).expect("it is a member's");
+            world.collect(node);
+            while !world.has_removed(node, other) {
+                assert!(world.expire(node), "silence comes to a verdict");
+            }
+        }
+        world.note_reigns();
+        world.lanes.clear();
+        world.beats.clear();
+        // Each has fenced the other's first incarnation, which has ended.
+        world.fences.clear();
+        world.resets.clear();
+        world.early = None;
+        for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
+            let term = world.node(node).expect("nobody has crashed yet").term();
+            let (seat, message, sequence) = (Seat::Component, Message::Nmi, 1);
+            let claim = Frame { sender: node, seat, term, life: SECOND, sequence, message };
+            world.lanes.insert((node, other), VecDeque::from([claim]));
+        }
+        world
+    }
+
+    fn has_removed(&self, node: Rank, other: Rank) -> bool {
+        let component = self.nodes[usize::from(node.0)].as_ref();
+        component.is_some_and(|it| it.database().standing(other).level == Level::Down)
+    }
+
+    /// Nodes that have just started in that incarnation.
+    fn begun(count: u16, life: Life, left: Budget) -> Self {
+        let mut world = Self {
+            nodes: vec![None; usize::from(count)],
+            lanes: BTreeMap::new(),
+            reigns: BTreeMap::new(),
+            beats: BTreeMap::new(),
+            fences: BTreeSet::new(),
+            fenced: BTreeMap::new(),
+            resets: BTreeSet::new(),
+            kept: vec![None; usize::from(count)],
+            early: None,
+            left,
+        };
+        for node in world.ranks() {
+            let component = world.component(node, life);
+            world.nodes[usize::from(node.0)] = Some(Shared::new(component));
+        }
+        world.ranks().for_each(|node| drop(world.collect(node)));
+        world
+    }
+
+    /// The component of that incarnation of `node`, newly started.
+    fn component(&self, node: Rank, life: Life) -> Small {
+        let part = |n| if n == Rank(0) { Part::Manager } else { Part::Backup };
+        let parts: Vec<_> = self.ranks().map(part).collect();
+        let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
+        let limit = |s: u64| RestartLimit { max: 3, within: Duration(s * 1_000 * MS) };
+        let limits = Limits { restarts: limit(10), resets: limit(100) };
+        let config = Config::new(node, &parts, profile, 1, limits).expect("one manager");
+        let kept = Kept { term: self.kept[usize::from(node.0)], ..Kept::default() };
+        Small::new(Instant(0), config, life, 0, kept)
+    }
+
+    fn note_reigns(&mut self) {
+        for component in self.nodes.iter().flatten().filter(|it| it.role() == Role::Manager) {
+            self.reigns.insert(component.term(), component.me());
+        }
+    }
+
+    /// The number of managers.
+    #[cfg(test)]
+    pub(super) fn managers(&self) -> usize {
+        self.nodes.iter().flatten().filter(|it| it.role() == Role::Manager).count()
+    }
+
+    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.nodes.len() as u16).map(Rank)
+    }
+
+    fn node(&mut self, node: Rank) -> Option<&mut Small> {
+        self.nodes[usize::from(node.0)].as_mut().map(Shared::change)
+    }
+
+    /// One fault-free step: what is due happens, and what is sent arrives.
+    fn tick(&mut self, now: Instant) {
+        for node in self.ranks() {
+            let Some(component) = self.node(node) else { continue };
+            if component.poll_timeout().is_some_and(|due| due <= now) {
+                component.handle_timeout(now);
+            }
+            for (to, beat) in self.collect(node) {
+                let component = self.node(to).expect("nobody has crashed yet");
+                component.handle_heartbeat(now, node, &beat).expect("it is a member's");
+                self.collect(to);
+            }
+        }
+        while let Some(lane) = self.lanes.keys().next().copied() {
+            self.deliver(lane, now);
+        }
+    }
+
+    /// Carries out the outputs of `node`; returns its heartbeats, which the caller delivers.
+    fn collect(&mut self, node: Rank) -> Vec<(Rank, Beat)> {
+        let mut beats = Vec::new();
+        let at = node;
+        while let Some(output) = self.node(node).and_then(Small::poll_output) {
+            match output {
+                Output::Send { to, seat: Seat::Component, frame } => {
+                    for to in to.iter().filter(|to| self.nodes[usize::from(to.0)].is_some()) {
+                        self.lanes.entry((node, to)).or_default().push_back(frame);
+                    }
+                }
+                Output::Beat { to, beat } => {
+                    if self.left.beats > 0 && self.nodes[usize::from(to.0)].is_some() {
+                        self.beats.insert((at, to), beat);
+                    }
+                    beats.push((to, beat));
+                }
+                Output::Fence { node, boot } => drop(self.fences.insert((at, node, boot))),
+                Output::Reset { node, boot } => self.order_reset(at, node, boot),
+                Output::Keep(term) => self.kept[usize::from(at.0)] = Some(term),
+                Output::Send { seat: Seat::ImAliveTask, .. }
+                | Output::Spawn { .. }
+                | Output::Task { .. }
+                | Output::Verdict(_)
+                | Output::Tell(_) => {}
+            }
+        }
+        beats
+    }
+
+    /// `by` orders a reset of `node`. Every running node that `by` holds to be a member must have
+    /// fenced it.
+    fn order_reset(&mut self, by: Rank, node: Rank, boot: Incarnation) {
+        let component = self.nodes[usize::from(by.0)].as_ref().expect("it has ordered a reset");
+        let is_member = |it: &Rank| *it == by || component.database().standing(*it).is_up();
+        let is_running = |it: &Rank| self.nodes[usize::from(it.0)].is_some();
+        let is_early = |it: &Rank| self.fenced.get(&(*it, node)).is_none_or(|it| *it < boot);
+        let mut ranks = self.ranks().filter(|it| *it != node);
+        let early = ranks.find(|it| is_member(it) && is_running(it) && is_early(it));
+        self.early = self.early.or(early.map(|it| (node, it)));
+        if self.left.births > 0 {
+            self.resets.insert((node, boot));
+        }
+    }
+
+    /// The node carries out a fence that its component has ordered, and confirms it.
+    fn fence(&mut self, (at, node, boot): (Rank, Rank, Incarnation)) {
+        self.fences.remove(&(at, node, boot));
+        let fenced = self.fenced.entry((at, node)).or_insert(boot);
+        *fenced = (*fenced).max(boot);
+        if let Some(component) = self.node(at) {
+            component.handle_fenced(Instant(0), node, boot);
+        }
+        self.collect(at);
+    }
+
+    /// The reset of `node` is carried out: its next incarnation starts, unless it has already.
+    fn reset(&mut self, node: Rank, boot: Incarnation) {
+        self.resets.remove(&(node, boot));
+        let runs = self.nodes[usize::from(node.0)].as_ref().map(|it| it.life().boot);
+        if runs.is_some_and(|it| it > boot) {
+            return;
+        }
+        self.end(node);
+        let life = Life { boot: Incarnation(boot.0 + 1), generation: 0 };
+        let component = self.component(node, life);
+        self.nodes[usize::from(node.0)] = Some(Shared::new(component));
+        self.collect(node);
+        self.left.births -= 1;
+    }
+
+    /// The last heartbeat of a lane arrives.
+    fn beat(&mut self, (from, to): Lane) {
+        let beat = self.beats.remove(&(from, to));
+        if let (Some(beat), Some(component)) = (beat, self.node(to)) {
+            // The component counts refusals; the exploration continues either way.
+            let _ = component.handle_heartbeat(Instant(0), from, &beat);
+        }
+        self.collect(to);
+        self.left.beats -= 1;
+        if self.left.beats == 0 {
+            self.beats.clear();
+        }
+    }
+
+    /// Takes the first message off a lane.
+    fn take(&mut self, lane: Lane) -> Option<Frame> {
+        let waiting = self.lanes.get_mut(&lane)?;
+        let frame = waiting.pop_front();
+        if waiting.is_empty() {
+            self.lanes.remove(&lane);
+        }
+        frame
+    }
+
+    fn deliver(&mut self, lane: Lane, now: Instant) {
+        let (from, to) = lane;
+        let frame = self.take(lane);
+        if let (Some(frame), Some(component)) = (frame, self.node(to)) {
+            // The component counts refusals; the exploration continues either way.
+            let _ = component.handle_message(now, from, &frame);
+        }
+        self.collect(to);
+    }
+
+    fn crash(&mut self, node: Rank) {
+        self.end(node);
+        self.left.crashes -= 1;
+    }
+
+    /// The node is gone, with the messages in flight to it and its fences.
+    fn end(&mut self, node: Rank) {
+        self.nodes[usize::from(node.0)] = None;
+        self.lanes.retain(|(_, to), _| *to != node);
+        self.beats.retain(|(_, to), _| *to != node);
+        self.fences.retain(|(at, ..)| *at != node);
+        self.fenced.retain(|(at, _), _| *at != node);
+    }
+
+    /// Runs `node` to its next deadline at which it does more than count and beat; returns whether
+    /// there is one.
+    fn expire(&mut self, node: Rank) -> bool {
+        let (before, under_way) = (self.judgement(node), self.under_way());
+        for _ in 0..IDLE_MAX {
+            let Some(component) = self.node(node) else { return false };
+            let Some(due) = component.poll_timeout() else { return false };
+            component.handle_timeout(due);
+            component.rebase(Duration(due.0));
+            self.collect(node);
+            if self.under_way() != under_way || self.judgement(node) != before {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The role and term of `node`, and the nodes that it suspects.
+    fn judgement(&self, node: Rank) -> Option<(Role, Term, Vec<Rank>)> {
+        let component = self.nodes[usize::from(node.0)].as_ref()?;
+        let suspects = self.ranks().filter(|other| component.suspects(*other)).collect();
+        Some((component.role(), component.term(), suspects))
+    }
+
+    fn under_way(&self) -> usize {
+        self.lanes.values().map(VecDeque::len).sum()
+    }
+
+    /// Every event that may happen next, and the state that it leads to.
+    pub(super) fn successors(&self) -> Vec<(Move, Self)> {
+        let mut next = Vec::new();
+        for (lane, waiting) in &self.lanes {
+            let (lane, first) = (*lane, waiting[0]);
+            let what = first.message.name();
+            let mut delivered = self.clone();
+            delivered.deliver(lane, Instant(0));
+            next.push((Move::Deliver(lane, what), delivered));
+            if self.left.losses > 0 {
+                let mut lost = self.clone();
+                lost.take(lane);
+                lost.left.losses -= 1;
+                next.push((Move::Lose(lane, what), lost));
+            }
+            if self.left.repeats > 0 {
+                let mut repeated = self.clone();
+                repeated.lanes.entry(lane).or_default().push_front(first);
+                repeated.left.repeats -= 1;
+                next.push((Move::Repeat(lane, what), repeated));
+            }
+        }
+        for node in self.ranks() {
+            if self.left.crashes > 0 && self.nodes[usize::from(node.0)].is_some() {
+                let mut crashed = self.clone();
+                crashed.crash(node);
+                next.push((Move::Crash(node), crashed));
+            }
+        }
+        let done = |act: &dyn Fn(&mut Self)| {
+            let mut world = self.clone();
+            act(&mut world);
+            world
+        };
+        let fences = self.fences.iter().map(|fence| {
+            let (at, node, _) = *fence;
+            (Move::Fence(at, node), done(&|world| world.fence(*fence)))
+        });
+        let resets = self
+            .resets
+            .iter()
+            .filter(|_| self.left.births > 0)
+            .map(|(node, boot)| (Move::Reset(*node), done(&|world| world.reset(*node, *boot))));
+        let beats = self.beats.keys().map(|lane| (Move::Beat(*lane), done(&|it| it.beat(*lane))));
+        next.extend(fences.chain(resets).chain(beats).chain(self.expiries()));
+        next
+    }
+
+    /// The deadlines that may come next, and the states that they lead to.
+    pub(super) fn expiries(&self) -> impl Iterator<Item = (Move, Self)> {
+        let nodes = self.ranks().filter(|_| self.left.deadlines > 0);
+        nodes.filter_map(|node| {
+            let mut expired = self.clone();
+            expired.left.deadlines -= 1;
+            expired.expire(node).then_some((Move::Expire(node), expired))
+        })
+    }
+
+    /// The number of terms that had a manager so far.
+    #[cfg(test)]
+    pub(super) fn reigns(&self) -> usize {
+        self.reigns.len()
+    }
+
+    /// Checks the invariants on the step from here to `next`, and records the terms that it adds.
+    pub(super) fn check(&self, next: &mut Self) -> Result<(), Violation> {
+        if let Some((node, member)) = next.early {
+            let what = format!("node {node} is reset, and node {member} has not fenced it");
+            return Err(Violation::new("fence-before-reset", what));
+        }
+        for (before, after) in self.nodes.iter().zip(&next.nodes) {
+            let (Some(before), Some(after)) = (before, after) else { continue };
+            let (me, was, term) = (after.me(), before.term(), after.term());
+            if term < was {
+                let what = format!("node {me} went from term {was} to {term}");
+                return Err(Violation::new("terms", what));
+            }
+            if after.role() != Role::Manager {
+                continue;
+            }
+            let owner = *next.reigns.entry(term).or_insert(me);
+            if owner != me || term.claimant != me {
+                let what = format!("term {term} of node {owner} is reigned by {me}");
+                return Err(Violation::new("one-manager", what));
+            }
+            let is_claim = before.role() != Role::Manager || was != term;
+            if is_claim && term <= was {
+                let what = format!("node {me} claims {term} and knew {was}");
+                return Err(Violation::new("terms", what));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! The invariants, checked against the events of a run.
+
+use std::collections::BTreeMap;
+
+use weft_core::dirnet::{Explanation, Life, Members, Role, Term, Verdict};
+use weft_core::ids::Rank;
+
+use super::net::Machine;
+use super::strike::Weather;
+use crate::protocol::Violation;
+
+/// The state that the invariants refer to.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) violation: Option<Violation>,
+    weather: Weather,
+    /// The manager of each term.
+    reigns: BTreeMap<Term, (Rank, Life)>,
+    /// The highest term of each node.
+    terms: Vec<Term>,
+    /// The state of each node when it was last inspected.
+    seen: Vec<Seen>,
+    /// For each node that learned that it was removed and follows no manager yet: the nodes that
+    /// have not asked for the manager since.
+    outcasts: BTreeMap<Rank, Members>,
+}
+
+/// The state of a component after its last input.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    life: Life,
+    role: Role,
+    term: Term,
+    /// The nodes that it held removed.
+    removed: Members,
+}
+
+impl Seen {
+    fn of(component: &Machine) -> Self {
+        let is_removed = |node: &Rank| {
+            let standing = component.database().standing(*node);
+            standing.is_known() && !standing.is_up()
+        };
+        Self {
+            life: component.life(),
+            role: component.role(),
+            term: component.term(),
+            removed: (0..8).map(Rank).filter(is_removed).collect(),
+        }
+    }
+
+    const NOTHING: Self = Self {
+        life: Life { boot: weft_core::ids::Incarnation(0), generation: 0 },
+        role: Role::Joining,
+        term: Term { epoch: 0, claimant: Rank(0) },
+        removed: Members::NONE,
+    };
+}
+
+impl Ledger {
+    pub(super) fn new(nodes: usize, weather: Weather) -> Self {
+        Self {
+            violation: None,
+            weather,
+            reigns: BTreeMap::new(),
+            terms: vec![Term::default(); nodes],
+            seen: vec![Seen::NOTHING; nodes],
+            outcasts: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn broken(&mut self, checker: &'static str, what: String) {
+        self.violation.get_or_insert_with(|| Violation::new(checker, what));
+    }
+
+    /// Inspects `component` after an input.
+    pub(super) fn look(&mut self, component: &Machine) {
+        let (me, life, term) = (component.me(), component.life(), component.term());
+        let before = self.terms[usize::from(me.0)];
+        if term < before {
+            self.broken("terms", format!("node {me} went from term {before} to {term}"));
+        }
+        self.terms[usize::from(me.0)] = term;
+        self.look_for_outcasts(component);
+        if component.role() != Role::Manager {
+            return;
+        }
+        let owner = *self.reigns.entry(term).or_insert((me, life));
+        if owner != (me, life) || term.claimant != me {
+            let (other, its) = owner;
+            let what = format!("term {term} of node {other} in life {its}: {me} in life {life}");
+            self.broken("one-manager", what);
+        }
+    }
+
+    /// A node with a role adopts no term of a node that it holds removed; a node that was removed
+    /// has no role before a node that was not removed has answered it.
+    fn look_for_outcasts(&mut self, component: &Machine) {
+        let (me, now) = (component.me(), Seen::of(component));
+        let before = std::mem::replace(&mut self.seen[usize::from(me.0)], now);
+        let claimant = now.term.claimant;
+        let has_opinion = matches!(before.role, Role::Manager | Role::Backup);
+        let is_adopted = before.life == now.life && before.term != now.term && claimant != me;
+        if has_opinion && is_adopted && before.removed.contains(claimant) {
+            let what = format!("node {me} follows {claimant}, which it held removed");
+            self.broken("outcast", what);
+        }
+        match now.role {
+            Role::Joining => self.outcasts.values_mut().for_each(|seated| seated.remove(me)),
+            Role::Backup => drop(self.outcasts.remove(&me)),
+            Role::Manager if self.outcasts.remove(&me).is_some_and(|seated| !seated.is_empty()) => {
+                self.broken("outcast", format!("node {me} was removed, and reigns by itself"));
+            }
+            Role::Manager | Role::Excluded => {}
+        }
+    }
+
+    /// Records that `node` has learned of its removal.
+    pub(super) fn handle_excluded(&mut self, node: Rank) {
+        let others = (0..).map(Rank).zip(&self.seen).filter(|(other, _)| *other != node);
+        let seated = others.filter(|(_, seen)| seen.role != Role::Joining);
+        let seated = seated.map(|(other, _)| other).collect();
+        self.outcasts.insert(node, seated);
+    }
+
+    pub(super) fn handle_verdict(&mut self, why: &Explanation) {
+        if !matches!(why.verdict, Verdict::NodeDown | Verdict::Isolated) {
+            return;
+        }
+        if self.weather == Weather::Stalls {
+            let rule = why.rule.name();
+            let what = format!("node {} only stood still, and is removed by {rule}", why.node);
+            self.broken("accuracy", what);
+        }
+    }
+
+    /// The newest state that `node` had saved was damaged when its component started: what it had
+    /// learned of its removal may be lost, and it starts like a node that never learned of it.
+    pub(super) fn handle_memory_lost(&mut self, node: Rank) {
+        self.outcasts.remove(&node);
+    }
+}

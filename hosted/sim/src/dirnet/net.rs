@@ -1,0 +1,589 @@
+//! The network and the processes of a run, in virtual time.
+//!
+//! A [`Setting`] states the size, the timing and the faults of a run; `new` draws one, and the
+//! strikes that happen in it.
+
+mod calm;
+mod links;
+mod resets;
+mod saved;
+mod setting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_core::dirnet::{
+    Beat, Component, Config, Frame, ImAliveTask, Life, Limits, News, Output, Post, Profile,
+    Progress, RestartLimit, Seat, Spawned, Term,
+};
+use weft_core::ids::{Incarnation, Rank};
+use weft_core::time::{Duration, Instant};
+
+use super::ledger::Ledger;
+use super::strike::{self, Strike};
+use crate::draws::{Draws, Purpose};
+use crate::fault::Keep;
+use crate::run::Plan;
+use crate::trace::Trace;
+use saved::Saved;
+pub use setting::Setting;
+
+/// All nodes are members again within this time after the last fault.
+const CALM_MS_MAX: u64 = 90_000;
+/// How often an operator checks, and a transport retries.
+const LOOK_MS: u64 = 500;
+const EVENTS_MAX: u64 = 3_000_000;
+
+/// The component as it is run here.
+pub(super) type Machine = Component<8, 2>;
+
+#[derive(Clone, Copy, Debug)]
+enum Flight {
+    Frame { from: u16, to: u16, seat: Seat, frame: Frame },
+    Beat { from: u16, to: u16 },
+    Fenced { at: u16, life: u32, node: Rank, boot: Incarnation },
+    Spawned { at: u16, life: u32, generation: u32 },
+    Boot { node: u16, life: u32 },
+    Ended { at: u16, life: u32 },
+    Refused { at: u16, by: u16, boot: u32, life: u32, term: Term },
+    Parted { at: u16, life: u32, node: u16, boot: u32, is_whole: bool },
+    Strike { number: u32, strike: Strike },
+    Heal { cut: (u16, u16) },
+    Look,
+}
+
+struct Node {
+    component: Option<Machine>,
+    task: Option<ImAliveTask>,
+    boot: u32,
+    born: u64,
+    kept: Option<Term>,
+    saved: Saved,
+    progress: Progress,
+    component_stalls: u64,
+    task_stalls: u64,
+    /// The start and the end of the supervisor's stall.
+    supervisor_stalls: Option<(u64, u64)>,
+    refuses_spawns: u64,
+    has_dead_timers: bool,
+    /// The boot up to which it has fenced each node.
+    fenced: BTreeMap<u16, u32>,
+    cells: BTreeMap<u16, Beat>,
+}
+
+/// A run in progress.
+pub(super) struct Net {
+    pub(super) now: u64,
+    pub(super) events: u64,
+    pub(super) happened: Vec<u32>,
+    pub(super) trace: Trace,
+    pub(super) ledger: Ledger,
+    pub(super) said: Said,
+    setting: Setting,
+    nodes: Vec<Node>,
+    flights: BTreeMap<(u64, u64), Flight>,
+    posted: u64,
+    cuts: BTreeSet<(u16, u16)>,
+    /// Cuts that are permanent.
+    severed: BTreeSet<(u16, u16)>,
+    /// Since when all is well, and in which term.
+    well: Option<(u64, Term)>,
+    draws: Draws,
+    /// Consecutive heartbeats that each link has lost.
+    lost_in_a_row: BTreeMap<(u16, u16), u32>,
+}
+
+/// The outputs of the machines.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Heartbeats, counted once for each receiver.
+    pub(super) beats: u64,
+    /// All outputs but heartbeats, with the time and the node, if they are recorded.
+    pub(super) log: Option<Vec<(u64, Rank, Output)>>,
+}
+
+impl Net {
+    /// The run of `plan`.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut draws = Draws::new(plan.seed, Purpose::Setup);
+        let setting = Setting::draw(&mut draws);
+        let (count, weather) = (setting.parts.len() as u16, setting.weather);
+        let spread = draws.pick(&[0, 0, 50, 800]);
+        let mut net = Self::set_up(setting, plan.seed);
+        net.trace = plan.trace.clone();
+        for node in 0..count {
+            let at = draws.below(spread + 1) * net.setting.unit;
+            net.post_at(at, Flight::Boot { node, life: 0 });
+        }
+        for ((at, strike), number) in strike::draw(&mut draws, count, weather).iter().zip(0..) {
+            if is_kept(&plan.keep, number) {
+                net.post_at(*at * net.setting.unit, Flight::Strike { number, strike: *strike });
+            }
+        }
+        net
+    }
+
+    /// Nodes that have not been started yet, in a network without faults of its own.
+    pub(super) fn set_up(setting: Setting, seed: u64) -> Self {
+        let mut net = Self {
+            now: 0,
+            events: 0,
+            happened: Vec::new(),
+            trace: Trace::off(),
+            ledger: Ledger::new(setting.parts.len(), setting.weather),
+            said: Said::default(),
+            nodes: setting.parts.iter().map(|_| Node::new()).collect(),
+            setting,
+            flights: BTreeMap::new(),
+            posted: 0,
+            cuts: BTreeSet::new(),
+            severed: BTreeSet::new(),
+            well: None,
+            draws: Draws::new(seed, Purpose::Work),
+            lost_in_a_row: BTreeMap::new(),
+        };
+        net.post_at(LOOK_MS * net.setting.unit, Flight::Look);
+        net
+    }
+
+    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
+        self.trace.note(self.now, line);
+    }
+
+    /// Starts every node now.
+    pub(super) fn boot_all(&mut self) {
+        (0..self.nodes.len() as u16).for_each(|node| self.boot(node));
+    }
+
+    /// Runs until `at`.
+    pub(super) fn run_until(&mut self, at: u64) {
+        let next = |net: &Self| {
+            let flight = net.flights.first_key_value().map(|((at, _), _)| *at);
+            let deadline = net.next_deadline().map(|(at, _, _)| at);
+            flight.into_iter().chain(deadline).min()
+        };
+        while next(self).is_some_and(|next| next <= at) {
+            self.step();
+        }
+        self.now = self.now.max(at);
+    }
+
+    /// Runs until everything is well again, or an invariant is violated.
+    pub(super) fn go(&mut self) {
+        while self.ledger.violation.is_none() {
+            let is_calm = self.now > self.setting.calm_from;
+            if is_calm && self.events.is_multiple_of(64) {
+                let missing = self.missing();
+                if self.stays_well(missing.is_none()) {
+                    return;
+                }
+                let is_late = self.now > self.setting.calm_from + CALM_MS_MAX * self.setting.unit;
+                if let Some(what) = missing.filter(|_| is_late || self.events > EVENTS_MAX) {
+                    return self.ledger.broken("progress", what);
+                }
+            }
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        self.events += 1;
+        let flight = self.flights.first_key_value().map_or(u64::MAX, |((at, _), _)| *at);
+        match self.next_deadline() {
+            Some((at, node, seat)) if at < flight => {
+                self.now = self.now.max(at);
+                self.expire(node, seat);
+            }
+            _ => {
+                if let Some(((at, _), flight)) = self.flights.pop_first() {
+                    self.now = self.now.max(at);
+                    self.land(flight);
+                }
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<(u64, u16, Seat)> {
+        let both = self.nodes.iter().zip(0..).flat_map(|(it, node)| {
+            let component = it.component.as_ref().filter(|_| !it.has_dead_timers);
+            let component = component.and_then(Component::poll_timeout);
+            let task = it.task.as_ref().and_then(ImAliveTask::poll_timeout);
+            [
+                component.map(|at| (at.0.max(it.component_stalls), node, Seat::Component)),
+                task.map(|at| (at.0.max(it.task_stalls), node, Seat::ImAliveTask)),
+            ]
+        });
+        both.flatten()
+            .map(|(at, node, seat)| (at.max(self.now), node, seat))
+            .min_by_key(|due| due.0)
+    }
+
+    /// The running components.
+    pub(super) fn components(&self) -> impl Iterator<Item = &Machine> {
+        self.nodes.iter().filter_map(|it| it.component.as_ref())
+    }
+
+    fn node(&mut self, node: u16) -> &mut Node {
+        &mut self.nodes[usize::from(node)]
+    }
+
+    fn config(&self, node: u16) -> Config<8> {
+        let profile = Profile::new(self.setting.timing).expect("the profile keeps its rules");
+        let limit = |within| RestartLimit { max: 5, within };
+        // As long as six resets of a node that never comes back take.
+        let resets = limit(Duration(6 * profile.timing().reset_period().0));
+        let limits = Limits { restarts: limit(Duration(20_000 * self.setting.unit)), resets };
+        Config::new(Rank(node), &self.setting.parts, profile, self.setting.min_alive, limits)
+            .expect("one manager")
+    }
+
+    fn boot(&mut self, node: u16) {
+        let config = self.config(node);
+        let now = self.now;
+        let it = self.node(node);
+        it.boot += 1;
+        let (me, boot) = (Rank(node), Incarnation(it.boot));
+        let (others, profile) = (config.others(), *config.profile());
+        it.task = Some(ImAliveTask::new(Post { me, boot, others, profile }));
+        it.fenced.clear();
+        it.born = now;
+        (it.component_stalls, it.task_stalls, it.refuses_spawns) = (0, 0, 0);
+        it.supervisor_stalls = None;
+        self.start_component(node, 0);
+    }
+
+    fn start_component(&mut self, node: u16, generation: u32) {
+        let (config, now) = (self.config(node), Instant(self.now));
+        let it = self.node(node);
+        let life = Life { boot: Incarnation(it.boot), generation };
+        it.cells.clear();
+        it.component_stalls = 0;
+        it.has_dead_timers = false;
+        let component = Component::new(now, config, life, 2, it.saved.kept(it.kept));
+        let wrong = it.saved.judge(config.nodes(), &component);
+        let is_memory_lost = it.saved.is_newest_damaged();
+        it.component = Some(component);
+        if is_memory_lost {
+            self.ledger.handle_memory_lost(Rank(node));
+        }
+        wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
+        self.note(|| format!("{node} begins life {life}"));
+        self.drain(node);
+    }
+
+    fn crash(&mut self, node: u16) {
+        let it = self.node(node);
+        (it.component, it.task, it.supervisor_stalls) = (None, None, None);
+        let boot = it.boot;
+        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, boot), true));
+    }
+
+    fn expire(&mut self, node: u16, seat: Seat) {
+        let now = Instant(self.now);
+        let it = self.node(node);
+        match (seat, &mut it.component, &mut it.task) {
+            (Seat::Component, Some(component), _) => component.handle_timeout(now),
+            (Seat::ImAliveTask, _, Some(task)) => task.handle_timeout(now, it.progress),
+            _ => {}
+        }
+        self.drain(node);
+    }
+
+    fn land(&mut self, flight: Flight) {
+        let now = Instant(self.now);
+        // Work of a stalled supervisor waits until it continues.
+        if let Flight::Fenced { at, .. } | Flight::Spawned { at, .. } | Flight::Ended { at, .. } =
+            flight
+            && let Some(until) = self.node(at).stopped_until(now.0)
+        {
+            return self.post_at(until, flight);
+        }
+        match flight {
+            Flight::Frame { from, to, seat, frame } => self.land_frame(from, to, seat, frame),
+            Flight::Beat { from, to } => self.land_beat(from, to),
+            Flight::Fenced { at, life, node, boot } if self.node(at).boot == life => {
+                let known = self.node(at).fenced.entry(node.0).or_default();
+                *known = boot.0.max(*known);
+                if let Some(component) = &mut self.node(at).component {
+                    component.handle_fenced(now, node, boot);
+                }
+                self.drain(at);
+            }
+            Flight::Spawned { at, life, generation } if self.node(at).boot == life => {
+                self.land_spawned(at, generation);
+            }
+            Flight::Boot { node, life } if self.node(node).boot == life => self.boot(node),
+            Flight::Ended { at, life } if self.node(at).boot == life => {
+                if let Some(task) = &mut self.node(at).task {
+                    task.handle_ended(now);
+                }
+                self.drain(at);
+                self.tell_alone();
+            }
+            Flight::Refused { at, by, boot, life, term } if self.node(at).boot == life => {
+                if let Some(component) = &mut self.node(at).component {
+                    component.handle_refused(now, Rank(by), Incarnation(boot), term);
+                }
+                self.drain(at);
+            }
+            Flight::Parted { at, life, node, boot, is_whole }
+                if self.node(at).boot == life && self.node(node).boot == boot =>
+            {
+                match &mut self.node(at).component {
+                    Some(component) if is_whole => component.handle_parted(now, Rank(node)),
+                    Some(component) => component.handle_gone(now, Rank(node)),
+                    None => {}
+                }
+                self.drain(at);
+            }
+            Flight::Parted { .. }
+            | Flight::Fenced { .. }
+            | Flight::Spawned { .. }
+            | Flight::Boot { .. }
+            | Flight::Ended { .. }
+            | Flight::Refused { .. } => {}
+            Flight::Strike { number, strike } => self.strike(number, strike),
+            Flight::Heal { cut } => {
+                self.cuts.remove(&cut);
+            }
+            Flight::Look => self.look_after(),
+        }
+    }
+
+    /// If no component is running at all, the supervisors notify their tasks.
+    fn tell_alone(&mut self) {
+        let lives_one = self.components().next().is_some();
+        for node in (0..self.nodes.len() as u16).filter(|_| !lives_one) {
+            self.node(node).task.iter_mut().for_each(ImAliveTask::handle_alone);
+            self.drain(node);
+        }
+    }
+
+    fn land_frame(&mut self, from: u16, to: u16, seat: Seat, frame: Frame) {
+        let now = Instant(self.now);
+        let it = self.node(to);
+        let stalls = if seat == Seat::Component { it.component_stalls } else { it.task_stalls };
+        if stalls > now.0 {
+            return self.post_at(stalls, Flight::Frame { from, to, seat, frame });
+        }
+        if it.fenced.get(&from).is_some_and(|boot| frame.life.boot.0 <= *boot) {
+            return;
+        }
+        let handled = match (seat, &mut it.component, &mut it.task) {
+            (Seat::Component, Some(component), _) => {
+                component.handle_message(now, Rank(from), &frame)
+            }
+            (Seat::ImAliveTask, _, Some(task)) => {
+                task.handle_message(now, Rank(from), &frame, it.progress)
+            }
+            _ => return,
+        };
+        let name = frame.message.name();
+        self.note(|| format!("{to} hears {name} of {from}: {handled:?}"));
+        self.drain(to);
+    }
+
+    fn land_beat(&mut self, from: u16, to: u16) {
+        let now = Instant(self.now);
+        let it = self.node(to);
+        let (stalls, beat) = (it.component_stalls, it.cells.get(&from).copied());
+        if stalls > now.0 {
+            return self.post_at(stalls, Flight::Beat { from, to });
+        }
+        let Some(beat) = beat else { return };
+        if it.fenced.get(&from).is_some_and(|boot| beat.life.boot.0 <= *boot) {
+            return;
+        }
+        if let Some(component) = &mut it.component {
+            // The component counts refusals; the run continues either way.
+            let _ = component.handle_heartbeat(now, Rank(from), &beat);
+        }
+        self.drain(to);
+    }
+
+    fn land_spawned(&mut self, at: u16, generation: u32) {
+        let now = Instant(self.now);
+        let it = self.node(at);
+        let refuses = it.refuses_spawns > now.0;
+        let Some(task) = &mut it.task else { return };
+        let spawned = if refuses { Spawned::Failed } else { Spawned::Runs };
+        task.handle_spawned(now, spawned);
+        self.drain(at);
+        if spawned == Spawned::Runs {
+            self.start_component(at, generation);
+        }
+    }
+
+    pub(super) fn strike(&mut self, number: u32, strike: Strike) {
+        self.happened.push(number);
+        self.note(|| format!("fault {number}: {strike:?}"));
+        let (now, unit) = (self.now, self.setting.unit);
+        match strike {
+            Strike::Crash(node) => self.crash(node),
+            Strike::Restart(node) => {
+                self.crash(node);
+                self.boot(node);
+            }
+            Strike::Hang(node) => self.node(node).component = None,
+            Strike::End(node) => self.end(node),
+            Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
+            Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
+            Strike::Stall(node, ms) => {
+                self.node(node).component_stalls = now + ms * unit;
+                self.node(node).task_stalls = now + ms * unit;
+            }
+            Strike::StallComponent(node, ms) => self.node(node).component_stalls = now + ms * unit,
+            Strike::StopSupervisor(node, ms) => {
+                self.node(node).supervisor_stalls = Some((now, now + ms * unit));
+                self.node(node).task_stalls = now + ms * unit;
+            }
+            Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
+            Strike::Cut(..) => {}
+            Strike::Sever(from, to) => self.sever(from, to),
+            Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * unit,
+            Strike::Deafen(node, ms) => {
+                for other in (0..self.nodes.len() as u16).filter(|other| *other != node) {
+                    self.cut((other, node), ms);
+                }
+            }
+            Strike::RefuseAllSpawns(ms) => {
+                self.nodes.iter_mut().for_each(|it| it.refuses_spawns = now + ms * unit);
+            }
+            Strike::CutSet(ways, ms) => {
+                let count = self.nodes.len() as u16;
+                for (from, to) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
+                    if from != to && ways & strike::way(from, to) != 0 {
+                        self.cut((from, to), ms);
+                    }
+                }
+            }
+            Strike::Lose(node, other) if node != other => self.lose(node, other),
+            Strike::Lose(..) => {}
+            Strike::Partition(ms) => {
+                let count = self.nodes.len() as u16;
+                for (one, other) in
+                    (0..count / 2).flat_map(|a| (count / 2..count).map(move |b| (a, b)))
+                {
+                    self.cut((one, other), ms);
+                    self.cut((other, one), ms);
+                }
+            }
+        }
+    }
+
+    fn post_at(&mut self, at: u64, flight: Flight) {
+        self.posted += 1;
+        self.flights.insert((at, self.posted), flight);
+    }
+
+    /// Sends over a network that loses, duplicates and reorders.
+    fn post(&mut self, from: u16, to: u16, flight: Flight) {
+        // Nothing is lost within a node.
+        let is_calm = self.now > self.setting.calm_from || from == to;
+        let is_lost = !is_calm && self.draws.chance(self.setting.lost, 1000);
+        if self.is_cut(from, to) || (is_lost && self.may_lose(from, to, &flight)) {
+            if let Flight::Frame { frame, .. } = flight {
+                self.note(|| format!("{} of {from} to {to} is lost", frame.message.name()));
+            }
+            return;
+        }
+        self.lost_in_a_row.remove(&(from, to));
+        let copies = 1 + u32::from(!is_calm && self.draws.chance(self.setting.repeated, 1000));
+        for _ in 0..copies {
+            let at = self.now + 1 + self.draws.below(self.setting.delay_max);
+            self.post_at(at, flight);
+        }
+    }
+
+    fn drain(&mut self, node: u16) {
+        let count = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
+        let it = &mut self.nodes[usize::from(node)];
+        let mut outputs = Vec::new();
+        if let Some(component) = &mut it.component {
+            outputs.extend(std::iter::from_fn(|| component.poll_output()));
+            it.progress = component.progress();
+            self.ledger.look(component);
+            it.saved.save(count, component.database());
+        }
+        if let Some(task) = &mut it.task {
+            outputs.extend(std::iter::from_fn(|| task.poll_output()));
+        }
+        for output in outputs {
+            self.perform(node, output);
+        }
+    }
+
+    fn perform(&mut self, node: u16, output: Output) {
+        let (now, life) = (self.now, self.node(node).boot);
+        match (&mut self.said.log, &output) {
+            (None, _) | (_, Output::Beat { .. }) => {}
+            (Some(log), output) => log.push((now, Rank(node), *output)),
+        }
+        match output {
+            Output::Send { to, seat, frame } => {
+                for to in to.iter() {
+                    self.post(node, to.0, Flight::Frame { from: node, to: to.0, seat, frame });
+                }
+            }
+            Output::Beat { to, beat } => {
+                self.said.beats += 1;
+                self.node(to.0).cells.insert(node, beat);
+                self.post(node, to.0, Flight::Beat { from: node, to: to.0 });
+            }
+            Output::Keep(term) => self.node(node).kept = Some(term),
+            Output::Fence { node: other, boot } => {
+                let after = self.draws.between(1, self.setting.fence_max);
+                self.post_at(now + after, Flight::Fenced { at: node, life, node: other, boot });
+            }
+            Output::Reset { node: other, boot } => self.reset(node, other, boot),
+            Output::Spawn { generation } => {
+                self.node(node).component = None;
+                self.post_at(
+                    now + self.setting.spawn,
+                    Flight::Spawned { at: node, life, generation },
+                );
+            }
+            Output::Verdict(why) => {
+                let name = why.rule.name();
+                self.note(|| format!("{node}: {:?} {} {name}", why.verdict, why.node));
+                self.ledger.handle_verdict(&why);
+            }
+            Output::Tell(News::Excluded) => {
+                self.ledger.handle_excluded(Rank(node));
+                let begins =
+                    self.node(node).stopped_until(now).unwrap_or(now) + 300 * self.setting.unit;
+                self.crash(node);
+                self.post_at(begins, Flight::Boot { node, life });
+            }
+            Output::Tell(news) => self.note(|| format!("{node} tells {news:?}")),
+            Output::Task { .. } => {}
+        }
+    }
+}
+
+impl Node {
+    fn new() -> Self {
+        Self {
+            component: None,
+            task: None,
+            boot: 0,
+            born: 0,
+            kept: None,
+            saved: Saved::default(),
+            progress: Progress::default(),
+            component_stalls: 0,
+            task_stalls: 0,
+            supervisor_stalls: None,
+            refuses_spawns: 0,
+            has_dead_timers: false,
+            fenced: BTreeMap::new(),
+            cells: BTreeMap::new(),
+        }
+    }
+}
+
+fn is_kept(keep: &Keep, number: u32) -> bool {
+    match keep {
+        Keep::All => true,
+        Keep::Only(numbers) => numbers.contains(&number),
+    }
+}

@@ -1,0 +1,224 @@
+//! The faults of a run: a list of strikes, drawn before it starts.
+
+use crate::draws::Draws;
+
+pub(super) const MS: u64 = 1_000_000;
+/// Faults happen before this time.
+pub(super) const STORM_MS: u64 = 8_000;
+/// The longest stall that the profile `lan` tolerates.
+const STALL_MS: u64 = 160;
+/// The maximum number of nodes in a run.
+pub(super) const NODES_MAX: u16 = 7;
+/// The distance between two stalls of one node, so that they do not add up.
+const STALLS_APART_MS: u64 = 700;
+
+/// Damage to snapshots; the number selects the position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// A bit of the newest is flipped.
+    Flip(u64),
+    /// The newest is truncated.
+    Cut(u64),
+    /// A bit of the newest is flipped, and the one before it is truncated.
+    Both(u64),
+}
+
+/// A fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strike {
+    /// The node is gone.
+    Crash(u16),
+    /// The node is gone, and is started again at once.
+    Restart(u16),
+    /// The component hangs forever.
+    Hang(u16),
+    /// The component's process ends.
+    End(u16),
+    /// The component's timers die; it still answers.
+    StopTimers(u16),
+    /// The whole node stalls.
+    Stall(u16, u64),
+    /// The component stalls.
+    StallComponent(u16, u64),
+    /// No message gets from the first node to the second.
+    Cut(u16, u16, u64),
+    /// The supervisor stalls, with its I'm-Alive Task; the component continues.
+    StopSupervisor(u16, u64),
+    /// No process can be started on the node.
+    RefuseSpawns(u16, u64),
+    /// The saved database of the node is damaged; its next component finds it so.
+    Damage(u16, Damage),
+    /// The first half hears nothing from the second, and vice versa.
+    Partition(u64),
+    /// No message gets from the first node to the second any more.
+    Sever(u16, u16),
+    /// The node hears no other.
+    Deafen(u16, u64),
+    /// No process can be started on any node.
+    RefuseAllSpawns(u64),
+    /// These ways are cut, one bit of [`way`] each.
+    CutSet(u64, u64),
+    /// The transport of the first node loses the second, although both are alive and the link is
+    /// up.
+    Lose(u16, u16),
+}
+
+/// The bit of the way from one node to another in a [`Strike::CutSet`].
+pub(super) const fn way(from: u16, to: u16) -> u64 {
+    1 << (from * NODES_MAX + to)
+}
+
+/// The kind of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weather {
+    /// Only stalls.
+    Stalls,
+    /// Every kind of fault.
+    Storm,
+}
+
+/// The strikes of a run with `nodes` nodes, with their times in [units](super::net::Setting::unit).
+pub(super) fn draw(draws: &mut Draws, nodes: u16, weather: Weather) -> Vec<(u64, Strike)> {
+    match weather {
+        Weather::Stalls => stalls(draws, nodes),
+        Weather::Storm => storm(draws, nodes),
+    }
+}
+
+fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    let mut strikes = Vec::new();
+    for node in 0..nodes {
+        let mut at = 1_000 + draws.below(STALLS_APART_MS);
+        while at < STORM_MS {
+            let span = draws.between(1, STALL_MS);
+            let strike = match draws.below(2) {
+                0 => Strike::Stall(node, span),
+                _ => Strike::StallComponent(node, span),
+            };
+            strikes.push((at, strike));
+            at += STALLS_APART_MS + draws.below(900);
+        }
+    }
+    strikes.sort_by_key(|(at, _)| *at);
+    strikes
+}
+
+/// Damages what components have saved before some of them end.
+fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
+    let ended = strikes.iter().filter_map(|(at, strike)| match strike {
+        Strike::Crash(node) | Strike::Restart(node) | Strike::Hang(node) | Strike::End(node) => {
+            Some((*at, *node))
+        }
+        _ => None,
+    });
+    let mut damages = Vec::new();
+    for (at, node) in ended {
+        if draws.chance(1, 2) {
+            damages.push((at, Strike::Damage(node, damage(draws))));
+        }
+    }
+    damages
+}
+
+/// Some runs lose up to three links, or one direction of them, permanently, at once or during the
+/// storm. Two nodes that do not reach each other have a third that reaches both.
+fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if nodes < 3 || !draws.chance(1, 4) {
+        return Vec::new();
+    }
+    let at = draws.pick(&[0, 1]) * draws.below(STORM_MS);
+    let (mut cut, mut strikes) = (Vec::new(), Vec::new());
+    for _ in 0..draws.pick(&[1, 1, 2, 3]) {
+        let one = draws.below(u64::from(nodes)) as u16;
+        let other = (one + 1 + draws.below(u64::from(nodes) - 1) as u16) % nodes;
+        let is_both_ways = draws.chance(2, 3);
+        cut.push((one.min(other), one.max(other)));
+        if !have_common_neighbours(nodes, &cut) {
+            cut.pop();
+            continue;
+        }
+        strikes.push((at, Strike::Sever(one, other)));
+        if is_both_ways {
+            strikes.push((at, Strike::Sever(other, one)));
+        }
+    }
+    strikes
+}
+
+/// Whether a third node reaches both ends of each of these links.
+fn have_common_neighbours(nodes: u16, cut: &[(u16, u16)]) -> bool {
+    let meet = |one: u16, other: u16| !cut.contains(&(one.min(other), one.max(other)));
+    let mut thirds = cut.iter().map(|(one, other)| {
+        let is_third = |it: u16| it != *one && it != *other && meet(it, *one) && meet(it, *other);
+        (0..nodes).any(is_third)
+    });
+    thirds.all(|has_third| has_third)
+}
+
+/// Damage at any time, at a rate drawn for each run.
+fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    let count = draws.pick(&[0, 0, 2, 20]);
+    let strike = |_| {
+        let at = draws.below(STORM_MS);
+        let node = draws.below(u64::from(nodes)) as u16;
+        (at, Strike::Damage(node, damage(draws)))
+    };
+    (0..count).map(strike).collect()
+}
+
+/// Some runs stall a supervisor, for less or for more than it may.
+fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if !draws.chance(1, 4) {
+        return Vec::new();
+    }
+    let node = draws.below(u64::from(nodes)) as u16;
+    let span = draws.between(100, 6_000);
+    vec![(draws.below(STORM_MS), Strike::StopSupervisor(node, span))]
+}
+
+fn damage(draws: &mut Draws) -> Damage {
+    let place = draws.below(u64::MAX);
+    match draws.below(3) {
+        0 => Damage::Flip(place),
+        1 => Damage::Cut(place),
+        _ => Damage::Both(place),
+    }
+}
+
+fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    let count = draws.between(1, 9);
+    let mut strikes: Vec<_> = (0..count)
+        .map(|_| {
+            let at = draws.below(STORM_MS);
+            let node = draws.below(u64::from(nodes)) as u16;
+            let other = draws.below(u64::from(nodes)) as u16;
+            let span = draws.between(10, 3_000);
+            let strike = match draws.below(18) {
+                0..=2 => Strike::Crash(node),
+                3 => Strike::Restart(node),
+                4 => Strike::Hang(node),
+                5 => Strike::End(node),
+                6 => Strike::StopTimers(node),
+                7 => Strike::Stall(node, span),
+                8 => Strike::StallComponent(node, span),
+                9 => Strike::Cut(node, other, span),
+                10 => Strike::RefuseSpawns(node, span),
+                11 => Strike::Deafen(node, span),
+                12 => Strike::RefuseAllSpawns(3 * span),
+                13 => Strike::CutSet(draws.below(u64::MAX) & draws.below(u64::MAX), span),
+                14 | 15 => Strike::Lose(node, other),
+                _ => Strike::Partition(span),
+            };
+            (at, strike)
+        })
+        .collect();
+    strikes.sort_by_key(|(at, _)| *at);
+    let mut all = damages(draws, &strikes);
+    all.extend(rot(draws, nodes));
+    all.extend(severed(draws, nodes));
+    all.append(&mut strikes);
+    all.extend(stopped(draws, nodes));
+    // The sort is stable: damage comes before an end at the same time.
+    all.sort_by_key(|(at, _)| *at);
+    all
+}

@@ -1,0 +1,364 @@
+//! One incarnation of a member: its endpoint, and what it was asked to do.
+//!
+//! The endpoint owns its fabric, and the world is the run's: a [`Turn`] lends the one to the other.
+
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::mem::swap;
+
+use weft_core::endpoint::{self, Endpoint, Plan};
+use weft_core::fabric::Fabric;
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+use weft_core::mailbox::Receipt;
+use weft_core::neb::Outcome;
+
+use super::reluctant::Reluctant;
+use super::{Event, PEERS, SLOTS};
+use crate::fabric::SimFabric;
+use crate::mailbox::{Event as Mailed, Name};
+use crate::neb::{Event as Broadcast, payload};
+use crate::protocol::Seat;
+use crate::world::World;
+
+/// Messages that one outbox may keep.
+const STAGED_MAX: usize = 12;
+/// Taken messages that are held back, at most.
+const HANDS_MAX: usize = 6;
+/// How often a fence fails, at most.
+const REFUSALS_MAX: u64 = 40;
+
+/// What a node knows of one peer.
+#[derive(Clone, Debug, Default)]
+struct Other {
+    /// Which incarnation of it is admitted.
+    admitted: Option<Incarnation>,
+    /// The one to admit once the previous one is fenced.
+    awaited: Option<Incarnation>,
+    /// What is staged for its mailbox, and how many messages were made for it.
+    staged: VecDeque<Name>,
+    made: u32,
+    /// Lane messages sent, and those that wait for room.
+    sent: u32,
+    pending: u32,
+    /// How far its broadcasts are delivered.
+    delivered: u64,
+}
+
+/// The endpoint of one incarnation.
+#[derive(Clone, Debug)]
+pub struct Node {
+    me: Peer,
+    incarnation: Incarnation,
+    endpoint: Endpoint<Reluctant, SLOTS, PEERS>,
+    others: Vec<Other>,
+    /// Whose fence has failed and must be repeated.
+    unfenced: PeerSet,
+    /// Taken and not released.
+    hands: VecDeque<(Receipt, Option<Name>)>,
+    /// Broadcasts that were ordered and had no room yet, and how many were made.
+    owed: u32,
+    broadcast: u32,
+}
+
+impl Hash for Node {
+    /// Endpoints are not explored: no state is distinguished by its nodes.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.me, self.incarnation).hash(state);
+    }
+}
+
+impl Node {
+    pub(super) fn new(plan: &Plan, seat: &mut Seat<'_, Event>) -> Self {
+        let (me, incarnation) = (seat.me(), seat.incarnation);
+        let blank = || World::untimed(plan.layout().clone(), false);
+        let mut fabric = Reluctant::new(SimFabric::new(blank(), me));
+        swap(seat.fabric.world(), fabric.world());
+        let mut endpoint = Endpoint::new(fabric, plan, incarnation);
+        // Nothing lands here that was posted to an earlier incarnation: the world bars it.
+        endpoint.handle_all_named();
+        swap(seat.fabric.world(), endpoint.fabric().world());
+        Self {
+            me,
+            incarnation,
+            endpoint,
+            others: vec![Other::default(); usize::from(plan.layout().peers())],
+            unfenced: PeerSet::EMPTY,
+            hands: VecDeque::new(),
+            owed: 0,
+            broadcast: 0,
+        }
+    }
+
+    /// What this node still has to do, if anything.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        if let Some(other) = self.others.iter().find(|other| !other.staged.is_empty()) {
+            return Some(format!("keeps {:?}", other.staged));
+        }
+        if let Some(other) = self.others.iter().find(|other| other.pending > 0) {
+            return Some(format!("waits for room: {} lane messages", other.pending));
+        }
+        if !self.unfenced.is_empty() {
+            return Some(format!("has not fenced {:?}", self.unfenced));
+        }
+        if self.owed > 0 {
+            return Some(format!("has no room for {} broadcasts", self.owed));
+        }
+        let owed = self.endpoint.owed();
+        (owed > 0).then(|| format!("owes {owed} messages"))
+    }
+
+    /// How far the broadcasts of `origin` are delivered here.
+    pub(super) fn delivered(&self, origin: Peer) -> u64 {
+        self.others[origin.index()].delivered
+    }
+
+    /// Lends the world to the endpoint until the turn is over.
+    pub(super) fn turn<'t, 'w>(&'t mut self, seat: &'t mut Seat<'w, Event>) -> Turn<'t, 'w> {
+        swap(seat.fabric.world(), self.endpoint.fabric().world());
+        Turn { node: self, seat }
+    }
+}
+
+/// A node while it acts in the world.
+pub(super) struct Turn<'t, 'w> {
+    node: &'t mut Node,
+    seat: &'t mut Seat<'w, Event>,
+}
+
+impl Drop for Turn<'_, '_> {
+    fn drop(&mut self) {
+        swap(self.seat.fabric.world(), self.node.endpoint.fabric().world());
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Adds to the history what the node observes. A process that is dead records nothing.
+    fn record(&mut self, event: Event) {
+        if !self.node.endpoint.fabric().memory().fuse.is_burnt() {
+            self.seat.records.push(event);
+        }
+    }
+
+    fn mailed(&mut self, event: Mailed) {
+        self.record(Event::Mailbox(event));
+    }
+
+    fn other(&mut self, peer: Peer) -> &mut Other {
+        &mut self.node.others[peer.index()]
+    }
+
+    /// The cluster has decided that the admitted incarnation of `peer` has ended.
+    pub(super) fn fence(&mut self, peer: Peer) {
+        let refusals = self.seat.draw(2) * self.seat.draw(REFUSALS_MAX);
+        self.node.endpoint.fabric().refuse(refusals);
+        self.other(peer).awaited = None;
+        self.try_fence(peer);
+    }
+
+    fn try_fence(&mut self, peer: Peer) {
+        let fenced = self.node.endpoint.fence(peer);
+        let other = self.other(peer);
+        (other.admitted, other.pending) = (None, 0);
+        match fenced {
+            Ok(()) => {
+                self.node.unfenced.remove(peer);
+                self.mailed(Mailed::Fenced(peer));
+                if let Some(incarnation) = self.other(peer).awaited.take() {
+                    self.admit((peer, incarnation));
+                }
+            }
+            Err(_) => self.node.unfenced.insert(peer),
+        }
+    }
+
+    /// That incarnation of `peer` has begun.
+    pub(super) fn admit(&mut self, (peer, incarnation): (Peer, Incarnation)) {
+        if self.node.unfenced.contains(peer) {
+            self.other(peer).awaited = Some(incarnation);
+            return;
+        }
+        self.node.endpoint.admit(peer, incarnation).expect("a later incarnation is admitted");
+        let other = self.other(peer);
+        (other.admitted, other.sent, other.pending) = (Some(incarnation), 0, 0);
+        self.mailed(Mailed::Admitted(peer, incarnation));
+    }
+
+    /// One round of the node's loop.
+    pub(super) fn step(&mut self) {
+        for peer in self.node.unfenced.iter() {
+            self.try_fence(peer);
+        }
+        self.drain_events();
+        self.node.endpoint.poll(self.seat.now);
+        self.drain_events();
+        self.take();
+        self.release();
+        self.hear();
+        self.take_broadcasts();
+        if self.seat.is_ordered() {
+            self.obey();
+        }
+        self.send();
+        self.flush();
+        self.send_broadcasts();
+    }
+
+    fn drain_events(&mut self) {
+        while let Some(event) = self.node.endpoint.poll_event() {
+            match event {
+                endpoint::Event::Put { to, count, left } => {
+                    let names: Vec<Name> = self.other(to).staged.drain(..count as usize).collect();
+                    assert_eq!(self.other(to).staged.len(), left as usize, "messages staged");
+                    names.into_iter().for_each(|name| self.mailed(Mailed::Put(name)));
+                }
+                endpoint::Event::Lost { peer, unknown, .. } => self.lose(peer, unknown),
+                endpoint::Event::Full { .. }
+                | endpoint::Event::TicketUnknown { .. }
+                | endpoint::Event::LaneLost { .. } => {}
+            }
+        }
+    }
+
+    /// Of what was staged for `peer`, the first `unknown` are in doubt, and nothing is sent again.
+    fn lose(&mut self, peer: Peer, unknown: u32) {
+        let names = std::mem::take(&mut self.other(peer).staged);
+        assert!(unknown as usize <= names.len(), "more in doubt than staged");
+        for (place, name) in (0..).zip(names) {
+            let event = if place < unknown { Mailed::Unknown } else { Mailed::Withdrawn };
+            self.mailed(event(name));
+        }
+        self.node.endpoint.outbox(peer).expect("there is such a peer").discard();
+    }
+
+    fn take(&mut self) {
+        for _ in 0..=self.seat.draw(3) {
+            if self.node.hands.len() == HANDS_MAX {
+                break;
+            }
+            let Some(message) = self.node.endpoint.take(self.seat.now) else { break };
+            let (sender, payload) = (message.sender, message.payload.to_vec());
+            let (incarnation, sequence) = (message.incarnation, message.sequence);
+            self.node.hands.push_back((message.receipt, Name::of(&payload)));
+            let id = (incarnation, sequence);
+            self.mailed(Mailed::Taken { sender, id, payload });
+        }
+    }
+
+    fn release(&mut self) {
+        while !self.node.hands.is_empty() && self.seat.draw(4) < 3 {
+            let which = self.seat.draw(self.node.hands.len() as u64) as usize;
+            let Some((receipt, name)) = self.node.hands.remove(which) else { break };
+            let released = self.node.endpoint.release(receipt);
+            released.expect("a message that was taken can be released");
+            if let Some(name) = name {
+                self.mailed(Mailed::Released(name));
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        for _ in 0..PEERS {
+            let Some(message) = self.node.endpoint.take_lane() else { break };
+            let (sender, payload) = (message.sender, message.payload.to_vec());
+            self.mailed(Mailed::Heard { sender, payload });
+        }
+    }
+
+    /// Carries out one order: a few messages for one mailbox or one lane, or a broadcast.
+    fn obey(&mut self) {
+        let peer = Peer(self.seat.draw(self.node.others.len() as u64) as u16);
+        match self.seat.draw(3) {
+            0 => self.node.owed += 1,
+            1 if self.other(peer).admitted.is_some() => {
+                self.other(peer).pending += 1 + self.seat.draw(3) as u32;
+            }
+            _ => {
+                for _ in 0..=self.seat.draw(4) {
+                    self.stage(peer);
+                }
+            }
+        }
+    }
+
+    fn stage(&mut self, owner: Peer) {
+        let from = (self.node.me, self.node.incarnation);
+        let Other { staged, made, .. } = &mut self.node.others[owner.index()];
+        let name = Name { from, to: (owner, Incarnation(0)), number: *made + 1 };
+        let is_full = staged.len() == STAGED_MAX;
+        if !is_full && self.node.endpoint.stage(owner, 7, &name.payload()).is_ok() {
+            *made += 1;
+            staged.push_back(name);
+            self.mailed(Mailed::Staged(name));
+        }
+    }
+
+    fn flush(&mut self) {
+        for owner in (0..self.node.others.len() as u16).map(Peer) {
+            let outbox = self.node.endpoint.outbox(owner).expect("there is such a peer");
+            if outbox.is_idle() && outbox.staged() > 0 {
+                // What the fabric refuses stays staged for the next round.
+                let _ = self.node.endpoint.flush(owner);
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        let from = (self.node.me, self.node.incarnation);
+        for peer in (0..self.node.others.len() as u16).map(Peer) {
+            while let Other { admitted: Some(incarnation), pending: 1.., sent, .. } =
+                *self.other(peer)
+            {
+                let name = Name { from, to: (peer, incarnation), number: sent + 1 };
+                if self.node.endpoint.send(peer, 7, &name.payload()).is_err() {
+                    break;
+                }
+                let other = self.other(peer);
+                (other.pending, other.sent) = (other.pending - 1, sent + 1);
+                self.mailed(Mailed::Sent(name));
+            }
+        }
+    }
+
+    fn send_broadcasts(&mut self) {
+        let (me, incarnation) = (self.node.me, self.node.incarnation);
+        loop {
+            let (owed, number) = (self.node.owed, self.node.broadcast);
+            let Some((neb, fabric)) = self.node.endpoint.broadcast() else { return };
+            if owed == 0 || !neb.has_room() {
+                return neb.flush(fabric);
+            }
+            let payload = payload(me, incarnation, number);
+            let staged = neb.stage(fabric, u64::from(number), &payload);
+            let seq = staged.expect("it has room, and the message fits");
+            (self.node.owed, self.node.broadcast) = (owed - 1, number + 1);
+            self.record(Event::Broadcast(Broadcast::Broadcast { seq, payload }));
+        }
+    }
+
+    fn take_broadcasts(&mut self) {
+        for _ in 0..PEERS {
+            if !self.take_broadcast() {
+                break;
+            }
+        }
+        let Some((neb, _)) = self.node.endpoint.broadcast() else { return };
+        for (origin, other) in (0..).map(Peer).zip(&mut self.node.others) {
+            // What an earlier incarnation delivered counts.
+            other.delivered = neb.standing(origin).map_or(0, |standing| standing.delivered);
+        }
+    }
+
+    fn take_broadcast(&mut self) -> bool {
+        let Some((neb, fabric)) = self.node.endpoint.broadcast() else { return false };
+        let event = match neb.take(fabric) {
+            Some(Outcome::Delivered(message)) => {
+                let payload = message.payload.to_vec();
+                Broadcast::Delivered { origin: message.origin, seq: message.seq, payload }
+            }
+            Some(Outcome::Conflict(conflict)) => Broadcast::Conflict(conflict),
+            None => return false,
+        };
+        self.record(Event::Broadcast(event));
+        true
+    }
+}

@@ -1,0 +1,47 @@
+//! A value that states share until one of them changes it.
+
+use std::cell::Cell;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::rc::Rc;
+
+use crate::fold::Folded;
+
+/// Shared until written to; hashed once.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared<T> {
+    value: Rc<T>,
+    digest: Cell<Option<u64>>,
+}
+
+impl<T: Clone> Shared<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: Rc::new(value), digest: Cell::new(None) }
+    }
+
+    /// The value alone, to be changed.
+    pub(crate) fn change(&mut self) -> &mut T {
+        self.digest.set(None);
+        Rc::make_mut(&mut self.value)
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Hash> Hash for Shared<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let digest = self.digest.get().unwrap_or_else(|| {
+            let mut hasher = Folded::default();
+            self.value.hash(&mut hasher);
+            hasher.finish()
+        });
+        self.digest.set(Some(digest));
+        state.write_u64(digest);
+    }
+}

@@ -1,0 +1,158 @@
+//! What is due when, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use weft_core::ids::{Incarnation, Peer};
+
+use super::World;
+use crate::draws::Draws;
+use crate::fault::Fault;
+
+/// Something that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// The flight lands, or a piece of it.
+    Land { from: Peer, to: Peer, flight: u64 },
+    /// The flight completes.
+    Complete { from: Peer, to: Peer, flight: u64 },
+    /// The flight has taken too long (F-12).
+    Expire { from: Peer, to: Peer, flight: u64 },
+    /// A flight of a lost pair lands after all.
+    Late { flight: u64 },
+    /// What `from` posts reaches `to` again.
+    Heal { from: Peer, to: Peer },
+    /// A message of the message port arrives.
+    Deliver { message: u64 },
+    /// Nothing of the fabric: for who runs the nodes.
+    Timer(Timer),
+}
+
+/// What the runner of the nodes wants to be called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// One round of a node's loop, if that incarnation still lasts.
+    Step { peer: Peer, incarnation: Incarnation },
+    /// That incarnation ends.
+    Kill { peer: Peer, incarnation: Incarnation },
+    /// `by` fences that incarnation of `peer`.
+    Fence { by: Peer, peer: Peer, incarnation: Incarnation },
+    /// A new incarnation begins.
+    Birth { peer: Peer },
+    /// The two admit each other, if they have not.
+    Join { one: Peer, other: Peer },
+    /// The liar may lie.
+    Lie { peer: Peer, incarnation: Incarnation },
+    /// Faults end.
+    Calm,
+    /// The effects of faults are repaired: all peers get work once more.
+    LastOrders,
+}
+
+/// The queue of everything due.
+#[derive(Clone, Debug)]
+pub(super) struct Timing {
+    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    sequence: u64,
+    draws: Draws,
+    /// The deadline of every work (F-12), in nanoseconds.
+    deadline: u64,
+}
+
+impl Timing {
+    pub(super) fn new(draws: Draws, deadline: u64) -> Self {
+        Self { heap: BinaryHeap::new(), sequence: 0, draws, deadline }
+    }
+}
+
+impl World {
+    /// `due` happens `after` nanoseconds from now. Untimed worlds have no future.
+    pub(crate) fn schedule(&mut self, after: u64, due: Due) {
+        let at = self.now.saturating_add(after);
+        if let Some(timing) = &mut self.timing {
+            timing.sequence += 1;
+            timing.heap.push(Reverse((at, timing.sequence, due)));
+        }
+    }
+
+    /// Lets time pass to the next thing due; a timer is handed out. Nothing when none is left.
+    pub(crate) fn advance(&mut self) -> Option<Option<Timer>> {
+        let Reverse((at, _, due)) = self.timing.as_mut()?.heap.pop()?;
+        self.now = self.now.max(at);
+        match due {
+            Due::Land { from, to, flight } => self.land_if(from, to, flight),
+            Due::Complete { from, to, flight } => self.complete_if(from, to, flight),
+            Due::Expire { from, to, flight } => self.expire(from, to, flight),
+            Due::Late { flight } => self.land_late(flight),
+            Due::Heal { from, to } => self.heal(from, to),
+            Due::Deliver { message } => self.deliver(message),
+            Due::Timer(timer) => return Some(Some(timer)),
+        }
+        Some(None)
+    }
+
+    /// A duration from `low` to `high` nanoseconds; the shortest in an untimed world.
+    pub(super) fn span(&mut self, low: u64, high: u64) -> u64 {
+        self.timing.as_mut().map_or(low, |timing| timing.draws.between(low, high))
+    }
+
+    /// The order in which `len` bytes arrive, the last first.
+    pub(super) fn disorder(&mut self, len: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..len).collect();
+        if let Some(timing) = &mut self.timing {
+            timing.draws.shuffle(&mut order);
+        }
+        order
+    }
+
+    /// The next flight of the pair lands, or the next piece of it.
+    pub(super) fn plan_landing(&mut self, from: Peer, to: Peer) {
+        let Some(flight) = self.pair_ref(from, to).landing() else {
+            return;
+        };
+        let (number, posted_at) = (flight.number, flight.posted_at);
+        if self.pair_ref(from, to).cut {
+            return self.plan_expiry(from, to, number, posted_at);
+        }
+        let mut after = self.span(300, 2_500);
+        if let Some(strike) = self.faults.strikes(Fault::SlowLanding) {
+            after = strike.amount(5_000, 6_000_000);
+            self.note(|| format!("fault {}: work {number} lands late", strike.number));
+        }
+        self.schedule(after, Due::Land { from, to, flight: number });
+        self.expire_before(after, from, to, (number, posted_at));
+    }
+
+    /// The completion of the first flight of the pair, if it has landed.
+    pub(super) fn plan_completion(&mut self, from: Peer, to: Peer) {
+        let Some(flight) = self.pair_ref(from, to).completing() else {
+            return;
+        };
+        let (number, posted_at) = (flight.number, flight.posted_at);
+        if self.pair_ref(to, from).cut {
+            return self.plan_expiry(from, to, number, posted_at);
+        }
+        let mut after = self.span(200, 1_500);
+        if let Some(strike) = self.faults.strikes(Fault::SlowCompletion) {
+            after = strike.amount(5_000, 6_000_000);
+            self.note(|| format!("fault {}: work {number} completes late", strike.number));
+        }
+        self.schedule(after, Due::Complete { from, to, flight: number });
+        self.expire_before(after, from, to, (number, posted_at));
+    }
+
+    fn expire_before(&mut self, after: u64, from: Peer, to: Peer, flight: (u64, u64)) {
+        let (number, posted_at) = flight;
+        let deadline = self.timing.as_ref().map_or(u64::MAX, |timing| timing.deadline);
+        if self.now + after > posted_at.saturating_add(deadline) {
+            self.plan_expiry(from, to, number, posted_at);
+        }
+    }
+
+    /// The flight does not stay open forever.
+    pub(super) fn plan_expiry(&mut self, from: Peer, to: Peer, flight: u64, posted_at: u64) {
+        let deadline = self.timing.as_ref().map_or(u64::MAX, |timing| timing.deadline);
+        let after = posted_at.saturating_add(deadline).saturating_sub(self.now);
+        self.schedule(after, Due::Expire { from, to, flight });
+    }
+}

@@ -1,8 +1,0 @@
-//! `weft component`: what a node's supervisor starts; of no use to people.
-
-use super::failure::Failure;
-use crate::node;
-
-pub(super) fn run() -> Result<(), Failure> {
-    node::run_component().map_err(Failure::new)
-}

@@ -1,9 +1,0 @@
-//! The `weft` program; everything is in the library.
-
-/// Benchmarks print how often the rivals allocate.
-#[global_allocator]
-static ALLOCATOR: weft::CountingAllocator = weft::CountingAllocator;
-
-fn main() -> std::process::ExitCode {
-    weft::cli::main()
-}
