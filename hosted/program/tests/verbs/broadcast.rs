@@ -4,7 +4,7 @@ use crate::device::devices;
 use crate::place::{Nodes, Place, Running, eventually};
 
 /// A real file: the longest source of the core.
-const FILE: &[u8] = include_bytes!("../../../core/src/mailbox/owner.rs");
+const FILE: &[u8] = include_bytes!("../../../../core/src/mailbox/owner.rs");
 
 fn up(place: &Place, nodes: u16, devices: &str) -> (Running, Nodes) {
     let file = format!("name = \"t\"\nnodes = {nodes}\n[neb]\nform = \"signed\"\n");
