@@ -34,7 +34,7 @@ mod session;
 mod word;
 
 pub use hello::{Hello, Refusal, VERSION};
-pub use letter::{Courier, Desk, Letter};
+pub use letter::{Courier, Desk, Letter, NOTE_LEN_MAX};
 pub use local::{LocalBootstrap, LocalError};
 pub use network::{
     Frame, Frames, Key, KeyError, Kind, LinkError, Meeting, NetworkBootstrap, NetworkError, Timing,

@@ -7,10 +7,8 @@
 
 mod door;
 mod keeper;
-mod word;
 
 pub use door::call_off;
-pub(crate) use word::ToLauncher;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -21,6 +21,7 @@ pub mod explain;
 pub mod launch;
 pub mod node;
 pub mod packet;
+pub mod payload;
 pub mod process;
 pub mod readiness;
 pub mod regular_file;

@@ -51,8 +51,10 @@ pub use component::run as run_component;
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};
 use faults::CutFabric;
+pub(crate) use reset::ToLauncher;
 pub use reset::{Launcher, OperatorAlarm, ResetNode, ResetOutcome};
 pub use supervisor::run as run_supervisor;
+pub use tasks::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan, PlanError};
 use weft_core::time::Duration;

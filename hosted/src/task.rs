@@ -24,16 +24,7 @@ use std::time::Duration;
 
 use crate::client::{Client, ClientError};
 use crate::explain::{Code, Explain};
-use crate::process::Remains;
-
-/// The variable that holds the task's name.
-pub const VARIABLE_TASK: &str = Remains::VARIABLE_TASK;
-/// The variable that holds the cluster's name.
-pub const VARIABLE_CLUSTER: &str = "WEFT_CLUSTER";
-/// The variable that holds the node's rank.
-pub const VARIABLE_NODE: &str = "WEFT_NODE";
-/// The variable that holds the path of the node's control socket.
-pub const VARIABLE_CONTROL: &str = Remains::VARIABLE_CONTROL;
+pub use crate::node::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
 /// How long the node may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(1);

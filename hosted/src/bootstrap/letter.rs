@@ -7,7 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::node::control::Payload;
+use crate::payload::Payload;
+
+/// The longest encoded entry of a chronicle: those with an error text of the operating system are
+/// the longest.
+pub const NOTE_LEN_MAX: usize = 2_048;
 
 /// The endpoint of a node that a `Letter` is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

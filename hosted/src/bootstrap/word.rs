@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{FRAME_LEN, Term};
 use weft_core::ids::{Incarnation, Rank};
 
-use super::{Desk, Letter, Life, News, Offer, PairEnd, ShutOut};
-use crate::node::evidence::NOTE_LEN_MAX;
+use super::{Desk, Letter, Life, NOTE_LEN_MAX, News, Offer, PairEnd, ShutOut};
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
 
@@ -127,7 +126,7 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::control::Payload;
+    use crate::payload::Payload;
 
     #[test]
     fn lives_that_cannot_be_are_no_news() {

@@ -29,9 +29,9 @@ use rustix::process::Signal;
 use weft_core::dirnet::Standing;
 use weft_core::ids::Incarnation;
 
-use super::word::ToLauncher;
 use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
 use crate::clock::Deadline;
+use crate::node::ToLauncher;
 use crate::node::backoff::Backoff;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};

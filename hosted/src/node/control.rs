@@ -11,9 +11,7 @@ mod task;
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 pub use broadcast::{
     BroadcastOutcome, BroadcastStopped, ConflictStatus, DeliveredMessage, Deliveries, Equivocation,
@@ -28,23 +26,7 @@ use super::chronicle::Entry;
 use super::evidence::Copied;
 use crate::cluster::Form;
 use crate::packet::Packet;
-
-/// The bytes of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload(pub Vec<u8>);
-
-impl Serialize for Payload {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Payload {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        STANDARD.decode(text).map(Self).map_err(de::Error::custom)
-    }
-}
+pub use crate::payload::Payload;
 
 /// The most payload bytes of one request or reply, so that its packet has room for them.
 pub const PAYLOAD_LEN_MAX: usize = 64 * 1024;

@@ -14,9 +14,6 @@ use super::chronicle::{Dropped, Entry, What};
 /// The most entries that are kept of one observer.
 const COPIES: usize = 128;
 
-/// The longest encoded entry: those with an error text of the operating system are the longest.
-pub const NOTE_LEN_MAX: usize = 2_048;
-
 /// An entry of another node's chronicle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {

@@ -3,12 +3,15 @@
 //! Its peers cannot reset a node by themselves. On one host the launcher can: it kills what is left
 //! of the node and starts it again. Elsewhere it takes a machine's power switch, or a person.
 
+mod to_launcher;
+
+pub(crate) use to_launcher::ToLauncher;
+
 use std::time::Duration;
 
 use weft_core::ids::{Incarnation, Rank};
 
 use crate::cluster::TaskName;
-use crate::launch::ToLauncher;
 use crate::packet::Socket;
 
 /// Resets nodes.

@@ -1,4 +1,5 @@
-//! The layers of core: no crate below it but `core`, and imports that only point down.
+//! The layers of core and of the library: imports only point down, and core has no crate below it
+//! but `core`.
 //!
 //! ```text
 //!   endpoint                                                      composes the machines
@@ -9,23 +10,48 @@
 //!   ids  time  fmt  checksum  mutant  sync                        vocabulary, shared freely
 //! ```
 //!
-//! A machine that imported another could no longer be read, tested or explored alone.
+//! A machine that imported another could no longer be read, tested or explored alone. The floors of
+//! the library are in [`HOSTED`].
 
 use crate::finding::{Finding, expect_none, lines};
 use crate::source::{Source, leading_ident, line_of, words};
 use crate::tree::Tree;
 
-/// From the lowest layer up. Only the modules of the first layer may import each other.
-const FLOORS: &[&[&str]] = &[
-    &["ids", "time", "fmt", "checksum", "mutant", "sync"],
-    &["wheel"],
-    &["fabric"],
-    &["wire"],
-    &["mailbox", "lane", "neb", "group", "rendezvous", "dirnet", "recovery"],
-    &["endpoint"],
-];
+/// The layers of a crate, from the lowest up. Only the modules of the first may import each other.
+struct House {
+    /// The folder of its sources.
+    folder: &'static str,
+    floors: &'static [&'static [&'static str]],
+}
 
-const CORE: &str = "core/src/";
+const CORE: House = House {
+    folder: "core/src/",
+    floors: &[
+        &["ids", "time", "fmt", "checksum", "mutant", "sync"],
+        &["wheel"],
+        &["fabric"],
+        &["wire"],
+        &["mailbox", "lane", "neb", "group", "rendezvous", "dirnet", "recovery"],
+        &["endpoint"],
+    ],
+};
+
+const HOSTED: House = House {
+    folder: "hosted/src/",
+    floors: &[
+        &["allocations", "clock", "explain", "payload", "scratch"],
+        &["readiness", "regular_file"],
+        &["packet", "sealed"],
+        &["process"],
+        &["shm"],
+        &["cluster", "signing"],
+        &["runtime_dir"],
+        &["bootstrap"],
+        &["node"],
+        &["client"],
+        &["launch", "task"],
+    ],
+};
 
 fn without_std(source: &Source) -> Vec<Finding> {
     let names_library = |code: &str, library: &str| {
@@ -37,7 +63,7 @@ fn without_std(source: &Source) -> Vec<Finding> {
         });
         root || words(code, &format!("use {library}")).next().is_some()
     };
-    let is_core = source.path.starts_with(CORE);
+    let is_core = source.path.starts_with(CORE.folder);
     source
         .numbered()
         .filter(|(_, line)| is_core && !line.is_test)
@@ -57,8 +83,9 @@ fn ends_in_ident(code: &str) -> bool {
     code.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
 }
 
-fn points_down(source: &Source) -> Vec<Finding> {
-    let Some(inner) = source.path.strip_prefix(CORE).and_then(|path| path.strip_suffix(".rs"))
+fn points_down(house: &House, source: &Source) -> Vec<Finding> {
+    let Some(inner) =
+        source.path.strip_prefix(house.folder).and_then(|path| path.strip_suffix(".rs"))
     else {
         return Vec::new();
     };
@@ -66,51 +93,55 @@ fn points_down(source: &Source) -> Vec<Finding> {
     if module == "lib" || source.is_test() {
         return Vec::new();
     }
-    let Some(floor) = floor_of(module) else {
+    let Some(floor) = house.floor_of(module) else {
         let what = format!("module {module} stands on no floor");
-        return vec![source.finding(0, what, "add it to FLOORS in hosted/tests/house_rules")];
+        return vec![source.finding(0, what, "add it to the floors in hosted/tests/house_rules")];
     };
     let code = source.code();
-    references(&code, inner.trim_end_matches("/mod").split('/').count())
+    house
+        .references(&code, inner.trim_end_matches("/mod").split('/').count())
         .into_iter()
         .map(|(at, name)| (line_of(&code, at), name))
         .filter(|(line, name)| !source.lines[line - 1].is_test && *name != module)
-        .filter_map(|(line, name)| breach(floor, name).map(|why| (line, name, why)))
+        .filter_map(|(line, name)| house.breach(floor, name).map(|why| (line, name, why)))
         .map(|(line, name, (why, cure))| {
             source.finding(line, format!("{module} uses {name}, {why}"), cure)
         })
         .collect()
 }
 
-/// Why `floor` must not name `name`, and the cure; none if it may.
-fn breach(floor: usize, name: &str) -> Option<(&'static str, &'static str)> {
-    let shares_freely = |other| floor == 0 && other == 0;
-    match floor_of(name) {
-        Some(other) if other < floor || shares_freely(other) => None,
-        Some(other) if other == floor => {
-            Some(("a module of its own floor", "let endpoint bring the two together"))
+impl House {
+    /// Why `floor` must not name `name`, and the cure; none if it may.
+    fn breach(&self, floor: usize, name: &str) -> Option<(&'static str, &'static str)> {
+        let shares_freely = |other| floor == 0 && other == 0;
+        match self.floor_of(name) {
+            Some(other) if other < floor || shares_freely(other) => None,
+            Some(other) if other == floor => {
+                Some(("a module of its own floor", "let the floor above bring the two together"))
+            }
+            Some(_) => Some(("a module above it", "move what both need to the lower one")),
+            None => Some(("which is no module of a floor", "name the module that defines it")),
         }
-        Some(_) => Some(("a module above it", "move what both need to the lower one")),
-        None => Some(("which is no module of a floor", "name the module that defines it")),
     }
-}
 
-fn floor_of(module: &str) -> Option<usize> {
-    FLOORS.iter().position(|floor| floor.contains(&module))
-}
+    fn floor_of(&self, module: &str) -> Option<usize> {
+        self.floors.iter().position(|floor| floor.contains(&module))
+    }
 
-/// The names at core's root that `code` uses, through `crate::` or through as many `super::` as
-/// its module is deep. Macros are left out: they are at the root wherever they are defined.
-fn references(code: &str, depth: usize) -> Vec<(usize, &str)> {
-    let supers = "super::".repeat(depth);
-    let from_root = words(code, "crate::").map(|at| at + "crate::".len());
-    let from_root = from_root.flat_map(|at| names_at(code, at));
-    let from_below = words(code, &supers)
-        .filter(|&at| !code[..at].ends_with("super::"))
-        .flat_map(|at| names_at(code, at + supers.len()))
-        // An inline module is one level deeper, so its `super::` leads only to this file.
-        .filter(|(_, name)| floor_of(name).is_some());
-    from_root.chain(from_below).collect()
+    /// The names at the crate's root that `code` uses, through `crate::` or through as many
+    /// `super::` as its module is deep. Macros are left out: they are at the root wherever they are
+    /// defined.
+    fn references<'a>(&self, code: &'a str, depth: usize) -> Vec<(usize, &'a str)> {
+        let supers = "super::".repeat(depth);
+        let from_root = words(code, "crate::").map(|at| at + "crate::".len());
+        let from_root = from_root.flat_map(|at| names_at(code, at));
+        let from_below = words(code, &supers)
+            .filter(|&at| !code[..at].ends_with("super::"))
+            .flat_map(|at| names_at(code, at + supers.len()))
+            // An inline module is one level deeper, so its `super::` leads only to this file.
+            .filter(|(_, name)| self.floor_of(name).is_some());
+        from_root.chain(from_below).collect()
+    }
 }
 
 /// The name at `at`, or the first of each path when a group stands there.
@@ -150,8 +181,11 @@ fn core_has_no_std() {
 }
 
 #[test]
-fn imports_of_core_point_down() {
-    expect_none("machines do not import each other", &Tree::load().check(points_down));
+fn imports_point_down() {
+    for house in [&CORE, &HOSTED] {
+        let found = Tree::load().check(|source| points_down(house, source));
+        expect_none("imports point down, and machines do not import each other", &found);
+    }
 }
 
 #[test]
@@ -179,7 +213,7 @@ fn a_machine_that_imports_another_is_found() {
         "use crate::Rank;",
         "use crate::*;",
     ] {
-        let found = points_down(&Source::parse("core/src/mailbox.rs", bad));
+        let found = points_down(&CORE, &Source::parse("core/src/mailbox.rs", bad));
         assert_eq!(found.len(), 1, "{bad}: {found:?}");
     }
 }
@@ -187,12 +221,12 @@ fn a_machine_that_imports_another_is_found() {
 #[test]
 fn the_finding_is_at_the_line_of_the_name() {
     let bad = "use crate::{\n    fabric::{Fabric, Work},\n    ids::Rank,\n    neb,\n};";
-    assert_eq!(lines(&points_down(&Source::parse("core/src/mailbox.rs", bad))), [4]);
+    assert_eq!(lines(&points_down(&CORE, &Source::parse("core/src/mailbox.rs", bad))), [4]);
 }
 
 #[test]
 fn an_import_across_a_deeper_file_is_found() {
-    let check = |text| points_down(&Source::parse("core/src/mailbox/owner.rs", text)).len();
+    let check = |text| points_down(&CORE, &Source::parse("core/src/mailbox/owner.rs", text)).len();
     assert_eq!(check("use super::super::neb;"), 1);
     assert_eq!(check("use super::neb;"), 0);
 }
@@ -208,12 +242,20 @@ fn imports_that_point_down_pass() {
         "mod field {\n    use super::Slot;\n}",
         "#[cfg(test)]\nmod tests {\n    use crate::endpoint::Endpoint;\n}",
     ] {
-        assert_eq!(points_down(&Source::parse("core/src/mailbox.rs", good)), [], "{good}");
+        assert_eq!(points_down(&CORE, &Source::parse("core/src/mailbox.rs", good)), [], "{good}");
     }
-    assert_eq!(points_down(&Source::parse("core/src/time.rs", "use crate::fmt;")), []);
+    assert_eq!(points_down(&CORE, &Source::parse("core/src/time.rs", "use crate::fmt;")), []);
+}
+
+#[test]
+fn an_import_that_points_up_is_found_in_the_library_as_well() {
+    let check = |path, text| points_down(&HOSTED, &Source::parse(path, text)).len();
+    assert_eq!(check("hosted/src/bootstrap/word.rs", "use crate::node::control::Payload;"), 1);
+    assert_eq!(check("hosted/src/node/reset.rs", "use crate::launch::ToLauncher;"), 1);
+    assert_eq!(check("hosted/src/node/reset.rs", "use crate::packet::Socket;"), 0);
 }
 
 #[test]
 fn a_module_without_a_floor_is_found() {
-    assert_eq!(points_down(&Source::parse("core/src/sundries.rs", "//! x")).len(), 1);
+    assert_eq!(points_down(&CORE, &Source::parse("core/src/sundries.rs", "//! x")).len(), 1);
 }

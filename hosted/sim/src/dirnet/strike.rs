@@ -56,7 +56,7 @@ pub enum Strike {
     Deafen(u16, u64),
     /// No process can be started on any node.
     RefuseAllSpawns(u64),
-    /// These ways are cut: bit `from * 6 + to` each.
+    /// These ways are cut: bit `from * 7 + to` each.
     CutSet(u64, u64),
     /// The transport of the first node loses the second, although both are alive and the link is
     /// up.

@@ -3,11 +3,11 @@
 use weft_core::ids::Peer;
 
 use super::Supervisor;
-use crate::bootstrap::{Desk, Letter};
+use crate::bootstrap::{Desk, Letter, NOTE_LEN_MAX};
 use crate::clock::now_ns;
 use crate::node::chronicle::{Entry, What};
 use crate::node::control::{CHRONICLE_MAX, Outcome, Payload};
-use crate::node::evidence::{Copied, NOTE_LEN_MAX};
+use crate::node::evidence::Copied;
 
 /// A message was dropped: it holds no entry of its sender about a node.
 const NO_ENTRY: &str = "no-entry";

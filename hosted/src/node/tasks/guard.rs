@@ -13,7 +13,15 @@ use super::{Run, Sink, Surroundings};
 use crate::cluster::Task;
 use crate::node::control::TaskFault;
 use crate::process::{Liveness, Pid, ProcessError, Remains, Spawn, Spawned, start_thread};
-use crate::task;
+
+/// The variable that holds the task's name.
+pub const VARIABLE_TASK: &str = Remains::VARIABLE_TASK;
+/// The variable that holds the cluster's name.
+pub const VARIABLE_CLUSTER: &str = "WEFT_CLUSTER";
+/// The variable that holds the node's rank.
+pub const VARIABLE_NODE: &str = "WEFT_NODE";
+/// The variable that holds the path of the node's control socket.
+pub const VARIABLE_CONTROL: &str = Remains::VARIABLE_CONTROL;
 
 /// How long a task may take to end after SIGTERM.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,10 +43,10 @@ impl Guard {
         let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let spawned = Spawn::program(&task.program)
             .args(&task.args)
-            .env(task::VARIABLE_TASK, task.name.as_str())
-            .env(task::VARIABLE_CLUSTER, &surroundings.cluster)
-            .env(task::VARIABLE_NODE, surroundings.rank.to_string())
-            .env(task::VARIABLE_CONTROL, &surroundings.control)
+            .env(VARIABLE_TASK, task.name.as_str())
+            .env(VARIABLE_CLUSTER, &surroundings.cluster)
+            .env(VARIABLE_NODE, surroundings.rank.to_string())
+            .env(VARIABLE_CONTROL, &surroundings.control)
             .env(Remains::VARIABLE, mark)
             .stdin(Stdio::null())
             .stdout(Stdio::from(output))
