@@ -45,7 +45,8 @@ fn begun(boot: u32, snapshots: [&[u8]; 2]) -> Component<3, 2> {
     let parts = [Part::Manager, Part::Backup, Part::Backup];
     let config = Config::new(Rank(0), &parts, profile, 1, limits).expect("legal");
     let life = Life { boot: Incarnation(boot), generation: 0 };
-    let mut component = Component::new(Instant(0), config, life, 2, Kept { term: None, snapshots });
+    let kept = Kept { snapshots, ..Kept::default() };
+    let mut component = Component::new(Instant(0), config, life, 2, kept);
     drain(&mut component, Instant(0));
     component
 }

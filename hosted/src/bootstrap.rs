@@ -8,7 +8,7 @@
 //!   Alive {incarnation, key} + its process ─▶ B's component admits that incarnation of A
 //!   Offer {from, to, end} ──────────────────▶ over verbs: A's end of the pair of two incarnations
 //!   Dead {incarnation} ─────────────────────▶ B's component fences it
-//!   ShutOut {incarnation} ──────────────────▶ B ends that incarnation of its own: A has fenced it
+//!   Fenced {incarnation} ───────────────────▶ B ends that incarnation of its own: A has fenced it
 //!   Isolated, Released {boot} ──────────────▶ B runs no component until it is released
 //!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
 //!   Letter {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
@@ -17,8 +17,8 @@
 //! A node sends `Alive` when its component has made its endpoint and `Dead` when it has seen the
 //! component's process end, so what follows from either is certain. A session that breaks proves
 //! less: the peer is fenced, and if the same incarnation connects again later, it receives
-//! `ShutOut` and the next one is started. Of two nodes that have fenced each other, as the sides of
-//! a partition do, only one has to start its next incarnation: see [`ShutOut`].
+//! `Fenced` and the next one is started. Of two nodes that have fenced each other, as the sides of
+//! a partition do, only one has to start its next incarnation: see [`Fenced`].
 //!
 //! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
 //! Unix sockets, same user checked by the kernel) and several ([`NetworkBootstrap`]: TCP inside a
@@ -42,7 +42,7 @@ pub use network::{
 pub use offer::{Offer, PairEnd};
 pub use word::Word;
 
-use weft_core::dirnet::Term;
+pub use weft_core::dirnet::Fenced;
 use weft_core::ids::{Incarnation, Peer};
 
 use crate::process::Pidfd;
@@ -101,7 +101,7 @@ pub enum News {
     /// A frame of the DIR net.
     Letter(Letter),
     /// It has fenced this incarnation of this node, and will not admit it again.
-    ShutOut(ShutOut),
+    Fenced(Fenced),
     /// It has met this node with another memory, whose promises this node does not know.
     OtherMemory,
     /// By decision it admits no incarnation of this node.
@@ -112,19 +112,6 @@ pub enum News {
     Free(Incarnation),
     /// The session with the node has ended.
     Parted,
-}
-
-/// An incarnation that a peer has fenced for good.
-///
-/// It ends and the next one starts, unless its node has fenced the peer with precedence: by a
-/// decision, where the peer has none and only lost the connection; by the decision of a later term,
-/// where both have one; or as the higher rank, where neither has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShutOut {
-    /// The incarnation; all before it are fenced, too.
-    pub life: Incarnation,
-    /// The term of the decision; none where a connection was lost and no manager has decided.
-    pub decided: Option<Term>,
 }
 
 /// Meets the peers of one node and reports its incarnations to them.
@@ -142,7 +129,7 @@ pub trait Bootstrap {
     fn offer(&mut self, peer: Peer, offer: &Offer);
 
     /// Reports to `peer` that this incarnation of it is fenced here for good.
-    fn shut_out(&mut self, peer: Peer, word: ShutOut);
+    fn refuse(&mut self, peer: Peer, fenced: Fenced);
 
     /// Reports to `peer` that it is isolated since its boot that began with incarnation `boot`.
     fn isolate(&mut self, peer: Peer, boot: Incarnation);

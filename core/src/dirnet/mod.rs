@@ -17,6 +17,7 @@
 //! |---|---|---|
 //! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_fenced`, `handle_gone`, `handle_parted`, `handle_change`; orders `isolate`, `release` |
 //! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_alone`, `handle_spawned` |
+//! | [`Supervision`] | the supervisor | `handle_met`, `handle_alive`, `handle_removed` and the other events of peers, of the component and of the host |
 //!
 //! After each input the caller drains `poll_output` and carries out each [`Output`]. At
 //! `poll_timeout` it first hands over what has arrived, then calls `handle_timeout`. The
@@ -28,7 +29,7 @@
 //! never returns; a later one may. A node is reset after every live member has fenced it, and in a
 //! cluster of three or more only if a second observer has probed it in vain.
 //!
-//! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions:
+//! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions:
 //! `SPEC.md` beside this file; tests and mutants carry these numbers. Not here: the recovery
 //! language (the strategy is built in, [`strategy`]), a clock, bytes on a wire, and a quorum: two
 //! sides of a partition that have two nodes each go on and remove each other, unless `min_alive`
@@ -57,6 +58,7 @@ mod resets;
 mod snapshot;
 mod standing;
 pub mod strategy;
+mod supervision;
 mod term;
 
 pub use beat::{BEAT_LEN, Beat};
@@ -75,6 +77,7 @@ pub use record::{ChangeError, ERRORS, Record, Task, TaskError};
 pub use reject::{Reject, Rejects};
 pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
+pub use supervision::{Announcement, Fenced, Order, Supervision};
 pub use term::{Life, Members, Term};
 
 use mutants::*;

@@ -15,7 +15,7 @@ use super::image::{self, IMAGE_LEN_MAX, ImageError};
 use super::resets::{RESETS_LEN_MAX, Resets};
 use super::{Database, Term};
 use crate::checksum::crc32c;
-use crate::ids::Rank;
+use crate::ids::{Incarnation, Rank};
 
 const HEAD: usize = 8;
 /// 0: a standing was an incarnation and a level. 1: it also holds isolation and release.
@@ -33,6 +33,10 @@ pub struct Kept<'a> {
     /// What [`Database::save`] wrote, the newest first; an empty slice means none. The first valid
     /// one is restored, and each invalid one is counted.
     pub snapshots: [&'a [u8]; 2],
+    /// The last boot of this node that its peers have removed, as far as its supervisor knows:
+    /// [`Supervision::removed`](super::Supervision::removed). Zero: none. A component that was
+    /// killed for it may not have saved it.
+    pub removed: Incarnation,
 }
 
 impl From<Option<Term>> for Kept<'_> {

@@ -18,6 +18,17 @@
 use super::{Level, Life};
 use crate::ids::Incarnation;
 
+/// What becomes of an incarnation that a node announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It may be admitted.
+    Admit,
+    /// Its boot is over, as all up to this one are.
+    Fence(Incarnation),
+    /// The node is isolated since this boot, whatever incarnation it announces.
+    Isolate(Incarnation),
+}
+
 /// The latest incarnation of a node and its level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
@@ -111,6 +122,15 @@ impl Standing {
     /// Whether the incarnation `life` is over.
     pub(super) fn is_past(self, life: Life) -> bool {
         Self::up(life).order() < self.order()
+    }
+
+    /// What becomes of an incarnation of this boot.
+    pub(super) fn admission(self, boot: Incarnation) -> Admission {
+        match self.isolation() {
+            Some(since) => Admission::Isolate(since),
+            None if self.is_past(Life { boot, generation: 0 }) => Admission::Fence(self.life.boot),
+            None => Admission::Admit,
+        }
     }
 
     /// The join of two standings. Removal ends all generations of a boot.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::word::Word;
-use super::{Letter, Life, News, Offer, ShutOut, Tidings};
+use super::{Fenced, Letter, Life, News, Offer, Tidings};
 use crate::process::Pidfd;
 
 /// Receives events, from several threads.
@@ -112,8 +112,8 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &Word::offer(offer));
     }
 
-    pub(super) fn shut_out(&self, peer: Peer, word: ShutOut) {
-        self.tell_one(peer, &Word::shut_out(word));
+    pub(super) fn refuse(&self, peer: Peer, fenced: Fenced) {
+        self.tell_one(peer, &Word::fenced(fenced));
     }
 
     pub(super) fn isolate(&self, peer: Peer, boot: Incarnation) {

@@ -15,7 +15,7 @@ use weft_core::ids::{Incarnation, Peer};
 use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
-use super::{Bootstrap, Courier, Letter, Life, News, Offer, ShutOut, Tidings};
+use super::{Bootstrap, Courier, Fenced, Letter, Life, News, Offer, Tidings};
 use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
@@ -119,8 +119,8 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.offer(peer, offer);
     }
 
-    fn shut_out(&mut self, peer: Peer, word: ShutOut) {
-        self.shared.audience.shut_out(peer, word);
+    fn refuse(&mut self, peer: Peer, fenced: Fenced) {
+        self.shared.audience.refuse(peer, fenced);
     }
 
     fn isolate(&mut self, peer: Peer, boot: Incarnation) {

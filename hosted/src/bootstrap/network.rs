@@ -39,7 +39,7 @@ use std::time::Duration;
 use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Bootstrap, Courier, Hello, Letter, Life, Offer, ShutOut, Tidings};
+use super::{Bootstrap, Courier, Fenced, Hello, Letter, Life, Offer, Tidings};
 use crate::process::start_thread;
 use calling::Shared;
 
@@ -147,8 +147,8 @@ impl Bootstrap for NetworkBootstrap {
         self.shared.audience().offer(peer, offer);
     }
 
-    fn shut_out(&mut self, peer: Peer, word: ShutOut) {
-        self.shared.audience().shut_out(peer, word);
+    fn refuse(&mut self, peer: Peer, fenced: Fenced) {
+        self.shared.audience().refuse(peer, fenced);
     }
 
     fn isolate(&mut self, peer: Peer, boot: Incarnation) {

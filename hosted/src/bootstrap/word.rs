@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{FRAME_LEN, Term};
 use weft_core::ids::{Incarnation, Rank};
 
-use super::{Desk, Letter, Life, NOTE_LEN_MAX, News, Offer, PairEnd, ShutOut};
+use super::{Desk, Fenced, Letter, Life, NOTE_LEN_MAX, News, Offer, PairEnd};
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
 
@@ -37,7 +37,8 @@ pub enum Word {
         end: PairEnd,
     },
     /// The sender has fenced an incarnation of the receiver.
-    ShutOut {
+    #[serde(rename = "ShutOut")]
+    Fenced {
         /// Its number.
         incarnation: u32,
         /// The term of the decision, as epoch and claimant; none if no manager has decided.
@@ -79,9 +80,9 @@ impl Word {
         Self::Offer { from: offer.from.0, to: offer.to.0, end: offer.end.clone() }
     }
 
-    pub(super) fn shut_out(word: ShutOut) -> Self {
-        let decided = word.decided.map(|term| (term.epoch, term.claimant.0));
-        Self::ShutOut { incarnation: word.life.0, decided }
+    pub(super) fn fenced(fenced: Fenced) -> Self {
+        let decided = fenced.decided.map(|term| (term.epoch, term.claimant.0));
+        Self::Fenced { incarnation: fenced.up_to.0, decided }
     }
 
     /// The event that this message is to its receiver; none for a message that no node sends.
@@ -89,7 +90,7 @@ impl Word {
     #[must_use]
     pub fn into_news(self, process: Option<Pidfd>) -> Option<News> {
         match self {
-            Self::Alive { boot: 0, .. } | Self::ShutOut { incarnation: 0 | u32::MAX, .. } => None,
+            Self::Alive { boot: 0, .. } | Self::Fenced { incarnation: 0 | u32::MAX, .. } => None,
             Self::Alive { incarnation, boot, .. } if boot > incarnation => None,
             Self::Alive { incarnation, boot, memory, key } => {
                 let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
@@ -110,10 +111,10 @@ impl Word {
                 letter.bytes.0.truncate(longest + 1);
                 Some(News::Letter(letter))
             }
-            Self::ShutOut { incarnation, decided } => {
+            Self::Fenced { incarnation, decided } => {
                 let term = |(epoch, claimant)| Term { epoch, claimant: Rank(claimant) };
-                let (life, decided) = (Incarnation(incarnation), decided.map(term));
-                Some(News::ShutOut(ShutOut { life, decided }))
+                let (up_to, decided) = (Incarnation(incarnation), decided.map(term));
+                Some(News::Fenced(Fenced { up_to, decided }))
             }
             Self::OtherMemory => Some(News::OtherMemory),
             Self::Isolated { boot } => Some(News::Isolated(Incarnation(boot))),
@@ -138,21 +139,21 @@ mod tests {
         );
         // And an incarnation that none could follow.
         for incarnation in [0, u32::MAX] {
-            assert!(Word::ShutOut { incarnation, decided: None }.into_news(None).is_none());
+            assert!(Word::Fenced { incarnation, decided: None }.into_news(None).is_none());
         }
     }
 
     #[test]
-    fn a_life_is_shut_out_with_what_decided_it() {
+    fn an_incarnation_is_fenced_with_what_decided_it() {
         for decided in [None, Some(Term { epoch: 3, claimant: Rank(2) })] {
-            let word = ShutOut { life: Incarnation(7), decided };
-            let told = serde_json::to_string(&Word::shut_out(word)).unwrap();
+            let word = Fenced { up_to: Incarnation(7), decided };
+            let told = serde_json::to_string(&Word::fenced(word)).unwrap();
             let heard: Word = serde_json::from_str(&told).unwrap();
-            assert!(matches!(heard.into_news(None), Some(News::ShutOut(it)) if it == word));
+            assert!(matches!(heard.into_news(None), Some(News::Fenced(it)) if it == word));
         }
         let silent: Word = serde_json::from_str(r#"{"ShutOut":{"incarnation":7}}"#).unwrap();
-        let undecided = ShutOut { life: Incarnation(7), decided: None };
-        assert!(matches!(silent.into_news(None), Some(News::ShutOut(it)) if it == undecided));
+        let undecided = Fenced { up_to: Incarnation(7), decided: None };
+        assert!(matches!(silent.into_news(None), Some(News::Fenced(it)) if it == undecided));
     }
 
     #[test]

@@ -89,6 +89,7 @@ pub fn run() -> Result<(), NodeError> {
         incarnation,
         boot,
         memory_since,
+        removed,
         generation,
         tasks,
         cluster,
@@ -104,6 +105,7 @@ pub fn run() -> Result<(), NodeError> {
         incarnation: Incarnation(incarnation),
         life: Life { boot: Incarnation(boot), generation },
         memory_since: Incarnation(memory_since),
+        removed: Incarnation(removed),
         tasks,
     };
     if places.len() != cluster.nodes {
@@ -131,6 +133,8 @@ struct Born {
     life: Life,
     /// The first incarnation of its supervisor, whose memory it has taken over.
     memory_since: Incarnation,
+    /// The last boot of this node that its peers have removed.
+    removed: Incarnation,
     tasks: u8,
 }
 
@@ -430,9 +434,7 @@ impl Component {
     /// Enters the DIR net, once.
     fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
         let Some(entry) = self.entry.take() else { return Ok(()) };
-        let Born { me, life, tasks, .. } = self.born;
-        let place = (Rank(me.0), now_ns);
-        self.dirnet = Some(DirNet::enter(&self.cluster, life, tasks, entry, place)?);
+        self.dirnet = Some(DirNet::enter(&self.cluster, self.born, entry, now_ns)?);
         // Its first frames go out before it handles any.
         self.step_dirnet(&[], now_ns).map(drop)
     }

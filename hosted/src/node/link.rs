@@ -119,6 +119,8 @@ pub(super) enum ToComponent {
         boot: u32,
         /// The first incarnation of this supervisor, whose memory the component takes over.
         memory_since: u32,
+        /// The last boot of this node that its peers have removed; zero: none.
+        removed: u32,
         generation: u32,
         tasks: u8,
         cluster: String,

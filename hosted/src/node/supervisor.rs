@@ -17,9 +17,9 @@ mod floor;
 mod guarded;
 mod infancy;
 mod isolation;
-mod lives;
 mod meet;
 mod peers;
+mod reach;
 mod recovery;
 mod requests;
 mod turn;
@@ -30,8 +30,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use weft_core::dirnet::Standing;
-use weft_core::ids::{Incarnation, PeerSet};
+use weft_core::dirnet::Supervision;
+use weft_core::ids::{Incarnation, PeerSet, Rank};
 
 use births::Births;
 use broadcasts::Broadcasts;
@@ -40,7 +40,7 @@ use component::Component;
 use deadlines::Deadlines;
 use event::{Event, Events};
 use isolation::IsolationNote;
-use lives::{Due, Lives};
+use reach::Reach;
 
 use super::NodeError;
 use super::chronicle::Chronicle;
@@ -82,7 +82,7 @@ pub fn run(
     let mut supervisor = Supervisor::new(cluster, home, rank, meeting, reset, events)?;
     supervisor.tell_forgotten();
     supervisor.recall_isolation();
-    if !supervisor.is_isolated() {
+    if !supervisor.supervision.is_isolated() {
         supervisor.start_component()?;
     }
     supervisor.tasks.begin(now_ns());
@@ -101,7 +101,9 @@ struct Supervisor {
     intensity: Intensity,
     events: Events,
     component: Option<Component>,
-    lives: Lives,
+    /// What is decided about peers, and about this node's boots.
+    supervision: Supervision<{ PeerSet::CAPACITY }>,
+    reach: Reach,
     clients: Clients,
     tasks: Tasks,
     /// The tasks' history that the present component knows from the database: status and errors.
@@ -141,14 +143,9 @@ struct Supervisor {
     restarts: u64,
     births: Births,
     given_up: bool,
-    /// The isolations and releases of this node.
-    standing: Standing,
     isolation_note: IsolationNote,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
-    /// Peers whose process did not die when it was fenced, and when to try again.
-    unfenced: PeerSet,
-    fence_again_at_ns: Option<u64>,
     deadlines: Deadlines,
 }
 
@@ -204,7 +201,8 @@ impl Supervisor {
             intensity: Intensity::new(&cluster.restart),
             events,
             component: None,
-            lives: Lives::new(cluster.nodes),
+            supervision: Supervision::new(Rank(rank)),
+            reach: Reach::new(cluster.nodes),
             clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,
             past: None,
@@ -231,25 +229,11 @@ impl Supervisor {
             restarts: 0,
             births: Births::new(),
             given_up: false,
-            standing: Standing::default(),
             isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
             lost_at_ns: None,
             last_recovery_us: None,
-            unfenced: PeerSet::EMPTY,
-            fence_again_at_ns: None,
             deadlines: Deadlines::new(),
             cluster: cluster.clone(),
         })
-    }
-
-    /// Fences again every peer that could not be fenced before; one that runs again is then
-    /// admitted.
-    fn fence_again(&mut self) {
-        self.fence_again_at_ns = None;
-        let living = self.lives.alive();
-        for peer in std::mem::take(&mut self.unfenced).iter() {
-            let due = if living.contains(&peer) { Due::Connect(peer) } else { Due::Fence(peer) };
-            self.act(Some(due));
-        }
     }
 }

@@ -189,6 +189,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         };
         let record = Record::new(life, Part::Backup as u8, task_count);
         component.restore(now, kept.snapshots, &record);
+        if kept.removed < life.boot && kept.removed != Incarnation(0) {
+            let removed = Life { boot: kept.removed, generation: 0 };
+            component.db.advance(config.me(), Standing::removed(removed, Level::Down));
+        }
         if !component.is_outcast() {
             component.stand_up();
         }
@@ -338,25 +342,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub fn handle_parted(&mut self, now: Instant, node: Rank) {
         self.handle_gone(now, node);
         self.doubt_expected(now, node);
-    }
-
-    /// The transport reports that boot `boot` of `by` has fenced this incarnation, and which term
-    /// that node knows: this is how a removed incarnation learns of its removal when a partition
-    /// heals. This incarnation ends here, unless it has removed that incarnation of `by` as well;
-    /// then the half with the higher term stays. To have removed an earlier incarnation of `by` is
-    /// not enough, whatever the terms: its present one is not fenced, and will never accept this
-    /// one.
-    ///
-    /// # Panics
-    /// When [`Self::poll_output`] was not drained: a bug of the caller.
-    pub fn handle_refused(&mut self, now: Instant, by: Rank, boot: Incarnation, term: Term) {
-        self.begin(now);
-        let standing = self.db.standing(by);
-        let is_present = boot <= standing.life.boot || super::OLD_REMOVALS_COUNT.is_planted();
-        let is_mutual = standing.is_known() && !standing.is_up() && is_present;
-        if !is_mutual || term > self.term {
-            self.exclude();
-        }
     }
 
     /// Returns the next output, if any.

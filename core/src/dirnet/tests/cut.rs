@@ -145,7 +145,7 @@ pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
     cut(&mut net, 0, 3);
     net.run(1_000);
     let term = Term { epoch: 9, claimant: Rank(3) };
-    net.input(3, |it, now| it.handle_refused(now, Rank(1), Incarnation(1), term));
+    net.refuse(3, 1, (1, Incarnation(1)), term);
     assert_eq!(net.told(News::Excluded), 1);
     net.nodes[3].kept = Some(term);
     net.run_while(1_000, |net| net.nodes[3].component.is_some());

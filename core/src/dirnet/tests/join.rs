@@ -80,10 +80,8 @@ pub(in crate::dirnet) fn g19_who_was_removed_asks_until_it_is_answered() {
 #[test]
 pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
     let mut net = Net::settled(2);
-    let term = Term { epoch: 9, claimant: Rank(1) };
     for (node, by) in [(0, 1), (1, 0)] {
-        let boot = Incarnation(1);
-        net.input(node, |component, now| component.handle_refused(now, Rank(by), boot, term));
+        net.refuse(node, 1, (by, Incarnation(1)), Term { epoch: 9, claimant: Rank(by) });
     }
     assert_eq!(net.told(News::Excluded), 2);
     net.run_while(9_000, Net::is_whole);

@@ -15,6 +15,7 @@ use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
 use crate::dirnet::profile::tests as profile;
 use crate::dirnet::record::tests as record;
+use crate::dirnet::supervision::tests as supervision;
 use crate::mutant::{Mutant, plant};
 
 macro_rules! scenarios {
@@ -126,6 +127,8 @@ scenarios! {
         g10_a_claimant_that_dies_is_removed_again
         g10_a_claimant_is_not_admitted_by_hearsay
         g10_a_claimant_that_a_member_hears_is_admitted;
+    supervision:
+        g10_what_was_sent_to_an_earlier_session_or_incarnation_counts_no_more;
     isolation:
         x11_no_later_incarnation_ends_an_isolation
         x11_a_release_that_is_late_ends_no_later_isolation

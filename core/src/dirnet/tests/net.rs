@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use crate::dirnet::*;
-use crate::ids::{Incarnation, Rank};
+use crate::ids::{Incarnation, Peer, Rank};
 use crate::time::{Duration, Instant};
 
 pub(super) const MS: u64 = 1_000_000;
@@ -71,6 +71,8 @@ pub(super) struct Node {
     /// The component answers, but its timers are dead (D-56).
     pub(super) has_dead_timers: bool,
     pub(super) cannot_spawn: bool,
+    /// The last boot that other nodes have removed, as the supervisor remembers it.
+    removed: Incarnation,
     fenced: BTreeMap<u16, u32>,
     cells: BTreeMap<u16, Beat>,
 }
@@ -158,7 +160,7 @@ impl Net {
         // The stalls were those of another process.
         it.component_stalls = 0;
         let snapshots = [&it.saved[0][..], &it.saved[1][..]];
-        let kept = Kept { term: it.kept, snapshots };
+        let kept = Kept { term: it.kept, snapshots, removed: it.removed };
         it.component = Some(Component::new(Instant(self.now), config, life, 2, kept));
         self.drain(node);
     }
@@ -338,13 +340,7 @@ impl Net {
             Flight::Spawned { at, generation } => self.land_spawned(at, generation),
             Flight::Boot { node } => self.boot(node),
             Flight::Knock => self.knock(),
-            Flight::Refused { at, life, by, boot, term } => {
-                let it = &self.nodes[usize::from(at)];
-                if it.component.is_some() && it.boot == life {
-                    let by = Rank(by);
-                    self.input(at, |component, now| component.handle_refused(now, by, boot, term));
-                }
-            }
+            Flight::Refused { at, life, by, boot, term } => self.refuse(at, life, (by, boot), term),
         }
     }
 
@@ -372,6 +368,27 @@ impl Net {
         self.drain(at);
         if spawned == Spawned::Runs {
             self.start_component(at, generation);
+        }
+    }
+
+    /// Boot `life` of `at` learns that it is fenced, in `term`. It ends, unless it has fenced that
+    /// boot of `by` with precedence.
+    pub(super) fn refuse(
+        &mut self,
+        at: u16,
+        life: u32,
+        (by, boot): (u16, Incarnation),
+        term: Term,
+    ) {
+        let it = &mut self.nodes[usize::from(at)];
+        let Some(component) = it.component.as_ref().filter(|_| it.boot == life) else { return };
+        let fenced = |up_to, term| Fenced { up_to: Incarnation(up_to), decided: Some(term) };
+        let ours = it.fenced.get(&by).filter(|up_to| boot.0 <= **up_to);
+        let ours = ours.map(|up_to| fenced(*up_to, component.term()));
+        if !ours.is_some_and(|ours| ours.outranks(Peer(at), fenced(life, term), Peer(by))) {
+            it.removed = Incarnation(life);
+            self.log.push((self.now, at, Output::Tell(News::Excluded)));
+            self.perform(at, Output::Tell(News::Excluded));
         }
     }
 
@@ -530,6 +547,7 @@ impl Node {
             task_stalls: 0,
             has_dead_timers: false,
             cannot_spawn: false,
+            removed: Incarnation(0),
             fenced: BTreeMap::new(),
             cells: BTreeMap::new(),
         }

@@ -1,6 +1,6 @@
 //! Nodes that belong together.
 
-use weft::bootstrap::{Bootstrap, Key, News, Offer, PairEnd, ShutOut, Timing};
+use weft::bootstrap::{Bootstrap, Fenced, Key, News, Offer, PairEnd, Timing};
 use weft::core::ids::{Incarnation, Peer};
 
 use std::time::Duration;
@@ -27,9 +27,9 @@ fn two_nodes_meet_and_hear_of_each_others_lives() {
     let offer = Offer { from: Incarnation(8), to: Incarnation(3), end };
     second.bootstrap.offer(Peer(0), &offer);
     assert!(matches!(first.news(), News::Offered(heard) if heard == offer));
-    let shut_out = ShutOut { life: Incarnation(8), decided: None };
-    first.bootstrap.shut_out(Peer(1), shut_out);
-    assert!(matches!(second.news(), News::ShutOut(word) if word == shut_out));
+    let fenced = Fenced { up_to: Incarnation(8), decided: None };
+    first.bootstrap.refuse(Peer(1), fenced);
+    assert!(matches!(second.news(), News::Fenced(heard) if heard == fenced));
     second.bootstrap.retract(Incarnation(8));
     assert!(matches!(first.news(), News::Dead(Incarnation(8))));
 }

@@ -57,6 +57,8 @@ struct Node {
     boot: u32,
     born: u64,
     kept: Option<Term>,
+    /// The last boot that other nodes have removed, as the supervisor remembers it.
+    removed: Incarnation,
     saved: Saved,
     progress: Progress,
     component_stalls: u64,
@@ -258,7 +260,7 @@ impl Net {
         it.cells.clear();
         it.component_stalls = 0;
         it.has_dead_timers = false;
-        let component = Component::new(now, config, life, 2, it.saved.kept(it.kept));
+        let component = Component::new(now, config, life, 2, it.saved.kept(it.kept, it.removed));
         let wrong = it.saved.judge(config.nodes(), &component);
         let is_memory_lost = it.saved.is_newest_damaged();
         it.component = Some(component);
@@ -320,10 +322,7 @@ impl Net {
                 self.tell_alone();
             }
             Flight::Refused { at, by, boot, life, term } if self.node(at).boot == life => {
-                if let Some(component) = &mut self.node(at).component {
-                    component.handle_refused(now, Rank(by), Incarnation(boot), term);
-                }
-                self.drain(at);
+                self.refuse(at, (by, boot), term);
             }
             Flight::Parted { at, life, node, boot, is_whole }
                 if self.node(at).boot == life && self.node(node).boot == boot =>
@@ -547,13 +546,7 @@ impl Net {
                 self.note(|| format!("{node}: {:?} {} {name}", why.verdict, why.node));
                 self.ledger.handle_verdict(&why);
             }
-            Output::Tell(News::Excluded) => {
-                self.ledger.handle_excluded(Rank(node));
-                let begins =
-                    self.node(node).stopped_until(now).unwrap_or(now) + 300 * self.setting.unit;
-                self.crash(node);
-                self.post_at(begins, Flight::Boot { node, life });
-            }
+            Output::Tell(News::Excluded) => self.exclude(node),
             Output::Tell(news) => self.note(|| format!("{node} tells {news:?}")),
             Output::Task { .. } => {}
         }
@@ -568,6 +561,7 @@ impl Node {
             boot: 0,
             born: 0,
             kept: None,
+            removed: Incarnation(0),
             saved: Saved::default(),
             progress: Progress::default(),
             component_stalls: 0,

@@ -22,6 +22,7 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
 use weft_core::time::{self, Instant};
 
+use super::Born;
 use super::leavers;
 use super::overseer::Overseer;
 use super::removals::Removals;
@@ -164,14 +165,15 @@ fn restart_limit(cluster: &Cluster) -> RestartLimit {
 }
 
 impl DirNet {
-    /// Enters the net as `life`, with `tasks` to guard. Step it before it is handed any input.
+    /// Enters the net as the component `born`. Step it before it is handed any input.
     pub(super) fn enter(
         cluster: &Cluster,
-        life: Life,
-        tasks: u8,
+        born: Born,
         entry: Entry,
-        (me, now_ns): (Rank, u64),
+        now_ns: u64,
     ) -> Result<Self, NodeError> {
+        let Born { me: Peer(me), life, removed, tasks, .. } = born;
+        let me = Rank(me);
         let config = config(cluster, me)?;
         let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
         let overseer = Overseer::new(now_ns, config.profile(), entry.flag.supervision());
@@ -180,7 +182,7 @@ impl DirNet {
         let Entry { flag, kept, term, saved, snapshots, early, .. } = entry;
         let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
-        let past = Kept { term, snapshots: [newest, before] };
+        let past = Kept { term, snapshots: [newest, before], removed };
         let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
         // A node that has known a term has saved a database.
         let is_gone = term.is_some() && snapshots.iter().all(Vec::is_empty);

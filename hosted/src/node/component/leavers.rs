@@ -132,6 +132,7 @@ mod tests {
             incarnation: Incarnation(boot),
             life: Life { boot: Incarnation(boot), generation: 0 },
             memory_since: Incarnation(memory_since),
+            removed: Incarnation(0),
             tasks: 0,
         };
         let both = |born| [Membership::Decided, Membership::Fixed].map(|it| takes_part(it, &born));

@@ -93,7 +93,7 @@ impl Supervisor {
 
     /// Starts the component that is due.
     pub(super) fn start_due(&mut self, now_ns: u64) {
-        let is_wanted = self.component.is_none() && !self.is_isolated();
+        let is_wanted = self.component.is_none() && !self.supervision.is_isolated();
         if self.births.take_due(now_ns) && is_wanted {
             if std::mem::take(&mut self.given_up) {
                 let words = "its component is tried again: what failed may be mended by now";

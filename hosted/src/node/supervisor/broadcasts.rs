@@ -125,7 +125,7 @@ impl Supervisor {
     /// Handles a component's proof: if it is valid, it ends the origin's broadcasts.
     pub(super) fn note_proof(&mut self, proof: HeldProof) {
         let (origin, seq) = (proof.origin, proof.seq);
-        let keys = self.lives.keys();
+        let keys = self.reach.keys();
         let key = keys.iter().find(|(peer, _)| peer.0 == origin).map(|(_, key)| *key);
         if !key.is_some_and(|key| proves(&proof, key)) {
             tracing::warn!(

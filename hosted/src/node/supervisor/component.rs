@@ -4,8 +4,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use weft_core::dirnet::Term;
+use weft_core::dirnet::{Announcement, Term};
 use weft_core::ids::{Incarnation, Peer, Rank};
+use weft_core::time::Instant;
 
 use super::Supervisor;
 use super::infancy::Infancy;
@@ -24,11 +25,6 @@ use crate::signing::SecretKey;
 
 /// The most messages of the component that are handled in one pass.
 const MESSAGES_A_PASS: usize = 256;
-/// How often a peer that could not be fenced is fenced again.
-const FENCE_EVERY_NS: u64 = 1_000_000_000;
-/// How long an incarnation for which work was lost may take to be confirmed dead, before it is
-/// fenced.
-const LOSS_GRACE_NS: u64 = 2_000_000_000;
 /// How long a component may take to shut down cleanly.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -103,6 +99,7 @@ impl Supervisor {
             incarnation: incarnation.0,
             boot: boot.0,
             memory_since: self.memory_since.get_or_insert(boot).0,
+            removed: self.supervision.removed().0,
             generation: self.generation,
             tasks: self.tasks.count(),
             cluster: self.cluster.to_toml(),
@@ -114,6 +111,7 @@ impl Supervisor {
         grant.0.extend(signing.map_err(NodeError::Signing)?);
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
+        self.supervision.handle_started(Announcement { incarnation, boot });
         let profile = dirnet_profile(&self.cluster)?;
         let infancy = Infancy::new(now_ns(), &profile, self.progress.load());
         self.component = Some(Component {
@@ -146,7 +144,7 @@ impl Supervisor {
     pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
         let Some(Buried { roused, was_killed }) = self.bury_component(incarnation) else { return };
         match &self.im_alive {
-            _ if self.is_isolated() => {}
+            _ if self.supervision.is_isolated() => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
             // No node but its own knows of it, and its supervisor tries again.
             Some(_) | None if self.given_up => {}
@@ -203,7 +201,7 @@ impl Supervisor {
                 }
             }
             FromComponent::Joined { peer, incarnation } => {
-                self.lives.handle_joined(Peer(peer), Incarnation(incarnation));
+                self.supervision.handle_joined(Peer(peer), Incarnation(incarnation));
                 self.note_recovery();
             }
             FromComponent::Reply { ticket, mut what } => {
@@ -218,15 +216,16 @@ impl Supervisor {
             FromComponent::Letters { to, bytes } => self.post_letters(&to, bytes),
             FromComponent::Removed { peer, boot, epoch, claimant } => {
                 let term = Term { epoch, claimant: Rank(claimant) };
-                self.lives.handle_removed(Peer(peer), Incarnation(boot), term);
-                self.reset.note_removed(Rank(peer), Incarnation(boot));
-                self.tell(&ToComponent::Acknowledged { peer, boot }, &[]);
+                self.supervision.handle_removed(Peer(peer), Incarnation(boot), term);
+                self.obey();
             }
             FromComponent::Isolated { node, boot } => {
-                self.handle_isolation(node, Incarnation(boot));
+                self.supervision.handle_isolated(Rank(node), Incarnation(boot));
+                self.obey();
             }
             FromComponent::Released { node, boot } => {
-                self.handle_release(node, Incarnation(boot));
+                self.supervision.handle_released(Rank(node), Incarnation(boot));
+                self.obey();
             }
             FromComponent::Reset { node, boot } => self.reset_node(node, boot),
             FromComponent::Guard { task, action } => {
@@ -234,7 +233,7 @@ impl Supervisor {
             }
             FromComponent::Past { tasks } => self.past = Some(tasks),
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
-            FromComponent::Excluded => self.be_reborn(),
+            FromComponent::Excluded => self.end_boot(),
             FromComponent::Note(entry) => self.keep_note(entry),
             FromComponent::Receiving(places) => self.broadcasts.note_places(places),
             FromComponent::Executed { number } => self.broadcasts.wills.handle_executed(number),
@@ -244,14 +243,12 @@ impl Supervisor {
                 tracing::error!(peer, error, "a peer's memory cannot be reached");
             }
             FromComponent::Lost { peer, incarnation } => {
-                // The lower rank waits longer, so that the two do not fence each other.
-                let grace = if peer < self.rank { LOSS_GRACE_NS } else { 2 * LOSS_GRACE_NS };
-                self.lives.handle_lost(Peer(peer), Incarnation(incarnation), now_ns() + grace);
+                let (now, incarnation) = (Instant(now_ns()), Incarnation(incarnation));
+                self.supervision.handle_lost(now, Peer(peer), incarnation);
             }
             FromComponent::StillReaching { peer } => {
                 tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
-                self.unfenced.insert(Peer(peer));
-                self.fence_again_at_ns = Some(now_ns() + FENCE_EVERY_NS);
+                self.supervision.handle_still_reaching(Instant(now_ns()), Peer(peer));
             }
         }
     }
@@ -274,9 +271,8 @@ impl Supervisor {
         }
         // Those that are dead may have signed something before.
         self.tell_keys();
-        for peer in self.lives.alive() {
-            self.connect(peer);
-        }
+        self.supervision.handle_ready();
+        self.obey();
         self.tell_cut();
         self.tell_wills();
         for (ticket, word) in std::mem::take(&mut self.parked) {
@@ -293,7 +289,8 @@ impl Supervisor {
             return;
         }
         // Over verbs the queue pairs to the component before this one ended with it.
-        if self.cluster.fabric == FabricKind::Shm && !self.lives.end_stragglers() {
+        let admitted = |peer| self.supervision.admitted(peer).map(|it| it.incarnation);
+        if self.cluster.fabric == FabricKind::Shm && !self.reach.end_stragglers(admitted) {
             return;
         }
         self.tell(&ToComponent::AllNamed, &[]);

@@ -17,10 +17,8 @@ const BUDGET: u32 = 64;
 /// The parts that have a deadline.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Timer {
-    /// Peers that could not be fenced are fenced again.
+    /// An incarnation for which work was lost is fenced, or a peer is fenced again.
     Fence,
-    /// An incarnation for which work was lost is fenced.
-    CutOff,
     /// A client's request times out.
     Clients,
     /// A client's broadcast that waits for another client times out.

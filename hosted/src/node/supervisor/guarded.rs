@@ -35,7 +35,7 @@ impl Supervisor {
         let done = match what {
             // It ends with its node, and starts with it.
             Want::Task { order: TaskOrder::Start | TaskOrder::Restart, .. }
-                if self.is_isolated() =>
+                if self.supervision.is_isolated() =>
             {
                 Err(Refused::Isolated)
             }
@@ -57,7 +57,7 @@ impl Supervisor {
     /// component that has met no peer is not enough: peers may know more.
     pub(super) fn learn_past(&mut self, now_ns: u64) {
         if self.tasks.is_learning()
-            && self.lives.joined() > 0
+            && !self.supervision.joined().is_empty()
             && let Some(past) = self.past.take()
         {
             self.tasks.handle_past(&past, now_ns);

@@ -3,14 +3,15 @@
 
 use std::os::fd::AsFd;
 
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::dirnet::{Announcement, Level, Order};
+use weft_core::ids::{Incarnation, Peer, Rank};
 
-use super::lives::Due;
 use super::{Component, Supervisor};
-use crate::bootstrap::{News, Offer, ShutOut, Tidings};
+use crate::bootstrap::{News, Offer, Tidings};
 use crate::cluster::Membership;
 use crate::explain::Explain;
 use crate::node::chronicle::What;
+use crate::node::control::PeerStatus;
 use crate::node::link::ToComponent;
 
 impl Supervisor {
@@ -22,76 +23,108 @@ impl Supervisor {
             }
             Tidings::Heard { peer, session, news } => {
                 tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");
-                let due = match news {
-                    News::Letter(letter) => {
-                        self.handle_letter(peer, letter);
-                        return;
-                    }
-                    News::Offered(offer) => {
-                        self.handle_offer(peer, session, &offer);
-                        return;
-                    }
-                    News::OtherMemory => return self.handle_other_memory(peer),
-                    News::ShutOut(word) => return self.handle_shut_out(peer, word),
-                    News::Isolated(boot) if boot <= self.standing.released() => {
-                        return self.bootstrap.contradict(peer, self.standing.released());
-                    }
-                    News::Isolated(boot) => return self.be_isolated(boot),
-                    News::Released(boot) => return self.be_released(boot),
-                    News::Free(boot) => return self.handle_contradiction(peer, boot),
-                    News::Met(grant) => {
-                        if let Some(boot) = self.lives.released(peer) {
-                            self.bootstrap.release(peer, boot);
-                        }
-                        self.lives.handle_met(peer, session, grant)
-                    }
-                    News::Alive(life) => self.lives.handle_alive(peer, session, life),
-                    News::Dead(incarnation) => self.lives.handle_dead(peer, session, incarnation),
-                    News::Parted => {
-                        let due = self.lives.handle_parted(peer, session);
-                        self.act(due);
-                        if self.lives.is_last_session(peer, session) {
-                            self.tell(&ToComponent::Parted { peer: peer.0 }, &[]);
-                        }
-                        return;
-                    }
-                };
-                self.act(due);
+                self.handle_news(peer, session, news);
+                self.obey();
             }
         }
     }
 
-    /// Carries out what a change of a peer requires, if there is a component to send it to.
-    pub(super) fn act(&mut self, due: Option<Due>) {
-        match due {
-            Some(Due::ShutOut(peer, word)) => return self.bootstrap.shut_out(peer, word),
-            // A node that is isolated itself may have outdated knowledge of others.
-            Some(Due::Isolate(..)) if self.is_isolated() => return,
-            Some(Due::Isolate(peer, since)) => return self.bootstrap.isolate(peer, since),
-            Some(Due::Fence(_)) => self.tell_alone(),
-            None | Some(Due::Connect(_)) => {}
+    fn handle_news(&mut self, peer: Peer, session: u64, news: News) {
+        match news {
+            News::Letter(letter) => self.handle_letter(peer, letter),
+            News::Offered(offer) => self.handle_offer(peer, session, &offer),
+            News::OtherMemory => self.handle_other_memory(peer),
+            News::Fenced(fenced) => {
+                self.incarnations.raise(fenced.up_to);
+                tracing::warn!(rank = self.rank, peer = peer.0, ?fenced, "fenced by a peer");
+                self.supervision.handle_refused(peer, fenced);
+            }
+            News::Isolated(boot) => self.supervision.handle_isolated_by(peer, boot),
+            News::Released(boot) => self.supervision.handle_released_by(boot),
+            News::Free(boot) => self.supervision.handle_free(peer, boot),
+            News::Met(grant) => {
+                self.reach.handle_met(peer, session, grant);
+                self.supervision.handle_met(peer, session);
+            }
+            News::Alive(life) => {
+                let (incarnation, boot) = (life.incarnation, life.boot);
+                self.reach.handle_alive(peer, session, life);
+                let announced = Announcement { incarnation, boot };
+                self.supervision.handle_alive(peer, session, announced);
+            }
+            News::Dead(incarnation) => self.supervision.handle_dead(peer, session, incarnation),
+            News::Parted => self.supervision.handle_parted(peer, session),
         }
-        if !self.component.as_ref().is_some_and(|component| component.ready) {
+    }
+
+    /// Carries out the orders that follow from the last input.
+    pub(super) fn obey(&mut self) {
+        while let Some(order) = self.supervision.poll_order() {
+            match order {
+                Order::Connect(peer, announced) => self.connect(peer, announced),
+                Order::Fence(peer) => self.fence(peer),
+                Order::Acknowledge(Peer(peer), boot) => {
+                    self.tell(&ToComponent::Acknowledged { peer, boot: boot.0 }, &[]);
+                }
+                Order::Parted(Peer(peer)) => self.tell(&ToComponent::Parted { peer }, &[]),
+                Order::LearnRelease(Rank(peer), boot) => {
+                    self.tell(&ToComponent::Released { peer, boot: boot.0 }, &[]);
+                }
+                Order::Refuse(peer, fenced) => self.bootstrap.refuse(peer, fenced),
+                Order::Isolate(peer, boot) => self.bootstrap.isolate(peer, boot),
+                Order::Release(peer, boot) => self.bootstrap.release(peer, boot),
+                Order::Contradict(peer, boot) => self.bootstrap.contradict(peer, boot),
+                Order::Report { node, boot, level } => self.report(node, boot, level),
+                Order::Reset(node, boot) => self.reset_node(node.0, boot.0),
+                Order::Keep(isolation) => self.keep_isolation(isolation),
+                Order::Halt => self.halt(),
+                Order::Resume => self.resume(),
+                Order::Reboot => self.reboot(),
+            }
+        }
+        self.note_recovery();
+    }
+
+    /// Ends this boot of the node, unless it is over already.
+    pub(super) fn end_boot(&mut self) {
+        self.supervision.handle_over();
+        self.obey();
+    }
+
+    fn report(&mut self, node: Rank, boot: Incarnation, level: Level) {
+        match level {
+            Level::Up => {}
+            Level::Down => self.reset.note_removed(node, boot),
+            Level::Isolated => self.reset.note_isolated(node, boot),
+            Level::Released => self.reset.note_released(node, boot),
+        }
+    }
+
+    /// A component that is not ready has connected no peer.
+    fn is_connectable(&self) -> bool {
+        self.component.as_ref().is_some_and(|component| component.ready)
+    }
+
+    fn fence(&mut self, peer: Peer) {
+        self.tell_alone();
+        if self.is_connectable() {
+            self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
+        }
+    }
+
+    fn connect(&mut self, peer: Peer, announced: Announcement) {
+        self.reach.handle_admitted(peer);
+        // When it is ready, it connects all that run.
+        if !self.is_connectable() {
             return;
         }
-        match due {
-            None | Some(Due::ShutOut(..) | Due::Isolate(..)) => self.note_recovery(),
-            Some(Due::Fence(peer)) => {
-                self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
-                self.note_recovery();
-            }
-            Some(Due::Connect(peer)) => self.connect(peer),
-        }
-    }
-
-    pub(super) fn connect(&mut self, peer: Peer) {
         self.tell_keys();
-        let Some((life, grant)) = self.lives.reach(peer) else { return };
-        let (incarnation, boot) = (life.incarnation.0, life.boot.0);
-        if self.lives.has_forgotten(peer) {
+        let Announcement { incarnation, boot } = announced;
+        let Some((life, grant)) = self.reach.of(peer, incarnation) else { return };
+        if self.reach.has_forgotten(peer) {
             self.bootstrap.note_other_memory(peer);
         }
-        let word = ToComponent::Connect { peer: peer.0, incarnation, boot };
+        let word = ToComponent::Connect { peer: peer.0, incarnation: incarnation.0, boot: boot.0 };
         let mut fds = grant.borrow();
         fds.extend(life.process.as_ref().map(AsFd::as_fd));
         if let Some(component) = &mut self.component {
@@ -99,10 +132,22 @@ impl Supervisor {
         }
     }
 
+    /// The other nodes, for people.
+    pub(super) fn peers(&self) -> Vec<PeerStatus> {
+        let joined = self.supervision.joined();
+        let others = (0..).take(self.cluster.nodes).filter(|rank| *rank != self.rank);
+        let status = |rank| {
+            let admitted = self.supervision.admitted(Peer(rank));
+            let incarnation = admitted.map(|it| it.incarnation.0);
+            PeerStatus { rank, incarnation, joined: joined.contains(Peer(rank)) }
+        };
+        others.map(status).collect()
+    }
+
     /// Sends the component the public keys of the peers; those that it knows already have no
     /// effect.
     pub(super) fn tell_keys(&mut self) {
-        for (peer, key) in self.lives.keys() {
+        for (peer, key) in self.reach.keys() {
             self.tell(&ToComponent::Key { peer: peer.0, key }, &[]);
         }
     }
@@ -112,7 +157,7 @@ impl Supervisor {
     fn handle_offer(&mut self, peer: Peer, session: u64, offer: &Offer) {
         let is_mine = |component: &Component| component.ready && component.incarnation == offer.to;
         let is_present = self.component.as_ref().is_some_and(is_mine)
-            && self.lives.is_alive(peer, session, offer.from);
+            && self.supervision.is_admitted(peer, session, offer.from);
         if is_present {
             let (incarnation, end) = (offer.from.0, offer.end.clone());
             self.tell(&ToComponent::Offer { peer: peer.0, incarnation, end }, &[]);
@@ -129,20 +174,7 @@ impl Supervisor {
             tracing::warn!(rank = self.rank, peer = peer.0, "met before, with another memory");
             // Not the first boot of the node in this instance of the cluster, whatever is noted.
             self.memory_since = Some(Incarnation(2));
-            self.be_reborn();
-        }
-    }
-
-    /// An incarnation that a peer has fenced is useless: it ends, and the next one starts; unless
-    /// this node has fenced the peer with precedence.
-    fn handle_shut_out(&mut self, peer: Peer, word: ShutOut) {
-        self.incarnations.raise(word.life);
-        let is_mine = |component: &Component| component.incarnation <= word.life;
-        if self.lives.outranks(Peer(self.rank), peer, word) {
-            tracing::info!(rank = self.rank, peer = peer.0, "shut out by one that is shut out");
-        } else if self.component.as_ref().is_some_and(is_mine) {
-            tracing::warn!(rank = self.rank, peer = peer.0, "shut out; the next life begins");
-            self.be_reborn();
+            self.supervision.handle_over();
         }
     }
 

@@ -91,7 +91,7 @@ impl Supervisor {
     /// Reports to the I'm-Alive Task that no node can answer its alarm, if no other node within
     /// reach has a component. That is known, and not guessed from silence.
     pub(super) fn tell_alone(&self) {
-        let is_alone = || self.lives.alive().iter().all(|peer| self.cut.has(*peer));
+        let is_alone = || self.supervision.running().iter().all(|peer| self.cut.has(peer));
         if let Some(im_alive) = &self.im_alive
             && self.component.is_none()
             && !self.given_up
@@ -130,7 +130,7 @@ impl Supervisor {
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
         self.bootstrap.retract(incarnation);
-        self.lives.handle_own_end();
+        self.supervision.handle_ended();
         self.clients.refuse_pending(&Refused::ComponentLost);
         self.clients.handle_component_gone();
         let now_ns = now_ns();
@@ -144,12 +144,9 @@ impl Supervisor {
         Some(Buried { roused: component.roused, was_killed })
     }
 
-    /// This boot of the node is over, by decision of its peers: everything below the supervisor
-    /// ends, and the next boot begins once the component has ended.
-    pub(super) fn be_reborn(&mut self) {
-        if self.boot.take().is_none() {
-            return;
-        }
+    /// Everything below the supervisor ends, and the next boot begins once the component has ended.
+    pub(super) fn reboot(&mut self) {
+        self.boot = None;
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
         self.tasks.restart_all(now_ns());
@@ -179,9 +176,9 @@ impl Supervisor {
     /// Has the component enter the DIR net once all nodes have greeted it; once those that run
     /// have, and no other has come for a while; or when it has waited long enough for those, too.
     pub(super) fn enter_dirnet(&mut self, now_ns: u64) {
-        let others = self.cluster.nodes - 1;
+        let others = u32::try_from(self.cluster.nodes - 1).unwrap_or(u32::MAX);
         let greeted = match self.is_greeted() {
-            true if self.lives.joined() == others => Greeted::All,
+            true if self.supervision.joined().count() == others => Greeted::All,
             true => Greeted::Living,
             false => Greeted::Few,
         };

@@ -4,7 +4,7 @@
 //! for the next one when there is none.
 
 use rustix::process::{Signal, getpid, kill_process};
-use weft_core::ids::{Incarnation, Peer};
+use weft_core::ids::Incarnation;
 
 use super::clients::Awaited;
 use super::floor::Cast;
@@ -49,7 +49,7 @@ impl Supervisor {
                         self.note(self.rank, What::Injected { fault: "killed".to_owned() });
                         Outcome::Done
                     }
-                    None if self.is_isolated() => Outcome::Refused(Refused::Isolated),
+                    None if self.supervision.is_isolated() => Outcome::Refused(Refused::Isolated),
                     None if self.given_up => Outcome::Refused(Refused::GivenUp),
                     None => Outcome::Refused(Refused::NoComponent),
                     Some(Err(_)) => Outcome::Refused(Refused::ComponentLost),
@@ -101,7 +101,7 @@ impl Supervisor {
         let is_status = matches!(word, ToComponent::Request { what: Want::Status, .. });
         let is_crowded = self.clients.is_crowded();
         let refused = match (self.is_ready() && !is_crowded).then(|| self.send(&word)) {
-            _ if self.is_isolated() => Refused::Isolated,
+            _ if self.supervision.is_isolated() => Refused::Isolated,
             _ if self.given_up => Refused::GivenUp,
             Some(Ok(())) if is_status => {
                 return self.clients.begin_status(ticket, self.status());
@@ -129,7 +129,7 @@ impl Supervisor {
 
     pub(super) fn state(&self) -> NodeState {
         match &self.component {
-            _ if self.is_isolated() => NodeState::Isolated,
+            _ if self.supervision.is_isolated() => NodeState::Isolated,
             _ if self.given_up => NodeState::GivenUp,
             // A peer that is cut off is shown with the peers; it does not keep the node from
             // running.
@@ -141,7 +141,7 @@ impl Supervisor {
 
     /// Whether messages go to every running peer and back.
     pub(super) fn is_greeted(&self) -> bool {
-        self.is_ready() && self.lives.all_joined()
+        self.is_ready() && self.supervision.running() == self.supervision.joined()
     }
 
     /// The node as the supervisor sees it; the component adds its counters.
@@ -156,7 +156,7 @@ impl Supervisor {
             supervisor_pid: getpid().as_raw_nonzero().get(),
             component_pid: child.and_then(|pid| i32::try_from(pid).ok()),
             last_recovery_us: self.last_recovery_us,
-            peers: self.lives.status(Peer(self.rank)),
+            peers: self.peers(),
             cut: self.cut_off.iter().map(|peer| peer.0).collect(),
             tasks: self.tasks.status(now_ns()),
             dirnet: None,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
+use weft_core::time::Instant;
 
 use super::deadlines::Timer;
 use super::event::{Event, Inbox};
-use super::lives::Due;
 use super::{Flow, Supervisor};
 use crate::clock::now_ns;
 use crate::node::NodeError;
@@ -151,13 +151,9 @@ impl Supervisor {
     fn take_time(&mut self) {
         let now_ns = now_ns();
         self.deadlines.pass(now_ns);
-        if self.fence_again_at_ns.is_some_and(|at| now_ns >= at) {
-            self.fence_again();
-        }
-        while let Some((peer, word)) = self.lives.handle_time(now_ns) {
-            self.act(Some(Due::Fence(peer)));
-            self.act(Some(Due::ShutOut(peer, word)));
-        }
+        self.supervision.handle_time(Instant(now_ns));
+        self.obey();
+        self.reach.forget_dead();
         self.intensity.handle_time(now_ns);
         self.tasks.handle_time(now_ns);
         self.tell_isolated();
@@ -176,8 +172,7 @@ impl Supervisor {
 
     /// How long the loop may sleep: until the earliest deadline in its wheel.
     fn timeout(&mut self) -> Duration {
-        self.deadlines.keep(Timer::Fence, self.fence_again_at_ns);
-        self.deadlines.keep(Timer::CutOff, self.lives.next_deadline_ns());
+        self.deadlines.keep(Timer::Fence, self.supervision.poll_timeout().map(|at| at.0));
         self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
         self.deadlines.keep(Timer::Floor, self.broadcasts.floor.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());

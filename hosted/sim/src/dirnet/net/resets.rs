@@ -1,10 +1,36 @@
 //! Resets, and the supervisors that carry them out.
 
-use weft_core::ids::{Incarnation, Rank};
+use weft_core::dirnet::{Fenced, Term};
+use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::{Flight, Net, Node};
 
 impl Net {
+    /// `at` learns that boot `boot` of `by` has fenced it, in `term`. Its boot ends, unless it has
+    /// fenced that boot of `by` with precedence.
+    pub(super) fn refuse(&mut self, at: u16, (by, boot): (u16, u32), term: Term) {
+        let it = self.node(at);
+        let (own, removed) = (Incarnation(it.boot), it.fenced.get(&by).copied());
+        let Some(component) = &it.component else { return };
+        let ours = removed
+            .filter(|up_to| boot <= *up_to)
+            .map(|up_to| Fenced { up_to: Incarnation(up_to), decided: Some(component.term()) });
+        let theirs = Fenced { up_to: own, decided: Some(term) };
+        if !ours.is_some_and(|ours| ours.outranks(Peer(at), theirs, Peer(by))) {
+            it.removed = own;
+            self.exclude(at);
+        }
+    }
+
+    /// The boot of `node` is over: its peers have removed it.
+    pub(super) fn exclude(&mut self, node: u16) {
+        self.ledger.handle_excluded(Rank(node));
+        let (now, life) = (self.now, self.node(node).boot);
+        let stopped = self.node(node).stopped_until(now).unwrap_or(now);
+        self.crash(node);
+        self.post_at(stopped + 300 * self.setting.unit, Flight::Boot { node, life });
+    }
+
     pub(super) fn reset(&mut self, by: u16, node: Rank, boot: Incarnation) {
         self.note(|| format!("{by} resets {node} in life {boot}"));
         self.check_fences(by, node, boot);

@@ -4,7 +4,7 @@
 //! it was damaged since, so that a component's restore can be checked.
 
 use weft_core::dirnet::{Database, Kept, Level, Reject, SNAPSHOT_LEN_MAX, Term};
-use weft_core::ids::Rank;
+use weft_core::ids::{Incarnation, Rank};
 
 use super::Machine;
 use crate::dirnet::strike::Damage;
@@ -56,8 +56,9 @@ impl Saved {
         self.snapshots[0] = Snapshot { bytes: saved.clone(), saved };
     }
 
-    pub(super) fn kept(&self, term: Option<Term>) -> Kept<'_> {
-        Kept { term, snapshots: self.snapshots.each_ref().map(|it| it.bytes.as_slice()) }
+    pub(super) fn kept(&self, term: Option<Term>, removed: Incarnation) -> Kept<'_> {
+        let snapshots = self.snapshots.each_ref().map(|it| it.bytes.as_slice());
+        Kept { term, snapshots, removed }
     }
 
     pub(super) fn damage(&mut self, damage: Damage) {

@@ -1,0 +1,145 @@
+//! The own node: the incarnation that runs, what ends its boot, and its isolation.
+
+use super::{Announcement, Fenced, Order, Supervision};
+use crate::dirnet::{Level, Life, Standing};
+use crate::ids::{Incarnation, Peer, PeerSet};
+
+/// What a supervisor knows of its own node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Own {
+    /// The boot that runs, from its first component until it is over.
+    boot: Option<Incarnation>,
+    /// The component's incarnation, if a component runs.
+    incarnation: Option<Incarnation>,
+    /// The isolations and releases of this node.
+    pub(super) standing: Standing,
+}
+
+impl<const NODES: usize> Supervision<NODES> {
+    /// The host has started a component.
+    pub fn handle_started(&mut self, started: Announcement) {
+        self.own.boot = Some(started.boot);
+        self.own.incarnation = Some(started.incarnation);
+    }
+
+    /// The own component can be connected: it admits every peer that runs.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller.
+    pub fn handle_ready(&mut self) {
+        self.begin();
+        for (known, peer) in self.peers.iter().zip((0..).map(Peer)) {
+            if let Some(admitted) = known.admitted {
+                self.orders.push(Order::Connect(peer, admitted));
+            }
+        }
+    }
+
+    /// The own component has ended: no peer has joined the next one yet, and it has fenced none.
+    pub fn handle_ended(&mut self) {
+        self.own.incarnation = None;
+        self.peers.iter_mut().for_each(super::Neighbour::handle_own_end);
+        (self.unfenced, self.fence_at) = (PeerSet::EMPTY, None);
+    }
+
+    /// This boot of the node is over: its peers have removed it, or it cannot keep a promise.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller.
+    pub fn handle_over(&mut self) {
+        self.begin();
+        self.reboot();
+    }
+
+    /// `by` has fenced incarnations of this node. They are useless: the boot ends, unless this node
+    /// has fenced `by` with precedence. The host numbers its next incarnation above them in any
+    /// case.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller.
+    pub fn handle_refused(&mut self, by: Peer, theirs: Fenced) {
+        self.begin();
+        let is_meant = self.own.incarnation.is_some_and(|own| own <= theirs.up_to);
+        if !is_meant || self.outranks(by, theirs) {
+            return;
+        }
+        if let (Some(boot), Some(_)) = (self.own.boot, theirs.decided) {
+            let removal = Standing::removed(Life { boot, generation: 0 }, Level::Down);
+            self.own.standing = self.own.standing.merged(removal);
+        }
+        self.reboot();
+    }
+
+    /// The last boot of this node that its peers have removed: a component of a later boot takes no
+    /// static role before it has met the others (G-19). Zero: none.
+    #[must_use]
+    pub fn removed(&self) -> Incarnation {
+        self.own.standing.life.boot
+    }
+
+    /// `by` reports that this node is isolated since `boot`.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller.
+    pub fn handle_isolated_by(&mut self, by: Peer, boot: Incarnation) {
+        self.begin();
+        let released = self.own.standing.released();
+        if boot <= released {
+            self.orders.push(Order::Contradict(by, released));
+        } else {
+            self.stand(Standing::isolate(boot));
+        }
+    }
+
+    /// A peer reports that isolations of this node up to `boot` are over.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller.
+    pub fn handle_released_by(&mut self, boot: Incarnation) {
+        self.begin();
+        self.stand(Standing::release(boot));
+    }
+
+    /// Whether the message that this node has sent to `by` in this session precedes `theirs`. Both
+    /// know both messages.
+    fn outranks(&self, by: Peer, theirs: Fenced) -> bool {
+        let sent = self.peers.get(by.index()).and_then(|known| known.sent);
+        sent.is_some_and(|ours| ours.outranks(Peer(self.me.0), theirs, by))
+    }
+
+    /// The component knows of an isolation of this node.
+    pub(super) fn isolate_oneself(&mut self, boot: Incarnation) {
+        let released = self.own.standing.released();
+        if boot <= released {
+            self.orders.push(Order::LearnRelease(self.me, released));
+        } else {
+            self.stand(Standing::isolate(boot));
+        }
+    }
+
+    /// Merges what was decided about this node into its standing.
+    pub(super) fn stand(&mut self, decided: Standing) {
+        let before = self.own.standing.isolation();
+        self.own.standing = self.own.standing.merged(decided);
+        let isolation = self.own.standing.isolation();
+        if isolation == before {
+            return;
+        }
+        self.orders.push(Order::Keep(isolation));
+        match (before, isolation) {
+            (None, Some(_)) => {
+                self.own.boot = None;
+                self.orders.push(Order::Halt);
+            }
+            (Some(_), None) => self.orders.push(Order::Resume),
+            // The note alone changes: the isolation has a later number.
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+
+    fn reboot(&mut self) {
+        if self.own.boot.take().is_some() {
+            self.orders.push(Order::Reboot);
+        }
+    }
+}

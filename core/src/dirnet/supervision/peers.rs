@@ -1,0 +1,279 @@
+//! The peers: sessions, incarnations, and what was decided about them.
+
+use super::{Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, Supervision, Term};
+use crate::dirnet::OLD_REMOVALS_COUNT;
+use crate::dirnet::standing::Admission;
+use crate::dirnet::{Life, Standing};
+use crate::ids::{Incarnation, Peer, Rank};
+use crate::time::{Duration, Instant};
+
+/// What a supervisor knows of one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Neighbour {
+    pub(super) session: u64,
+    /// Whether that session lasts.
+    is_met: bool,
+    pub(super) admitted: Option<Announcement>,
+    /// Messages went to the admitted incarnation and back.
+    pub(super) has_joined: bool,
+    /// When the admitted incarnation counts as lost: work for it was lost, and its end was not
+    /// reported.
+    pub(super) lost_at: Option<Instant>,
+    /// The last incarnation that the own component has fenced, or is about to.
+    pub(super) fenced: Incarnation,
+    /// Its removals, isolations and releases; not the incarnations that were met.
+    pub(super) standing: Standing,
+    /// The term in which the boot of `standing` was removed.
+    decided: Option<Term>,
+    /// The last [`Fenced`] that it was sent in this session, until either side starts another
+    /// incarnation.
+    pub(super) sent: Option<Fenced>,
+    /// The incarnation in which it runs although it is isolated, as other nodes may admit it: for
+    /// its release.
+    held: Option<Announcement>,
+}
+
+impl Neighbour {
+    /// Ends the admitted incarnation for this node; returns whether there was one.
+    pub(super) fn fence(&mut self) -> bool {
+        self.has_joined = false;
+        self.lost_at = None;
+        let Some(admitted) = self.admitted.take() else { return false };
+        self.fenced = self.fenced.max(admitted.incarnation);
+        true
+    }
+
+    /// Records and returns what it must be sent: its incarnations up to this one are fenced.
+    pub(super) fn refuse(&mut self, up_to: Incarnation, decided: Option<Term>) -> Fenced {
+        *self.sent.insert(Fenced { up_to, decided })
+    }
+
+    /// The own component has ended.
+    pub(super) fn handle_own_end(&mut self) {
+        self.has_joined = false;
+        self.lost_at = None;
+        self.fenced = Incarnation(0);
+        self.sent = None;
+    }
+
+    /// Merges a decision into the standing; returns whether the peer was isolated before.
+    fn stand(&mut self, report: Standing, decided: Option<Term>) -> bool {
+        let before = self.standing;
+        self.standing = before.merged(report);
+        if self.standing.life.boot > before.life.boot {
+            self.decided = decided;
+        } else if report.life.boot == before.life.boot {
+            // The same removal, decided again in another term.
+            self.decided = self.decided.max(decided);
+        }
+        before.isolation().is_some()
+    }
+
+    /// What follows for an incarnation that is announced, which is recorded.
+    fn admit(&mut self, peer: Peer, announced: Announcement) -> Order {
+        self.fence();
+        self.held = None;
+        let Announcement { incarnation, boot } = announced;
+        match self.standing.admission(boot) {
+            Admission::Isolate(since) => {
+                self.held = Some(announced);
+                Order::Isolate(peer, since)
+            }
+            Admission::Fence(removed) => {
+                // A host that lost its note of the incarnations is sent the last one that was:
+                // otherwise it would be fenced once for each incarnation.
+                let up_to = incarnation.max(removed).max(self.fenced);
+                Order::Refuse(peer, self.refuse(up_to, self.decided))
+            }
+            // No message of it can be attributed now to the present or the former incarnation.
+            Admission::Admit if incarnation <= self.fenced => {
+                Order::Refuse(peer, self.refuse(self.fenced, None))
+            }
+            Admission::Admit => {
+                if !OLD_REMOVALS_COUNT.is_planted() {
+                    self.sent = None;
+                }
+                self.admitted = Some(announced);
+                Order::Connect(peer, announced)
+            }
+        }
+    }
+}
+
+impl<const NODES: usize> Supervision<NODES> {
+    /// Session `session` with `peer` has begun; an earlier one is over. Later sessions have higher
+    /// numbers.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller. So for all that follow.
+    pub fn handle_met(&mut self, peer: Peer, session: u64) {
+        self.begin();
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        if session <= known.session {
+            return;
+        }
+        (known.session, known.is_met) = (session, true);
+        known.held = None;
+        if !OLD_REMOVALS_COUNT.is_planted() {
+            known.sent = None;
+        }
+        let released = known.standing.released();
+        if released > Incarnation(0) && known.standing.isolation().is_none() {
+            self.orders.push(Order::Release(peer, released));
+        }
+        self.fence(peer);
+    }
+
+    /// The session with the node of `peer` has ended. Its component dies with it; fencing makes
+    /// sure.
+    pub fn handle_parted(&mut self, peer: Peer, session: u64) {
+        self.begin();
+        let Some(known) = self.known(peer, session) else { return };
+        (known.is_met, known.held) = (false, None);
+        self.fence(peer);
+        self.orders.push(Order::Parted(peer));
+    }
+
+    /// An incarnation of `peer` has started.
+    pub fn handle_alive(&mut self, peer: Peer, session: u64, announced: Announcement) {
+        self.begin();
+        let Some(known) = self.known(peer, session) else { return };
+        let order = known.admit(peer, announced);
+        self.answer(order);
+    }
+
+    /// An incarnation of `peer` has ended: its process is confirmed dead.
+    pub fn handle_dead(&mut self, peer: Peer, session: u64, incarnation: Incarnation) {
+        self.begin();
+        let Some(known) = self.known(peer, session) else { return };
+        known.held.take_if(|held| held.incarnation == incarnation);
+        if known.admitted.is_some_and(|it| it.incarnation == incarnation) {
+            self.fence(peer);
+        }
+    }
+
+    /// `peer` was released, and knows more than this node: the component learns of it, and the
+    /// incarnation that was held is admitted.
+    pub fn handle_free(&mut self, peer: Peer, boot: Incarnation) {
+        self.begin();
+        if self.learn_release(peer, boot) {
+            self.orders.push(Order::LearnRelease(Rank(peer.0), boot));
+            self.admit_held(peer, boot);
+        }
+    }
+
+    /// By decision in `term` the boots of `peer` up to `boot` are over; the own component has
+    /// fenced them.
+    pub fn handle_removed(&mut self, peer: Peer, boot: Incarnation, term: Term) {
+        self.begin();
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        let removal = Standing::removed(Life { boot, generation: 0 }, Level::Down);
+        known.stand(removal, Some(term));
+        if known.admitted.is_some_and(|it| it.boot <= boot) {
+            known.fence();
+        }
+        self.report(Rank(peer.0), boot, Level::Down);
+        self.orders.push(Order::Acknowledge(peer, boot));
+    }
+
+    /// The component knows that by decision no incarnation of `node` is admitted from now on. One
+    /// that began after `boot` receives the isolation, and ends or contradicts.
+    pub fn handle_isolated(&mut self, node: Rank, boot: Incarnation) {
+        self.begin();
+        if node == self.me {
+            return self.isolate_oneself(boot);
+        }
+        let peer = Peer(node.0);
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        let was_isolated = known.stand(Standing::isolate(boot), None);
+        let Some(since) = known.standing.isolation() else {
+            return self.orders.push(Order::LearnRelease(node, known.standing.released()));
+        };
+        if known.admitted.is_some_and(|it| it.boot <= since) {
+            known.fence();
+        }
+        if !was_isolated {
+            self.orders.push(Order::Isolate(peer, boot));
+            self.report(node, boot, Level::Isolated);
+        }
+    }
+
+    /// The component knows that by decision `node` may come back. It may have saved an isolation
+    /// that was never known here.
+    pub fn handle_released(&mut self, node: Rank, boot: Incarnation) {
+        self.begin();
+        if node == self.me {
+            return self.stand(Standing::release(boot));
+        }
+        let peer = Peer(node.0);
+        let is_new = self.learn_release(peer, boot);
+        if self.peers.get(peer.index()).is_some_and(|known| known.is_met) {
+            self.orders.push(Order::Release(peer, boot));
+            self.admit_held(peer, boot);
+        } else if is_new {
+            self.orders.push(Order::Reset(node, boot));
+        }
+    }
+
+    /// Messages went to that incarnation of `peer` and back.
+    pub fn handle_joined(&mut self, peer: Peer, incarnation: Incarnation) {
+        if let Some(known) = self.peers.get_mut(peer.index()) {
+            known.has_joined |= known.admitted.is_some_and(|it| it.incarnation == incarnation);
+        }
+    }
+
+    /// Work for that incarnation of `peer` was lost; its death must be confirmed within the time
+    /// that this node allows.
+    pub fn handle_lost(&mut self, now: Instant, peer: Peer, incarnation: Incarnation) {
+        // The lower rank waits longer, so that the two do not fence each other.
+        let grace = Duration(if peer.0 < self.me.0 { 1 } else { 2 } * LOSS_GRACE.0);
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        if known.admitted.is_some_and(|it| it.incarnation == incarnation) {
+            known.lost_at.get_or_insert(now.after(grace));
+        }
+    }
+
+    /// The process of `peer` did not die when the component fenced it.
+    pub fn handle_still_reaching(&mut self, now: Instant, peer: Peer) {
+        self.unfenced.insert(peer);
+        self.fence_at = Some(now.after(FENCE_EVERY));
+    }
+
+    fn fence(&mut self, peer: Peer) {
+        if self.peers.get_mut(peer.index()).is_some_and(Neighbour::fence) {
+            self.orders.push(Order::Fence(peer));
+        }
+    }
+
+    /// Returns whether the release ends an isolation.
+    fn learn_release(&mut self, peer: Peer, boot: Incarnation) -> bool {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return false };
+        let was_isolated = known.stand(Standing::release(boot), None);
+        let is_new = was_isolated && known.standing.isolation().is_none();
+        if is_new {
+            self.report(Rank(peer.0), boot, Level::Released);
+        }
+        is_new
+    }
+
+    /// Admits the incarnation after `boot` that was held.
+    fn admit_held(&mut self, peer: Peer, boot: Incarnation) {
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        let is_free = known.standing.isolation().is_none();
+        if let Some(held) = known.held.take_if(|held| is_free && held.boot > boot) {
+            let order = known.admit(peer, held);
+            self.answer(order);
+        }
+    }
+
+    fn answer(&mut self, order: Order) {
+        // A node that is isolated itself may have outdated knowledge of others.
+        if !matches!(order, Order::Isolate(..)) || !self.is_isolated() {
+            self.orders.push(order);
+        }
+    }
+
+    fn known(&mut self, peer: Peer, session: u64) -> Option<&mut Neighbour> {
+        self.peers.get_mut(peer.index()).filter(|known| known.session == session)
+    }
+}
