@@ -99,6 +99,8 @@ mutants! {
     LATER_BOOTS_ARE_FREE = "later-boots-are-free", "X-11: a later boot ends no isolation";
     ISOLATION_IS_HEARSAY = "isolation-is-hearsay", "X-11: an isolation holds in any term";
     ISOLATED_NODES_FORGET = "isolated-nodes-forget", "X-11: an isolated node remembers it";
+    RELEASED_STAY_REMOVED = "released-stay-removed", "X-11: a removal is not restored";
+    FORGOTTEN_BOOTS_ARE_DAMAGE = "forgotten-boots-are-damage", "X-11: numbers outlive boots";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
     RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";

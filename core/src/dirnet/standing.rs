@@ -186,7 +186,9 @@ impl Standing {
             1 if generation == 0 => true,
             _ => return None,
         };
-        if isolated > boot {
+        // The number may be higher than a boot that is known: incarnations are forgotten, isolations
+        // are not.
+        if isolated > boot && super::FORGOTTEN_BOOTS_ARE_DAMAGE.is_planted() {
             return None;
         }
         let (isolated, released) = (Incarnation(isolated), Incarnation(released));
@@ -295,7 +297,9 @@ mod tests {
         let standing =
             Standing::removed(life(3, 1), Level::Isolated).merged(Standing::up(life(4, 2)));
         assert_eq!(Standing::from_words(standing.words()), Some(standing));
-        for broken in [[1, 0, 2, 0, 0], [1, 1, 1, 0, 0], [1, 0, 0, 2, 0]] {
+        let forgotten = standing.without_incarnation();
+        assert_eq!(Standing::from_words(forgotten.words()), Some(forgotten));
+        for broken in [[1, 0, 2, 0, 0], [1, 1, 1, 0, 0]] {
             assert_eq!(Standing::from_words(broken), None);
         }
     }

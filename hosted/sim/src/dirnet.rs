@@ -7,7 +7,8 @@
 //! or both, for a while, and up to three for good; a node is deaf; no process can be started on any
 //! node; supervisors stop; a transport reports a loss, rightly or not; fences are late; decisions
 //! need one member or a majority; nodes start late or all at once, in the profiles `lan`, `host`
-//! and `rdma`. Sequences, heartbeat numbers and rounds begin 20 below their end each time.
+//! and `rdma`. Operators isolate and release nodes. Sequences, heartbeat numbers and rounds begin 20
+//! below their end each time, and boots below the middle of their range in some runs.
 //!
 //! | checker | promise |
 //! |---|---|
@@ -16,15 +17,18 @@
 //! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
 //! | `fence` | a node is reset only after every live member has fenced that life |
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not removed |
+//! | `isolation` | an isolated node is no member, until a manager releases it |
 //! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |
 //! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
 //!
+//! Before the last releases, all of that holds without the isolated nodes: no node has forgotten one.
 //! Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
 mod explore;
 pub mod graphs;
+mod isolations;
 mod lab;
 mod ledger;
 mod net;

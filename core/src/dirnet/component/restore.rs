@@ -96,8 +96,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 Level::Up if crate::dirnet::MEMBERS_ARE_FORGOTTEN.is_planted() => {
                     self.db.forget_standing(node);
                 }
-                Level::Up | Level::Released => {}
-                Level::Down => self.db.forget_standing(node),
+                Level::Up => {}
+                // That its isolations are over is not forgotten.
+                Level::Released if crate::dirnet::RELEASED_STAY_REMOVED.is_planted() => {}
+                Level::Down | Level::Released => self.db.forget_standing(node),
             }
         }
     }

@@ -177,3 +177,40 @@ pub(in crate::dirnet) fn x11_a_released_node_brings_its_release_along() {
     let standing = net.component(0).database().standing(LOST);
     assert!(Incarnation(0) < standing.released());
 }
+
+/// Found by the swarm: while the link is cut, the manager isolates and releases the other node,
+/// which takes over and learns of neither. The manager restarts.
+#[test]
+pub(in crate::dirnet) fn x11_a_removal_that_a_release_followed_is_not_restored() {
+    let mut net = Net::settled(2);
+    net.resets_work = false;
+    net.cuts.extend([(0, 1), (1, 0)]);
+    assert_eq!(net.input(0, |it, now| it.isolate(now, Rank(1))), Ok(()));
+    assert_eq!(net.input(0, |it, now| it.release(now, Rank(1))), Ok(()));
+    net.run_while(9_000, |net| net.component(1).role() == Role::Manager);
+    assert_eq!(net.component(1).role(), Role::Manager);
+    net.crash(0);
+    net.cuts.clear();
+    net.boot(0);
+    net.run_while(20_000, Net::is_whole);
+    assert!(net.is_whole(), "node 1 is heard again");
+}
+
+/// Found by the swarm: what a component saves before it hears of a node whose removal it has
+/// forgotten was refused, and with it every isolation.
+#[test]
+pub(in crate::dirnet) fn x11_an_isolation_is_restored_without_the_boot_that_it_ended() {
+    let mut net = Net::settled(4);
+    isolate(&mut net);
+    net.run(3_000);
+    assert_released(&mut net);
+    net.resets_work = false;
+    net.crash(3);
+    net.run(3_000);
+    assert_eq!(level(&net, 2), Level::Down);
+    for _ in 0..2 {
+        net.crash(2);
+        net.boot(2);
+        assert_eq!(net.component(2).rejects().of(Reject::ImageField), 0);
+    }
+}

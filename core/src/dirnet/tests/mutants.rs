@@ -135,7 +135,9 @@ scenarios! {
         x11_an_isolated_node_remembers_it_where_all_others_forgot
         x11_an_isolation_is_believed_whichever_node_reports_it
         x11_a_removed_node_does_not_wait_for_an_isolated_one
-        x11_a_released_node_brings_its_release_along;
+        x11_a_released_node_brings_its_release_along
+        x11_a_removal_that_a_release_followed_is_not_restored
+        x11_an_isolation_is_restored_without_the_boot_that_it_ended;
     join:
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term

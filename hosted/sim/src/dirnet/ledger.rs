@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weft_core::dirnet::{Explanation, Life, Members, Role, Term, Verdict};
 use weft_core::ids::Rank;
 
+use super::isolations::Isolations;
 use super::net::Machine;
 use super::strike::Weather;
 use crate::protocol::Violation;
@@ -13,6 +14,7 @@ use crate::protocol::Violation;
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) violation: Option<Violation>,
+    pub(super) isolations: Isolations,
     weather: Weather,
     /// The manager of each term.
     reigns: BTreeMap<Term, (Rank, Life)>,
@@ -61,6 +63,7 @@ impl Ledger {
     pub(super) fn new(nodes: usize, weather: Weather) -> Self {
         Self {
             violation: None,
+            isolations: Isolations::new(nodes),
             weather,
             reigns: BTreeMap::new(),
             terms: vec![Term::default(); nodes],
@@ -81,6 +84,9 @@ impl Ledger {
             self.broken("terms", format!("node {me} went from term {before} to {term}"));
         }
         self.terms[usize::from(me.0)] = term;
+        if let Some(what) = self.isolations.judge(component) {
+            self.broken("isolation", what);
+        }
         self.look_for_outcasts(component);
         if component.role() != Role::Manager {
             return;
@@ -138,5 +144,6 @@ impl Ledger {
     /// learned of its removal may be lost, and it starts like a node that never learned of it.
     pub(super) fn handle_memory_lost(&mut self, node: Rank) {
         self.outcasts.remove(&node);
+        self.isolations.handle_memory_lost(node);
     }
 }

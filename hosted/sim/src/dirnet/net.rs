@@ -5,6 +5,7 @@
 
 mod calm;
 mod links;
+mod orders;
 mod resets;
 mod saved;
 mod setting;
@@ -87,6 +88,8 @@ pub(super) struct Net {
     cuts: BTreeSet<(u16, u16)>,
     /// Cuts that are permanent.
     severed: BTreeSet<(u16, u16)>,
+    /// Since when operators wait for all to be well.
+    waits_since: u64,
     /// Since when all is well, and in which term.
     well: Option<(u64, Term)>,
     draws: Draws,
@@ -107,16 +110,20 @@ impl Net {
     /// The run of `plan`.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut draws = Draws::new(plan.seed, Purpose::Setup);
-        let setting = Setting::draw(&mut draws);
+        // Apart from the others: what a seed had before, it still has.
+        let mut orders = Draws::new(plan.seed, Purpose::Faults);
+        let mut setting = Setting::draw(&mut draws);
+        setting.first_boot = orders.pick(&[0, 0, (1 << 31) - 3]);
         let (count, weather) = (setting.parts.len() as u16, setting.weather);
         let spread = draws.pick(&[0, 0, 50, 800]);
         let mut net = Self::set_up(setting, plan.seed);
         net.trace = plan.trace.clone();
         for node in 0..count {
             let at = draws.below(spread + 1) * net.setting.unit;
-            net.post_at(at, Flight::Boot { node, life: 0 });
+            net.post_at(at, Flight::Boot { node, life: net.setting.first_boot });
         }
-        for ((at, strike), number) in strike::draw(&mut draws, count, weather).iter().zip(0..) {
+        let strikes = strike::draw(&mut draws, &mut orders, count, weather);
+        for ((at, strike), number) in strikes.iter().zip(0..) {
             if is_kept(&plan.keep, number) {
                 net.post_at(*at * net.setting.unit, Flight::Strike { number, strike: *strike });
             }
@@ -133,12 +140,13 @@ impl Net {
             trace: Trace::off(),
             ledger: Ledger::new(setting.parts.len(), setting.weather),
             said: Said::default(),
-            nodes: setting.parts.iter().map(|_| Node::new()).collect(),
+            nodes: setting.parts.iter().map(|_| Node::new(setting.first_boot)).collect(),
             setting,
             flights: BTreeMap::new(),
             posted: 0,
             cuts: BTreeSet::new(),
             severed: BTreeSet::new(),
+            waits_since: 0,
             well: None,
             draws: Draws::new(seed, Purpose::Work),
             lost_in_a_row: BTreeMap::new(),
@@ -176,9 +184,13 @@ impl Net {
             if is_calm && self.events.is_multiple_of(64) {
                 let missing = self.missing();
                 if self.stays_well(missing.is_none()) {
-                    return;
+                    if self.ledger.isolations.held().is_empty() {
+                        return;
+                    }
+                    self.release_last();
                 }
-                let is_late = self.now > self.setting.calm_from + CALM_MS_MAX * self.setting.unit;
+                let since = self.waits_since.max(self.setting.calm_from);
+                let is_late = self.now > since + CALM_MS_MAX * self.setting.unit;
                 if let Some(what) = missing.filter(|_| is_late || self.events > EVENTS_MAX) {
                     return self.ledger.broken("progress", what);
                 }
@@ -457,6 +469,8 @@ impl Net {
             }
             Strike::Lose(node, other) if node != other => self.lose(node, other),
             Strike::Lose(..) => {}
+            Strike::Isolate(by, node) => self.isolate(by, node),
+            Strike::Release(node) => self.release(node),
             Strike::Partition(ms) => {
                 let count = self.nodes.len() as u16;
                 for (one, other) in
@@ -554,11 +568,11 @@ impl Net {
 }
 
 impl Node {
-    fn new() -> Self {
+    fn new(boot: u32) -> Self {
         Self {
             component: None,
             task: None,
-            boot: 0,
+            boot,
             born: 0,
             kept: None,
             removed: Incarnation(0),

@@ -61,6 +61,10 @@ pub enum Strike {
     /// The transport of the first node loses the second, although both are alive and the link is
     /// up.
     Lose(u16, u16),
+    /// An operator has the second node isolated, by the next manager from the first.
+    Isolate(u16, u16),
+    /// An operator has the node released.
+    Release(u16),
 }
 
 /// The bit of the way from one node to another in a [`Strike::CutSet`].
@@ -78,11 +82,19 @@ pub enum Weather {
 }
 
 /// The strikes of a run with `nodes` nodes, with their times in [units](super::net::Setting::unit).
-pub(super) fn draw(draws: &mut Draws, nodes: u16, weather: Weather) -> Vec<(u64, Strike)> {
-    match weather {
+pub(super) fn draw(
+    draws: &mut Draws,
+    orders: &mut Draws,
+    nodes: u16,
+    weather: Weather,
+) -> Vec<(u64, Strike)> {
+    let mut strikes = match weather {
         Weather::Stalls => stalls(draws, nodes),
-        Weather::Storm => storm(draws, nodes),
-    }
+        Weather::Storm => storm(draws, orders, nodes),
+    };
+    // The sort is stable: damage comes before an end at the same time.
+    strikes.sort_by_key(|(at, _)| *at);
+    strikes
 }
 
 fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
@@ -99,7 +111,6 @@ fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
             at += STALLS_APART_MS + draws.below(900);
         }
     }
-    strikes.sort_by_key(|(at, _)| *at);
     strikes
 }
 
@@ -176,6 +187,23 @@ fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     vec![(draws.below(STORM_MS), Strike::StopSupervisor(node, span))]
 }
 
+/// Some runs have up to half of the nodes isolated, and some of these released, in any order.
+fn ordered(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if !draws.chance(1, 4) {
+        return Vec::new();
+    }
+    let (first, targets) = (draws.below(u64::from(nodes)), draws.between(1, u64::from(nodes) / 2));
+    let count = draws.between(1, 6);
+    let order = |_| {
+        let at = draws.below(STORM_MS);
+        let by = draws.below(u64::from(nodes)) as u16;
+        let node = ((first + draws.below(targets)) % u64::from(nodes)) as u16;
+        let isolates = draws.chance(2, 3);
+        (at, if isolates { Strike::Isolate(by, node) } else { Strike::Release(node) })
+    };
+    (0..count).map(order).collect()
+}
+
 fn damage(draws: &mut Draws) -> Damage {
     let place = draws.below(u64::MAX);
     match draws.below(3) {
@@ -185,7 +213,7 @@ fn damage(draws: &mut Draws) -> Damage {
     }
 }
 
-fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let count = draws.between(1, 9);
     let mut strikes: Vec<_> = (0..count)
         .map(|_| {
@@ -215,10 +243,14 @@ fn storm(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     strikes.sort_by_key(|(at, _)| *at);
     let mut all = damages(draws, &strikes);
     all.extend(rot(draws, nodes));
-    all.extend(severed(draws, nodes));
+    let severed = severed(draws, nodes);
+    let is_whole = severed.is_empty();
+    all.extend(severed);
     all.append(&mut strikes);
     all.extend(stopped(draws, nodes));
-    // The sort is stable: damage comes before an end at the same time.
-    all.sort_by_key(|(at, _)| *at);
+    // Without an isolated node, nodes with a severed link may not reach each other.
+    if is_whole {
+        all.extend(ordered(orders, nodes));
+    }
     all
 }

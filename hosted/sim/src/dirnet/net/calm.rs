@@ -1,6 +1,6 @@
 //! Recovery of a run: what makes it well again, and when it is.
 
-use weft_core::dirnet::{Component, Level, Role};
+use weft_core::dirnet::{Component, Role};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
@@ -30,7 +30,7 @@ impl Net {
             }
         }
         if is_time {
-            self.release_isolated();
+            self.release_forgotten();
         }
     }
 
@@ -68,16 +68,19 @@ impl Net {
         }
     }
 
-    fn release_isolated(&mut self) {
-        let now = Instant(self.now);
-        for by in 0..self.nodes.len() as u16 {
-            for node in (0..self.nodes.len() as u16).map(Rank) {
-                let Some(component) = &mut self.node(by).component else { break };
-                let standing = component.database().standing(node);
-                if component.role() == Role::Manager && standing.level == Level::Isolated {
-                    let _ = component.release(now, node);
-                    self.drain(by);
-                }
+    /// All is well but for the isolated nodes: operators release them.
+    pub(super) fn release_last(&mut self) {
+        (self.well, self.waits_since) = (None, self.now);
+        (0..self.nodes.len() as u16).for_each(|node| self.release(node));
+    }
+
+    /// Operators repeat a release that all nodes have forgotten. Where links stay cut they wait for
+    /// nothing: without an isolated node the others may not reach each other.
+    fn release_forgotten(&mut self) {
+        let held = self.ledger.isolations.held();
+        for node in 0..self.nodes.len() as u16 {
+            if !held.contains(Rank(node)) || !self.severed.is_empty() {
+                self.release(node);
             }
         }
     }
@@ -97,9 +100,11 @@ impl Net {
 
     /// What is not well, if anything.
     pub(in crate::dirnet) fn missing(&self) -> Option<String> {
+        let held = self.ledger.isolations.held();
         let mut components = Vec::new();
         for (it, node) in self.nodes.iter().zip(0..) {
             match &it.component {
+                Some(_) if held.contains(Rank(node)) => {}
                 Some(component) => components.push(component),
                 None => return Some(format!("node {node} has no component")),
             }
@@ -125,6 +130,10 @@ impl Net {
                 let standing = component.database().standing(c.me());
                 !standing.is_up() || standing.life != c.life()
             });
+            let is_held = |node| component.database().standing(node).isolation().is_some();
+            if let Some(node) = held.iter().find(|node| !is_held(*node)) {
+                return Some(format!("node {me} does not know that {node} is isolated"));
+            }
             if let Some(removed) = removed {
                 return Some(format!("node {} is no member at {me}", removed.me()));
             }

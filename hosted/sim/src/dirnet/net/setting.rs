@@ -40,6 +40,8 @@ pub struct Setting {
     pub min_alive: u16,
     /// Whether nodes can be reset.
     pub resets_work: bool,
+    /// The number before a node's first boot.
+    pub first_boot: u32,
 }
 
 impl Setting {
@@ -62,6 +64,7 @@ impl Setting {
             reboot: 400 * MS,
             min_alive: 1,
             resets_work: true,
+            first_boot: 0,
         }
     }
 

@@ -1,0 +1,61 @@
+//! An operator's orders: the manager isolates and releases nodes.
+
+use weft_core::dirnet::{Level, Reject, Role};
+use weft_core::ids::Rank;
+use weft_core::time::Instant;
+
+use super::{Machine, Net};
+
+impl Net {
+    /// An operator has `node` isolated. Of several managers, the next one from `by` takes the
+    /// order.
+    pub(super) fn isolate(&mut self, by: u16, node: u16) {
+        let node = Rank(node);
+        let count = self.nodes.len() as u16;
+        let mut managers = (0..count).map(|step| (by + step) % count);
+        let Some(manager) = managers.find(|at| self.takes_orders(*at)) else { return };
+        let isolated = self.order(manager, |it, now| it.isolate(now, node));
+        let manager = self.nodes[usize::from(manager)].component.as_ref();
+        let is_held = manager.is_some_and(|it| it.database().standing(node).isolation().is_some());
+        if isolated == Ok(()) && !is_held {
+            self.ledger.broken("isolation", format!("{node} is not isolated after the order"));
+        }
+    }
+
+    /// An operator has `node` released by each manager that holds it isolated.
+    pub(super) fn release(&mut self, node: u16) {
+        let node = Rank(node);
+        for at in 0..self.nodes.len() as u16 {
+            let manager = self.nodes[usize::from(at)].component.as_ref();
+            let is_held =
+                manager.is_some_and(|it| it.database().standing(node).level == Level::Isolated);
+            if !is_held || !self.takes_orders(at) {
+                continue;
+            }
+            // The release is a fact from the order on.
+            let since = manager.and_then(|it| it.database().standing(node).isolation());
+            self.ledger.isolations.handle_released(node, since.unwrap_or_default());
+            if self.order(at, |it, now| it.release(now, node)) != Ok(()) {
+                self.ledger.broken("isolation", format!("{at} does not release {node}"));
+            }
+        }
+    }
+
+    fn takes_orders(&self, at: u16) -> bool {
+        let it = &self.nodes[usize::from(at)];
+        let is_manager = it.component.as_ref().is_some_and(|it| it.role() == Role::Manager);
+        is_manager && it.component_stalls <= self.now && it.stopped_until(self.now).is_none()
+    }
+
+    fn order(
+        &mut self,
+        at: u16,
+        order: impl FnOnce(&mut Machine, Instant) -> Result<(), Reject>,
+    ) -> Result<(), Reject> {
+        let now = Instant(self.now);
+        let component = self.node(at).component.as_mut();
+        let done = component.map_or(Err(Reject::NotManager), |component| order(component, now));
+        self.drain(at);
+        done
+    }
+}
