@@ -10,7 +10,6 @@
 //! Whatever is found must be a regular file: a FIFO would be waited for, and a device may have no
 //! end. What is refused is [`ErrorKind::InvalidInput`], with [`NotRegular`] as its source.
 
-use std::fmt;
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -113,29 +112,25 @@ impl Found {
             Some(Self::Device)
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Link => "a symbolic link",
+            Self::Directory => "a directory",
+            Self::Pipe => "a FIFO",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        }
+    }
 }
 
 /// A path leads to something other than a regular file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is {} and no regular file", .found.name())]
 pub struct NotRegular {
     /// What it is instead.
     pub found: Found,
 }
-
-impl fmt::Display for NotRegular {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = match self.found {
-            Found::Link => "a symbolic link",
-            Found::Directory => "a directory",
-            Found::Pipe => "a FIFO",
-            Found::Socket => "a socket",
-            Found::Device => "a device",
-        };
-        write!(f, "it is {found} and no regular file")
-    }
-}
-
-impl std::error::Error for NotRegular {}
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,6 @@
 //! A process that is already dead is not among the reasons: every caller wants to go on in that
 //! case, so it is an ordinary answer of [`Pidfd`](super::Pidfd).
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -15,35 +13,43 @@ use rustix::process::{Resource, getrlimit};
 use crate::explain::{Code, Explain};
 
 /// A failed operation on a process.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// The descriptor does not refer to a process.
+    #[error("adopt: the descriptor does not refer to a process")]
     NotPidfd,
     /// The number belongs to standard input, output or error, or is no descriptor number.
+    #[error("inherit: descriptor number {number} is not above standard error")]
     ReservedNumber {
         /// The number asked for.
         number: RawFd,
     },
     /// Two inherited descriptors were given the same number.
+    #[error("spawn: descriptor number {number} is given twice")]
     NumberTwice {
         /// The number asked for.
         number: RawFd,
     },
     /// Nothing was inherited under this number, or it was adopted before.
+    #[error("adopt: no inherited descriptor has number {number}")]
     NotInherited {
         /// The number asked for.
         number: RawFd,
     },
     /// The program could not be started.
-    Spawn(io::Error),
+    #[error("spawn: {0}")]
+    Spawn(#[source] io::Error),
     /// A thread could not be started.
-    Thread(io::Error),
+    #[error("no thread can be started: {0}")]
+    Thread(#[source] io::Error),
     /// Any other system call that failed.
+    #[error("{call}: {errno}")]
     Os {
         /// The system call.
         call: &'static str,
         /// What the kernel said.
+        #[source]
         errno: Errno,
     },
 }
@@ -52,39 +58,6 @@ impl ProcessError {
     /// Names the call for an errno, to be used with `map_err`.
     pub(crate) fn os(call: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self::Os { call, errno }
-    }
-}
-
-impl fmt::Display for ProcessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotPidfd => f.write_str("adopt: the descriptor does not refer to a process"),
-            Self::ReservedNumber { number } => {
-                write!(f, "inherit: descriptor number {number} is not above standard error")
-            }
-            Self::NumberTwice { number } => {
-                write!(f, "spawn: descriptor number {number} is given twice")
-            }
-            Self::NotInherited { number } => {
-                write!(f, "adopt: no inherited descriptor has number {number}")
-            }
-            Self::Spawn(error) => write!(f, "spawn: {error}"),
-            Self::Thread(error) => write!(f, "no thread can be started: {error}"),
-            Self::Os { call, errno } => write!(f, "{call}: {errno}"),
-        }
-    }
-}
-
-impl Error for ProcessError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Spawn(error) | Self::Thread(error) => Some(error),
-            Self::Os { errno, .. } => Some(errno),
-            Self::NotPidfd
-            | Self::ReservedNumber { .. }
-            | Self::NumberTwice { .. }
-            | Self::NotInherited { .. } => None,
-        }
     }
 }
 

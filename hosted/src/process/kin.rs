@@ -160,16 +160,9 @@ impl Seen {
 }
 
 /// A process that was left does not end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("process {process} of an earlier incarnation of the node does not end")]
 pub struct StillRuns {
     /// Its number.
     pub process: i32,
 }
-
-impl std::fmt::Display for StillRuns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} of an earlier incarnation of the node does not end", self.process)
-    }
-}
-
-impl std::error::Error for StillRuns {}

@@ -4,29 +4,29 @@
 //! only the first counts against the peer. A bell fails only
 //! if the kernel has no futex for us (a sandbox) or if the page cannot be touched any more.
 
-use std::error::Error;
-use std::fmt;
-
 use rustix::fs::SealFlags;
 use rustix::io::Errno;
 
 use super::Segment;
 
 /// Why a segment was not created or not mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
     /// The length is zero or no multiple of a word.
+    #[error("segment: length {len} is not a positive multiple of {}", Segment::WORD_LEN)]
     Length {
         /// The length asked for in bytes.
         len: usize,
     },
     /// The descriptor's size can still change under us, or it is no shared memory at all.
+    #[error("map: shared memory lacks the seals {missing:?}")]
     Unsealed {
         /// The seals it lacks.
         missing: SealFlags,
     },
     /// The descriptor's memory is shorter or longer than agreed.
+    #[error("map: shared memory of {found} bytes where {expected} were agreed")]
     WrongSize {
         /// The length agreed on in bytes.
         expected: usize,
@@ -34,6 +34,7 @@ pub enum SegmentError {
         found: u64,
     },
     /// Not as many descriptors as the layout calls for.
+    #[error("map: {found} descriptors where the layout has {expected}")]
     Count {
         /// As the layout says.
         expected: usize,
@@ -41,10 +42,12 @@ pub enum SegmentError {
         found: usize,
     },
     /// A system call that failed.
+    #[error("{call}: {errno}")]
     Os {
         /// The system call.
         call: &'static str,
         /// What the kernel said.
+        #[source]
         errno: Errno,
     },
 }
@@ -56,61 +59,13 @@ impl SegmentError {
     }
 }
 
-impl fmt::Display for SegmentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { len } => {
-                let word = Segment::WORD_LEN;
-                write!(f, "segment: length {len} is not a positive multiple of {word}")
-            }
-            Self::Unsealed { missing } => {
-                write!(f, "map: shared memory lacks the seals {missing:?}")
-            }
-            Self::WrongSize { expected, found } => {
-                write!(f, "map: shared memory of {found} bytes where {expected} were agreed")
-            }
-            Self::Count { expected, found } => {
-                write!(f, "map: {found} descriptors where the layout has {expected}")
-            }
-            Self::Os { call, errno } => write!(f, "{call}: {errno}"),
-        }
-    }
-}
-
-impl Error for SegmentError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Os { errno, .. } => Some(errno),
-            Self::Length { .. }
-            | Self::Unsealed { .. }
-            | Self::WrongSize { .. }
-            | Self::Count { .. } => None,
-        }
-    }
-}
-
 /// A bell that could not be rung or waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BellError {
     /// The sleeper could not be woken.
-    Wake(Errno),
+    #[error("futex wake: {0}")]
+    Wake(#[source] Errno),
     /// The waiter could not go to sleep.
-    Sleep(Errno),
-}
-
-impl fmt::Display for BellError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Wake(errno) => write!(f, "futex wake: {errno}"),
-            Self::Sleep(errno) => write!(f, "futex wait: {errno}"),
-        }
-    }
-}
-
-impl Error for BellError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Wake(errno) | Self::Sleep(errno) => Some(errno),
-        }
-    }
+    #[error("futex wait: {0}")]
+    Sleep(#[source] Errno),
 }

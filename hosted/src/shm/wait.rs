@@ -67,20 +67,12 @@ impl FromStr for Wait {
 const FOUND_MAX: usize = 48;
 
 /// A word that is no wait strategy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("wait is {found:?}, but must be \"spin\", \"yield\" or \"futex\"")]
 pub struct WaitError {
     /// The beginning of the word.
     pub found: String,
 }
-
-impl fmt::Display for WaitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = &self.found;
-        write!(f, "wait is {found:?}, but must be \"spin\", \"yield\" or \"futex\"")
-    }
-}
-
-impl std::error::Error for WaitError {}
 
 impl Explain for WaitError {
     fn code(&self) -> Code {

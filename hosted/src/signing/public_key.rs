@@ -22,16 +22,9 @@ impl fmt::Debug for PublicKey {
 }
 
 /// A text that is no public key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a public key has 64 hexadecimal digits")]
 pub struct PublicKeyError;
-
-impl fmt::Display for PublicKeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a public key has 64 hexadecimal digits")
-    }
-}
-
-impl std::error::Error for PublicKeyError {}
 
 impl FromStr for PublicKey {
     type Err = PublicKeyError;
