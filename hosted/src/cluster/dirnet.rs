@@ -189,7 +189,8 @@ pub enum Part {
 }
 
 /// A word that `[dirnet]` does not know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} is {found:?}, but must be one of {known:?}")]
 pub struct DirNetWordError {
     /// The key.
     pub key: &'static str,
@@ -233,15 +234,6 @@ macro_rules! words {
 
 words!(Profile, key::DIRNET_PROFILE, Host = "host", Lan = "lan", Rdma = "rdma");
 words!(Part, key::DIRNET_ROLES, Manager = "manager", Backup = "backup", Agent = "agent");
-
-impl fmt::Display for DirNetWordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, found, known } = self;
-        write!(f, "{key} is {found:?}, but must be one of {known:?}")
-    }
-}
-
-impl std::error::Error for DirNetWordError {}
 
 impl Explain for DirNetWordError {
     fn code(&self) -> Code {

@@ -48,22 +48,29 @@ impl fmt::Display for Place {
 }
 
 /// A word that must be one of a kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Choice {
     /// `name`.
-    Name(ClusterNameError),
+    #[error(transparent)]
+    Name(#[from] ClusterNameError),
     /// `wait`.
-    Wait(WaitError),
+    #[error(transparent)]
+    Wait(#[from] WaitError),
     /// `task.name`.
-    Task(TaskNameError),
+    #[error(transparent)]
+    Task(#[from] TaskNameError),
     /// A word of `[dirnet]`.
-    DirNet(DirNetWordError),
+    #[error(transparent)]
+    DirNet(#[from] DirNetWordError),
     /// `fabric`.
-    Fabric(FabricKindError),
+    #[error(transparent)]
+    Fabric(#[from] FabricKindError),
     /// `neb.form`.
-    Form(FormError),
+    #[error(transparent)]
+    Form(#[from] FormError),
     /// `neb.membership`.
-    Membership(MembershipError),
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
 }
 
 impl Choice {
@@ -80,55 +87,15 @@ impl Choice {
     }
 }
 
-impl From<ClusterNameError> for Choice {
-    fn from(source: ClusterNameError) -> Self {
-        Self::Name(source)
-    }
-}
-
-impl From<WaitError> for Choice {
-    fn from(source: WaitError) -> Self {
-        Self::Wait(source)
-    }
-}
-
-impl From<DirNetWordError> for Choice {
-    fn from(source: DirNetWordError) -> Self {
-        Self::DirNet(source)
-    }
-}
-
-impl From<TaskNameError> for Choice {
-    fn from(source: TaskNameError) -> Self {
-        Self::Task(source)
-    }
-}
-
-impl From<FormError> for Choice {
-    fn from(source: FormError) -> Self {
-        Self::Form(source)
-    }
-}
-
-impl From<MembershipError> for Choice {
-    fn from(source: MembershipError) -> Self {
-        Self::Membership(source)
-    }
-}
-
-impl From<FabricKindError> for Choice {
-    fn from(source: FabricKindError) -> Self {
-        Self::Fabric(source)
-    }
-}
-
 /// Why a cluster is not one that can be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// A value is outside its limit.
-    Limit(LimitError),
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// The values of the timing break a rule.
-    Timing(TimingError),
+    #[error(transparent)]
+    Timing(#[from] TimingError),
 }
 
 impl CheckError {
@@ -139,26 +106,6 @@ impl CheckError {
         }
     }
 }
-
-impl From<LimitError> for CheckError {
-    fn from(source: LimitError) -> Self {
-        Self::Limit(source)
-    }
-}
-
-impl From<TimingError> for CheckError {
-    fn from(source: TimingError) -> Self {
-        Self::Timing(source)
-    }
-}
-
-impl fmt::Display for CheckError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.reason(), f)
-    }
-}
-
-impl std::error::Error for CheckError {}
 
 impl Explain for CheckError {
     fn code(&self) -> Code {
@@ -171,14 +118,16 @@ impl Explain for CheckError {
 }
 
 /// Why a cluster file was refused.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// No such file.
+    #[error("the cluster file {origin} does not exist")]
     NoFile {
         /// The path given.
         origin: PathBuf,
     },
     /// The file cannot be read.
+    #[error("the cluster file {origin} cannot be read: {source}")]
     Unreadable {
         /// The path given.
         origin: PathBuf,
@@ -186,16 +135,19 @@ pub enum ClusterError {
         source: io::Error,
     },
     /// The file is not UTF-8.
+    #[error("the cluster file {origin} is not text")]
     Binary {
         /// The path given.
         origin: PathBuf,
     },
     /// The file is longer than [`Cluster::FILE_LEN_MAX`].
+    #[error("the cluster file {origin} is longer than {} bytes", Cluster::FILE_LEN_MAX)]
     TooLong {
         /// The path given.
         origin: PathBuf,
     },
     /// Not TOML, or a key twice.
+    #[error("{place}: {message}")]
     Syntax {
         /// Where.
         place: Place,
@@ -203,6 +155,7 @@ pub enum ClusterError {
         message: String,
     },
     /// A key that must be set is not.
+    #[error("{origin}: the key {key} is missing")]
     Missing {
         /// The path given.
         origin: PathBuf,
@@ -210,6 +163,7 @@ pub enum ClusterError {
         key: &'static str,
     },
     /// An unknown key.
+    #[error("{place}: the key {key:?} is unknown")]
     Unknown {
         /// Where.
         place: Place,
@@ -219,6 +173,7 @@ pub enum ClusterError {
         suggestion: Option<&'static str>,
     },
     /// A value of another type.
+    #[error("{place}: {key} is {found}, but must be {expected}")]
     WrongType {
         /// Where.
         place: Place,
@@ -230,6 +185,7 @@ pub enum ClusterError {
         found: &'static str,
     },
     /// A value outside its limit.
+    #[error("{place}: {source}")]
     Limit {
         /// Where.
         place: Place,
@@ -237,6 +193,7 @@ pub enum ClusterError {
         source: LimitError,
     },
     /// The values of the timing break a rule.
+    #[error("{place}: {source}")]
     Timing {
         /// Where the value is that was set.
         place: Place,
@@ -244,6 +201,7 @@ pub enum ClusterError {
         source: TimingError,
     },
     /// A word that is not one of those allowed.
+    #[error("{place}: {source}")]
     Choice {
         /// Where.
         place: Place,
@@ -267,65 +225,6 @@ impl ClusterError {
             None => Place { origin: origin.to_owned(), line: None },
         };
         Self::Syntax { place, message: error.message().replace('\n', ", ") }
-    }
-}
-
-impl fmt::Display for ClusterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFile { origin } => {
-                write!(f, "the cluster file {} does not exist", origin.display())
-            }
-            Self::Unreadable { origin, source } => {
-                write!(f, "the cluster file {} cannot be read: {source}", origin.display())
-            }
-            Self::Binary { origin } => {
-                write!(f, "the cluster file {} is not text", origin.display())
-            }
-            Self::TooLong { origin } => write!(
-                f,
-                "the cluster file {} is longer than {} bytes",
-                origin.display(),
-                Cluster::FILE_LEN_MAX
-            ),
-            Self::Syntax { place, message } => write!(f, "{place}: {message}"),
-            Self::Missing { origin, key } => {
-                write!(f, "{}: the key {key} is missing", origin.display())
-            }
-            Self::Unknown { place, key, .. } => write!(f, "{place}: the key {key:?} is unknown"),
-            Self::WrongType { place, key, expected, found } => {
-                write!(f, "{place}: {key} is {found}, but must be {expected}")
-            }
-            Self::Limit { place, source } => write!(f, "{place}: {source}"),
-            Self::Timing { place, source } => write!(f, "{place}: {source}"),
-            Self::Choice { place, source } => write!(f, "{place}: {}", source.reason()),
-        }
-    }
-}
-
-impl std::error::Error for ClusterError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unreadable { source, .. } => Some(source),
-            Self::Limit { source, .. } => Some(source),
-            Self::Timing { source, .. } => Some(source),
-            Self::Choice { source, .. } => match source {
-                Choice::Name(source) => Some(source),
-                Choice::Wait(source) => Some(source),
-                Choice::Task(source) => Some(source),
-                Choice::DirNet(source) => Some(source),
-                Choice::Fabric(source) => Some(source),
-                Choice::Form(source) => Some(source),
-                Choice::Membership(source) => Some(source),
-            },
-            Self::NoFile { .. }
-            | Self::Binary { .. }
-            | Self::TooLong { .. }
-            | Self::Syntax { .. }
-            | Self::Missing { .. }
-            | Self::Unknown { .. }
-            | Self::WrongType { .. } => None,
-        }
     }
 }
 

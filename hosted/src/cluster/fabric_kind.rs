@@ -50,19 +50,12 @@ impl FromStr for FabricKind {
 const FOUND_MAX: usize = 48;
 
 /// A word that names no fabric.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fabric is {found:?}, but must be \"shm\" or \"verbs\"")]
 pub struct FabricKindError {
     /// The word.
     pub found: String,
 }
-
-impl fmt::Display for FabricKindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fabric is {:?}, but must be \"shm\" or \"verbs\"", self.found)
-    }
-}
-
-impl std::error::Error for FabricKindError {}
 
 impl Explain for FabricKindError {
     fn code(&self) -> Code {

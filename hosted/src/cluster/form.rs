@@ -52,19 +52,12 @@ impl FromStr for Form {
 const FOUND_MAX: usize = 48;
 
 /// A word that names no form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("neb.form is {found:?}, but must be \"unsigned\" or \"signed\"")]
 pub struct FormError {
     /// The word.
     pub found: String,
 }
-
-impl fmt::Display for FormError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "neb.form is {:?}, but must be \"unsigned\" or \"signed\"", self.found)
-    }
-}
-
-impl std::error::Error for FormError {}
 
 impl Explain for FormError {
     fn code(&self) -> Code {

@@ -134,7 +134,7 @@ impl fmt::Display for Limit {
 }
 
 /// A value outside its limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct LimitError {
     /// The key's whole path, such as `mailbox.slots`.
     pub key: &'static str,
@@ -156,8 +156,6 @@ impl fmt::Display for LimitError {
         }
     }
 }
-
-impl std::error::Error for LimitError {}
 
 impl Explain for LimitError {
     fn code(&self) -> Code {

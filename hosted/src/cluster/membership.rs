@@ -50,19 +50,12 @@ impl FromStr for Membership {
 const FOUND_MAX: usize = 48;
 
 /// A word that names no membership.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("neb.membership is {found:?}, but must be \"decided\" or \"fixed\"")]
 pub struct MembershipError {
     /// The word.
     pub found: String,
 }
-
-impl fmt::Display for MembershipError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "neb.membership is {:?}, but must be \"decided\" or \"fixed\"", self.found)
-    }
-}
-
-impl std::error::Error for MembershipError {}
 
 impl Explain for MembershipError {
     fn code(&self) -> Code {

@@ -58,11 +58,16 @@ impl fmt::Display for ClusterName {
 }
 
 /// Why a text is not a cluster name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterNameError {
     /// No characters.
+    #[error("the cluster name is empty")]
     Empty,
     /// More than [`ClusterName::LEN_MAX`] characters.
+    #[error(
+        "the cluster name {name:?} has {len} characters, but the limit is {}",
+        ClusterName::LEN_MAX
+    )]
     TooLong {
         /// The name's beginning.
         name: String,
@@ -70,6 +75,7 @@ pub enum ClusterNameError {
         len: usize,
     },
     /// A character outside the alphabet.
+    #[error("the cluster name {name:?} contains {found:?}")]
     Character {
         /// The name's beginning.
         name: String,
@@ -77,6 +83,7 @@ pub enum ClusterNameError {
         found: char,
     },
     /// The first character is neither a letter nor a digit.
+    #[error("the cluster name {name:?} starts with {found:?}")]
     Start {
         /// The name's beginning.
         name: String,
@@ -84,27 +91,6 @@ pub enum ClusterNameError {
         found: char,
     },
 }
-
-impl fmt::Display for ClusterNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(f, "the cluster name is empty"),
-            Self::TooLong { name, len } => write!(
-                f,
-                "the cluster name {name:?} has {len} characters, but the limit is {}",
-                ClusterName::LEN_MAX
-            ),
-            Self::Character { name, found } => {
-                write!(f, "the cluster name {name:?} contains {found:?}")
-            }
-            Self::Start { name, found } => {
-                write!(f, "the cluster name {name:?} starts with {found:?}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ClusterNameError {}
 
 impl Explain for ClusterNameError {
     fn code(&self) -> Code {

@@ -141,19 +141,12 @@ impl fmt::Display for TaskName {
 }
 
 /// A text that is no task's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no task's name")]
 pub struct TaskNameError {
     /// The beginning of the text.
     pub name: String,
 }
-
-impl fmt::Display for TaskNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no task's name", self.name)
-    }
-}
-
-impl std::error::Error for TaskNameError {}
 
 impl Explain for TaskNameError {
     fn code(&self) -> Code {

@@ -11,8 +11,6 @@
 //! clone and for a node that was reset have a floor, which no rule gives: processes take their
 //! time to start.
 
-use std::fmt;
-
 use weft_core::dirnet::{self, BrokenRule, Timing};
 use weft_core::time::Duration;
 
@@ -201,7 +199,12 @@ pub(super) struct Row {
 }
 
 /// A rule of the DIR net's timing that the values in force break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{table} breaks {rule}, which comes to {left_us} us {sign} {right_us} us",
+    table = key::DIRNET_TIMING,
+    sign = if *rule == BrokenRule::Alarm { "<" } else { ">=" }
+)]
 pub struct TimingError {
     /// The rule.
     pub rule: BrokenRule,
@@ -292,17 +295,6 @@ const CANDIDATE: Sides = Sides {
     others: &[key::TIMING_LOSSES.path, key::TIMING_SEND_US.path, key::TIMING_DELAY_US.path],
 };
 const JOIN: Sides = Sides { key: key::TIMING_JOIN_US.path, others: &[key::TIMING_DELAY_US.path] };
-
-impl fmt::Display for TimingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rule, left_us, right_us, .. } = self;
-        let sign = if *rule == BrokenRule::Alarm { "<" } else { ">=" };
-        let table = key::DIRNET_TIMING;
-        write!(f, "{table} breaks {rule}, which comes to {left_us} us {sign} {right_us} us")
-    }
-}
-
-impl std::error::Error for TimingError {}
 
 impl Explain for TimingError {
     fn code(&self) -> Code {
