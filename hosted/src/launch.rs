@@ -12,7 +12,6 @@ pub use door::call_off;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt;
 use std::os::fd::{AsFd, RawFd};
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -95,18 +94,23 @@ pub enum Notice {
 }
 
 /// Why a cluster was not launched. Nothing of it is left.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
     /// Its name cannot be taken.
-    Claim(ClaimError),
+    #[error("{0}")]
+    Claim(#[source] ClaimError),
     /// The runtime directory.
-    Directory(RuntimeDirError),
+    #[error("{0}")]
+    Directory(#[source] RuntimeDirError),
     /// A node's process cannot be started.
-    Process(ProcessError),
+    #[error("a node cannot be started: {0}")]
+    Process(#[source] ProcessError),
     /// The thread that keeps the nodes has ended.
+    #[error("the thread that keeps the nodes has ended")]
     Keeper,
     /// A node ended before the cluster ran; what it said is above.
+    #[error("node {rank} ended at its start: {status}")]
     Ended {
         /// The node.
         rank: u16,
@@ -114,32 +118,8 @@ pub enum LaunchError {
         status: ExitStatus,
     },
     /// The nodes do not come together.
-    Client(ClientError),
-}
-
-impl fmt::Display for LaunchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Claim(error) => error.fmt(f),
-            Self::Directory(error) => error.fmt(f),
-            Self::Process(error) => write!(f, "a node cannot be started: {error}"),
-            Self::Keeper => f.write_str("the thread that keeps the nodes has ended"),
-            Self::Ended { rank, status } => write!(f, "node {rank} ended at its start: {status}"),
-            Self::Client(error) => write!(f, "the nodes do not connect to each other: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for LaunchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Claim(error) => Some(error),
-            Self::Directory(error) => Some(error),
-            Self::Process(error) => Some(error),
-            Self::Keeper | Self::Ended { .. } => None,
-            Self::Client(error) => Some(error),
-        }
-    }
+    #[error("the nodes do not connect to each other: {0}")]
+    Client(#[source] ClientError),
 }
 
 impl Explain for LaunchError {

@@ -17,7 +17,6 @@
 //! languages run `weft report`. One connection serves all calls of a process; it is made again
 //! when it breaks, and only then does a call cost more than a packet each way.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,35 +32,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 static CONNECTION: Mutex<Option<Client>> = Mutex::new(None);
 
 /// Why a task could not report to its node.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TaskCallError {
     /// This process was not started by a node: a variable is missing or means nothing.
+    #[error("this process is not a guarded task: {variable} is missing or invalid")]
     NotGuarded {
         /// The variable.
         variable: &'static str,
     },
     /// The node was not reached, or refused.
-    Client(ClientError),
-}
-
-impl fmt::Display for TaskCallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotGuarded { variable } => {
-                write!(f, "this process is not a guarded task: {variable} is missing or invalid")
-            }
-            Self::Client(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TaskCallError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotGuarded { .. } => None,
-            Self::Client(error) => Some(error),
-        }
-    }
+    #[error("{0}")]
+    Client(#[source] ClientError),
 }
 
 impl Explain for TaskCallError {

@@ -1,7 +1,5 @@
 //! The first message between two nodes, and the reasons for which it is refused.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::FabricKind;
@@ -34,9 +32,10 @@ pub struct Hello {
 }
 
 /// Why two nodes do not belong together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// They speak different versions.
+    #[error("a node speaks version {theirs}, this one {ours}")]
     Version {
         /// Of the node that refuses.
         ours: u32,
@@ -44,6 +43,7 @@ pub enum Refusal {
         theirs: u32,
     },
     /// They belong to different clusters.
+    #[error("a node of cluster {theirs:?} came to cluster {ours:?}")]
     Cluster {
         /// Of the node that refuses.
         ours: String,
@@ -51,6 +51,10 @@ pub enum Refusal {
         theirs: String,
     },
     /// They belong to different clusters of one name.
+    #[error(
+        "a node of another cluster of this name came: instance {theirs:016x} there, {ours:016x} \
+         here"
+    )]
     Instance {
         /// Of the node that refuses.
         ours: u64,
@@ -58,6 +62,7 @@ pub enum Refusal {
         theirs: u64,
     },
     /// Their cluster files give different memory layouts.
+    #[error("memory layouts differ: {theirs:016x} there, {ours:016x} here")]
     Layout {
         /// Of the node that refuses.
         ours: u64,
@@ -65,6 +70,7 @@ pub enum Refusal {
         theirs: u64,
     },
     /// Their cluster files differ in the DIR net: timing, parts, `min_alive`, `reset`.
+    #[error("timing or parts in the DIR net differ: {theirs:016x} there, {ours:016x} here")]
     DirNet {
         /// Of the node that refuses.
         ours: u64,
@@ -72,6 +78,7 @@ pub enum Refusal {
         theirs: u64,
     },
     /// Their messages are carried by different fabrics.
+    #[error("a node over {theirs} came to a cluster over {ours}")]
     Fabric {
         /// Of the node that refuses.
         ours: FabricKind,
@@ -79,11 +86,13 @@ pub enum Refusal {
         theirs: FabricKind,
     },
     /// The rank is not one of the cluster's, or the refusing node's own.
+    #[error("rank {rank} is taken or not one of the cluster's")]
     Rank {
         /// As claimed.
         rank: u16,
     },
     /// A call for one node has reached another.
+    #[error("a call for node {meant} has reached node {found}")]
     Addressee {
         /// The rank that was called.
         meant: u16,
@@ -91,14 +100,19 @@ pub enum Refusal {
         found: u16,
     },
     /// The other runs as another user.
+    #[error("a process of another user came to the cluster")]
     User,
     /// The other does not have this node's key.
+    #[error("the keys of two nodes differ")]
     Key,
     /// The greeting was heard before, or was not made now.
+    #[error("a greeting was replayed or is too old")]
     Replayed,
     /// The other exceeded a deadline.
+    #[error("the other side took too long")]
     Stalled,
     /// The other is not a node, or is one of an incompatible build.
+    #[error("the other side does not speak Weft's protocol")]
     NotWeft,
 }
 
@@ -133,47 +147,6 @@ impl Hello {
         Ok(())
     }
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Version { ours, theirs } => {
-                write!(f, "a node speaks version {theirs}, this one {ours}")
-            }
-            Self::Cluster { ours, theirs } => {
-                write!(f, "a node of cluster {theirs:?} came to cluster {ours:?}")
-            }
-            Self::Instance { ours, theirs } => write!(
-                f,
-                "a node of another cluster of this name came: instance {theirs:016x} there, \
-                 {ours:016x} here"
-            ),
-            Self::Layout { ours, theirs } => {
-                write!(f, "memory layouts differ: {theirs:016x} there, {ours:016x} here")
-            }
-            Self::DirNet { ours, theirs } => {
-                write!(
-                    f,
-                    "timing or parts in the DIR net differ: {theirs:016x} there, {ours:016x} here"
-                )
-            }
-            Self::Fabric { ours, theirs } => {
-                write!(f, "a node over {theirs} came to a cluster over {ours}")
-            }
-            Self::Rank { rank } => write!(f, "rank {rank} is taken or not one of the cluster's"),
-            Self::Addressee { meant, found } => {
-                write!(f, "a call for node {meant} has reached node {found}")
-            }
-            Self::User => f.write_str("a process of another user came to the cluster"),
-            Self::Key => f.write_str("the keys of two nodes differ"),
-            Self::Replayed => f.write_str("a greeting was replayed or is too old"),
-            Self::Stalled => f.write_str("the other side took too long"),
-            Self::NotWeft => f.write_str("the other side does not speak Weft's protocol"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 impl Explain for Refusal {
     fn code(&self) -> Code {

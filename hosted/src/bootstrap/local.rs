@@ -34,34 +34,17 @@ pub struct LocalBootstrap {
 }
 
 /// Why the node cannot be met.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// The path of a socket is not usable.
-    Path(RuntimeDirError),
+    #[error("{0}")]
+    Path(#[source] RuntimeDirError),
     /// The socket cannot be made.
-    Packet(PacketError),
+    #[error("{0}")]
+    Packet(#[source] PacketError),
     /// A thread cannot be started.
-    Thread(ProcessError),
-}
-
-impl std::fmt::Display for LocalError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Path(error) => error.fmt(f),
-            Self::Packet(error) => error.fmt(f),
-            Self::Thread(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for LocalError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Path(error) => Some(error),
-            Self::Packet(error) => Some(error),
-            Self::Thread(error) => Some(error),
-        }
-    }
+    #[error("{0}")]
+    Thread(#[source] ProcessError),
 }
 
 struct Shared {

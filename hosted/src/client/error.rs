@@ -9,16 +9,20 @@ use crate::packet::PacketError;
 use crate::runtime_dir::{FindError, RuntimeDirError};
 
 /// Why a client's request failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// There is no such cluster, or it is dead.
-    Find(FindError),
+    #[error("{0}")]
+    Find(#[source] FindError),
     /// The directory of running clusters cannot be used.
-    Directory(RuntimeDirError),
+    #[error("{0}")]
+    Directory(#[source] RuntimeDirError),
     /// The running cluster's copy of its file cannot be read.
-    Cluster(ClusterError),
+    #[error("{0}")]
+    Cluster(#[source] ClusterError),
     /// The cluster has no such node.
+    #[error("there is no node {rank}: the cluster has nodes 0 to {}", .nodes - 1)]
     OutOfRange {
         /// The requested rank.
         rank: u16,
@@ -26,6 +30,7 @@ pub enum ClientError {
         nodes: usize,
     },
     /// The node's supervisor does not answer.
+    #[error(fmt = fmt_unreachable)]
     Unreachable {
         /// The node.
         rank: u16,
@@ -33,6 +38,7 @@ pub enum ClientError {
         source: PacketError,
     },
     /// The node refused the request.
+    #[error(fmt = fmt_refused)]
     Refused {
         /// The node.
         rank: u16,
@@ -41,91 +47,70 @@ pub enum ClientError {
     },
 }
 
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Find(error) => error.fmt(f),
-            Self::Directory(error) => error.fmt(f),
-            Self::Cluster(error) => error.fmt(f),
-            Self::OutOfRange { rank, nodes } => {
-                write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
-            }
-            Self::Unreachable { rank, source: PacketError::TimedOut { .. } } => {
-                write!(f, "node {rank} did not answer in time; what was asked may still be done")
-            }
-            Self::Unreachable { rank, source } => write!(f, "node {rank}: {source}"),
-            Self::Refused { rank, reason } => match reason {
-                Refused::ComponentLost => {
-                    write!(f, "the component of node {rank} ended while it worked on this")
-                }
-                Refused::NoComponent => write!(f, "node {rank} has no component at the moment"),
-                Refused::GivenUp => {
-                    write!(f, "the component of node {rank} failed too often and was given up")
-                }
-                Refused::Busy => write!(f, "node {rank} has too many clients or requests"),
-                Refused::TimedOut => write!(f, "node {rank} was not ready in time"),
-                Refused::OutOfRange { rank, nodes } => {
-                    write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
-                }
-                Refused::NoTask { name, tasks } => {
-                    write!(f, "node {rank} has no task {name:?}")?;
-                    match &tasks[..] {
-                        [] => f.write_str(", nor any other"),
-                        tasks => write!(f, ": its tasks are {}", tasks.join(", ")),
-                    }
-                }
-                Refused::NotStarted { name, why } => {
-                    write!(f, "task {name} of node {rank} cannot be started: {why}")
-                }
-                Refused::NotRunning { name, state } => {
-                    write!(f, "task {name} of node {rank} does not run: it is {}", state.as_str())
-                }
-                Refused::NotManager => write!(f, "node {rank} is not the manager"),
-                Refused::Unfit { node } => {
-                    write!(f, "node {rank} cannot do that in the present state of node {node}")
-                }
-                Refused::Isolated => write!(f, "node {rank} is isolated"),
-                Refused::LeftBroadcasts => {
-                    write!(
-                        f,
-                        "node {rank} was removed or restarted, and takes no part in broadcasts"
-                    )
-                }
-                Refused::OtherReceiver { origin, process } => write!(
-                    f,
-                    "process {process} already receives from node {origin} at node {rank}"
-                ),
-                Refused::OtherSender => {
-                    write!(f, "another client is in the middle of a broadcast at node {rank}")
-                }
-                Refused::WindowFull => write!(
-                    f,
-                    "the window of node {rank} is full: some node has not received its earlier \
-                     broadcasts"
-                ),
-                Refused::TooFew { reached } => write!(
-                    f,
-                    "node {rank} reaches {reached} of the nodes that take part in broadcasts, and \
-                     it takes two to send them different messages"
-                ),
-                Refused::Forgotten { origin, seq } => {
-                    write!(f, "node {rank} no longer has message {seq} of node {origin}")
-                }
-                Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
-            },
+fn fmt_unreachable(rank: &u16, source: &PacketError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match source {
+        PacketError::TimedOut { .. } => {
+            write!(f, "node {rank} did not answer in time; what was asked may still be done")
         }
+        source => write!(f, "node {rank}: {source}"),
     }
 }
 
-impl std::error::Error for ClientError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Find(error) => Some(error),
-            Self::Directory(error) => Some(error),
-            Self::Cluster(error) => Some(error),
-            Self::Unreachable { source, .. } => Some(source),
-            Self::OutOfRange { .. } | Self::Refused { .. } => None,
+fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match reason {
+        Refused::ComponentLost => {
+            write!(f, "the component of node {rank} ended while it worked on this")
         }
+        Refused::NoComponent => write!(f, "node {rank} has no component at the moment"),
+        Refused::GivenUp => {
+            write!(f, "the component of node {rank} failed too often and was given up")
+        }
+        Refused::Busy => write!(f, "node {rank} has too many clients or requests"),
+        Refused::TimedOut => write!(f, "node {rank} was not ready in time"),
+        Refused::OutOfRange { rank, nodes } => {
+            write!(f, "there is no node {rank}: the cluster has nodes 0 to {}", nodes - 1)
+        }
+        Refused::NoTask { name, tasks } => {
+            write!(f, "node {rank} has no task {name:?}")?;
+            match &tasks[..] {
+                [] => f.write_str(", nor any other"),
+                tasks => write!(f, ": its tasks are {}", tasks.join(", ")),
+            }
+        }
+        Refused::NotStarted { name, why } => {
+            write!(f, "task {name} of node {rank} cannot be started: {why}")
+        }
+        Refused::NotRunning { name, state } => {
+            write!(f, "task {name} of node {rank} does not run: it is {}", state.as_str())
+        }
+        Refused::NotManager => write!(f, "node {rank} is not the manager"),
+        Refused::Unfit { node } => {
+            write!(f, "node {rank} cannot do that in the present state of node {node}")
+        }
+        Refused::Isolated => write!(f, "node {rank} is isolated"),
+        Refused::LeftBroadcasts => {
+            write!(f, "node {rank} was removed or restarted, and takes no part in broadcasts")
+        }
+        Refused::OtherReceiver { origin, process } => {
+            write!(f, "process {process} already receives from node {origin} at node {rank}")
+        }
+        Refused::OtherSender => {
+            write!(f, "another client is in the middle of a broadcast at node {rank}")
+        }
+        Refused::WindowFull => write!(
+            f,
+            "the window of node {rank} is full: some node has not received its earlier \
+             broadcasts"
+        ),
+        Refused::TooFew { reached } => write!(
+            f,
+            "node {rank} reaches {reached} of the nodes that take part in broadcasts, and \
+             it takes two to send them different messages"
+        ),
+        Refused::Forgotten { origin, seq } => {
+            write!(f, "node {rank} no longer has message {seq} of node {origin}")
+        }
+        Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
     }
 }
 

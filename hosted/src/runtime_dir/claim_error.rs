@@ -4,48 +4,28 @@
 //! Whatever keeps the directory from being used at all is a `RuntimeDirError`, carried along
 //! with its own code and cure.
 
-use std::fmt;
-
 use super::error::RuntimeDirError;
 use crate::cluster::ClusterName;
 use crate::explain::{Code, Explain};
 
 /// Why a name could not be taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// A living cluster has it.
+    #[error("a cluster named {name} is running")]
     NameInUse {
         /// The name.
         name: ClusterName,
     },
     /// A living cluster has it, whose nodes are all one process's.
+    #[error("a cluster named {name} is running, with all its nodes below one process")]
     OneOwner {
         /// The name.
         name: ClusterName,
     },
     /// The directory cannot be used.
-    Dir(RuntimeDirError),
-}
-
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NameInUse { name } => write!(f, "a cluster named {name} is running"),
-            Self::OneOwner { name } => {
-                write!(f, "a cluster named {name} is running, with all its nodes below one process")
-            }
-            Self::Dir(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ClaimError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NameInUse { .. } | Self::OneOwner { .. } => None,
-            Self::Dir(source) => source.source(),
-        }
-    }
+    #[error(transparent)]
+    Dir(#[from] RuntimeDirError),
 }
 
 impl Explain for ClaimError {
@@ -67,11 +47,5 @@ impl Explain for ClaimError {
             ),
             Self::Dir(source) => source.cure(),
         }
-    }
-}
-
-impl From<RuntimeDirError> for ClaimError {
-    fn from(source: RuntimeDirError) -> Self {
-        Self::Dir(source)
     }
 }

@@ -4,8 +4,8 @@
 //! errors of their own, which may be this one. Each variant
 //! has a cure of its own, since a wrong owner and a long path are mended in different places.
 
+use std::io;
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use super::cluster_dir::SOCKET_PATH_LEN_MAX;
 use crate::explain::{Code, Explain};
@@ -16,16 +16,22 @@ const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// Why the runtime directory cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RuntimeDirError {
     /// No variable names a place, and there is no directory of the user's session.
+    #[error(
+        "no private directory for control sockets: WEFT_RUNTIME_DIR, XDG_RUNTIME_DIR, \
+         XDG_STATE_HOME and HOME are unset or name shared directories"
+    )]
     NoPlace,
     /// `$WEFT_RUNTIME_DIR` is not an absolute path.
+    #[error("WEFT_RUNTIME_DIR is the relative path {path}")]
     Relative {
         /// Its value.
         path: PathBuf,
     },
     /// The directory is in one that all users share.
+    #[error("the runtime directory {path} is in {root}, which all users share")]
     Shared {
         /// The directory.
         path: PathBuf,
@@ -33,16 +39,19 @@ pub enum RuntimeDirError {
         root: &'static str,
     },
     /// A symbolic link is where the directory should be.
+    #[error("the runtime directory {path} is a symbolic link")]
     Link {
         /// The link.
         path: PathBuf,
     },
     /// Something else is where the directory should be.
+    #[error("the runtime directory {path} is not a directory")]
     NotDirectory {
         /// Its path.
         path: PathBuf,
     },
     /// The directory is another user's.
+    #[error("the runtime directory {path} belongs to uid {owner}")]
     Foreign {
         /// The directory.
         path: PathBuf,
@@ -50,6 +59,7 @@ pub enum RuntimeDirError {
         owner: u32,
     },
     /// Others may enter, read or write the directory.
+    #[error("the runtime directory {path} has mode {mode:04o}, so that it is open to others")]
     Open {
         /// The directory.
         path: PathBuf,
@@ -57,16 +67,22 @@ pub enum RuntimeDirError {
         mode: u32,
     },
     /// A directory with a cluster's name holds files that are not a cluster's.
+    #[error("the directory {path} holds files that are not a cluster's")]
     NotCluster {
         /// The directory.
         path: PathBuf,
     },
     /// The directory of a running cluster was removed, or another cluster has made it again.
+    #[error(
+        "the directory {path} was removed while the cluster ran, or belongs to another cluster of \
+         its name by now"
+    )]
     Displaced {
         /// The directory.
         path: PathBuf,
     },
     /// The path of a control socket is longer than a socket's address may be.
+    #[error("the socket path {path} has {len} bytes, but the limit is {SOCKET_PATH_LEN_MAX}")]
     SocketPathTooLong {
         /// The path.
         path: PathBuf,
@@ -74,11 +90,13 @@ pub enum RuntimeDirError {
         len: usize,
     },
     /// Another process kept the directory locked past the deadline.
+    #[error("another process keeps the directory {path} locked")]
     Busy {
         /// The directory.
         path: PathBuf,
     },
     /// The system refused.
+    #[error("cannot {action} {path}: {source}")]
     System {
         /// What was tried.
         action: &'static str,
@@ -87,69 +105,6 @@ pub enum RuntimeDirError {
         /// What the system said.
         source: io::Error,
     },
-}
-
-impl fmt::Display for RuntimeDirError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPlace => write!(
-                f,
-                "no private directory for control sockets: WEFT_RUNTIME_DIR, XDG_RUNTIME_DIR, \
-                 XDG_STATE_HOME and HOME are unset or name shared directories"
-            ),
-            Self::Relative { path } => {
-                write!(f, "WEFT_RUNTIME_DIR is the relative path {}", path.display())
-            }
-            Self::Shared { path, root } => write!(
-                f,
-                "the runtime directory {} is in {root}, which all users share",
-                path.display()
-            ),
-            Self::Link { path } => {
-                write!(f, "the runtime directory {} is a symbolic link", path.display())
-            }
-            Self::NotDirectory { path } => {
-                write!(f, "the runtime directory {} is not a directory", path.display())
-            }
-            Self::Foreign { path, owner } => {
-                write!(f, "the runtime directory {} belongs to uid {owner}", path.display())
-            }
-            Self::Open { path, mode } => write!(
-                f,
-                "the runtime directory {} has mode {mode:04o}, so that it is open to others",
-                path.display()
-            ),
-            Self::NotCluster { path } => {
-                write!(f, "the directory {} holds files that are not a cluster's", path.display())
-            }
-            Self::Displaced { path } => write!(
-                f,
-                "the directory {} was removed while the cluster ran, or belongs to another \
-                 cluster of its name by now",
-                path.display()
-            ),
-            Self::SocketPathTooLong { path, len } => write!(
-                f,
-                "the socket path {} has {len} bytes, but the limit is {SOCKET_PATH_LEN_MAX}",
-                path.display()
-            ),
-            Self::Busy { path } => {
-                write!(f, "another process keeps the directory {} locked", path.display())
-            }
-            Self::System { action, path, source } => {
-                write!(f, "cannot {action} {}: {source}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for RuntimeDirError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::System { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }
 
 impl Explain for RuntimeDirError {

@@ -4,7 +4,6 @@
 //! another name or another runtime directory, the second by a new start. The names that do run
 //! are listed with the first, because it is mostly a matter of a misspelt or forgotten one.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use super::error::RuntimeDirError;
@@ -12,9 +11,10 @@ use crate::cluster::ClusterName;
 use crate::explain::{Code, Explain};
 
 /// Why no living cluster of a name was found.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// There is no trace of it.
+    #[error("no cluster named {name} is running in {dir}")]
     NotRunning {
         /// The name.
         name: ClusterName,
@@ -24,35 +24,14 @@ pub enum FindError {
         running: Vec<ClusterName>,
     },
     /// It left its directory behind and none of its processes lives.
+    #[error("the cluster {name} is dead: its files are there, its processes are not")]
     Dead {
         /// The name.
         name: ClusterName,
     },
     /// The directory cannot be used.
-    Dir(RuntimeDirError),
-}
-
-impl fmt::Display for FindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRunning { name, dir, .. } => {
-                write!(f, "no cluster named {name} is running in {}", dir.display())
-            }
-            Self::Dead { name } => {
-                write!(f, "the cluster {name} is dead: its files are there, its processes are not")
-            }
-            Self::Dir(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FindError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotRunning { .. } | Self::Dead { .. } => None,
-            Self::Dir(source) => source.source(),
-        }
-    }
+    #[error(transparent)]
+    Dir(#[from] RuntimeDirError),
 }
 
 impl Explain for FindError {
@@ -78,11 +57,5 @@ impl Explain for FindError {
             }
             Self::Dir(source) => source.cure(),
         }
-    }
-}
-
-impl From<RuntimeDirError> for FindError {
-    fn from(source: RuntimeDirError) -> Self {
-        Self::Dir(source)
     }
 }

@@ -8,9 +8,10 @@ use crate::explain::{Code, Explain};
 use crate::process::ProcessError;
 
 /// Why a node cannot be met over the network.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// The number of addresses differs from the number of nodes.
+    #[error("network.addresses has {found} entries for {nodes} nodes")]
     Addresses {
         /// How many nodes there are.
         nodes: u16,
@@ -18,6 +19,7 @@ pub enum NetworkError {
         found: usize,
     },
     /// The node cannot listen at its own address.
+    #[error("this node cannot be met at {address:?}: {source}")]
     Listen {
         /// The address.
         address: String,
@@ -25,34 +27,11 @@ pub enum NetworkError {
         source: io::Error,
     },
     /// No random number could be drawn.
-    Random(io::Error),
+    #[error("no random number can be drawn: {0}")]
+    Random(#[source] io::Error),
     /// A thread could not be started.
-    Thread(ProcessError),
-}
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Addresses { nodes, found } => {
-                write!(f, "network.addresses has {found} entries for {nodes} nodes")
-            }
-            Self::Listen { address, source } => {
-                write!(f, "this node cannot be met at {address:?}: {source}")
-            }
-            Self::Random(source) => write!(f, "no random number can be drawn: {source}"),
-            Self::Thread(source) => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NetworkError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Addresses { .. } => None,
-            Self::Listen { source, .. } | Self::Random(source) => Some(source),
-            Self::Thread(source) => Some(source),
-        }
-    }
+    #[error("{0}")]
+    Thread(#[source] ProcessError),
 }
 
 impl Explain for NetworkError {

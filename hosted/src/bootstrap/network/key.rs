@@ -100,11 +100,13 @@ fn from_hex(text: &str) -> Option<Key> {
 }
 
 /// Why there is no key.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// No key was given: between hosts no node takes part without one, unless ordered to.
+    #[error("nodes on several hosts need a key, and none is named")]
     Missing,
     /// The file is not there or cannot be read.
+    #[error("the key file {path} cannot be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -112,6 +114,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// The file belongs to another user, who could change it.
+    #[error("the key file {path} belongs to user {owner}")]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -119,6 +122,7 @@ pub enum KeyError {
         owner: u32,
     },
     /// Other users may read the file.
+    #[error("the key file {path} has mode {mode:03o}: others may read it")]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -126,59 +130,25 @@ pub enum KeyError {
         mode: u32,
     },
     /// The file does not hold a key.
+    #[error("the key file {path} does not hold a key")]
     Malformed {
         /// The file.
         path: PathBuf,
     },
     /// The file exists already.
+    #[error("{path} exists already")]
     Exists {
         /// The file.
         path: PathBuf,
     },
     /// The file cannot be written.
+    #[error("the key file {path} cannot be written: {source}")]
     Unwritable {
         /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("nodes on several hosts need a key, and none is named"),
-            Self::Unreadable { path, source } => {
-                write!(f, "the key file {} cannot be read: {source}", path.display())
-            }
-            Self::Foreign { path, owner } => {
-                write!(f, "the key file {} belongs to user {owner}", path.display())
-            }
-            Self::Exposed { path, mode } => {
-                write!(f, "the key file {} has mode {mode:03o}: others may read it", path.display())
-            }
-            Self::Malformed { path } => {
-                write!(f, "the key file {} does not hold a key", path.display())
-            }
-            Self::Exists { path } => write!(f, "{} exists already", path.display()),
-            Self::Unwritable { path, source } => {
-                write!(f, "the key file {} cannot be written: {source}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for KeyError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unreadable { source, .. } | Self::Unwritable { source, .. } => Some(source),
-            Self::Missing
-            | Self::Foreign { .. }
-            | Self::Exposed { .. }
-            | Self::Malformed { .. }
-            | Self::Exists { .. } => None,
-        }
-    }
 }
 
 impl Explain for KeyError {
