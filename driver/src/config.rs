@@ -19,8 +19,6 @@
 //!
 //! Timeout 0 and retry count 7 mean "forever" to a device, and are refused.
 
-use std::fmt;
-
 use weft_core::time::Duration;
 
 /// How the pairs of a fabric behave. Every endpoint has its own; they need not be equal.
@@ -61,48 +59,33 @@ impl Default for Config {
 }
 
 /// Why a configuration is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// Not 1 to 31; 0 waits forever.
+    #[error("timeout is {0}, but must be 1 to 31")]
     Timeout(u8),
     /// Not 0 to 6; 7 repeats forever.
+    #[error("retry count is {0}, but must be 0 to 6")]
     RetryCount(u8),
     /// Not 0 to 6; 7 repeats forever.
+    #[error("receiver-not-ready retry count is {0}, but must be 0 to 6")]
     RnrRetryCount(u8),
     /// Not 0 to 31.
+    #[error("receiver-not-ready timer is {0}, but must be 0 to 31")]
     RnrTimer(u8),
     /// Not 32 to 8192.
+    #[error("depth is {0}, but must be 32 to 8192")]
     Depth(u16),
     /// No read could ever be on its way.
+    #[error("at least one read must be allowed in flight")]
     NoReadsInFlight,
     /// Not a multiple of 8, or zero.
+    #[error("message length is {0}, but must be a positive multiple of 8")]
     MessageLen(u32),
     /// Everything would be overdue at once.
+    #[error("the deadline must be longer than nothing")]
     NoDeadline,
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timeout(found) => write!(f, "timeout is {found}, but must be 1 to 31"),
-            Self::RetryCount(found) => write!(f, "retry count is {found}, but must be 0 to 6"),
-            Self::RnrRetryCount(found) => {
-                write!(f, "receiver-not-ready retry count is {found}, but must be 0 to 6")
-            }
-            Self::RnrTimer(found) => {
-                write!(f, "receiver-not-ready timer is {found}, but must be 0 to 31")
-            }
-            Self::Depth(found) => write!(f, "depth is {found}, but must be 32 to 8192"),
-            Self::NoReadsInFlight => f.write_str("at least one read must be allowed in flight"),
-            Self::MessageLen(found) => {
-                write!(f, "message length is {found}, but must be a positive multiple of 8")
-            }
-            Self::NoDeadline => f.write_str("the deadline must be longer than nothing"),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl Config {
     /// What fits most: a loss is noticed in about a quarter of a second.

@@ -4,39 +4,49 @@
 //! Failures of the data path are not here: they are completions ([`crate::failure_of`]) and
 //! [`weft_core::fabric::PostError`].
 
-use std::fmt;
-
 use weft_core::fabric::Region;
 use weft_core::ids::Peer;
 
 use crate::{ConfigError, EndError, Errno, Verb};
 
 /// Why there is no device, no fabric or no pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No libibverbs, or no device that it knows.
+    #[error("there is no RDMA device here")]
     NoRdma,
     /// There are devices, but none of this name.
+    #[error("there is no RDMA device called {0:?}")]
     NoSuchDevice(String),
     /// The device has no such port.
+    #[error("the device has no port {0}")]
     NoSuchPort(u8),
     /// The port is not active.
+    #[error("port {0} of the device is not active")]
     PortDown(u8),
     /// The port has no address that peers could reach.
+    #[error("port {0} has no address that peers could reach")]
     NoGid(u8),
     /// The device has no remote atomics.
+    #[error("the device has no remote atomics")]
     NoAtomics,
     /// A configuration that is refused.
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// An end that this endpoint cannot be paired with.
-    End(EndError),
+    #[error(transparent)]
+    End(#[from] EndError),
     /// There is no such peer, or it is this endpoint itself.
+    #[error("peer {0} is none to pair with")]
     UnknownPeer(Peer),
     /// Nothing was prepared for the peer, or its end was not connected.
+    #[error("no pair is prepared and connected for peer {0}")]
     NotPrepared(Peer),
     /// The incarnation that was prepared is not later than one that was fenced.
+    #[error("peer {0} was fenced in this or a later incarnation")]
     StaleIncarnation(Peer),
     /// A region's words are not as many as the layout says.
+    #[error("region {} is {found} bytes of memory, not {expected}", .region.0)]
     MemoryLength {
         /// Which region.
         region: Region,
@@ -46,9 +56,11 @@ pub enum Error {
         found: usize,
     },
     /// The region takes more pieces to be moved at once than the queue has places.
+    #[error("region {} cannot be moved in one queue's worth of pieces", .0.0)]
     RegionTooLong(Region),
     /// A verb failed.
-    Verb(Verb, Errno),
+    #[error("{0} failed: {1}")]
+    Verb(Verb, #[source] Errno),
 }
 
 impl Error {
@@ -91,70 +103,6 @@ impl Error {
                 "look into the kernel's log for the device; when it is gone, start the node again"
             }
         }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRdma => f.write_str("there is no RDMA device here"),
-            Self::NoSuchDevice(name) => write!(f, "there is no RDMA device called {name:?}"),
-            Self::NoSuchPort(port) => write!(f, "the device has no port {port}"),
-            Self::PortDown(port) => write!(f, "port {port} of the device is not active"),
-            Self::NoGid(port) => write!(f, "port {port} has no address that peers could reach"),
-            Self::NoAtomics => f.write_str("the device has no remote atomics"),
-            Self::Config(error) => error.fmt(f),
-            Self::End(error) => error.fmt(f),
-            Self::UnknownPeer(peer) => write!(f, "peer {peer} is none to pair with"),
-            Self::NotPrepared(peer) => {
-                write!(f, "no pair is prepared and connected for peer {peer}")
-            }
-            Self::StaleIncarnation(peer) => {
-                write!(f, "peer {peer} was fenced in this or a later incarnation")
-            }
-            Self::MemoryLength { region, expected, found } => {
-                let number = region.0;
-                write!(f, "region {number} is {found} bytes of memory, not {expected}")
-            }
-            Self::RegionTooLong(region) => {
-                write!(f, "region {} cannot be moved in one queue's worth of pieces", region.0)
-            }
-            Self::Verb(verb, errno) => write!(f, "{verb} failed: {errno}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Verb(_, errno) => Some(errno),
-            Self::NoRdma
-            | Self::NoSuchDevice(_)
-            | Self::NoSuchPort(_)
-            | Self::PortDown(_)
-            | Self::NoGid(_)
-            | Self::NoAtomics
-            // Part of this error's own sentence.
-            | Self::Config(_)
-            | Self::End(_)
-            | Self::UnknownPeer(_)
-            | Self::NotPrepared(_)
-            | Self::StaleIncarnation(_)
-            | Self::MemoryLength { .. }
-            | Self::RegionTooLong(_) => None,
-        }
-    }
-}
-
-impl From<ConfigError> for Error {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-impl From<EndError> for Error {
-    fn from(error: EndError) -> Self {
-        Self::End(error)
     }
 }
 

@@ -16,8 +16,6 @@
 //! Every region of the layout has its place, in order; one without a grant is all zeros. Decoding
 //! believes nothing: lengths, counts, ranges and unused bytes are checked.
 
-use std::fmt;
-
 use weft_core::fabric::{Layout, Region};
 
 use crate::Gid;
@@ -68,20 +66,25 @@ pub struct LocalEnd(pub End);
 pub struct RemoteEnd(pub End);
 
 /// Why an end is refused. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndError {
     /// Fewer or more bytes than its count of regions says.
+    #[error("the end of a pair is cut off at {found} bytes")]
     Length {
         /// How many there are.
         found: usize,
     },
     /// Not a version that this driver speaks.
+    #[error("the end of a pair has version {0}, not {VERSION}")]
     Version(u8),
     /// A number, a size of packets or a count of reads that no device has.
+    #[error("the end of a pair has a number that no device has")]
     OutOfRange,
     /// Bytes that are to be zero and are not.
+    #[error("the end of a pair has stray bytes")]
     Padding,
     /// Not as many regions as the layout has.
+    #[error("the end of a pair has {found} regions, the layout {expected}")]
     Regions {
         /// How many the layout has.
         expected: usize,
@@ -89,27 +92,9 @@ pub enum EndError {
         found: usize,
     },
     /// A region that would leave the address space.
+    #[error("region {} has no possible address", .0.0)]
     Address(Region),
 }
-
-impl fmt::Display for EndError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { found } => write!(f, "the end of a pair is cut off at {found} bytes"),
-            Self::Version(found) => {
-                write!(f, "the end of a pair has version {found}, not {VERSION}")
-            }
-            Self::OutOfRange => f.write_str("the end of a pair has a number that no device has"),
-            Self::Padding => f.write_str("the end of a pair has stray bytes"),
-            Self::Regions { expected, found } => {
-                write!(f, "the end of a pair has {found} regions, the layout {expected}")
-            }
-            Self::Address(region) => write!(f, "region {} has no possible address", region.0),
-        }
-    }
-}
-
-impl std::error::Error for EndError {}
 
 impl LocalEnd {
     /// The bytes to send.

@@ -5,7 +5,8 @@
 use std::fmt;
 
 /// An operating system's error number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", std::io::Error::from_raw_os_error(self.0))]
 pub struct Errno(pub i32);
 
 impl Errno {
@@ -37,14 +38,6 @@ impl Errno {
         }
     }
 }
-
-impl fmt::Display for Errno {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        std::io::Error::from_raw_os_error(self.0).fmt(f)
-    }
-}
-
-impl std::error::Error for Errno {}
 
 /// A call of the control path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Why a benchmark has no result.
 
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -17,29 +16,40 @@ use weft::runtime_dir::RuntimeDirError;
 use weft::shm::{BellError, SegmentError};
 
 /// Why a benchmark has no result.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// No memory layout follows from the cell.
+    #[error("no memory layout: {0}")]
     Plan(String),
     /// Memory could not be made or mapped.
-    Memory(SegmentError),
+    #[error("memory of the benchmark: {0}")]
+    Memory(#[from] SegmentError),
     /// A process could not be started or watched.
-    Process(ProcessError),
+    #[error("writer's process: {0}")]
+    Process(#[from] ProcessError),
     /// The socket between owner and writer failed.
-    Packet(PacketError),
+    #[error("socket between owner and writer: {0}")]
+    Packet(#[from] PacketError),
     /// The cluster that is measured did not start.
-    Launch(LaunchError),
+    #[error("{0}")]
+    Launch(#[source] LaunchError),
     /// One of its nodes did not do what it was asked.
-    Client(ClientError),
+    #[error("{0}")]
+    Client(#[from] ClientError),
     /// What it leaves behind could not be removed.
-    Directory(RuntimeDirError),
+    #[error("{0}")]
+    Directory(#[source] RuntimeDirError),
     /// Waiting failed.
-    Bell(BellError),
+    #[error("waiting: {0}")]
+    Bell(#[from] BellError),
     /// A thread, or what it stands on, could not be made.
-    Thread(io::Error),
+    #[error("thread of the benchmark: {0}")]
+    Thread(#[source] io::Error),
     /// This keeper lost a timer, or let one expire too soon.
+    #[error("{0} lost a timer, or let it expire too soon")]
     Timer(wheel::Keeper),
     /// A writer's process has ended in the middle of it.
+    #[error("the process of writer {writer} ended in the middle of it: {words}")]
     WriterLost {
         /// Which.
         writer: Peer,
@@ -47,15 +57,22 @@ pub enum BenchError {
         words: String,
     },
     /// Nothing moved for too long: a process is stopped, or a message is lost.
+    #[error("nothing moved for {patience:?}")]
     Stuck {
         /// How long it was waited for.
         patience: Duration,
     },
     /// The endpoint refused what it must accept.
-    Refused(PutError),
+    #[error("a put was refused: {0}")]
+    Refused(#[from] PutError),
     /// A put ended in a way that it must not end in here.
+    #[error("a put ended unexpectedly: {0:?}")]
     Ended(Event),
     /// A message is not the one that was due.
+    #[error(
+        "message {expected} of writer {writer} was due, {} came",
+        found.map_or_else(|| "other bytes".to_owned(), |found| found.to_string())
+    )]
     WrongMessage {
         /// Who sent it.
         writer: Peer,
@@ -65,61 +82,8 @@ pub enum BenchError {
         found: Option<u64>,
     },
     /// The two ends of the socket do not agree on what comes next.
+    #[error("owner and writer disagree: {0}")]
     OutOfStep(&'static str),
-}
-
-impl fmt::Display for BenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(reason) => write!(f, "no memory layout: {reason}"),
-            Self::Memory(error) => write!(f, "memory of the benchmark: {error}"),
-            Self::Process(error) => write!(f, "writer's process: {error}"),
-            Self::Packet(error) => write!(f, "socket between owner and writer: {error}"),
-            Self::Launch(error) => error.fmt(f),
-            Self::Client(error) => error.fmt(f),
-            Self::Directory(error) => error.fmt(f),
-            Self::Bell(error) => write!(f, "waiting: {error}"),
-            Self::Thread(error) => write!(f, "thread of the benchmark: {error}"),
-            Self::Timer(keeper) => write!(f, "{keeper} lost a timer, or let it expire too soon"),
-            Self::WriterLost { writer, words } => {
-                write!(f, "the process of writer {writer} ended in the middle of it: {words}")
-            }
-            Self::Stuck { patience } => write!(f, "nothing moved for {patience:?}"),
-            Self::Refused(error) => write!(f, "a put was refused: {error}"),
-            Self::Ended(event) => write!(f, "a put ended unexpectedly: {event:?}"),
-            Self::WrongMessage { writer, expected, found } => {
-                write!(f, "message {expected} of writer {writer} was due, ")?;
-                match found {
-                    Some(found) => write!(f, "{found} came"),
-                    None => f.write_str("other bytes came"),
-                }
-            }
-            Self::OutOfStep(what) => write!(f, "owner and writer disagree: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for BenchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Memory(error) => Some(error),
-            Self::Process(error) => Some(error),
-            Self::Packet(error) => Some(error),
-            Self::Launch(error) => Some(error),
-            Self::Client(error) => Some(error),
-            Self::Directory(error) => Some(error),
-            Self::Bell(error) => Some(error),
-            Self::Thread(error) => Some(error),
-            Self::Refused(error) => Some(error),
-            Self::Plan(_)
-            | Self::Timer(_)
-            | Self::WriterLost { .. }
-            | Self::Stuck { .. }
-            | Self::Ended(_)
-            | Self::WrongMessage { .. }
-            | Self::OutOfStep(_) => None,
-        }
-    }
 }
 
 impl Explain for BenchError {
@@ -164,23 +128,4 @@ impl Explain for BenchError {
         }
         .to_owned()
     }
-}
-
-macro_rules! from {
-    ($($source:ty => $variant:ident),* $(,)?) => {$(
-        impl From<$source> for BenchError {
-            fn from(error: $source) -> Self {
-                Self::$variant(error)
-            }
-        }
-    )*};
-}
-
-from! {
-    SegmentError => Memory,
-    ProcessError => Process,
-    PacketError => Packet,
-    BellError => Bell,
-    PutError => Refused,
-    ClientError => Client,
 }

@@ -66,37 +66,20 @@ pub const STRIKES: u64 = Strike::ALL.len() as u64;
 
 /// Why the demonstration could not be given. A demonstration that was given and failed its own
 /// checks is no error but a [`Summary`] that says so.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The cluster did not start.
-    Launch(LaunchError),
+    #[error("{0}")]
+    Launch(#[from] LaunchError),
     /// A node did not do what it was asked.
-    Client(ClientError),
+    #[error("{0}")]
+    Client(#[from] ClientError),
     /// A stream stopped before its end.
+    #[error("{0}")]
     Stopped(String),
     /// Ctrl-C or SIGTERM.
+    #[error("the demo was interrupted")]
     Interrupted,
-}
-
-impl std::fmt::Display for DemoError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Launch(error) => error.fmt(f),
-            Self::Client(error) => error.fmt(f),
-            Self::Stopped(what) => f.write_str(what),
-            Self::Interrupted => f.write_str("the demo was interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for DemoError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Launch(error) => Some(error),
-            Self::Client(error) => Some(error),
-            Self::Stopped(_) | Self::Interrupted => None,
-        }
-    }
 }
 
 impl Explain for DemoError {
@@ -116,18 +99,6 @@ impl Explain for DemoError {
             Self::Stopped(_) => "set WEFT_LOG=debug, run it again and look at the end".to_owned(),
             Self::Interrupted => "run it again".to_owned(),
         }
-    }
-}
-
-impl From<LaunchError> for DemoError {
-    fn from(error: LaunchError) -> Self {
-        Self::Launch(error)
-    }
-}
-
-impl From<ClientError> for DemoError {
-    fn from(error: ClientError) -> Self {
-        Self::Client(error)
     }
 }
 

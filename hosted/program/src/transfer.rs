@@ -97,11 +97,13 @@ pub enum Piece<'a> {
 }
 
 /// Why a message does not go on with a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
     /// It is no message of a stream.
+    #[error("no message of a stream")]
     Foreign,
     /// The stream began before the first message that was seen, or one is missing.
+    #[error("the stream goes on at byte {found} and has only come to {at}")]
     Gap {
         /// Where the stream should go on.
         at: u64,
@@ -109,22 +111,9 @@ pub enum JoinError {
         found: u64,
     },
     /// All bytes are there and are not those that were sent.
+    #[error("the bytes are not those that were sent")]
     Digest,
 }
-
-impl std::fmt::Display for JoinError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Foreign => f.write_str("no message of a stream"),
-            Self::Gap { at, found } => {
-                write!(f, "the stream goes on at byte {found} and has only come to {at}")
-            }
-            Self::Digest => f.write_str("the bytes are not those that were sent"),
-        }
-    }
-}
-
-impl std::error::Error for JoinError {}
 
 impl Joiner {
     /// Takes in the next message.

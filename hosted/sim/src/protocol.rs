@@ -23,7 +23,8 @@ use super::fabric::SimFabric;
 use super::world::World;
 
 /// A promise that was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{checker}: {what}")]
 pub struct Violation {
     /// Which promise, as the tables call it.
     pub checker: &'static str,
@@ -37,14 +38,6 @@ impl Violation {
         Self { checker, what: what.into() }
     }
 }
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.checker, self.what)
-    }
-}
-
-impl std::error::Error for Violation {}
 
 /// One line of the history of a run.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! Why a benchmark over RDMA has no result.
 
-use std::fmt;
 use std::time::Duration;
 
 use weft_core::endpoint::{Event, PutError};
@@ -13,43 +12,57 @@ use weft::packet::PacketError;
 use weft::process::ProcessError;
 
 /// Why a benchmark over RDMA has no result.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum VerbsBenchError {
     /// This program was built without the driver.
+    #[error("this program was built without the RDMA driver")]
     NotBuilt,
     /// There is no device, or it cannot do what is needed.
     #[cfg(feature = "verbs")]
-    Driver(weft_driver::Error),
+    #[error("{0}")]
+    Driver(#[from] weft_driver::Error),
     /// A tool to compare with.
     #[cfg(feature = "verbs")]
-    Rival(RivalError),
+    #[error("{0}")]
+    Rival(#[from] RivalError),
     /// A process could not be started or watched.
-    Process(ProcessError),
+    #[error("{0}")]
+    Process(#[from] ProcessError),
     /// The socket between the two processes failed.
-    Packet(PacketError),
+    #[error("the processes cannot talk to each other: {0}")]
+    Packet(#[from] PacketError),
     /// A thread could not be started.
-    Thread(std::io::Error),
+    #[error("thread of the benchmark: {0}")]
+    Thread(#[source] std::io::Error),
     /// A thread could not be tied to a processor.
-    Processors(rustix::io::Errno),
+    #[error("no processor can be chosen: {0}")]
+    Processors(#[source] rustix::io::Errno),
     /// The other process has ended in the middle of it.
+    #[error("the other process is gone: {words}")]
     PeerLost {
         /// What is known of it.
         words: String,
     },
     /// Nothing moved for too long.
+    #[error("nothing moved for {} s", .patience.as_secs())]
     Stuck {
         /// How long it was waited for.
         patience: Duration,
     },
     /// Work was refused.
-    Refused(PostError),
+    #[error("the fabric refused work: {0}")]
+    Refused(#[from] PostError),
     /// Work failed.
-    Failed(Failure),
+    #[error("work failed: {0}")]
+    Failed(#[from] Failure),
     /// The endpoint refused a message.
-    PutRefused(PutError),
+    #[error("the endpoint refused a message: {0}")]
+    PutRefused(#[from] PutError),
     /// A put ended in a way that it must not end in here.
+    #[error("a put ended with {0:?}")]
     Ended(Event),
     /// Something came back that was not there.
+    #[error("{what} is {found}, not {expected}")]
     Wrong {
         /// What.
         what: &'static str,
@@ -59,57 +72,8 @@ pub enum VerbsBenchError {
         found: u64,
     },
     /// The two processes do not agree on what comes next.
+    #[error("the processes are out of step: {0}")]
     OutOfStep(&'static str),
-}
-
-impl fmt::Display for VerbsBenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotBuilt => f.write_str("this program was built without the RDMA driver"),
-            #[cfg(feature = "verbs")]
-            Self::Driver(error) => error.fmt(f),
-            #[cfg(feature = "verbs")]
-            Self::Rival(error) => error.fmt(f),
-            Self::Process(error) => error.fmt(f),
-            Self::Packet(error) => write!(f, "the processes cannot talk to each other: {error}"),
-            Self::Thread(error) => write!(f, "thread of the benchmark: {error}"),
-            Self::Processors(errno) => write!(f, "no processor can be chosen: {errno}"),
-            Self::PeerLost { words } => write!(f, "the other process is gone: {words}"),
-            Self::Stuck { patience } => write!(f, "nothing moved for {} s", patience.as_secs()),
-            Self::Refused(error) => write!(f, "the fabric refused work: {error}"),
-            Self::Failed(failure) => write!(f, "work failed: {failure}"),
-            Self::PutRefused(error) => write!(f, "the endpoint refused a message: {error}"),
-            Self::Ended(event) => write!(f, "a put ended with {event:?}"),
-            Self::Wrong { what, expected, found } => {
-                write!(f, "{what} is {found}, not {expected}")
-            }
-            Self::OutOfStep(what) => write!(f, "the processes are out of step: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for VerbsBenchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            #[cfg(feature = "verbs")]
-            Self::Driver(error) => Some(error),
-            #[cfg(feature = "verbs")]
-            Self::Rival(error) => Some(error),
-            Self::Process(error) => Some(error),
-            Self::Packet(error) => Some(error),
-            Self::Thread(error) => Some(error),
-            Self::Processors(errno) => Some(errno),
-            Self::Refused(error) => Some(error),
-            Self::PutRefused(error) => Some(error),
-            Self::NotBuilt
-            | Self::PeerLost { .. }
-            | Self::Stuck { .. }
-            | Self::Failed(_)
-            | Self::Ended(_)
-            | Self::Wrong { .. }
-            | Self::OutOfStep(_) => None,
-        }
-    }
 }
 
 impl Explain for VerbsBenchError {
@@ -155,28 +119,4 @@ impl Explain for VerbsBenchError {
         }
         .to_owned()
     }
-}
-
-macro_rules! from {
-    ($($source:ty => $variant:ident),* $(,)?) => {$(
-        impl From<$source> for VerbsBenchError {
-            fn from(error: $source) -> Self {
-                Self::$variant(error)
-            }
-        }
-    )*};
-}
-
-from! {
-    ProcessError => Process,
-    PacketError => Packet,
-    PostError => Refused,
-    Failure => Failed,
-    PutError => PutRefused,
-}
-
-#[cfg(feature = "verbs")]
-from! {
-    weft_driver::Error => Driver,
-    RivalError => Rival,
 }

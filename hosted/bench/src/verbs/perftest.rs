@@ -14,17 +14,17 @@
 //! coefficient r^2: … < 0.9`) and print `0.00` or `inf`: such a run is not a measurement. It is
 //! repeated, a bounded number of times, and the report says how often.
 
-use std::fmt;
-
 /// Why a rival has no figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RivalError {
     /// The tool is not installed.
+    #[error("there is no {tool} to compare with")]
     Missing {
         /// Its name.
         tool: &'static str,
     },
     /// The tool ended with an error, or did not end.
+    #[error("{tool} failed: {words}")]
     Failed {
         /// Its name.
         tool: &'static str,
@@ -32,6 +32,7 @@ pub enum RivalError {
         words: String,
     },
     /// The tool's table lacks a column, or there is none.
+    #[error("{tool} has printed no figure in a column {column:?}")]
     Unreadable {
         /// Its name.
         tool: &'static str,
@@ -39,6 +40,7 @@ pub enum RivalError {
         column: &'static str,
     },
     /// The tool could not find out how long its cycles are, in any of its runs.
+    #[error("{tool} could not measure its own clock in {runs} runs")]
     Astray {
         /// Its name.
         tool: &'static str,
@@ -46,23 +48,6 @@ pub enum RivalError {
         runs: u32,
     },
 }
-
-impl fmt::Display for RivalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { tool } => write!(f, "there is no {tool} to compare with"),
-            Self::Failed { tool, words } => write!(f, "{tool} failed: {words}"),
-            Self::Unreadable { tool, column } => {
-                write!(f, "{tool} has printed no figure in a column {column:?}")
-            }
-            Self::Astray { tool, runs } => {
-                write!(f, "{tool} could not measure its own clock in {runs} runs")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RivalError {}
 
 impl RivalError {
     pub(super) const fn cure(&self) -> &'static str {

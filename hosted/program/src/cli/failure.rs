@@ -119,20 +119,13 @@ fn usage(error: &clap::Error, program: &clap::Command) -> Failure {
     Failure::of(Code::Usage, cause.trim_start_matches("error: "), cures.join("; "))
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
 struct Plain {
     code: Code,
     cause: String,
     cure: String,
 }
-
-impl std::fmt::Display for Plain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.cause)
-    }
-}
-
-impl std::error::Error for Plain {}
 
 impl Explain for Plain {
     fn code(&self) -> Code {

@@ -1,6 +1,5 @@
 //! The lines that are streamed: text files of the user's, or the repository's own.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -29,14 +28,16 @@ pub struct Input {
 }
 
 /// Why a file cannot be streamed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// There is no such file.
+    #[error("there is no file {path}")]
     Missing {
         /// The path.
         path: PathBuf,
     },
     /// It is not text.
+    #[error("{path} is not text: byte {offset} is not UTF-8 or is zero")]
     Binary {
         /// The path.
         path: PathBuf,
@@ -44,6 +45,7 @@ pub enum InputError {
         offset: usize,
     },
     /// It cannot be read.
+    #[error("{path} cannot be read: {source}")]
     Unreadable {
         /// The path.
         path: PathBuf,
@@ -51,37 +53,14 @@ pub enum InputError {
         source: io::Error,
     },
     /// It is longer than a gibibyte.
+    #[error("{path} is longer than 1 GiB")]
     TooLong {
         /// The path.
         path: PathBuf,
     },
     /// No file holds a line.
+    #[error("the input holds no line")]
     Empty,
-}
-
-impl fmt::Display for InputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { path } => write!(f, "there is no file {}", path.display()),
-            Self::Binary { path, offset } => {
-                write!(f, "{} is not text: byte {offset} is not UTF-8 or is zero", path.display())
-            }
-            Self::Unreadable { path, source } => {
-                write!(f, "{} cannot be read: {source}", path.display())
-            }
-            Self::TooLong { path } => write!(f, "{} is longer than 1 GiB", path.display()),
-            Self::Empty => f.write_str("the input holds no line"),
-        }
-    }
-}
-
-impl std::error::Error for InputError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unreadable { source, .. } => Some(source),
-            Self::Missing { .. } | Self::Binary { .. } | Self::TooLong { .. } | Self::Empty => None,
-        }
-    }
 }
 
 impl Explain for InputError {
