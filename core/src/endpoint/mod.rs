@@ -387,6 +387,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.mailbox.take(&self.fabric, now)
     }
 
+    /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
+    pub fn has_message(&mut self, now: Instant) -> bool {
+        self.mailbox.has_message(&self.fabric, now)
+    }
+
     /// The message of `receipt` has been processed.
     ///
     /// # Errors

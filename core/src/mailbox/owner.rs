@@ -277,6 +277,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         })
     }
 
+    /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
+    pub fn has_message(&mut self, fabric: &impl Fabric, now: Instant) -> bool {
+        self.find_next(fabric).is_some() || {
+            self.look(fabric, now);
+            self.find(fabric, now).is_some()
+        }
+    }
+
     /// The message of `receipt` has been processed; it is not delivered again.
     ///
     /// # Errors

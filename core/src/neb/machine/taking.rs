@@ -29,10 +29,16 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         })
     }
 
+    /// Whether [`Self::take_from`] would return a message of `origin`: the last look before the
+    /// caller sleeps.
+    #[must_use]
+    pub fn has_message(&self, origin: Peer) -> bool {
+        origin.0 < self.map.config.peers() && self.is_deliverable(origin)
+    }
+
     /// The next message of `origin`, for a caller that chooses the origin.
     pub fn take_from(&mut self, fabric: &impl Fabric, origin: Peer) -> Option<Message<'_>> {
-        let is_member = origin.0 < self.map.config.peers();
-        if is_member && self.is_deliverable(origin) { self.deliver(fabric, origin) } else { None }
+        if self.has_message(origin) { self.deliver(fabric, origin) } else { None }
     }
 
     /// Message `seq` of `origin`, which was delivered before, in this incarnation or an earlier
