@@ -27,6 +27,7 @@ mod limit;
 mod membership;
 mod name;
 mod network;
+mod program;
 mod section;
 mod task;
 mod template;
@@ -46,6 +47,7 @@ pub use limit::{Limit, LimitError};
 pub use membership::{Membership, MembershipError};
 pub use name::{ClusterName, ClusterNameError};
 pub use network::Network;
+pub use program::Program;
 pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};
 pub use verbs::{Detection, Verbs};
@@ -81,6 +83,8 @@ pub struct Cluster {
     pub dirnet: DirNet,
     /// `[[task]]`: the programs that nodes keep under guard.
     pub tasks: Vec<Task>,
+    /// `[component]`: the program that is the member at every node; `weft component` without it.
+    pub component: Option<Program>,
     /// `[verbs]`: the RDMA devices.
     pub verbs: Verbs,
     /// `[network]`: how nodes on several hosts meet.
@@ -197,6 +201,7 @@ impl Default for Cluster {
             restart: Restart::default(),
             dirnet: DirNet::default(),
             tasks: Vec::new(),
+            component: None,
             verbs: Verbs::default(),
             network: Network::default(),
         }
@@ -268,6 +273,7 @@ impl Cluster {
         let restart = top.section(key::RESTART)?;
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
+        let component = top.section(key::COMPONENT)?;
         let dirnet = top.section(key::DIRNET)?;
         let timing = dirnet.section(key::DIRNET_TIMING)?;
         let reset = dirnet.section(key::DIRNET_RESET)?;
@@ -314,6 +320,7 @@ impl Cluster {
         if let Some(fabric) = top.word::<FabricKind>(key::FABRIC)? {
             cluster.fabric = fabric;
         }
+        cluster.component = read_program(&component)?;
         cluster.verbs = Verbs::read(&verbs)?;
         let addresses = network.texts(key::NETWORK_ADDRESSES)?;
         cluster.network.addresses = addresses.unwrap_or_default();
@@ -327,8 +334,12 @@ impl Cluster {
         let within_s = reset.number(&key::DIRNET_RESET_WITHIN_S)?;
         cluster.dirnet.reset.within_s = within_s.unwrap_or_else(|| cluster.dirnet.reset_window_s());
         // All that is left to be wrong is how many there are of something, and how values fit.
-        let sections =
-            [(key::NETWORK, &network), (key::DIRNET_RESET, &reset), (key::DIRNET, &dirnet)];
+        let sections = [
+            (key::NETWORK, &network),
+            (key::DIRNET_RESET, &reset),
+            (key::DIRNET, &dirnet),
+            (key::COMPONENT, &component),
+        ];
         cluster.check().map_err(|error| {
             let source = match error {
                 CheckError::Limit(source) => source,
@@ -365,6 +376,7 @@ impl Cluster {
         self.network.check(self.nodes)?;
         self.dirnet.check(self.nodes)?;
         self.check_tasks()?;
+        self.component.as_ref().map_or(Ok(()), Program::check)?;
         Ok(TimingError::check(self.dirnet.timing())?)
     }
 
@@ -379,6 +391,22 @@ impl Cluster {
     pub fn template() -> String {
         Self::default().to_toml()
     }
+}
+
+/// The program of `[component]`, if the file has one.
+fn read_program(section: &Section<'_>) -> Result<Option<Program>, ClusterError> {
+    let program = section.text(key::COMPONENT_PROGRAM.path)?;
+    let args = section.texts(key::COMPONENT_ARGS.path)?;
+    let env = section.texts(key::COMPONENT_ENV.path)?;
+    let state = section.text(key::COMPONENT_STATE)?;
+    let Some(program) = program else {
+        let is_set = args.is_some() || env.is_some() || state.is_some();
+        return if is_set { Err(section.missing(key::COMPONENT_PROGRAM.path)) } else { Ok(None) };
+    };
+    let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
+    let state = state.map_or(Ok(0), |text| Program::state_of(&text));
+    let state = state.map_err(|source| section.limit(source.key, source))?;
+    Ok(Some(Program { program, args, env, state }))
 }
 
 /// One `[[task]]` behind those that `cluster` has already.

@@ -97,6 +97,8 @@ pub enum Code {
     Isolated,
     /// Another client holds an exclusive resource, or too many ask at once.
     Busy,
+    /// The program of the node has what the client asks for.
+    Owned,
     /// The message does not fit into a slot.
     MessageTooLong,
     /// The mailbox stayed full past the deadline.
@@ -147,7 +149,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -160,6 +162,7 @@ impl Code {
         Self::Standing,
         Self::Isolated,
         Self::Busy,
+        Self::Owned,
         Self::MessageTooLong,
         Self::MailboxFull,
         Self::WindowFull,
@@ -212,6 +215,7 @@ impl Code {
             Self::Standing => ("standing", 17),
             Self::Isolated => ("isolated", 18),
             Self::Busy => ("busy", 26),
+            Self::Owned => ("owned", 27),
             Self::MessageTooLong => ("message_too_long", 20),
             Self::MailboxFull => ("mailbox_full", 21),
             Self::WindowFull => ("window_full", 25),
@@ -280,6 +284,7 @@ mod tests {
 24 input_unreadable
 25 window_full
 26 busy
+27 owned
 30 timeout
 31 component_lost
 32 node_unreachable

@@ -12,7 +12,7 @@ pub use door::call_off;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -31,6 +31,9 @@ use keeper::{Event, Keeper, Start};
 const LOCK_FD: RawFd = 3;
 /// Where a node finds its launcher.
 const LAUNCH_FD: RawFd = 4;
+/// Where a node finds the output of its program.
+const STDOUT_FD: RawFd = 5;
+const STDERR_FD: RawFd = 6;
 /// How often a cluster that comes together is asked whether a node has ended meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Events that wait for the keeper.
@@ -49,7 +52,8 @@ pub struct Launched {
     door: Option<Door>,
     events: SyncSender<Event>,
     notices: Receiver<Notice>,
-    /// Of them, what happened to tasks while the nodes came together: one a task at most.
+    /// Of them, what happened to tasks and programs while the nodes came together: bounded by the
+    /// restart intensity.
     early: RefCell<VecDeque<Notice>>,
 }
 
@@ -83,6 +87,20 @@ pub enum Notice {
         rank: u16,
         /// The task's place in the cluster file.
         task: usize,
+    },
+    /// Its program has ended.
+    Exited {
+        /// The node.
+        rank: u16,
+        /// In which incarnation.
+        incarnation: u32,
+        /// Its exit status.
+        status: ExitStatus,
+    },
+    /// Its components have failed too often, and no further one is started soon.
+    GivenUp {
+        /// The node.
+        rank: u16,
     },
     /// It had died, no manager decided about it, and it was restarted.
     Restarted {
@@ -152,6 +170,18 @@ impl Launched {
     /// # Errors
     /// [`LaunchError`].
     pub fn start(cluster: &Cluster) -> Result<Self, LaunchError> {
+        Self::start_with_output(cluster, Vec::new())
+    }
+
+    /// As [`Self::start`]; the standard output and standard error of the program at each rank go to
+    /// `outputs`, where it has that rank.
+    ///
+    /// # Errors
+    /// [`LaunchError`].
+    pub fn start_with_output(
+        cluster: &Cluster,
+        outputs: Vec<[OwnedFd; 2]>,
+    ) -> Result<Self, LaunchError> {
         let runtime_dir = RuntimeDir::open().map_err(LaunchError::Directory)?;
         let claimed = runtime_dir.claim(&cluster.name).map_err(LaunchError::Claim)?;
         claimed.publish(cluster).map_err(LaunchError::Directory)?;
@@ -160,7 +190,7 @@ impl Launched {
         let lock = lock.map_err(LaunchError::Process)?;
         let home = ClaimedDir::inherit(dir.clone(), lock).map_err(LaunchError::Directory)?;
         let undecided = Duration::from_nanos(cluster.dirnet.timing().clone.0) * 3 / 2;
-        let start = Start { home, undecided };
+        let start = Start { home, undecided, outputs };
         let (events, heard) = sync_channel(EVENTS);
         let (notice, notices) = sync_channel(NOTICES);
         let door = dir.launcher_socket().map_err(LaunchError::Directory)?;
@@ -247,9 +277,14 @@ impl Launched {
                     return Err(LaunchError::Ended { rank, status });
                 }
                 // Returned later by `next`.
-                Notice::TaskIsolated { .. } => self.early.get_mut().push_back(notice),
+                Notice::TaskIsolated { .. } | Notice::Exited { .. } => {
+                    self.early.get_mut().push_back(notice);
+                }
                 Notice::Displaced => return Err(self.displaced()),
-                Notice::Reset { .. } | Notice::Restarted { .. } | Notice::Isolated { .. } => {}
+                Notice::Reset { .. }
+                | Notice::Restarted { .. }
+                | Notice::Isolated { .. }
+                | Notice::GivenUp { .. } => {}
             }
         }
         Ok(())

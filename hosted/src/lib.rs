@@ -19,6 +19,7 @@ pub mod clock;
 pub mod cluster;
 pub mod explain;
 pub mod launch;
+pub mod member;
 pub mod node;
 pub mod packet;
 pub mod payload;
@@ -32,6 +33,7 @@ pub mod signing;
 pub mod task;
 
 pub use allocations::CountingAllocator;
+pub use member::Member;
 
 /// The protocol core, so that a program needs one dependency.
 pub use weft_core as core;

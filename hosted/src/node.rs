@@ -37,6 +37,7 @@ mod intensity;
 mod kept;
 mod link;
 mod membership;
+mod own_puts;
 mod places;
 mod puts;
 mod refusals;
@@ -47,13 +48,15 @@ mod takes;
 mod tasks;
 mod wills;
 
-pub use component::run as run_component;
+pub use component::{BroadcastError, Event, JoinError, Verdict};
+pub(crate) use component::{Component, Flow};
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};
 use faults::CutFabric;
+pub use own_puts::PutError;
 pub(crate) use reset::ToLauncher;
 pub use reset::{Launcher, OperatorAlarm, ResetNode, ResetOutcome};
-pub use supervisor::run as run_supervisor;
+pub use supervisor::{ProgramRun, run as run_supervisor};
 pub use tasks::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan, PlanError};
@@ -63,6 +66,9 @@ use weft_core::{lane, mailbox, neb};
 
 use crate::cluster::{self, Cluster};
 use crate::shm::ShmFabric;
+
+/// How long a program has between the order to stop and its end; then it is killed.
+pub const PROGRAM_STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The largest mailbox that a cluster file may ask for.
 pub const SLOTS: usize = 4096;

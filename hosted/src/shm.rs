@@ -28,6 +28,7 @@ mod mapping;
 mod node_memory;
 mod pages;
 mod segment;
+mod two_slots;
 mod wait;
 mod waiter;
 
@@ -39,6 +40,7 @@ pub use flag::Flag;
 pub use mapping::{Mapping, ReadOnlyMapping};
 pub use node_memory::{Grant, NodeMemory, OwnMemory, RemoteMemory};
 pub use segment::Segment;
+pub use two_slots::TwoSlots;
 pub use wait::{Wait, WaitError};
 pub use waiter::{Idled, Waiter};
 

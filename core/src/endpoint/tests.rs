@@ -72,6 +72,20 @@ fn put(to: Peer, count: u32, left: u32) -> Event {
 }
 
 #[test]
+fn a_message_is_due_from_its_arrival_until_it_is_taken() {
+    let net = net();
+    let [mut a, mut b] = pair(&net);
+    assert!(!b.has_message(NOW));
+    a.put(B, 0, b"one").unwrap();
+    assert!(!b.has_message(NOW), "its ticket alone is no message");
+    settle(&mut a);
+    assert!(b.has_message(NOW) && b.has_message(NOW), "looking takes nothing");
+    assert_eq!(drain(&mut b), [b"one"]);
+    assert!(!b.has_message(NOW));
+    assert_eq!(b.counters().mailbox.taken, 1);
+}
+
+#[test]
 fn a_batch_longer_than_a_half_goes_half_by_half() {
     let net = net();
     let [mut a, mut b] = pair(&net);

@@ -24,6 +24,7 @@ mod node;
 mod output;
 mod put;
 mod report;
+mod run;
 mod sim;
 mod status;
 mod survey;
@@ -60,6 +61,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Start a cluster on this machine and stay with it until it ends.
     Up(up::Arguments),
+    /// Run a program as every member of a cluster on this machine, until all have finished.
+    Run(run::Arguments),
     /// End a running cluster.
     Down(down::Arguments),
     /// Run one node of a cluster.
@@ -128,14 +131,16 @@ fn run() -> ExitCode {
         Err(error) => return failure::report_usage(&error, &Arguments::command()),
     };
     let output = Output::new(arguments.json);
-    match dispatch(arguments.command, output).and_then(|()| output.check()) {
-        Ok(()) => ExitCode::SUCCESS,
+    let done = dispatch(arguments.command, output);
+    match done.and_then(|status| output.check().map(|()| status)) {
+        Ok(status) => status,
         Err(failure) => failure.report(output),
     }
 }
 
-fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
-    match command {
+fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
+    let done = match command {
+        Command::Run(arguments) => return run::run(arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Up(arguments) => up::run(&arguments, output),
         Command::Down(arguments) => down::run(&arguments, output),
@@ -156,7 +161,8 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Sim(arguments) => sim::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Component => component::run(),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// A file that may not grow becomes the error EFBIG of its writer. With a handler, which programs

@@ -94,6 +94,9 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
         Refused::OtherReceiver { origin, process } => {
             write!(f, "process {process} already receives from node {origin} at node {rank}")
         }
+        Refused::Owned { program } => {
+            write!(f, "{program} takes and broadcasts at node {rank} by itself")
+        }
         Refused::OtherSender => {
             write!(f, "another client is in the middle of a broadcast at node {rank}")
         }
@@ -129,6 +132,7 @@ impl Explain for ClientError {
                     Code::ComponentLost
                 }
                 Refused::Busy | Refused::OtherReceiver { .. } => Code::Busy,
+                Refused::Owned { .. } => Code::Owned,
                 Refused::TimedOut | Refused::OtherSender => Code::Timeout,
                 Refused::WindowFull => Code::WindowFull,
                 Refused::TooFew { .. } => Code::NodeUnreachable,
@@ -203,6 +207,10 @@ impl Explain for ClientError {
                 Refused::OtherReceiver { .. } => {
                     "wait for it to end, end it, or receive from another node with `--origin \
                      RANK`"
+                        .to_owned()
+                }
+                Refused::Owned { .. } => {
+                    "have the program take it, or use a node of a cluster without `[component]`"
                         .to_owned()
                 }
                 Refused::OtherSender => {

@@ -6,6 +6,7 @@
 
 use super::Cluster;
 use super::limit::Limit;
+use super::program::Program;
 use super::task::Task;
 
 /// A key with a number behind it.
@@ -39,6 +40,8 @@ pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
 pub(super) const DIRNET_ROLES: &str = "dirnet.roles";
 pub(super) const DIRNET_RESET: &str = "dirnet.reset";
 pub(super) const DIRNET_TIMING: &str = "dirnet.timing";
+pub(super) const COMPONENT: &str = "component";
+pub(super) const COMPONENT_STATE: &str = "component.state";
 pub(super) const TASK_NAME: &str = "task.name";
 pub(super) const TASK_NODES: &str = "task.nodes";
 pub(super) const TASK_RESTART: &str = "task.restart";
@@ -124,8 +127,15 @@ pub(super) const TASK_RESTART_WITHIN_S: Key =
 pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
+pub(super) const COMPONENT_PROGRAM: Key =
+    Key::new("component.program", Limit::Text { min: 1, max: 4095 });
+pub(super) const COMPONENT_ARGS: Key =
+    Key::new("component.args", Limit::Range { min: 0, max: Program::ARGS_MAX as u64 });
+pub(super) const COMPONENT_ENV: Key =
+    Key::new("component.env", Limit::Range { min: 0, max: Program::ARGS_MAX as u64 });
+
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 57] = [
+pub(super) const PATHS: [&str; 62] = [
     NAME,
     NODES.path,
     WAIT,
@@ -153,6 +163,11 @@ pub(super) const PATHS: [&str; 57] = [
     TASK_RESTART_MAX.path,
     TASK_RESTART_WITHIN_S.path,
     TASK_BEAT_MS.path,
+    COMPONENT,
+    COMPONENT_PROGRAM.path,
+    COMPONENT_ARGS.path,
+    COMPONENT_ENV.path,
+    COMPONENT_STATE,
     FABRIC,
     VERBS,
     VERBS_DEVICES.path,

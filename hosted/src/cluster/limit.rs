@@ -46,6 +46,13 @@ pub enum Limit {
     Address,
     /// Anything that was not given before.
     Once,
+    /// A variable of the environment.
+    Variable,
+    /// A length with its unit.
+    Bytes {
+        /// The longest.
+        max: usize,
+    },
     /// So many of something, no more and no fewer.
     Exactly {
         /// How many.
@@ -86,7 +93,7 @@ impl Limit {
             Self::Silence { max_ms, .. } => value <= max_ms,
             Self::ResetWindow { min_s, .. } => value >= min_s,
             // No number says whether it is one; the key's owner looks at the text.
-            Self::Address | Self::Once => true,
+            Self::Address | Self::Once | Self::Variable | Self::Bytes { .. } => true,
             Self::PowerOfTwo { min, max } => {
                 (min..=max).contains(&value) && value.is_power_of_two()
             }
@@ -116,6 +123,10 @@ impl fmt::Display for Limit {
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
             Self::Address => f.write_str("HOST:PORT, with a port of 1 to 65535"),
             Self::Once => f.write_str("given once only"),
+            Self::Variable => f.write_str("NAME=VALUE"),
+            Self::Bytes { max } => {
+                write!(f, "a length up to {} MiB, such as \"64 KiB\"", max >> 20)
+            }
             Self::Exactly { count: 1, what } => write!(f, "exactly one {what}"),
             Self::Exactly { count, what } => write!(f, "exactly {count} {what}"),
             Self::Silence { max_ms, restarts, within_s, .. } => write!(

@@ -6,6 +6,7 @@
 
 use toml::Value;
 
+use super::program::Program;
 use super::task::Task;
 use super::timing::Row;
 use super::{Cluster, DirNet, Part, key};
@@ -17,7 +18,7 @@ fn list(texts: &[String]) -> Value {
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
-    let Cluster { neb, dirnet, tasks, verbs, network, .. } = cluster;
+    let Cluster { neb, dirnet, tasks, component, verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
@@ -144,6 +145,7 @@ addresses = {addresses}
 # The file with the key that all nodes share; `weft key FILE` makes one. A line such as:
 # key = "/etc/weft/cluster.key"
 {key}
+{component}
 {task_help}"#,
         profile = dirnet.profile,
         timing = timing_table(dirnet),
@@ -188,6 +190,7 @@ addresses = {addresses}
         rnr_timer_limit = key::VERBS_RNR_TIMER.limit,
         rnr_timer = verbs.rnr_timer,
         addresses = list(&network.addresses),
+        component = component_table(component.as_ref()),
         task_help = task_help(),
     );
     for task in tasks {
@@ -218,6 +221,30 @@ fn timing_table(dirnet: &DirNet) -> String {
             None => format!("# {leaf} = {base}"),
         };
         text.push_str(&format!("# {means}: {limit}.\n{line}\n"));
+    }
+    text
+}
+
+/// What `[component]` is, and the one that is set.
+fn component_table(component: Option<&Program>) -> String {
+    let table = |it: &Program| {
+        let program = Value::from(it.program.as_str());
+        let (args, env) = (list(&it.args), list(&it.env));
+        let state = Value::from(it.state_text());
+        format!("[component]\nprogram = {program}\nargs = {args}\nenv = {env}\nstate = {state}\n")
+    };
+    let mut text =
+        r#"# The program that is the member at every node, instead of `weft component`: it
+# calls weft::Member::join. `program` is a path or is looked up in PATH. WEFT_RANK, WEFT_SIZE,
+# WEFT_NAME, WEFT_INCARNATION and the variables of `env` are set for it. `state` is the length of
+# the record that the node keeps for the next incarnation; "0" for none.
+"#
+        .to_owned();
+    match component {
+        Some(component) => text.push_str(&table(component)),
+        None => table(&Program::example()).lines().for_each(|line| {
+            text.push_str(&format!("# {line}\n"));
+        }),
     }
     text
 }

@@ -55,7 +55,9 @@ fn the_template_shows_every_key() {
     for path in &optional {
         assert!(Cluster::template().contains(&format!("# {} = ", key::leaf(path))), "{path}");
     }
-    let is_shown = |path: &&&str| !path.starts_with(key::TASKS.path) && !optional.contains(path);
+    let is_table =
+        |path: &str| path.starts_with(key::TASKS.path) || path.starts_with(key::COMPONENT);
+    let is_shown = |path: &&&str| !is_table(path) && !optional.contains(path);
     for path in key::PATHS.iter().filter(is_shown) {
         assert!(shown.iter().any(|shown| shown == path), "{path}");
     }
@@ -72,6 +74,48 @@ fn the_task_that_the_template_shows_can_be_taken_as_it_is() {
     let has = |path: &&str| table.contains(key::leaf(path)) || *path == key::TASK_RESTART;
     let of_tasks = key::PATHS.iter().filter(|path| path.starts_with("task."));
     assert_eq!(of_tasks.filter(|path| !has(path)).count(), 0);
+}
+
+#[test]
+fn m10_the_program_that_the_template_shows_can_be_taken_as_it_is() {
+    let shown = Cluster::template();
+    let is_shown = |line: &&str| {
+        ["[component]", "program = \"target", "args = [\"1000\"]", "env = [", "state = "]
+            .iter()
+            .any(|start| line.strip_prefix("# ").is_some_and(|line| line.starts_with(start)))
+    };
+    let table: String =
+        shown.lines().filter(is_shown).map(|line| format!("{}\n", &line[2..])).collect();
+    let cluster = parse(&format!("name = \"t\"\nnodes = 2\n{table}")).expect("it parses");
+    assert_eq!(cluster.component, Some(Program::example()));
+    assert_eq!(parse(&cluster.to_toml()).expect("it parses again"), cluster);
+}
+
+#[test]
+fn m10_a_program_is_refused_with_its_line() {
+    const TOP: &str = "name = \"t\"\nnodes = 2\n[component]\n";
+    for (text, cause) in [
+        ("args = []", "c.toml: the key component.program is missing"),
+        (
+            "program = \"\"",
+            "c.toml:4: component.program is \"\", but must be 1 to 4095 bytes without a zero byte",
+        ),
+        (
+            "program = \"p\"\nenv = [\"=x\"]",
+            "c.toml:5: component.env is \"=x\", but must be NAME=VALUE",
+        ),
+        (
+            "program = \"p\"\nstate = \"2 GiB\"",
+            "c.toml:5: component.state is \"2 GiB\", but must be a length up to 1024 MiB, such as \
+             \"64 KiB\"",
+        ),
+        (
+            "program = \"p\"\nargs = \"x\"",
+            "c.toml:5: component.args is a string, but must be an array of strings",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{TOP}{text}")).to_string(), cause);
+    }
 }
 
 #[test]

@@ -21,7 +21,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use rustix::process::Signal;
 use weft_core::dirnet::Standing;
 use weft_core::ids::Incarnation;
 
-use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice};
+use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice, STDERR_FD, STDOUT_FD};
 use crate::clock::Deadline;
 use crate::node::ToLauncher;
 use crate::node::backoff::Backoff;
@@ -37,8 +38,8 @@ use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 use crate::runtime_dir::{ClaimedDir, end_remains};
 
-/// How long a node may take to end in order.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a node may take to end in order: its program has five seconds.
+const STOP_TIMEOUT: Duration = Duration::from_secs(7);
 /// How often the launcher looks whether its directory is still its own.
 const LOOK_HOME_EVERY: Duration = Duration::from_millis(500);
 /// The first and the longest wait before a node that ends as soon as it starts is started again.
@@ -63,6 +64,9 @@ pub(super) struct Start {
     pub(super) home: ClaimedDir,
     /// How long a node that has died waits for a decision about it.
     pub(super) undecided: Duration,
+    /// The standard output and standard error of each node's program; none where they are the
+    /// launcher's.
+    pub(super) outputs: Vec<[OwnedFd; 2]>,
 }
 
 /// The process of one node.
@@ -79,6 +83,8 @@ struct Node {
     /// When a dead node is restarted without a decision; `None` while it runs, and after it has
     /// ended in order.
     due: Option<Deadline>,
+    /// Whether its program has finished.
+    finished: bool,
     /// Its isolations and releases.
     standing: Standing,
     /// The boot that a manager has removed, by each node whose component follows that decision.
@@ -121,6 +127,7 @@ impl Keeper {
                 run: 0,
                 boot: None,
                 due: None,
+                finished: false,
                 standing: Standing::default(),
                 removed: BTreeMap::new(),
                 has_entered: false,
@@ -180,6 +187,14 @@ impl Keeper {
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
             ToLauncher::Isolated { rank, boot } => self.handle_isolated(rank, boot),
             ToLauncher::Released { rank, boot } => self.handle_released(rank, boot),
+            ToLauncher::Exited { incarnation, status } => {
+                let status = ExitStatus::from_raw(status);
+                if let Some(node) = self.node(rank) {
+                    node.finished |= status.success();
+                }
+                self.notify(Notice::Exited { rank, incarnation, status });
+            }
+            ToLauncher::GivenUp => self.notify(Notice::GivenUp { rank }),
             ToLauncher::TaskIsolated { task } => self.notify(Notice::TaskIsolated { rank, task }),
         }
     }
@@ -286,7 +301,7 @@ impl Keeper {
         let lock = home.as_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let (ours, theirs) =
             Socket::pair().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
-        let mut spawned = Spawn::own_program()
+        let mut node = Spawn::own_program()
             .arg("node")
             .arg(home.dir().cluster_file())
             .args(["--rank", &rank.to_string(), "--lock-fd", &LOCK_FD.to_string()])
@@ -294,8 +309,18 @@ impl Keeper {
             .parent_death_signal(Signal::TERM)
             .stdin(Stdio::null())
             .inherit(LOCK_FD, lock)
-            .inherit(LAUNCH_FD, OwnedFd::from(theirs))
-            .start()?;
+            .inherit(LAUNCH_FD, OwnedFd::from(theirs));
+        if let Some([stdout, stderr]) = self.start.outputs.get(usize::from(rank)) {
+            let numbers = [("--stdout-fd", STDOUT_FD), ("--stderr-fd", STDERR_FD)];
+            for (fd, (flag, number)) in [stdout, stderr].into_iter().zip(numbers) {
+                let fd = fd.try_clone().map_err(ProcessError::Spawn)?;
+                node = node.args([flag, &number.to_string()]).inherit(number, fd);
+            }
+        }
+        if self.nodes.get(usize::from(rank)).is_some_and(|node| node.finished) {
+            node = node.arg("--finished");
+        }
+        let mut spawned = node.start()?;
         let process = spawned.pidfd.try_clone()?;
         let events = self.events.clone();
         let Some(node) = self.node(rank) else { return Ok(()) };
@@ -379,6 +404,7 @@ mod tests {
             has_entered: true,
             backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
             due: Some(Deadline::after(Duration::ZERO)),
+            finished: false,
             standing: Standing::default(),
             removed: BTreeMap::from([(0, 3)]),
         };

@@ -1,30 +1,37 @@
 //! The component process: the endpoint, its loop, and the requests that come over the link.
 //!
-//! One thread runs the loop and does everything. A second one only reads the link, queues what
-//! arrives, control apart from requests, and rings the loop's bell. The loop never waits for the
-//! link. The process ends on the supervisor's order, when the link closes, or with the supervisor
-//! itself (the kernel kills it then).
+//! It is what is inside [`Member`](crate::member::Member). The program's thread runs the loop, by
+//! polling, and does everything. A second one only reads the link, queues what arrives, control
+//! apart from requests, and rings the loop's bell. The loop never waits for the link. The process
+//! ends on the supervisor's order, when the link closes, or with the supervisor itself (the kernel
+//! kills it then).
 
 mod dirnet;
 mod equivocate;
+mod events;
 mod forgeries;
 mod inputs;
 mod inquiries;
+mod join;
 mod leavers;
+mod messages;
 mod naming;
 mod nap;
 pub(super) mod overseer;
 mod pairs;
 mod removals;
 mod signing;
+mod status;
 
 pub(super) use dirnet::{
     NOT_ENTERED, config as dirnet_config, no_frame, profile as dirnet_profile,
 };
+pub(crate) use events::Events;
+pub use events::{Event, Verdict};
+pub use join::JoinError;
+pub use messages::BroadcastError;
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
@@ -34,26 +41,24 @@ use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
 use super::casts::{CastJob, Casts};
-use super::control::{
-    CounterStatus, Fault, MESSAGES_MAX, NodeState, NodeStatus, Outcome, Refused, Want,
-};
+use super::control::{Fault, MESSAGES_MAX, Outcome, Refused, Want};
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
 use super::link::{
-    CONTROL_MAX, FromComponent, LINK_FD, Outgoing, REQUESTS_MAX, TaskChange, Ticket, ToComponent,
+    CONTROL_MAX, FromComponent, Outgoing, REQUESTS_MAX, TaskChange, Ticket, ToComponent,
 };
 use super::membership::Membership;
+use super::own_puts::OwnPuts;
 use super::places::Places;
 use super::puts::{PutJob, Puts};
 use super::takes::{TakeJob, Takes};
 use super::{NodeEndpoint, NodeError};
-use crate::clock::now_ns;
+use crate::clock::{Deadline, now_ns};
 use crate::cluster::Cluster;
-use crate::explain::advice;
 use crate::packet::Socket;
-use crate::process::{adopt_inherited, start_thread};
-use crate::shm::{Bell, Grant, OwnMemory, Waiter};
+use crate::process::start_thread;
+use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use forgeries::Forgeries;
 use inputs::{Heard, read_link};
@@ -63,10 +68,6 @@ use nap::Nap;
 use removals::Removals;
 use signing::KeyBook;
 
-/// How long the supervisor may take to send `Start`.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a component that fails waits for room to report why.
-const FAILED_TIMEOUT: Duration = Duration::from_millis(200);
 /// How often the loop checks for room on the link.
 const ROOM_EVERY: Duration = Duration::from_millis(1);
 /// The loop's own deadlines in the endpoint's wheel.
@@ -76,54 +77,7 @@ const CASTS: u32 = 2;
 const DELIVERIES: u32 = 3;
 const DIRNET: u32 = 4;
 const INQUIRIES: u32 = 5;
-
-/// Runs the component whose link was inherited, until its supervisor ends it.
-///
-/// # Errors
-/// [`NodeError`]; the supervisor starts the next one.
-pub fn run() -> Result<(), NodeError> {
-    let socket = Socket::from_fd(adopt_inherited(LINK_FD)?)?;
-    let (word, fds) = socket.recv::<ToComponent>(START_TIMEOUT)?;
-    let ToComponent::Start {
-        rank,
-        incarnation,
-        boot,
-        memory_since,
-        removed,
-        generation,
-        tasks,
-        cluster,
-        places,
-    } = word
-    else {
-        return Err(NodeError::Link("the first word was not a start"));
-    };
-    let cluster = Cluster::parse(&cluster, Path::new("link"))
-        .map_err(|_| NodeError::Link("the cluster file does not parse"))?;
-    let born = Born {
-        me: Peer(rank),
-        incarnation: Incarnation(incarnation),
-        life: Life { boot: Incarnation(boot), generation },
-        memory_since: Incarnation(memory_since),
-        removed: Incarnation(removed),
-        tasks,
-    };
-    if places.len() != cluster.nodes {
-        return Err(NodeError::Link("positions of another number of origins"));
-    }
-    let speaking = socket.try_clone()?;
-    let component = Component::new(socket, cluster, born, Handed { fds, places });
-    let ran = component.and_then(|mut component| {
-        component.tell(&FromComponent::Ready)?;
-        component.run()
-    });
-    if let Err(error) = &ran {
-        let word = FromComponent::Failed { cause: error.to_string(), cure: advice(error).1 };
-        // A supervisor that does not read sees the end of the link.
-        let _ = speaking.send(&word, &[], FAILED_TIMEOUT);
-    }
-    ran
-}
+const OWN_PUTS: u32 = 6;
 
 /// The identity of this component: its node and its incarnation.
 #[derive(Clone, Copy)]
@@ -136,6 +90,10 @@ struct Born {
     /// The last boot of this node that its peers have removed.
     removed: Incarnation,
     tasks: u8,
+    /// Whether the mailbox and the broadcasts are a program's, and no client's.
+    owned: bool,
+    /// Whether it stands in for a program that has finished.
+    finished: bool,
 }
 
 /// What its supervisor has kept for it.
@@ -144,7 +102,8 @@ struct Handed {
     places: Places,
 }
 
-struct Component {
+/// A component; one in a process.
+pub(crate) struct Component {
     cluster: Cluster,
     born: Born,
     /// What it needs to enter the DIR net, until it has entered.
@@ -167,6 +126,14 @@ struct Component {
     expected: Vec<Option<Incarnation>>,
     /// The peers whose pair is lost, as last reported to the supervisor.
     told_lost: PeerSet,
+    events: Events,
+    /// Its supervisor has ordered it to end.
+    stopping: bool,
+    own_puts: OwnPuts,
+    /// The program's record.
+    state: Option<TwoSlots>,
+    /// The origin whose broadcasts the program is given first.
+    deliver_turn: u16,
     puts: Puts,
     takes: Takes,
     casts: Casts,
@@ -178,11 +145,14 @@ struct Component {
     naming: Naming,
 }
 
-/// Whether the loop goes on.
-#[derive(PartialEq, Eq)]
-enum Flow {
+/// What a pass of the loop came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// There was nothing to do.
     Idle,
+    /// Something was done.
     Progress,
+    /// The link is closed: the node is gone.
     End,
 }
 
@@ -196,6 +166,12 @@ impl Component {
         let Handed { mut fds, places } = handed;
         let Born { me, incarnation, .. } = born;
         let plan = super::plan(&cluster)?;
+        let state = cluster.component.as_ref().map(|program| program.state).filter(|len| *len > 0);
+        let state = state.map(|len| {
+            let fd = fds.pop().ok_or(NodeError::Link("a start without the state"))?;
+            TwoSlots::open(fd.as_fd(), len).map_err(NodeError::from)
+        });
+        let state = state.transpose()?;
         let signing = signing::adopt(&cluster, plan.layout(), &mut fds)?;
         let entry = Entry::adopt(&mut fds)?;
         let grant = Grant(fds);
@@ -227,11 +203,16 @@ impl Component {
             plan,
             endpoint,
             waiter: Some(waiter),
-            membership: Membership::new(cluster.nodes, incarnation),
+            membership: Membership::new(cluster.nodes, incarnation, born.finished),
             keys: KeyBook::new(cluster.nodes),
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
             told_lost: PeerSet::EMPTY,
+            events: Events::new(cluster.nodes),
+            stopping: false,
+            own_puts: OwnPuts::new(),
+            state,
+            deliver_turn: 0,
             takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),
@@ -244,34 +225,45 @@ impl Component {
         })
     }
 
-    fn run(&mut self) -> Result<(), NodeError> {
-        let Some(mut waiter) = self.waiter.take() else { return Ok(()) };
+    /// Passes until one makes progress, or the program has something to take; at most for
+    /// `timeout`. Between empty passes it spins, yields or sleeps as the cluster file says.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Result<Flow, NodeError> {
+        let Some(mut waiter) = self.waiter.take() else { return Ok(Flow::End) };
+        let waited = self.wait_with(&mut waiter, Deadline::after(timeout));
+        self.waiter = Some(waiter);
+        waited
+    }
+
+    fn wait_with(&mut self, waiter: &mut Waiter, deadline: Deadline) -> Result<Flow, NodeError> {
         loop {
-            match self.pass()? {
-                Flow::End => return Ok(()),
-                Flow::Progress => waiter.progress(),
-                Flow::Idle => {
-                    let timeout = self.timeout();
-                    let mut last = Ok(Flow::Idle);
-                    waiter.idle(
-                        || {
-                            last = self.pass();
-                            !matches!(last, Ok(Flow::Idle))
-                        },
-                        timeout,
-                    )?;
-                    match last? {
-                        Flow::End => return Ok(()),
-                        Flow::Progress => waiter.progress(),
-                        Flow::Idle => {}
-                    }
+            let mut last = self.look();
+            if matches!(last, Ok(Flow::Idle)) && !deadline.has_passed() {
+                let timeout = self.timeout().min(deadline.remaining());
+                let again = || {
+                    last = self.look();
+                    !matches!(last, Ok(Flow::Idle))
+                };
+                waiter.idle(again, timeout)?;
+                if matches!(last, Ok(Flow::Idle)) {
+                    continue;
                 }
             }
+            if matches!(last, Ok(Flow::Progress)) {
+                waiter.progress();
+            }
+            return last;
         }
     }
 
+    /// A pass, and a look at what it leaves to the program.
+    fn look(&mut self) -> Result<Flow, NodeError> {
+        let flow = self.pass()?;
+        let is_due = flow == Flow::Idle && self.is_due();
+        Ok(if is_due { Flow::Progress } else { flow })
+    }
+
     /// One pass of the loop over all inputs and deadlines.
-    fn pass(&mut self) -> Result<Flow, NodeError> {
+    pub(crate) fn pass(&mut self) -> Result<Flow, NodeError> {
         let now_ns = now_ns();
         if self.faults.is_hung(now_ns) {
             return Ok(Flow::Idle);
@@ -279,7 +271,8 @@ impl Component {
         if let Some(entry) = &mut self.entry {
             entry.note_pass(self.born.life);
         }
-        let mut progress = self.endpoint.poll(Instant(now_ns)) > 0;
+        let mut progress = self.own_puts.flush(&mut self.endpoint, now_ns);
+        progress |= self.endpoint.poll(Instant(now_ns)) > 0;
         progress |= self.drain_events(now_ns)?;
         self.note_losses()?;
         if let Some(note) = self.forgeries.look(&self.endpoint, now_ns) {
@@ -296,12 +289,13 @@ impl Component {
         self.note_keys(heard.keys);
         self.learn_keys();
         progress |= !heard.joined.is_empty() || !heard.frames.is_empty();
-        for (peer, incarnation) in heard.joined {
+        for (peer, incarnation, finished) in heard.joined {
             self.broadcast_again(peer);
+            self.events.handle_joined(peer, incarnation, finished);
             self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
         }
         progress |= self.step_dirnet(&heard.frames, now_ns)?;
-        let mut answers = self.puts.step(&mut self.endpoint, now_ns);
+        let mut answers = self.puts.step(&mut self.endpoint, self.own_puts.held(), now_ns);
         answers.extend(self.takes.step(&mut self.endpoint, now_ns));
         answers.extend(self.casts.step(&mut self.endpoint, now_ns));
         answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
@@ -332,6 +326,9 @@ impl Component {
         let mut drained = false;
         while let Some(event) = self.endpoint.poll_event() {
             drained = true;
+            if self.own_puts.handle_event(event, now_ns) {
+                continue;
+            }
             let ended = self.puts.handle_event(&mut self.endpoint, event, now_ns);
             if let Some((ticket, what)) = ended {
                 self.answer(ticket, what)?;
@@ -350,6 +347,7 @@ impl Component {
             (DELIVERIES, self.deliveries.next_deadline_ns()),
             (DIRNET, dirnet),
             (INQUIRIES, self.inquiries.next_deadline_ns()),
+            (OWN_PUTS, self.own_puts.next_retry_ns()),
         ];
         for (timer, deadline_ns) in deadlines {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
@@ -426,7 +424,10 @@ impl Component {
                 self.deliveries.forget(client);
                 self.tell(&FromComponent::Forgotten { client })?;
             }
-            ToComponent::Stop => return Ok(Flow::End),
+            ToComponent::Stop => {
+                self.stopping = true;
+                self.events.push(Event::Stop);
+            }
         }
         Ok(Flow::Progress)
     }
@@ -547,52 +548,6 @@ impl Component {
     fn broadcast_again(&mut self, peer: Peer) {
         if let Some((broadcast, _)) = self.endpoint.broadcast() {
             broadcast.handle_admitted(peer);
-        }
-    }
-
-    fn broadcast_unfit(&mut self) -> u64 {
-        self.endpoint.broadcast().map_or(0, |(broadcast, _)| broadcast.counters().unfit)
-    }
-
-    /// What the component knows; the supervisor fills in the rest.
-    fn status(&mut self) -> NodeStatus {
-        let counters = self.endpoint.counters();
-        let holders = self.takes.holders(now_ns());
-        let left = self.leavers();
-        NodeStatus {
-            rank: self.endpoint.me().0,
-            state: NodeState::Running,
-            incarnation: self.endpoint.incarnation().0,
-            restarts: 0,
-            supervisor_pid: 0,
-            component_pid: None,
-            last_recovery_us: None,
-            cut: Vec::new(),
-            peers: Vec::new(),
-            tasks: Vec::new(),
-            dirnet: self.dirnet.as_ref().map(|dirnet| dirnet.status(left)),
-            counters: Some(CounterStatus {
-                put: counters.put,
-                full: counters.full,
-                tickets_unknown: counters.tickets_unknown,
-                taken: counters.mailbox.taken,
-                owed: self.endpoint.owed(),
-                returned: self.takes.returned(),
-                skipped: counters.mailbox.skipped,
-                questioned: counters.mailbox.questioned,
-                checksum_failures: counters.mailbox.checksum_failures,
-                forged: counters.mailbox.forged,
-                forged_tickets: counters.mailbox.forged_tickets,
-                longest_stall_us: counters.mailbox.longest_stall.as_micros(),
-                lane_failures: counters.lane_failures,
-                broadcast_unfit: self.broadcast_unfit(),
-            }),
-            holders,
-            form: self.cluster.neb.form,
-            broadcasts: self.broadcasts(),
-            proofs: Vec::new(),
-            refused_by_supervisor: BTreeMap::new(),
-            refused_by_task: BTreeMap::new(),
         }
     }
 }

@@ -404,6 +404,11 @@ pub enum Refused {
         /// That client's process.
         process: u32,
     },
+    /// The program of the node takes and broadcasts by itself.
+    Owned {
+        /// The program.
+        program: String,
+    },
     /// Another client is in the middle of its broadcasts.
     OtherSender,
     /// The window is full: some member has not taken what was broadcast before.

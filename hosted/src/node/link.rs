@@ -1,9 +1,9 @@
 //! The messages between a supervisor and its component.
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
-//! `Start` (the node's own memory, the flag, the note of the last term, the saved database, and the
-//! key to sign with where broadcasts are signed) and, over shared memory, `Connect` (what may be
-//! reached of a peer, and the peer's process last).
+//! `Start` (the node's own memory, the flag, the note of the last term, the saved database, the key
+//! to sign with where broadcasts are signed, and the program's record) and, over shared memory,
+//! `Connect` (what may be reached of a peer, and the peer's process last).
 //!
 //! ```text
 //!   control ──▶ [ CONTROL_MAX ]  ─┐                        ┌─▶ [ CONTROL_MAX ]
@@ -32,6 +32,10 @@ use crate::signing::PublicKey;
 
 /// Where a component finds the link.
 pub(super) const LINK_FD: RawFd = 3;
+/// The variable that names the version of the link to the process that a node starts.
+pub(super) const LINK_VAR: &str = "WEFT_LINK";
+/// Both ends of a link are of one version of Weft.
+pub(super) const LINK_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The most control messages that wait at either end of the link.
 pub(super) const CONTROL_MAX: usize = 1024;
@@ -114,6 +118,12 @@ pub(super) enum GuardAction {
 pub(super) enum ToComponent {
     /// Run as this node, in this incarnation.
     Start {
+        /// The process that the node has started.
+        process: u32,
+        /// Whether the mailbox and the broadcasts are a program's, and no client's.
+        owned: bool,
+        /// Whether it stands in for a program that has finished.
+        finished: bool,
         rank: u16,
         incarnation: u32,
         boot: u32,

@@ -22,6 +22,9 @@ const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
 /// The kind of a lane message with the key that the sender holds for a node.
 const KEY: u16 = 4;
+/// The greetings of a component that stands in for a program that has finished.
+const HELLO_FINISHED: u16 = 5;
+const WELCOME_FINISHED: u16 = 6;
 
 /// The most messages handled at a time, so that a chatty peer does not starve the rest of the loop.
 const HEARD_MAX: usize = 256;
@@ -29,8 +32,9 @@ const HEARD_MAX: usize = 256;
 /// What arrived over the lanes.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// The peers that have now joined, with their incarnations.
-    pub(super) joined: Vec<(Peer, Incarnation)>,
+    /// The peers that have now joined, with their incarnations, and whether their programs have
+    /// finished.
+    pub(super) joined: Vec<(Peer, Incarnation, bool)>,
     /// Frames of the DIR net.
     pub(super) frames: Vec<(Peer, Vec<u8>)>,
     /// The keys that members report to hold: reporter, owner, key.
@@ -52,13 +56,15 @@ struct Greeting {
 #[derive(Debug)]
 pub(super) struct Membership {
     mine: Incarnation,
+    /// Whether this component stands in for a program that has finished.
+    finished: bool,
     nodes: usize,
     greetings: Vec<Greeting>,
 }
 
 impl Membership {
-    pub(super) fn new(nodes: usize, mine: Incarnation) -> Self {
-        Self { mine, nodes, greetings: vec![Greeting::default(); nodes] }
+    pub(super) fn new(nodes: usize, mine: Incarnation, finished: bool) -> Self {
+        Self { mine, finished, nodes, greetings: vec![Greeting::default(); nodes] }
     }
 
     /// Greets the incarnation `theirs` of `peer`, which was admitted.
@@ -108,7 +114,11 @@ impl Membership {
                 }
             }
             let words = encode(mine, greeting.theirs);
-            let due = [(HELLO, &mut greeting.hello_due), (WELCOME, &mut greeting.welcome_due)];
+            let (hello, welcome) = match self.finished {
+                false => (HELLO, WELCOME),
+                true => (HELLO_FINISHED, WELCOME_FINISHED),
+            };
+            let due = [(hello, &mut greeting.hello_due), (welcome, &mut greeting.welcome_due)];
             for (kind, due) in due {
                 *due = *due && endpoint.send(peer, kind, &words).is_err();
                 left |= *due;
@@ -140,8 +150,10 @@ impl Membership {
                 continue;
             }
             match message.kind {
-                HELLO => greeting.welcome_due = true,
-                WELCOME => heard.joined.push((peer, greeting.theirs)),
+                HELLO | HELLO_FINISHED => greeting.welcome_due = true,
+                kind @ (WELCOME | WELCOME_FINISHED) => {
+                    heard.joined.push((peer, greeting.theirs, kind == WELCOME_FINISHED));
+                }
                 kind => tracing::debug!(peer = peer.0, kind, "a lane message of unknown kind"),
             }
             endpoint.fabric().whole().note_heard(peer);

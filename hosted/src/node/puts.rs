@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use weft_core::endpoint::{Event, PutError};
 use weft_core::fabric::PostError;
-use weft_core::ids::Peer;
+use weft_core::ids::{Peer, PeerSet};
 use weft_core::mailbox::StageError;
 
 use super::NodeEndpoint;
@@ -18,8 +18,8 @@ use super::link::Ticket;
 
 /// The most puts queued for one owner.
 const LINE_MAX: usize = 256;
-const PAUSE_NS_MIN: u64 = 1_000;
-const PAUSE_NS_MAX: u64 = 1_000_000;
+pub(super) const PAUSE_NS_MIN: u64 = 1_000;
+pub(super) const PAUSE_NS_MAX: u64 = 1_000_000;
 
 /// A put that a client requested.
 #[derive(Debug)]
@@ -101,10 +101,24 @@ impl Puts {
         }
     }
 
-    /// Advances every queue; returns the answers of the puts that have ended.
-    pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
+    /// Advances every queue, except to owners whose outbox is `held` by the program; returns the
+    /// answers of the puts that have ended.
+    pub(super) fn step(
+        &mut self,
+        endpoint: &mut NodeEndpoint,
+        held: PeerSet,
+        now_ns: u64,
+    ) -> Vec<Answer> {
         let mut answers = Vec::new();
         for (to, line) in (0..).map(Peer).zip(&mut self.lines) {
+            if held.contains(to) {
+                // The program's messages go first; a client that gives up has put none.
+                for job in line.iter_mut() {
+                    job.obstacle.get_or_insert(Stopped::Full);
+                }
+                answers.extend(give_up_all(line, now_ns));
+                continue;
+            }
             while let Some(job) = line.front_mut() {
                 match advance(job, endpoint, to, now_ns) {
                     Progress::Waiting => break,
@@ -171,6 +185,20 @@ impl Puts {
 enum Progress {
     Waiting,
     Ended,
+}
+
+/// Ends the puts whose deadline has passed, none of which has staged anything.
+fn give_up_all(line: &mut VecDeque<PutJob>, now_ns: u64) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    line.retain(|job| {
+        let waits = now_ns < job.deadline_ns;
+        if !waits {
+            let outcome = PutOutcome { stopped: job.obstacle, ..job.outcome };
+            answers.push((job.ticket, Outcome::Put(outcome)));
+        }
+        waits
+    });
+    answers
 }
 
 /// Ends the puts behind the head whose deadline has passed, for the reason that stops the head.

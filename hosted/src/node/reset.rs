@@ -7,6 +7,8 @@ mod to_launcher;
 
 pub(crate) use to_launcher::ToLauncher;
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use weft_core::ids::{Incarnation, Rank};
@@ -35,6 +37,12 @@ pub trait ResetNode {
 
     /// By decision incarnations of node `rank` after `boot` may take part again.
     fn note_released(&mut self, rank: Rank, boot: Incarnation);
+
+    /// The program of this node has ended in its `incarnation`.
+    fn note_exited(&mut self, incarnation: Incarnation, status: ExitStatus);
+
+    /// Components of this node have failed too often: no further one is started soon.
+    fn note_given_up(&mut self);
 
     /// This node has isolated `task`, at this index in the cluster file, for its failures.
     fn note_task_isolated(&mut self, task: &TaskName, place: usize);
@@ -99,6 +107,14 @@ impl ResetNode for Launcher {
         self.tell(ToLauncher::Released { rank: rank.0, boot: boot.0 });
     }
 
+    fn note_exited(&mut self, incarnation: Incarnation, status: ExitStatus) {
+        self.tell(ToLauncher::Exited { incarnation: incarnation.0, status: status.into_raw() });
+    }
+
+    fn note_given_up(&mut self) {
+        self.tell(ToLauncher::GivenUp);
+    }
+
     fn note_task_isolated(&mut self, _task: &TaskName, place: usize) {
         self.tell(ToLauncher::TaskIsolated { task: place });
     }
@@ -133,6 +149,12 @@ impl ResetNode for OperatorAlarm {
     }
 
     fn note_released(&mut self, _rank: Rank, _boot: Incarnation) {}
+
+    fn note_exited(&mut self, Incarnation(incarnation): Incarnation, status: ExitStatus) {
+        tracing::info!(incarnation, %status, "the program has ended");
+    }
+
+    fn note_given_up(&mut self) {}
 
     fn note_task_isolated(&mut self, task: &TaskName, _place: usize) {
         tracing::error!(%task, "failed too often and is isolated: see `weft status`");

@@ -19,6 +19,7 @@ mod infancy;
 mod isolation;
 mod meet;
 mod peers;
+mod program;
 mod reach;
 mod recovery;
 mod requests;
@@ -40,6 +41,7 @@ use component::Component;
 use deadlines::Deadlines;
 use event::{Event, Events};
 use isolation::IsolationNote;
+pub use program::ProgramRun;
 use reach::Reach;
 
 use super::NodeError;
@@ -63,7 +65,8 @@ use crate::signing::SecretKey;
 
 /// Runs node `rank` of `cluster` in `home` until it is ordered to stop, or `home` no longer belongs
 /// to it. It meets its peers at this host, or over the network when there is a `meeting`; `reset`
-/// brings back nodes that the cluster has given up.
+/// brings back nodes that the cluster has given up; `program` says how the program of the cluster
+/// file is run.
 ///
 /// # Errors
 /// [`NodeError`]. The component is gone in every case.
@@ -73,6 +76,7 @@ pub fn run(
     rank: u16,
     meeting: Option<Meeting>,
     reset: Box<dyn ResetNode>,
+    program: ProgramRun,
 ) -> Result<(), NodeError> {
     if usize::from(rank) >= cluster.nodes {
         return Err(NodeError::OutOfRange { rank, nodes: cluster.nodes });
@@ -80,6 +84,7 @@ pub fn run(
     let (events, inbox) = event::queues()?;
     event::listen_for_signals(events.clone())?;
     let mut supervisor = Supervisor::new(cluster, home, rank, meeting, reset, events)?;
+    supervisor.program = program;
     supervisor.tell_forgotten();
     supervisor.recall_isolation();
     if !supervisor.supervision.is_isolated() {
@@ -104,6 +109,7 @@ struct Supervisor {
     /// What is decided about peers, and about this node's boots.
     supervision: Supervision<{ PeerSet::CAPACITY }>,
     reach: Reach,
+    program: ProgramRun,
     clients: Clients,
     tasks: Tasks,
     /// The tasks' history that the present component knows from the database: status and errors.
@@ -203,6 +209,7 @@ impl Supervisor {
             component: None,
             supervision: Supervision::new(Rank(rank)),
             reach: Reach::new(cluster.nodes),
+            program: ProgramRun::default(),
             clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,
             past: None,

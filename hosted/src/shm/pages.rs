@@ -13,12 +13,12 @@ use std::ptr::{self, NonNull};
 
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::segment::SEALS;
 use super::{Segment, SegmentError};
 
-/// A shared mapping of a sealed segment, unmapped on drop.
+/// A shared mapping of a sealed segment, unmapped on drop, and not handed down to a forked child.
 #[derive(Debug)]
 pub(super) struct Pages {
     base: NonNull<u8>,
@@ -69,7 +69,12 @@ impl Pages {
             .map_err(SegmentError::os("mmap"))?;
         let base = NonNull::new(address.cast())
             .ok_or(SegmentError::Os { call: "mmap", errno: Errno::FAULT })?;
-        Ok(Self { base, len })
+        let pages = Self { base, len };
+        // A fork of a member would write on after the member was fenced by its death.
+        // SAFETY: the range is this mapping; its contents and this process' view do not change.
+        unsafe { madvise(address, len, Advice::LinuxDontFork) }
+            .map_err(SegmentError::os("madvise"))?;
+        Ok(pages)
     }
 }
 

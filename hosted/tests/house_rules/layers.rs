@@ -48,7 +48,7 @@ const HOSTED: House = House {
         &["runtime_dir"],
         &["bootstrap"],
         &["node"],
-        &["client"],
+        &["client", "member"],
         &["launch", "task"],
     ],
 };

@@ -12,7 +12,7 @@ use crate::doctor;
 use weft::bootstrap::{Key, KeyError, Meeting, Timing};
 use weft::cluster::{Cluster, FabricKind, Network};
 use weft::explain::Code;
-use weft::node::{self, Launcher, NodeError, OperatorAlarm, ResetNode};
+use weft::node::{self, Launcher, NodeError, OperatorAlarm, ProgramRun, ResetNode};
 use weft::packet::Socket;
 use weft::process::adopt_inherited;
 use weft::runtime_dir::{ClaimedDir, ClusterDir, RuntimeDir};
@@ -45,6 +45,16 @@ pub(super) struct Arguments {
     /// The descriptor at which the `weft up` that started this listens.
     #[arg(long, hide = true)]
     launch_fd: Option<RawFd>,
+
+    /// The descriptors for the output of the program.
+    #[arg(long, hide = true, requires = "stderr_fd")]
+    stdout_fd: Option<RawFd>,
+    #[arg(long, hide = true, requires = "stdout_fd")]
+    stderr_fd: Option<RawFd>,
+
+    /// The program has finished at an earlier boot of this node.
+    #[arg(long, hide = true)]
+    finished: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
@@ -68,7 +78,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             arguments.rank, cluster.nodes, cluster.name
         ));
         let alarm = Box::new(OperatorAlarm);
-        let ended = node::run_supervisor(&cluster, &claimed, arguments.rank, meeting, alarm);
+        let program = ProgramRun::default();
+        let ended =
+            node::run_supervisor(&cluster, &claimed, arguments.rank, meeting, alarm, program);
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(|error| match error {
             NodeError::Verbs(error) => explained(error),
@@ -81,7 +93,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let home = ClaimedDir::inherit(dir, lock).map_err(Failure::new)?;
     let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
     // All nodes of a `weft up` are on this host, and meet there.
-    node::run_supervisor(&cluster, &home, arguments.rank, None, reset).map_err(Failure::new)
+    let program = arguments.program().map_err(Failure::new)?;
+    node::run_supervisor(&cluster, &home, arguments.rank, None, reset, program)
+        .map_err(Failure::new)
 }
 
 /// Who brings nodes back: the launcher, if this node has one.
@@ -92,6 +106,16 @@ fn launcher(number: Option<RawFd>) -> Result<Box<dyn ResetNode>, NodeError> {
 }
 
 impl Arguments {
+    /// How the program of this node is run.
+    fn program(&self) -> Result<ProgramRun, NodeError> {
+        let adopt = |number: RawFd| adopt_inherited(number);
+        let output = match (self.stdout_fd, self.stderr_fd) {
+            (Some(stdout), Some(stderr)) => Some([adopt(stdout)?, adopt(stderr)?]),
+            _ => None,
+        };
+        Ok(ProgramRun::new(output, self.finished))
+    }
+
     /// How this node meets the others: over the network when the file has addresses.
     fn meeting(&self, cluster: &Cluster) -> Result<Option<Meeting>, Failure> {
         let Network { addresses, key } = &cluster.network;

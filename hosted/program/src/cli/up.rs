@@ -50,7 +50,7 @@ pub(super) struct Arguments {
 }
 
 /// A signal has come.
-struct Wake;
+pub(super) struct Wake;
 
 /// How a start went.
 #[derive(PartialEq, Eq)]
@@ -157,7 +157,7 @@ fn choose(arguments: &Arguments) -> Result<Cluster, Failure> {
     Ok(cluster)
 }
 
-fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
+pub(super) fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| {
         let cause = format!("signals cannot be listened for: {error}");
         Failure::of(Code::Internal, cause, "see what the machine lacks with `weft doctor`")
@@ -212,6 +212,17 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
             }
             Ok(Notice::TaskIsolated { rank, task }) => {
                 say_isolated(launched.cluster(), rank, task, output);
+                continue;
+            }
+            Ok(Notice::Exited { rank, incarnation, status }) => {
+                output.say(&format!("program of node {rank}, incarnation {incarnation}: {status}"));
+                continue;
+            }
+            Ok(Notice::GivenUp { rank }) => {
+                output.say(&format!(
+                    "node {rank}: its component failed too often; `weft status --why {rank}` shows \
+                     why"
+                ));
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => continue,

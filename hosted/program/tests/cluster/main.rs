@@ -21,6 +21,7 @@
 //!   isolation  nodes that are isolated by order, and released
 //!   load       clients that pipeline, do not read, or only take a place
 //!   peers      strangers at the socket where nodes meet
+//!   run        programs as members, and every way that they end
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
 //!   tasks      programs under guard
@@ -61,6 +62,7 @@ mod readers;
 mod readme;
 mod refusals;
 mod removal;
+mod run;
 mod said;
 mod signed;
 mod storm;

@@ -38,10 +38,10 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
         let (form, membership) = words;
         Neb { slots: 1 << slots_log2, message_len, form, membership }
     });
-    let parts = (any_tasks(), any::<bool>(), neb);
+    let parts = (any_tasks(), prop::option::of(any_program()), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
         |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {
-            let (tasks, is_strange, neb) = parts;
+            let (tasks, component, is_strange, neb) = parts;
             let addresses = addresses.into_iter().take(nodes).collect();
             let dirnet = if is_strange { any_dirnet(nodes) } else { DirNet::default() };
             Cluster {
@@ -55,6 +55,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 neb,
                 restart,
                 tasks,
+                component,
                 verbs: Verbs { devices, ..Verbs::default() },
                 network: Network { addresses, key: key.map(PathBuf::from) },
             }
@@ -82,6 +83,19 @@ fn any_dirnet(nodes: usize) -> DirNet {
     };
     let reset = Restart { max: 8, within_s: 86_400 };
     DirNet { profile: Profile::Rdma, timing, min_alive: Some(2), roles: Some(roles), reset }
+}
+
+/// A program whose path, arguments and variables are any text.
+fn any_program() -> impl Strategy<Value = Program> {
+    let text =
+        || any::<String>().prop_map(|text| text.replace('\0', "").chars().take(60).collect());
+    let texts = || prop::collection::vec(text(), 0..4);
+    (text(), texts(), texts(), 0..=Program::STATE_MAX).prop_map(
+        |(program, args, values, state): (String, _, Vec<String>, _)| {
+            let env = values.into_iter().map(|value| format!("X={value}")).collect();
+            Program { program: format!("/{program}"), args, env, state }
+        },
+    )
 }
 
 /// Up to three tasks whose program and arguments are any text; their nodes are always there.

@@ -380,6 +380,11 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
+    /// The part that this component takes in the net.
+    pub(super) fn role(&self) -> Role {
+        self.machine.role()
+    }
+
     /// The term that is known.
     pub(super) fn term(&self) -> Term {
         self.machine.term()

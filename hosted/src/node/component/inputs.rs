@@ -63,6 +63,7 @@ impl Component {
 
     /// Sends a message, now or when there is room.
     pub(super) fn tell(&mut self, word: &FromComponent) -> Result<(), NodeError> {
+        self.events.note(word);
         self.outgoing.send(&self.socket, word, &[]).map_err(|error| match error {
             SendError::Packet(error) => error.into(),
             SendError::Full | SendError::Descriptors(_) => {

@@ -80,7 +80,7 @@ impl Component {
     }
 
     /// Whether this node takes part in broadcasts.
-    fn takes_part(&self) -> bool {
+    pub(super) fn takes_part(&self) -> bool {
         takes_part(self.cluster.neb.membership, &self.born)
     }
 
@@ -134,6 +134,8 @@ mod tests {
             memory_since: Incarnation(memory_since),
             removed: Incarnation(0),
             tasks: 0,
+            owned: false,
+            finished: false,
         };
         let both = |born| [Membership::Decided, Membership::Fixed].map(|it| takes_part(it, &born));
         assert_eq!(both(born(1, 1)), [true, true]);

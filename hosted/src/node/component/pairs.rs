@@ -11,6 +11,7 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::neb::RemoveError;
 
 use super::Component;
+use super::events::Verdict;
 use crate::bootstrap::PairEnd;
 use crate::node::NodeError;
 use crate::node::fabric::{NodeFabric, VerbsError};
@@ -122,6 +123,7 @@ impl Component {
             *expected = None;
         }
         if self.endpoint.fence(peer).is_ok() {
+            self.events.handle_fenced(peer, Verdict::Ended);
             self.note_settled(peer);
             return Ok(Fenced::Yes);
         }

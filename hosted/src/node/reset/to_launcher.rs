@@ -41,6 +41,15 @@ pub(crate) enum ToLauncher {
         /// Its last boot that may not.
         boot: u32,
     },
+    /// The program of this node has ended.
+    Exited {
+        /// In which incarnation.
+        incarnation: u32,
+        /// Its status, as wait(2) has it.
+        status: i32,
+    },
+    /// Components of this node have failed too often.
+    GivenUp,
     /// This node has isolated a task for its failures.
     TaskIsolated {
         /// Its place in the cluster file.

@@ -116,6 +116,7 @@ impl Supervisor {
         tracing::error!(rank = self.rank, "{words}");
         self.note(self.rank, What::Told { words });
         self.given_up = true;
+        self.reset.note_given_up();
         self.births.rest(within_ns.map(|within_ns| now_ns().saturating_add(within_ns)));
         self.parked.clear();
         self.clients.refuse_pending(&Refused::GivenUp);

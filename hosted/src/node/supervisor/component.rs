@@ -3,7 +3,6 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use weft_core::dirnet::{Announcement, Term};
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
@@ -17,15 +16,15 @@ use crate::cluster::FabricKind;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::component::dirnet_profile;
-use crate::node::link::{FromComponent, LINK_FD, Outgoing, SendError, ToComponent};
-use crate::node::{kept, saved};
+use crate::node::link::{FromComponent, Outgoing, SendError, ToComponent};
+use crate::node::{PROGRAM_STOP_TIMEOUT, kept, saved};
 use crate::packet::{PacketError, Socket};
-use crate::process::{ProcessError, Spawn, Spawned};
+use crate::process::{ProcessError, Spawned};
 use crate::signing::SecretKey;
 
 /// The most messages of the component that are handled in one pass.
 const MESSAGES_A_PASS: usize = 256;
-/// How long a component may take to shut down cleanly.
+/// How long a component may take to shut down cleanly; a program has longer.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The component that was started last.
@@ -35,6 +34,8 @@ pub(super) struct Component {
     pub(super) link: Socket,
     /// Whether the link is open and has not been broken by nonsense.
     pub(super) speaks: bool,
+    /// Whether it is the program of the cluster file.
+    pub(super) is_program: bool,
     /// What waits for room on the link.
     pub(super) outgoing: Outgoing,
     pub(super) ready: bool,
@@ -79,6 +80,7 @@ impl Supervisor {
         let lives = self.incarnations.lives();
         let term = kept::open_term(&self.term_file, lives)?;
         let database = saved::open(&self.database_file, self.cluster.nodes)?;
+        let state = self.state_memory()?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let incarnation = self.incarnations.next()?;
         let boot = match self.boot {
@@ -89,12 +91,11 @@ impl Supervisor {
             }
         };
         let (link, theirs) = Socket::pair()?;
-        let spawned = Spawn::own_program()
-            .arg("component")
-            .parent_death_signal(Signal::KILL)
-            .inherit(LINK_FD, OwnedFd::from(theirs))
-            .start()?;
+        let spawned = self.spawn_component(incarnation, OwnedFd::from(theirs))?;
         let start = ToComponent::Start {
+            process: spawned.child.id(),
+            owned: self.cluster.component.is_some(),
+            finished: self.program.finished,
             rank: self.rank,
             incarnation: incarnation.0,
             boot: boot.0,
@@ -109,6 +110,7 @@ impl Supervisor {
         grant.0.extend([flag, term.into(), database.into()]);
         let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
         grant.0.extend(signing.map_err(NodeError::Signing)?);
+        grant.0.extend(state);
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
         self.supervision.handle_started(Announcement { incarnation, boot });
@@ -119,6 +121,7 @@ impl Supervisor {
             spawned,
             link,
             speaks: true,
+            is_program: self.runs_program(),
             outgoing: Outgoing::default(),
             ready: false,
             infancy,
@@ -136,7 +139,10 @@ impl Supervisor {
     pub(super) fn stop_component(&mut self) {
         self.tell(&ToComponent::Stop, &[]);
         let Some(mut component) = self.component.take() else { return };
-        component.spawned.end(STOP_TIMEOUT);
+        component.spawned.end(match component.is_program {
+            true => PROGRAM_STOP_TIMEOUT,
+            false => STOP_TIMEOUT,
+        });
     }
 
     /// The component's process has ended: its memory stays, its end is reported to its peers, and

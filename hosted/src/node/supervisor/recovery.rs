@@ -40,7 +40,7 @@ const KILLED: i32 = Signal::KILL.as_raw();
 pub(super) struct Buried {
     /// Whether its I'm-Alive Task watched it.
     pub(super) roused: bool,
-    /// Whether it was killed, and did not end by itself.
+    /// Whether it was killed or has finished, and did not fail by itself.
     pub(super) was_killed: bool,
 }
 
@@ -127,6 +127,8 @@ impl Supervisor {
         self.past = None;
         let status = component.spawned.child.wait();
         let was_killed = status.as_ref().is_ok_and(|status| status.signal() == Some(KILLED));
+        let has_finished = component.is_program
+            && status.as_ref().is_ok_and(|it| self.note_program_ended(incarnation, *it));
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
         self.bootstrap.retract(incarnation);
@@ -135,13 +137,15 @@ impl Supervisor {
         self.clients.handle_component_gone();
         let now_ns = now_ns();
         self.lost_at_ns.get_or_insert(now_ns);
+        // A program that does not join is no better at once.
+        let was_killed = was_killed && component.failure.is_none();
         if let Some((cause, cure)) = component.failure {
             self.note_failed(cause, cure);
         }
-        if !self.intensity.allows(now_ns) {
+        if !has_finished && !self.intensity.allows(now_ns) {
             self.give_up();
         }
-        Some(Buried { roused: component.roused, was_killed })
+        Some(Buried { roused: component.roused, was_killed: was_killed || has_finished })
     }
 
     /// Everything below the supervisor ends, and the next boot begins once the component has ended.
@@ -170,6 +174,14 @@ impl Supervisor {
         let _ = component.spawned.pidfd.kill();
         let ms = u64::try_from(hung_for.as_millis()).unwrap_or(u64::MAX);
         tracing::error!(rank = self.rank, ms, "the component hangs as it starts, and is killed");
+        if let Some(program) = self.cluster.component.as_ref().filter(|_| component.is_program) {
+            component.failure = Some((
+                format!("{} did not join within {ms} ms, and was killed", program.program),
+                "call Member::join before anything that takes long, or raise \
+                 dirnet.timing.clone_ms"
+                    .to_owned(),
+            ));
+        }
         self.note(self.rank, What::HungEarly { ms });
     }
 

@@ -18,6 +18,10 @@ use crate::packet::PacketError;
 
 impl Supervisor {
     pub(super) fn handle_request(&mut self, ticket: Ticket, what: Want) -> Flow {
+        if let Err(refused) = self.check_owner(&what) {
+            self.clients.finish(ticket, Outcome::Refused(refused));
+            return Flow::On;
+        }
         match what {
             Want::Stop => {
                 self.clients.finish(ticket, Outcome::Done);

@@ -1,0 +1,275 @@
+//! `weft run`: a program as every member of a cluster on this machine.
+//!
+//! ```text
+//!   weft run -n 4 -- ./app
+//!     start the nodes ─▶ each starts ./app ─▶ all have exited with status 0 ─▶ end the nodes
+//!                                    │   └── another end: its node starts the next incarnation
+//!                                    └── too often: end the nodes, with the worst status
+//! ```
+
+mod lines;
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::cluster_choice::name;
+use super::fabric_choice::FabricChoice;
+use super::failure::{Failure, lacking};
+use super::output::Output;
+use super::up::{Wake, listen_for_signals};
+use crate::doctor;
+use lines::Lines;
+use weft::cluster::{Cluster, Program};
+use weft::explain::Code;
+use weft::launch::{LaunchError, Launched, Notice};
+
+/// How often it looks for a signal.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Arguments of `weft run`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The cluster file; without it, a cluster of default sizes.
+    cluster: Option<PathBuf>,
+
+    /// How many members, instead of what the file says.
+    #[arg(short = 'n', long = "nodes", value_name = "N")]
+    nodes: Option<usize>,
+
+    /// The cluster's name, instead of what the file says.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    fabric: FabricChoice,
+
+    /// Write the output of each member to DIR/RANK.out and DIR/RANK.err, instead of here with the
+    /// rank in front of each line.
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Keep a record of up to so many bytes for each member, as `component.state`: "1 MiB".
+    #[arg(long, value_name = "LENGTH")]
+    state: Option<String>,
+
+    /// Leave the cluster running when all programs have finished, until Ctrl-C or `weft down`.
+    #[arg(long)]
+    keep: bool,
+
+    /// The program and its arguments; without it, that of the file's `[component]`.
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+/// What is known of a member's program.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ended {
+    /// Its last exit status, as a shell numbers it.
+    status: Option<u8>,
+    incarnations: u32,
+}
+
+/// Why the nodes are ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Finished,
+    GivenUp { rank: u16 },
+    Signal,
+    Displaced,
+    Node { rank: u16, status: ExitStatus },
+}
+
+pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Failure> {
+    let (output_dir, keep) = (arguments.output.clone(), arguments.keep);
+    let cluster = choose(arguments)?;
+    doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
+    let (sender, wakes) = sync_channel(1);
+    // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
+    listen_for_signals(sender)?;
+    let (lines, outputs) = match output_dir {
+        None => Lines::new(cluster.nodes).map(|(lines, outputs)| (Some(lines), outputs)),
+        Some(dir) => files(&dir, cluster.nodes).map(|outputs| (None, outputs)),
+    }?;
+    let launched = Launched::start_with_output(&cluster, outputs).map_err(Failure::new)?;
+    let lines = lines.map(Lines::start).transpose()?;
+    let mut members = vec![Ended::default(); cluster.nodes];
+    let over = watch(&launched, &wakes, &mut members, keep, output);
+    let displaced = (over == Over::Displaced).then(|| launched.displaced());
+    launched.stop().map_err(Failure::new)?;
+    drop(lines);
+    if let Over::Node { rank, status } = over {
+        return Err(Failure::new(LaunchError::Ended { rank, status }));
+    }
+    displaced.map_or(Ok(()), |error| Err(Failure::new(error)))?;
+    finish(&members, over, output)
+}
+
+/// The result, and the worst status.
+fn finish(members: &[Ended], over: Over, output: Output) -> Result<ExitCode, Failure> {
+    let rows = members.iter().enumerate().map(|(rank, member)| {
+        let Ended { status, incarnations } = member;
+        json!({ "rank": rank, "status": status, "incarnations": incarnations })
+    });
+    let ok = over == Over::Finished;
+    let object = json!({ "ok": ok, "members": rows.collect::<Vec<_>>() });
+    output.finish(&object, "");
+    match over {
+        Over::Signal => {
+            let cause = "ended by a signal before all programs had finished";
+            Err(Failure::of(Code::Interrupted, cause, "run it again"))
+        }
+        Over::GivenUp { rank } => {
+            let worst = members.iter().filter_map(|member| member.status).max();
+            let worst = worst.filter(|status| *status > 0).unwrap_or(1);
+            output.say(&format!(
+                "the program of node {rank} failed too often, and all were ended; `restart` in the \
+                 cluster file says how often it is started again"
+            ));
+            Ok(ExitCode::from(worst))
+        }
+        Over::Finished | Over::Displaced | Over::Node { .. } => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Waits until every program has finished, or the run is over for another reason.
+fn watch(
+    launched: &Launched,
+    wakes: &Receiver<Wake>,
+    members: &mut [Ended],
+    keep: bool,
+    output: Output,
+) -> Over {
+    while wakes.try_recv().is_err() {
+        if !keep && members.iter().all(|member| member.status == Some(0)) {
+            return Over::Finished;
+        }
+        match launched.next_notice(LOOK_EVERY) {
+            Ok(Notice::Exited { rank, status, .. }) => {
+                let Some(member) = members.get_mut(usize::from(rank)) else { continue };
+                member.status = Some(number(status));
+                member.incarnations += 1;
+                if !status.success() {
+                    output.say(&format!("node {rank}: its program failed, by {status}"));
+                }
+            }
+            Ok(Notice::GivenUp { rank }) => return Over::GivenUp { rank },
+            Ok(Notice::Displaced) => return Over::Displaced,
+            // By `weft down`.
+            Ok(Notice::Ended { status, .. }) if status.success() => break,
+            // One that was killed is started again; one that ends by itself cannot run.
+            Ok(Notice::Ended { rank, status }) if status.code().is_some() => {
+                return Over::Node { rank, status };
+            }
+            Ok(
+                Notice::Ended { .. }
+                | Notice::Reset { .. }
+                | Notice::Restarted { .. }
+                | Notice::Isolated { .. }
+                | Notice::TaskIsolated { .. },
+            )
+            | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if members.iter().all(|member| member.status == Some(0)) {
+        Over::Finished
+    } else {
+        Over::Signal
+    }
+}
+
+/// The status of a program as shells number it.
+fn number(status: ExitStatus) -> u8 {
+    let signal = || status.signal().map(|signal| 128 + signal);
+    let number = status.code().or_else(signal).unwrap_or(1);
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+/// The cluster of the file and the flags, with the program.
+fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
+    let mut cluster = match &arguments.cluster {
+        Some(path) => Cluster::load(path).map_err(Failure::new)?,
+        None => Cluster::default(),
+    };
+    if let Some(text) = &arguments.name {
+        cluster.name = name(text)?;
+    }
+    if let Some(nodes) = arguments.nodes {
+        cluster.nodes = nodes;
+    }
+    let mut words = arguments.program.into_iter();
+    if let Some(program) = words.next() {
+        // The file's variables and state hold for any program.
+        let kept = cluster.component.take().unwrap_or_default();
+        cluster.component = Some(Program { program, args: words.collect(), ..kept });
+    }
+    let Some(component) = &mut cluster.component else {
+        let cause = "no program is given";
+        let cure = "run `weft run -n 4 -- PROGRAM ARGS…`, or set `component.program` in the \
+                    cluster file";
+        return Err(Failure::of(Code::Usage, cause, cure));
+    };
+    component.program = find(&component.program)?;
+    if let Some(text) = &arguments.state {
+        component.set_state(text).map_err(|error| {
+            let cause = format!("--state {text:?}: {error}");
+            Failure::of(Code::Usage, cause, "give a length such as `--state 64KiB`")
+        })?;
+    }
+    if !cluster.network.addresses.is_empty() {
+        let cause =
+            "network.addresses is for nodes on several hosts, and `weft run` runs all on one";
+        let cure = "set `[component]` in the file and start each with `weft node FILE --rank N`";
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
+    arguments.fabric.apply_to_all(&mut cluster)?;
+    cluster.check().map_err(Failure::new)?;
+    Ok(cluster)
+}
+
+/// The program as an absolute path: nodes look for it from where this command was started.
+fn find(program: &str) -> Result<String, Failure> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = match program.contains('/') {
+        true => Some(PathBuf::from(program)),
+        false => std::env::split_paths(&paths)
+            .map(|folder| folder.join(program))
+            .find(|path| path.is_file()),
+    };
+    let missing = |why: &str| {
+        let cause = format!("the program {program} {why}");
+        let cure = "give the path of an executable file, or the name of one in PATH";
+        Failure::of(Code::InputMissing, cause, cure)
+    };
+    let path = found.ok_or_else(|| missing("is not found in PATH"))?;
+    let metadata = path.metadata().map_err(|error| missing(&format!("cannot be run: {error}")))?;
+    if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
+        return Err(missing("is not an executable file"));
+    }
+    let path = std::path::absolute(path).map_err(|error| missing(&error.to_string()))?;
+    let text = path.into_os_string().into_string();
+    text.map_err(|_| missing("has a path that is not UTF-8"))
+}
+
+/// The files for the output of each member.
+fn files(dir: &Path, nodes: usize) -> Result<Vec<[OwnedFd; 2]>, Failure> {
+    let unwritable = |path: &Path, error: std::io::Error| {
+        let cause = format!("{} cannot be written: {error}", path.display());
+        Failure::of(Code::Output, cause, "choose another `--output`, or make room there")
+    };
+    std::fs::create_dir_all(dir).map_err(|error| unwritable(dir, error))?;
+    let file = |rank: usize, end: &str| {
+        let path = dir.join(format!("{rank}.{end}"));
+        File::create(&path).map(OwnedFd::from).map_err(|error| unwritable(&path, error))
+    };
+    (0..nodes).map(|rank| Ok([file(rank, "out")?, file(rank, "err")?])).collect()
+}

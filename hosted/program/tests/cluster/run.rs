@@ -1,0 +1,235 @@
+//! Programs as members: the examples, how programs end, and what is refused.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weft::client::Client;
+use weft::process::Signal;
+
+use crate::place::{Place, eventually};
+use crate::said::Said;
+
+/// The path of an example of this build.
+fn example(name: &str) -> String {
+    static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
+    let folder = EXAMPLES.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a target directory");
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--package", "weft", "--examples", "--quiet"]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        let target = folder.parent().expect("a target directory");
+        build.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(build.status().expect("cargo runs").success(), "the examples build");
+        folder.join("examples")
+    });
+    folder.join(name).into_os_string().into_string().expect("the path is UTF-8")
+}
+
+/// The last line that a run printed.
+#[track_caller]
+fn result(said: &Said) -> Value {
+    let line = said.out.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {}{}", said.out, said.err))
+}
+
+#[test]
+fn m7_members_that_finish_end_the_run_and_their_output_has_their_rank_in_front() {
+    let place = Place::new();
+    let said = place.weft(&format!("run -n 3 --name t --json -- {}", example("hello")));
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    for (me, from) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let line = format!("[{me}] hello from {from}, incarnation 1");
+        assert!(said.out.lines().any(|it| it == line), "{line} is not in {}", said.out);
+    }
+    let member = |rank| json!({ "rank": rank, "status": 0, "incarnations": 1 });
+    assert_eq!(result(&said), json!({ "ok": true, "members": [member(0), member(1), member(2)] }));
+    place.assert_nothing_left();
+}
+
+#[test]
+fn m7_a_member_that_is_killed_goes_on_as_its_next_incarnation() {
+    let place = Place::new();
+    let run = place.start(&format!("run -n 4 --name t --json -- {} 100000", example("ring")), "");
+    place.find().await_joined();
+    place.weft("inject kill 1 --name t --wait 60").done();
+    let said = run.wait();
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let result = result(&said);
+    assert_eq!(result["ok"], true);
+    assert!(result["members"][1]["incarnations"].as_u64() >= Some(2), "{result}");
+    assert!(said.err.contains("verdict: Ended"), "peers report it: {}", said.err);
+    place.assert_nothing_left();
+}
+
+#[test]
+fn m4_each_member_delivers_what_all_others_broadcast() {
+    let place = Place::new();
+    let said = place.weft(&format!("run -n 3 --name t -- {} 1000", example("broadcast")));
+    let out = said.done();
+    for rank in 0..3 {
+        let line = format!("[{rank}] delivered 1000 messages of each of 2 members");
+        assert!(out.contains(&line), "{out}");
+    }
+}
+
+/// Every effect exactly once: the last sum is judged by the program itself.
+#[test]
+fn m9_a_counter_under_a_storm_of_kills_counts_each_number_once() {
+    const KILLS: usize = 40;
+    let place = Place::new();
+    let small = "name = \"t\"\nnodes = 4\nrestart.max = 10000\nrestart.within_s = 1\n\
+                 dirnet.min_alive = 1\n";
+    let file = place.file("c.toml", small);
+    let counter = example("counter");
+    let run = place.start(&format!("run {file} --state 4KiB -- {counter} 150000"), "");
+    let nodes = place.find();
+    nodes.await_joined();
+    let mut killed = 0;
+    for rank in (0..4).cycle().take(10 * KILLS) {
+        // One that is being restarted has no process; at the end there is no node.
+        let client = Client::connect(&nodes.dir, &nodes.cluster, rank, Duration::ZERO);
+        let Ok(mut client) = client else { break };
+        let is_killed = client.kill().is_ok();
+        killed += usize::from(is_killed);
+        if killed == KILLS {
+            break;
+        }
+        if is_killed {
+            let _ = client.await_joined(0, 3, Duration::from_secs(5));
+        }
+    }
+    let said = run.wait();
+    assert_eq!(said.status, Some(0), "after {killed} kills: {}{}", said.out, said.err);
+    let sum = 3 * 150_000_u64 * 150_001 / 2;
+    assert!(said.out.contains(&format!("[0] sum {sum}, expected {sum}")), "{}", said.out);
+    assert!(killed >= KILLS / 2, "the run was over after {killed} kills");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn an_own_loop_needs_no_node() {
+    let said = Command::new(example("own_loop")).output().expect("it runs");
+    assert_eq!(said.stdout, b"through your memory\n");
+}
+
+#[test]
+fn m2_outside_of_a_node_a_program_is_no_member() {
+    let said = Command::new(example("hello")).output().expect("it runs");
+    let err = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(err, "Error: NotAMember { cure: \"weft run -- PROGRAM\" }\n");
+}
+
+#[test]
+fn m10_a_program_finds_its_place_in_its_environment() {
+    let place = Place::new();
+    let text = "#!/bin/sh\necho $WEFT_RANK of $WEFT_SIZE in $WEFT_NAME, $WEFT_INCARNATION, $1 $X\n";
+    let program = place.program(text);
+    let table = format!("[component]\nprogram = {program:?}\nargs = [\"a\"]\nenv = [\"X=b\"]\n");
+    let file = place.file("c.toml", format!("name = \"t\"\nnodes = 2\n{table}"));
+    let output = place.path_of("output");
+    place.weft(&format!("run {file} --output {output}")).done();
+    for rank in 0..2 {
+        let out = std::fs::read_to_string(format!("{output}/{rank}.out")).expect("it was written");
+        assert_eq!(out, format!("{rank} of 2 in t, 1, a b\n"));
+    }
+}
+
+#[test]
+fn m7_a_program_that_always_fails_ends_the_run_with_its_status() {
+    let place = Place::new();
+    let program = place.program("#!/bin/sh\nexit 3\n");
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrestart.max = 2\n");
+    let said = place.weft(&format!("run {file} --json -- {program}"));
+    assert_eq!((said.status, &result(&said)["ok"]), (Some(3), &json!(false)), "{}", said.err);
+    place.assert_nothing_left();
+}
+
+/// What a script does before, or instead of, its exec of `hello`.
+fn fails(script: &str, says: &str) {
+    let place = Place::new();
+    let program = place.program(&script.replace("HELLO", &example("hello")));
+    let small = "name = \"t\"\nnodes = 2\nrestart.max = 1\n[dirnet.timing]\nclone_ms = 250\n";
+    let file = place.file("c.toml", small);
+    let said = place.weft(&format!("run {file} --json -- {program}"));
+    assert!(said.status > Some(0), "{script}: {}", said.out);
+    assert!(said.err.contains(says), "{script}: {says} is not in {}", said.err);
+    place.assert_nothing_left();
+}
+
+#[test]
+fn m2_a_program_that_closes_its_link_is_no_member() {
+    fails("#!/bin/sh\nexec 3>&-\nexec HELLO\n", "Error: NoLink");
+}
+
+#[test]
+fn m2_a_program_of_another_version_is_no_member() {
+    fails("#!/bin/sh\nWEFT_LINK=0.0 exec HELLO\n", "OtherVersion { node: \"0.0\" }");
+}
+
+#[test]
+fn m2_a_child_of_the_program_is_no_member() {
+    fails("#!/bin/sh\nHELLO\nexit 1\n", "OtherProcess");
+}
+
+#[test]
+fn a_program_that_writes_rubbish_to_the_link_is_killed() {
+    fails("#!/bin/sh\nprintf rubbish >&3\nexec sleep 60\n", "sends nonsense");
+}
+
+#[test]
+fn a_program_that_never_joins_is_named_by_the_startup_watchdog() {
+    fails("#!/bin/sh\nexec sleep 60\n", "program did not join within");
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_refused() {
+    let place = Place::new();
+    let text = place.file("text", "no program");
+    for (program, says) in [
+        ("/nonexistent", "No such file"),
+        ("no-such-program", "not found in PATH"),
+        (text.as_str(), "not an executable file"),
+    ] {
+        let said = place.weft(&format!("run --name t --json -- {program}"));
+        let refused = said.refused(22, "input_missing");
+        assert!(refused.contains(says), "{refused}");
+    }
+    place.weft("run --name t --json").refused(2, "usage");
+    place.weft("run --name t --json -n 0 -- true").refused(10, "cluster_file");
+    place.weft("run --name t --json -n 33 -- true").refused(10, "cluster_file");
+}
+
+#[test]
+fn m11_clients_take_nothing_where_a_program_does() {
+    let place = Place::new();
+    let run = place.start(&format!("run -n 2 --name t -- {} 0", example("ring")), "");
+    // It finishes at once, and its nodes stay while the other runs; a client may come at any time.
+    drop(run.wait());
+    let program = example("ring");
+    let run = place.start(&format!("run -n 2 --name t --keep -- {program} 1"), "");
+    let nodes = place.find();
+    nodes.await_joined();
+    let refused = place.weft("get --name t --node 1 --json").refused(27, "owned");
+    assert!(refused.contains(&program), "{refused}");
+    place.weft("bcast --neb --receive --node 1 --name t --json").refused(27, "owned");
+    let status = place.weft("status --name t --json").object();
+    assert_eq!(status["nodes"].as_array().map(Vec::len), Some(2));
+    run.signal(Signal::TERM);
+    drop(run.wait());
+    place.assert_nothing_left();
+}
+
+#[test]
+fn m7_a_name_in_use_is_refused() {
+    let place = Place::new();
+    let (up, _) = place.up("--nodes 2");
+    place.weft("run --name t --json -- true").refused(12, "name_in_use");
+    up.signal(Signal::TERM);
+    up.wait().done();
+    eventually("nothing is left", || place.processes().is_empty());
+}

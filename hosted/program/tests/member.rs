@@ -1,0 +1,223 @@
+//! The member from inside: this test starts itself as the program of a cluster, in one role after
+//! the other.
+//!
+//! ```text
+//!   this test ── weft run -n 2 -- this test ROLE ──▶ roles that judge themselves, and say so
+//! ```
+
+use std::error::Error;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use weft::Member;
+use weft::member::{Event, JoinError, PutError, Rank};
+use weft::process::{Pidfd, Signal};
+
+#[global_allocator]
+static ALLOCATOR: weft::CountingAllocator = weft::CountingAllocator;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// How long anything may take before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The messages of the measured exchange.
+const MESSAGES: u64 = 200_000;
+
+fn main() -> ExitCode {
+    let done = match std::env::args().nth(1).as_deref() {
+        Some("twice") => twice(),
+        Some("forked") => forked(),
+        Some("quiet") => quiet(),
+        Some("stopped") => stopped(),
+        Some("mute") => mute(),
+        // Filters of the test harness mean nothing here.
+        _ => all(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `weft run` of this program in a role.
+struct Run {
+    child: Child,
+    place: std::path::PathBuf,
+}
+
+impl Run {
+    fn start(role: &str) -> Result<Self, Box<dyn Error>> {
+        let place = format!("m{}-{role}", std::process::id());
+        let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(place);
+        std::fs::create_dir_all(&place)?;
+        std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        let child = Command::new(env!("CARGO_BIN_EXE_weft"))
+            .args(["run", "-n", "2", "--name", "t", "--"])
+            .arg(std::env::current_exe()?)
+            .arg(role)
+            .env("WEFT_RUNTIME_DIR", &place)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self { child, place })
+    }
+
+    /// Its exit status and all that it printed.
+    fn end(self) -> Result<(Option<i32>, String), Box<dyn Error>> {
+        let pidfd = Pidfd::from_child(&self.child)?;
+        let watchdog = std::thread::spawn(move || {
+            if pidfd.wait_dead(PATIENCE).is_ok_and(|it| it == weft::process::Liveness::Alive) {
+                let _ = pidfd.kill();
+            }
+        });
+        let said = self.child.wait_with_output()?;
+        let _ = watchdog.join();
+        std::fs::remove_dir_all(&self.place)?;
+        let text = [said.stdout, said.stderr].concat();
+        Ok((said.status.code(), String::from_utf8(text)?))
+    }
+}
+
+fn all() -> Outcome {
+    for (test, role, says) in [
+        ("m2_a_process_joins_once", "twice", "joined once"),
+        ("m2_a_fork_of_a_member_is_no_member", "forked", "not joined"),
+        ("m3_a_member_that_polls_allocates_nothing", "quiet", "allocations: 0"),
+    ] {
+        let (status, said) = Run::start(role)?.end()?;
+        if status != Some(0) || said.matches(says).count() != 2 {
+            return Err(format!("{test}: status {status:?}, not twice {says:?} in\n{said}").into());
+        }
+        println!("test {test} ... ok");
+    }
+    a_member_that_is_stopped_ends_in_order()?;
+    a_member_that_never_polls_is_killed()
+}
+
+fn a_member_that_is_stopped_ends_in_order() -> Outcome {
+    let mut run = Run::start("stopped")?;
+    let stdout = run.child.stdout.take().ok_or("it is piped")?;
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stdout));
+    for _ in 0..2 {
+        let line = lines.next().ok_or("it ended before it ran")??;
+        assert!(line.ends_with("runs"), "{line}");
+    }
+    Pidfd::from_child(&run.child)?.signal(Signal::TERM)?;
+    let rest: Vec<String> = lines.collect::<Result<_, _>>()?;
+    let (status, said) = run.end()?;
+    let ended = rest.iter().filter(|line| line.ends_with("ended in order")).count();
+    if (status, ended) != (Some(130), 2) {
+        return Err(format!("m5_stop: status {status:?}, {rest:?}\n{said}").into());
+    }
+    println!("test m5_a_member_that_is_stopped_ends_in_order ... ok");
+    Ok(())
+}
+
+/// The second incarnation polls.
+fn a_member_that_never_polls_is_killed() -> Outcome {
+    let (status, said) = Run::start("mute")?.end()?;
+    if status != Some(0) || !said.contains("node 1: its program failed, by signal: 9") {
+        return Err(format!("m8: status {status:?}\n{said}").into());
+    }
+    println!("test m8_a_member_that_never_polls_is_killed_and_started_again ... ok");
+    Ok(())
+}
+
+/// Polls until the other member has joined.
+fn meet(member: &mut Member) -> Outcome {
+    let deadline = Instant::now() + PATIENCE;
+    while member.members().count() < 2 {
+        assert!(Instant::now() < deadline, "alone");
+        member.wait(Duration::from_millis(10))?;
+    }
+    Ok(())
+}
+
+fn twice() -> Outcome {
+    let mut member = Member::join()?;
+    assert!(matches!(Member::join(), Err(JoinError::AlreadyJoined)));
+    meet(&mut member)?;
+    println!("joined once");
+    Ok(())
+}
+
+fn forked() -> Outcome {
+    let member = Member::join()?;
+    // SAFETY: the child makes one call that reads an atomic, and exits.
+    match unsafe { libc::fork() } {
+        0 => {
+            let refused = matches!(Member::join(), Err(JoinError::Forked));
+            // SAFETY: it ends this process, and runs nothing of it.
+            unsafe { libc::_exit(i32::from(!refused)) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the child is this process' own, and the number lives on this stack.
+            let reaped = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!((reaped, status), (child, 0), "it was refused as a fork");
+        }
+    }
+    drop(member);
+    println!("not joined");
+    Ok(())
+}
+
+/// Numbers to the other member and back, and what that allocates.
+fn quiet() -> Outcome {
+    let mut member = Member::join()?;
+    meet(&mut member)?;
+    let other = Rank(1 - member.rank().0);
+    let (mut sent, mut seen, mut before) = (0, 0, 0);
+    while sent < MESSAGES || seen < MESSAGES || member.unput(other) > 0 {
+        while sent < MESSAGES {
+            match member.put(other, &(sent + 1_u64).to_le_bytes()) {
+                Ok(()) => sent += 1,
+                Err(PutError::Full | PutError::NotAMember) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        member.wait(Duration::from_millis(10))?;
+        while let Some(message) = member.take() {
+            seen += 1;
+            assert_eq!(message.payload, seen.to_le_bytes());
+            let receipt = message.receipt;
+            member.release(receipt)?;
+        }
+        while member.next_event().is_some() {}
+        if seen > MESSAGES / 4 && before == 0 {
+            before = weft::allocations::allocations();
+        }
+        if seen == MESSAGES && before != u64::MAX {
+            println!("allocations: {}", weft::allocations::allocations() - before);
+            before = u64::MAX;
+        }
+    }
+    Ok(())
+}
+
+fn stopped() -> Outcome {
+    let mut member = Member::join()?;
+    println!("runs");
+    while !member.is_stopping() {
+        member.wait(Duration::MAX)?;
+        for event in member.events() {
+            if event == Event::Stop {
+                println!("ended in order");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mute() -> Outcome {
+    let mut member = Member::join()?;
+    meet(&mut member)?;
+    if member.rank() == Rank(1) && member.incarnation().0 == 1 {
+        std::thread::park_timeout(PATIENCE);
+        return Err("it was not killed".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The puts of the program itself: staged in the outboxes, and put by the loop.
+//!
+//! ```text
+//!   put ──▶ staged ── next pass ──▶ flushed ──▶ in the owner's memory
+//!             ▲                        │
+//!             └── full, or the owner is lost: after a pause, when it is admitted again ┘
+//! ```
+//!
+//! An outbox holds messages of the program or of one client, never of both. Messages stay staged
+//! until they are put: a mailbox that is full is tried again with pauses that double up to a
+//! millisecond, and an owner that restarts gets them as its next incarnation. Those whose write was
+//! under way when the owner was lost are put again under the same numbers.
+
+use weft_core::endpoint::{Event, PutError as Refused};
+use weft_core::fabric::PostError;
+use weft_core::ids::{Peer, PeerSet};
+use weft_core::mailbox::StageError;
+
+use super::puts::{PAUSE_NS_MAX, PAUSE_NS_MIN};
+use super::{NodeEndpoint, PEERS};
+
+/// Why a message was not accepted. Nothing changed, and the caller still has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutError {
+    /// The batch for that member is full, or on its way: poll, then try again.
+    Full,
+    /// The message is longer than a slot.
+    TooLong {
+        /// The length of a slot: `mailbox.message_len`.
+        limit: usize,
+    },
+    /// No incarnation of that member is admitted now, or its program has finished.
+    NotAMember,
+    /// The cluster has no such rank.
+    NoSuchRank,
+}
+
+impl std::fmt::Display for PutError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full => f.write_str("the batch for this member is full: poll, then try again"),
+            Self::TooLong { limit } => write!(
+                f,
+                "the message is longer than {limit} bytes: split it, or raise mailbox.message_len"
+            ),
+            Self::NotAMember => {
+                f.write_str("not a member now: wait for its `Joined`, or choose another")
+            }
+            Self::NoSuchRank => f.write_str("the cluster has no such rank"),
+        }
+    }
+}
+
+impl std::error::Error for PutError {}
+
+/// The outboxes that hold messages of the program.
+#[derive(Debug)]
+pub(super) struct OwnPuts {
+    held: PeerSet,
+    retry_at_ns: [u64; PEERS],
+    pause_ns: [u64; PEERS],
+}
+
+impl OwnPuts {
+    pub(super) const fn new() -> Self {
+        Self { held: PeerSet::EMPTY, retry_at_ns: [0; PEERS], pause_ns: [PAUSE_NS_MIN; PEERS] }
+    }
+
+    /// The outboxes that no put of a client may use.
+    pub(super) const fn held(&self) -> PeerSet {
+        self.held
+    }
+
+    /// Stages one message for `to`.
+    ///
+    /// # Errors
+    /// [`PutError`].
+    #[inline]
+    pub(super) fn stage(
+        &mut self,
+        endpoint: &mut NodeEndpoint,
+        to: Peer,
+        payload: &[u8],
+    ) -> Result<(), PutError> {
+        if !endpoint.admitted().contains(to) {
+            return Err(PutError::NotAMember);
+        }
+        // A client's messages are staged there.
+        if !self.held.contains(to) && endpoint.outbox(to).is_ok_and(|it| it.staged() > 0) {
+            return Err(PutError::Full);
+        }
+        endpoint.stage(to, 0, payload).map_err(|error| match error {
+            Refused::Stage(StageError::TooLong) => {
+                PutError::TooLong { limit: usize::from(endpoint.message_len()) }
+            }
+            Refused::Stage(StageError::Busy | StageError::BatchFull) | Refused::Post(_) => {
+                PutError::Full
+            }
+            Refused::UnknownPeer => PutError::NoSuchRank,
+        })?;
+        self.held.insert(to);
+        Ok(())
+    }
+
+    /// How many messages for `to` were accepted and are not known to be in its memory.
+    pub(super) fn unput(&self, endpoint: &mut NodeEndpoint, to: Peer) -> usize {
+        let staged = endpoint.outbox(to).map_or(0, |outbox| outbox.staged() as usize);
+        if self.held.contains(to) { staged } else { 0 }
+    }
+
+    /// Starts to put what is staged and not under way; whether there was any.
+    #[inline]
+    pub(super) fn flush(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool {
+        let mut begun = false;
+        for peer in self.held.iter() {
+            let is_idle = endpoint.outbox(peer).is_ok_and(|outbox| outbox.is_idle());
+            if !is_idle || now_ns < self.retry_at_ns[peer.index()] {
+                continue;
+            }
+            match endpoint.flush(peer) {
+                Ok(()) => begun = true,
+                // It is tried again when the next incarnation is admitted.
+                Err(Refused::Post(PostError::Gone)) => {}
+                Err(_) => self.pause(peer, now_ns),
+            }
+        }
+        begun
+    }
+
+    /// Handles the outcome of a flush; whether it was one of the program's.
+    #[inline]
+    pub(super) fn handle_event(&mut self, event: Event, now_ns: u64) -> bool {
+        let (to, is_put) = match event {
+            Event::Put { to, left, .. } => {
+                if left == 0 && self.held.contains(to) {
+                    self.held.remove(to);
+                    self.pause_ns[to.index()] = PAUSE_NS_MIN;
+                    return true;
+                }
+                (to, true)
+            }
+            Event::Full { to } | Event::TicketUnknown { to } => (to, false),
+            Event::Lost { peer, .. } => (peer, true),
+            Event::LaneLost { .. } => return false,
+        };
+        let is_own = self.held.contains(to);
+        if is_own && !is_put {
+            self.pause(to, now_ns);
+        }
+        is_own
+    }
+
+    fn pause(&mut self, to: Peer, now_ns: u64) {
+        let pause_ns = &mut self.pause_ns[to.index()];
+        self.retry_at_ns[to.index()] = now_ns.saturating_add(*pause_ns);
+        *pause_ns = (*pause_ns * 2).min(PAUSE_NS_MAX);
+    }
+
+    /// When the next pause is over.
+    pub(super) fn next_retry_ns(&self) -> Option<u64> {
+        self.held.iter().map(|peer| self.retry_at_ns[peer.index()]).filter(|at| *at > 0).min()
+    }
+}
