@@ -20,7 +20,7 @@
 //!
 //! Removals, isolations and releases come in any order, from several nodes, in several terms. A
 //! peer's [`Standing`] merges them, and nothing else is asked whether an incarnation may be
-//! admitted: [`Standing::admission`].
+//! admitted: `Standing::admission`.
 //!
 //! **Order of outputs.** The component fences a removed boot before it reports the removal. The
 //! supervisor admits no incarnation of that boot from then on, and acknowledges. The link between
