@@ -16,7 +16,8 @@ use core::fmt;
 
 use super::database::VERSION_WORDS;
 use super::{
-    Alarm, Change, ImagePart, Level, Life, Message, Seat, Seen, TaskAction, Term, Version,
+    Alarm, Change, ImagePart, Level, Life, Members, Message, Question, Seat, Seen, TaskAction,
+    Term, Version,
 };
 use crate::ids::{Incarnation, Rank};
 
@@ -134,10 +135,14 @@ impl Body {
             }
             M::NothingNewer { node } => Self::new(kind::NOTHING_NEWER, node, &[]),
             M::Fenced { node, boot } => Self::new(kind::FENCED, node, &[boot.0]),
-            M::Witness { node, round } => Self::new(kind::WITNESS, node, &[round]),
-            M::Testimony { node, round, seen } => {
+            M::Witness { question: Question { node, asker, round }, unheard } => {
+                let [low, high] = halves(unheard.bits());
+                Self::new(kind::WITNESS, node, &[round, u32::from(asker.0), low, high])
+            }
+            M::Testimony { question: Question { node, asker, round }, witness, seen } => {
                 let seen = u32::from(seen.component) | u32::from(seen.task) << 1;
-                Self::new(kind::TESTIMONY, node, &[round, seen])
+                let [asker, witness] = [asker, witness].map(|rank| u32::from(rank.0));
+                Self::new(kind::TESTIMONY, node, &[round, asker, witness, seen])
             }
             M::Probe { round } => Self::new(kind::PROBE, NOBODY, &[round]),
             M::Alive { round } => Self::new(kind::ALIVE, NOBODY, &[round]),
@@ -169,13 +174,16 @@ impl Body {
             kind::REPLY_DB => (M::ReplyDb(part(node, w)?), WORDS),
             kind::NOTHING_NEWER => (M::NothingNewer { node }, 0),
             kind::FENCED => (M::Fenced { node, boot: Incarnation(w[0]) }, 1),
-            kind::WITNESS => (M::Witness { node, round: w[0] }, 1),
+            kind::WITNESS => {
+                let unheard = Members::of_bits(u64::from(w[2]) | u64::from(w[3]) << 32);
+                (M::Witness { question: question(node, w)?, unheard }, 4)
+            }
             kind::TESTIMONY => {
-                let seen = Seen { component: w[1] & 1 != 0, task: w[1] & 2 != 0 };
-                if w[1] > 3 {
+                let seen = Seen { component: w[3] & 1 != 0, task: w[3] & 2 != 0 };
+                if w[3] > 3 {
                     return Err(FrameError::Field);
                 }
-                (M::Testimony { node, round: w[0], seen }, 2)
+                (M::Testimony { question: question(node, w)?, witness: rank(w[2])?, seen }, 4)
             }
             kind::PROBE => (M::Probe { round: w[0] }, 1),
             kind::ALIVE => (M::Alive { round: w[0] }, 1),
@@ -221,6 +229,19 @@ fn removal(word: u32) -> Result<Level, FrameError> {
     all.into_iter().find(|level| *level as u32 == word).ok_or(FrameError::Field)
 }
 
+fn question(node: Rank, words: &[u32; WORDS]) -> Result<Question, FrameError> {
+    Ok(Question { node, asker: rank(words[1])?, round: words[0] })
+}
+
+fn rank(word: u32) -> Result<Rank, FrameError> {
+    u16::try_from(word).map(Rank).map_err(|_| FrameError::Field)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+const fn halves(bits: u64) -> [u32; 2] {
+    [bits as u32, (bits >> 32) as u32]
+}
+
 fn byte(word: u32) -> Result<u8, FrameError> {
     u8::try_from(word).map_err(|_| FrameError::Field)
 }
@@ -244,7 +265,6 @@ const TASK_STATUS: u32 = 4;
 const TASK_ERROR: u32 = 5;
 
 fn change_words(seq: u32, change: Change) -> [u32; 5] {
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the time")]
     match change {
         Change::Status(status) => [seq, STATUS, u32::from(status), 0, 0],
         Change::Role(role) => [seq, ROLE, u32::from(role), 0, 0],
@@ -254,7 +274,8 @@ fn change_words(seq: u32, change: Change) -> [u32; 5] {
         }
         Change::TaskError { task, kind, at_us } => {
             let what = u32::from(task) | u32::from(kind) << 8;
-            [seq, TASK_ERROR, what, at_us as u32, (at_us >> 32) as u32]
+            let [low, high] = halves(at_us);
+            [seq, TASK_ERROR, what, low, high]
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The messages between components and I'm-Alive Tasks.
 
-use super::{Life, Term, Version};
+use super::{Life, Members, Term, Version};
 use crate::ids::{Incarnation, Rank};
 
 /// One of a node's two endpoints, as sender or receiver.
@@ -51,6 +51,17 @@ pub struct Seen {
     pub component: bool,
     /// Its I'm-Alive Task answered.
     pub task: bool,
+}
+
+/// The question whether others reach a suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// The suspect.
+    pub node: Rank,
+    /// The member that asks.
+    pub asker: Rank,
+    /// The round, counted by the asker.
+    pub round: u32,
 }
 
 /// An action on a user's task.
@@ -181,17 +192,17 @@ pub enum Message {
     },
     /// Asks the receiver to probe a suspect itself.
     Witness {
-        /// The suspect.
-        node: Rank,
-        /// The round of the question.
-        round: u32,
+        /// The question.
+        question: Question,
+        /// Members that may not hear the asker: the receiver passes the question on to them.
+        unheard: Members,
     },
-    /// The second observer's answer.
+    /// The second observer's answer, sent to the asker by the way that the question took.
     Testimony {
-        /// The suspect.
-        node: Rank,
-        /// The round of the question that it answers.
-        round: u32,
+        /// The question that it answers.
+        question: Question,
+        /// The second observer.
+        witness: Rank,
         /// Which endpoints of the suspect answered.
         seen: Seen,
     },

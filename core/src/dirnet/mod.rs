@@ -69,7 +69,7 @@ pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Testimoni
 pub use frame::{FRAME_LEN, Frame, FrameError};
 pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
 pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
-pub use message::{Alarm, Change, ImagePart, Level, Message, Seat, Seen, TaskAction};
+pub use message::{Alarm, Change, ImagePart, Level, Message, Question, Seat, Seen, TaskAction};
 pub use mutants::MUTANTS;
 pub use output::Output;
 pub use profile::{BrokenRule, Profile, Timing};

@@ -105,6 +105,16 @@ impl Members {
         self.0.count()
     }
 
+    /// The bitmap, bit n for rank n.
+    pub(super) const fn bits(self) -> u64 {
+        self.0.bits()
+    }
+
+    /// The set with this bitmap.
+    pub(super) fn of_bits(bits: u64) -> Self {
+        (0..64).filter(|rank| bits >> rank & 1 == 1).map(Rank).collect()
+    }
+
     /// The members in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Rank> {
         self.0.iter().map(|peer| Rank(peer.0))

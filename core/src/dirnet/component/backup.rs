@@ -161,8 +161,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.doubt(now, manager, life, Rule::Silence);
         };
         // If only the manager's component is down, its node is reachable: its own task reports
-        // that.
-        let is_met = matches!(loss, Loss::Agent(_))
+        // that. One that too few members hear is alive.
+        let is_met = (matches!(loss, Loss::Agent(_)) || self.is_half_heard(now, manager))
             && !crate::dirnet::LOST_AGENTS_COUNT_AS_DEAD.is_planted();
         let is_alive = |n: &Rank| (*n != manager || is_met) && !passed.contains(*n);
         let alive = self.members().iter().filter(is_alive);

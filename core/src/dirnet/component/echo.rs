@@ -9,7 +9,8 @@
 //! (`min_alive`; any one member if that is 1) have echoed a new number within R + W. Its heartbeats
 //! carry whether they do. To a backup, the heartbeat of a manager that is not heard, and does not
 //! hear that backup either, is no evidence of liveness: such a manager is succeeded like a dead
-//! one.
+//! one. With `min_alive` above 1 the same holds if it hears the backup: too few hear it, it can
+//! decide nothing, and the backups that hear it know that it is alive.
 //!
 //! In a cluster of two no third node can be asked: there a silent node counts as dead, as before.
 
@@ -25,13 +26,16 @@ pub(super) struct Echo {
     number: u32,
     /// When it first echoed that number.
     at: Instant,
-    /// Its last heartbeat came from a manager that is not heard and does not hear this node.
-    is_deaf: bool,
+    /// When its last heartbeat came, if that was of a manager that is not heard and, with
+    /// `min_alive` = 1, does not hear this node.
+    deaf_at: Option<Instant>,
 }
 
 impl Echo {
     pub(super) fn rebase(&mut self, by: Duration) {
-        self.at = Instant(self.at.since(Instant(by.0)).0);
+        for at in [Some(&mut self.at), self.deaf_at.as_mut()].into_iter().flatten() {
+            *at = Instant(at.since(Instant(by.0)).0);
+        }
     }
 }
 
@@ -67,6 +71,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn note_echo(&mut self, now: Instant, from: Rank, beat: &Beat) {
         let (sent, limit) = (self.beats, self.timing().verdict_after());
         let is_manager = matches!(self.state, State::Backup(_)) && from == self.term.claimant;
+        // Alone of two it may still decide, as long as the one that it needs hears it.
+        let one_suffices =
+            self.config.min_alive() <= 1 || crate::dirnet::HALF_HEARD_MANAGERS_STAY.is_planted();
         let Some(fellow) = self.fellow_mut(from) else { return };
         let echo = &mut fellow.echo;
         // A number that this incarnation has not sent was an earlier incarnation's.
@@ -75,9 +82,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             (echo.number, echo.at) = (beat.echo, now);
         }
         let hears_this = echo.number != 0 && now.since(echo.at) <= limit;
-        echo.is_deaf = is_manager
-            && !(beat.is_heard || hears_this)
+        let is_deaf = is_manager
+            && !(beat.is_heard || (one_suffices && hears_this))
             && !crate::dirnet::UNHEARD_MANAGERS_STAY.is_planted();
+        echo.deaf_at = is_deaf.then_some(now);
     }
 
     /// Records that the component of `node` was heard. A frame that was in flight when the
@@ -91,15 +99,22 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    /// Whether `node` is a manager known to hear too few members, and not this node.
+    /// Whether `node` is a manager known to be heard by too few members.
     pub(super) fn is_deaf(&self, node: Rank) -> bool {
-        self.fellow(node).is_some_and(|fellow| fellow.echo.is_deaf)
+        self.fellow(node).is_some_and(|fellow| fellow.echo.deaf_at.is_some())
+    }
+
+    /// Whether `node` is a manager that too few members hear, and this node hears it.
+    pub(super) fn is_half_heard(&self, now: Instant, node: Rank) -> bool {
+        let heard = self.fellow(node).and_then(|fellow| fellow.echo.deaf_at);
+        let is_recent = heard.is_some_and(|at| now.since(at) <= self.timing().receive);
+        self.config.min_alive() > 1 && is_recent
     }
 
     /// Forgets deafness at a change of term: what was heard of the previous manager does not apply
     /// to the next.
     pub(super) fn forget_deafness(&mut self) {
-        self.fellows.iter_mut().for_each(|fellow| fellow.echo.is_deaf = false);
+        self.fellows.iter_mut().for_each(|fellow| fellow.echo.deaf_at = None);
     }
 
     /// Whether no other member is left, according to reports: each was removed, was never heard

@@ -431,10 +431,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.note_fenced(now, from, node, boot);
                 Ok(())
             }
-            Message::Witness { node, round } => self.handle_witness(now, from, node, round),
-            Message::Testimony { node, round, seen } => {
-                self.handle_testimony(now, from, (node, round), seen)
+            Message::Witness { question, unheard } => {
+                self.handle_witness(now, from, question, unheard)
             }
+            Message::Testimony { question, witness, seen } if question.asker == self.me() => {
+                self.handle_testimony(now, (from, witness), question, seen)
+            }
+            Message::Testimony { question, .. } => self.pass_back(from, question, frame.message),
             Message::Probe { round } => {
                 self.answer_probe(frame, round);
                 Ok(())

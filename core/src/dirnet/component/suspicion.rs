@@ -9,10 +9,13 @@
 //! A member that still owes its testimony delays the verdict: it runs and hears this node, or is
 //! about to be replaced by a clone, and may be the only one that reaches the suspect. It either
 //! answers in a later window or falls silent, becomes a suspect itself, and owes nothing.
+//!
+//! A member that has not answered, or that a new manager has not heard yet, may not hear this node:
+//! the next question reaches it through the others.
 
 use super::watch::Suspicion;
 use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
-use crate::dirnet::{Alarm, Life, Members, Message, Reject, Seat, Seen, Testimonies};
+use crate::dirnet::{Alarm, Life, Members, Message, Question, Reject, Seat, Seen, Testimonies};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -59,26 +62,39 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         };
         if acts {
             let mut asked = self.members().without(node);
+            let silent = asked.iter().filter(|it| self.may_not_hear(&suspicion, *it));
+            suspicion.unheard = silent.collect();
             if crate::dirnet::ONE_WITNESS_REMOVES.is_planted() && self.role() == Role::Manager {
                 asked = self.next_witness(node).map(Members::only).unwrap_or_default();
             }
             suspicion.testimonies = Testimonies::of(asked);
             suspicion.asked_at = now;
-            suspicion.round = self.question(asked, node);
+            suspicion.round = self.question(asked, node, suspicion.unheard);
         }
         self.set_watch(node, Watch::Suspect(suspicion));
     }
 
-    /// Asks every other member whether it reaches `node`; returns the round.
-    pub(super) fn ask_all(&mut self, node: Rank) -> u32 {
-        self.question(self.members().without(node), node)
+    /// Whether `witness` has shown no sign that a question of this node reaches it: it has not
+    /// answered the one before, or has not been heard since this node is manager.
+    fn may_not_hear(&self, suspicion: &Suspicion, witness: Rank) -> bool {
+        let before = suspicion.testimonies;
+        let is_silent = before.asked.contains(witness) && !before.answered().contains(witness);
+        let is_new = self.role() == Role::Manager
+            && self.fellow(witness).is_some_and(|fellow| fellow.heard < self.reigns_since)
+            && !crate::dirnet::HEIRS_ASK_DIRECTLY.is_planted();
+        is_silent || is_new || suspicion.unheard.contains(witness)
     }
 
-    fn question(&mut self, witnesses: Members, node: Rank) -> u32 {
+    /// Asks every other member whether it reaches `node`; returns the round.
+    pub(super) fn ask_all(&mut self, node: Rank) -> u32 {
+        self.question(self.members().without(node), node, Members::NONE)
+    }
+
+    fn question(&mut self, witnesses: Members, node: Rank, unheard: Members) -> u32 {
         self.round = self.round.wrapping_add(1);
-        let round = self.round;
-        self.send(witnesses, Seat::Component, Message::Witness { node, round });
-        round
+        let question = Question { node, asker: self.me(), round: self.round };
+        self.send(witnesses, Seat::Component, Message::Witness { question, unheard });
+        question.round
     }
 
     /// Returns the next node in the ring that is a member and not suspected itself.
@@ -164,19 +180,20 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Handles what `witness` observed when it was asked about a node in that round.
+    /// Handles what `witness` observed, which `from` may have passed on.
     pub(super) fn handle_testimony(
         &mut self,
         now: Instant,
-        witness: Rank,
-        (node, round): (Rank, u32),
+        (from, witness): (Rank, Rank),
+        Question { node, round, .. }: Question,
         seen: Seen,
     ) -> Result<(), Reject> {
         if let State::Backup(succession) = self.state
             && node == self.term.claimant
             && succession.round == Some(round)
         {
-            if seen.component && !crate::dirnet::MET_MANAGERS_ARE_FOLLOWED.is_planted() {
+            let is_kept = seen.component && !self.is_half_heard(now, node);
+            if is_kept && !crate::dirnet::MET_MANAGERS_ARE_FOLLOWED.is_planted() {
                 self.meet_manager(now);
             } else {
                 self.note_answer(now);
@@ -186,6 +203,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let Watch::Suspect(mut suspicion) = self.watch(node) else { return Err(Reject::Late) };
         if suspicion.round != round || !suspicion.testimonies.note(witness, seen) {
             return Err(Reject::Late);
+        }
+        if from == witness {
+            suspicion.unheard.remove(witness);
         }
         self.set_watch(node, Watch::Suspect(suspicion));
         Ok(())
@@ -236,16 +256,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let evidence = Evidence { alarm: None, testimonies };
         // Clones were already tried: the task's answer no longer helps.
         let is_escalated = rule != Rule::Silence;
-        if !testimonies.met.is_empty() {
+        // A backup that hears the manager needs no witness that it is alive.
+        let is_half_heard = self.role() == Role::Backup && self.is_half_heard(now, node);
+        if !testimonies.met.is_empty() && !is_half_heard {
             return self.look_again(now, node, suspicion);
         }
-        if !testimonies.met_task.is_empty() && !is_escalated {
+        if !testimonies.met_task.is_empty() && !is_escalated && !is_half_heard {
             return self.conclude_agent(now, node, life, Why { rule: Rule::TaskAlone, evidence });
         }
         let why = Why { rule, evidence };
         let is_alone = self.next_witness(node).is_none();
         let is_rash = is_alone && crate::dirnet::ALONE_IT_REMOVES.is_planted();
-        let is_corroborated = testimonies.count() > 0
+        let is_corroborated = testimonies.count() > 0 && !is_half_heard
             || self.config.nodes() < 3
             || crate::dirnet::RESET_WITHOUT_WITNESS.is_planted()
             || is_rash;
@@ -283,9 +305,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !suspicion.is_told {
             self.tell(News::OneWay(node));
         }
-        let Suspicion { life, rule, .. } = suspicion;
-        let again = Suspicion::new(life, now.after(self.timing().window), rule);
-        self.ask(now, node, Suspicion { is_told: true, ..again });
+        self.ask_again(now, node, Suspicion { is_told: true, ..suspicion });
     }
 
     /// Opens another window in which all are asked again: earlier answers may be out of date.

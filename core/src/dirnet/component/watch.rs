@@ -24,6 +24,8 @@ pub(super) struct Suspicion {
     pub(super) round: u32,
     pub(super) asked_at: Instant,
     pub(super) testimonies: Testimonies,
+    /// Members that have not answered directly: they are asked through the others.
+    pub(super) unheard: Members,
     /// The rule that raised the suspicion; a clone or node that never joined is not spawned again.
     pub(super) rule: Rule,
     /// Whether the operator was notified that a second observer reaches the node.
@@ -33,8 +35,8 @@ pub(super) struct Suspicion {
 impl Suspicion {
     /// Nothing has been learned so far.
     pub(super) fn new(life: Life, due: Instant, rule: Rule) -> Self {
-        let (testimonies, asked_at) = (Testimonies::default(), Instant(0));
-        Self { life, due, round: 0, asked_at, testimonies, rule, is_told: false }
+        let (testimonies, unheard, asked_at) = Default::default();
+        Self { life, due, round: 0, asked_at, testimonies, unheard, rule, is_told: false }
     }
 }
 

@@ -2,18 +2,26 @@
 //!
 //! It keeps one errand for each pair of asker and suspect (X-8), at most as many as there are
 //! nodes; a request beyond that is refused, and repeated when the asker's window ends.
+//!
+//! Where links are cut, the asker may not reach a member that reaches the suspect. It names those
+//! that have not answered it, and every other witness passes the question on to them, once:
+//!
+//! ```text
+//!   asker ── WITNESS, unheard 3 ──▶ 2 ── WITNESS ──▶ 3 ── PROBE ──▶ suspect
+//!   asker ◀────── TESTIMONY of 3 ── 2 ◀─ TESTIMONY ─ 3 ◀─ ALIVE ───
+//! ```
 
 use super::Component;
-use crate::dirnet::{Members, Message, Reject, Seat, Seen};
+use crate::dirnet::{Members, Message, Question, Reject, Seat, Seen};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
 /// What one member has asked this component about one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Errand {
-    asker: Rank,
-    suspect: Rank,
-    asked_as: u32,
+    question: Question,
+    /// The member that sent or passed on the question, and receives the answer.
+    via: Rank,
     /// Number of the probe, from this component's own count.
     probe: u32,
     seen: Seen,
@@ -24,17 +32,22 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn handle_witness(
         &mut self,
         now: Instant,
-        asker: Rank,
-        node: Rank,
-        asked_as: u32,
+        via: Rank,
+        question: Question,
+        unheard: Members,
     ) -> Result<(), Reject> {
-        if node == self.me() || !self.config.others().contains(node) || node == asker {
+        let Question { node, asker, .. } = question;
+        let others = self.config.others();
+        if !others.contains(node) || !others.contains(asker) || node == asker {
             return Err(Reject::BadSubject);
+        }
+        if via == asker {
+            self.pass_on_question(question, unheard);
         }
         let due = now.after(Duration(self.timing().delay.0.saturating_mul(2)));
         let is_same = |errand: &Errand| {
-            errand.suspect == node
-                && (errand.asker == asker || crate::dirnet::LAST_ASKER_COUNTS.is_planted())
+            errand.question.node == node
+                && (errand.question.asker == asker || crate::dirnet::LAST_ASKER_COUNTS.is_planted())
         };
         let same = self.errands.iter().position(|it| it.as_ref().is_some_and(is_same));
         let free = || self.errands.iter().position(Option::is_none);
@@ -42,10 +55,35 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.round = self.round.wrapping_add(1);
         let probe = self.round;
         let seen = Seen::default();
-        self.errands[index] = Some(Errand { asker, suspect: node, asked_as, probe, seen, due });
+        self.errands[index] = Some(Errand { question, via, probe, seen, due });
         for seat in [Seat::Component, Seat::ImAliveTask] {
             self.send(Members::only(node), seat, Message::Probe { round: probe });
         }
+        Ok(())
+    }
+
+    /// Passes the question on to the members that may not hear the asker.
+    fn pass_on_question(&mut self, question: Question, unheard: Members) {
+        let members = self.members().without(question.asker).without(question.node);
+        let to: Members = members.iter().filter(|it| unheard.contains(*it)).collect();
+        if !crate::dirnet::QUESTIONS_ARE_NOT_PASSED_ON.is_planted() {
+            let unheard = Members::NONE;
+            self.send(to, Seat::Component, Message::Witness { question, unheard });
+        }
+    }
+
+    /// Passes the testimony of `from` on to the asker.
+    pub(super) fn pass_back(
+        &mut self,
+        from: Rank,
+        question: Question,
+        testimony: Message,
+    ) -> Result<(), Reject> {
+        let is_own = matches!(testimony, Message::Testimony { witness, .. } if witness == from);
+        if !is_own || !self.config.others().contains(question.asker) {
+            return Err(Reject::BadSubject);
+        }
+        self.send(Members::only(question.asker), Seat::Component, testimony);
         Ok(())
     }
 
@@ -55,7 +93,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         seat: Seat,
         round: u32,
     ) -> Result<(), Reject> {
-        let is_asked = |errand: &Errand| errand.suspect == from && errand.probe == round;
+        let is_asked = |errand: &Errand| errand.question.node == from && errand.probe == round;
         let asked = self.errands.iter().position(|it| it.as_ref().is_some_and(is_asked));
         let (index, errand) = asked
             .and_then(|index| Some((index, self.errands[index].as_mut()?)))
@@ -83,8 +121,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Sends the observation to the asker.
     fn testify(&mut self, index: usize) {
         let Some(errand) = self.errands[index].take() else { return };
-        let Errand { asker, suspect: node, asked_as: round, seen, .. } = errand;
-        let testimony = Message::Testimony { node, round, seen };
-        self.send(Members::only(asker), Seat::Component, testimony);
+        let Errand { question, via, seen, .. } = errand;
+        let testimony = Message::Testimony { question, witness: self.me(), seen };
+        self.send(Members::only(via), Seat::Component, testimony);
     }
 }

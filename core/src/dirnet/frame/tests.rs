@@ -41,6 +41,10 @@ fn part() -> impl Strategy<Value = ImagePart> {
     })
 }
 
+fn question() -> impl Strategy<Value = Question> {
+    (rank(), rank(), any::<u32>()).prop_map(|(node, asker, round)| Question { node, asker, round })
+}
+
 fn message() -> impl Strategy<Value = Message> {
     use Message as M;
     let seen = any::<(bool, bool)>().prop_map(|(component, task)| Seen { component, task });
@@ -60,10 +64,11 @@ fn message() -> impl Strategy<Value = Message> {
         (any::<u32>(), rank())
             .prop_map(|(epoch, claimant)| M::Outbid { term: Term { epoch, claimant } }),
         (rank(), any::<u32>()).prop_map(|(node, boot)| M::Fenced { node, boot: Incarnation(boot) }),
-        (rank(), any::<u32>()).prop_map(|(node, round)| M::Witness { node, round }),
-        (rank(), any::<u32>(), seen).prop_map(|(node, round, seen)| M::Testimony {
-            node,
-            round,
+        (question(), any::<u64>())
+            .prop_map(|(question, bits)| M::Witness { question, unheard: Members::of_bits(bits) }),
+        (question(), rank(), seen).prop_map(|(question, witness, seen)| M::Testimony {
+            question,
+            witness,
             seen
         }),
         any::<u32>().prop_map(|round| M::Probe { round }),

@@ -44,6 +44,21 @@ pub(in crate::dirnet) fn x9_a_deaf_manager_is_followed() {
     assert!(net.is_whole() && net.manager() == Some(1));
 }
 
+/// The manager hears all others, of which node 2 alone hears it: of four it needs two.
+#[test]
+pub(in crate::dirnet) fn x9_a_manager_that_too_few_members_hear_is_followed() {
+    let mut net = Net::new(4);
+    net.min_alive = 3;
+    net.boot_all();
+    net.run(1_000);
+    net.cuts.extend([(0, 1), (0, 3)]);
+    net.run(5_000);
+    assert_eq!((net.manager(), net.rules(0, Verdict::NodeDown).len()), (Some(2), 0));
+    net.crash(3);
+    net.run_while(5_000, |net| !net.rules(3, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(3, Verdict::NodeDown), [Rule::Silence]);
+}
+
 /// The deaf manager is removed and restarts, still deaf: each of its incarnations used to claim a
 /// term.
 #[test]
@@ -142,8 +157,9 @@ pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
     net.cuts.extend([(0, 2), (0, 3)]);
     let has_asked = |net: &Net| {
         let asks = |o: &Output| {
-            matches!(o, Output::Send { frame, .. }
-            if matches!(frame.message, Message::Testimony { node: Rank(0), .. }))
+            let Output::Send { frame, .. } = o else { return false };
+            let Message::Testimony { question, .. } = frame.message else { return false };
+            question.node == Rank(0)
         };
         net.log.iter().any(|(_, at, output)| *at == 3 && asks(output))
     };

@@ -81,12 +81,15 @@ scenarios! {
         x8_one_negative_testimony_removes_no_node_that_others_meet
         x8_members_that_follow_different_managers_meet_each_other
         x8_a_witness_answers_two_askers
+        x8_a_witness_that_does_not_hear_the_asker_is_asked_through_others
+        x8_a_new_manager_asks_through_others_at_once
         x8_testimonies_expire_and_are_asked_for_again
         x8_testimonies_from_before_a_stall_are_asked_for_again
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
     heard:
         x9_a_deaf_backup_deposes_no_manager
         x9_a_deaf_manager_is_followed
+        x9_a_manager_that_too_few_members_hear_is_followed
         x9_a_member_that_does_not_hear_the_manager_does_not_count
         x9_a_node_that_starts_and_hears_none_claims_no_term
         x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed

@@ -53,15 +53,24 @@ pub(in crate::dirnet) fn only_the_manager_decides() {
     let guard = Message::Guard { task: 0, action: TaskAction::Isolate };
     expect(|f| f, guard, Reject::NotManager);
     expect(|f| f, Message::Rouse, Reject::WrongSeat);
-    let late = Message::Testimony { node, round: 9, seen: Seen::default() };
+    let question = Question { node, asker: Rank(0), round: 9 };
+    let late = Message::Testimony { question, witness: Rank(1), seen: Seen::default() };
     expect(|f| f, late, Reject::Late);
+    // Only the witness itself has its testimony passed on.
+    let question = Question { asker: Rank(2), ..question };
+    let passed = Message::Testimony { question, witness: Rank(2), seen: Seen::default() };
+    expect(|f| f, passed, Reject::BadSubject);
     expect(|f| f, Message::Alive { round: 9 }, Reject::Late);
 }
 
 #[test]
 pub(in crate::dirnet) fn what_is_about_nobody_is_refused() {
     let node = Rank(40);
-    expect(|f| f, Message::Witness { node, round: 1 }, Reject::BadSubject);
+    let question = Question { node, asker: Rank(1), round: 1 };
+    let unheard = Members::NONE;
+    expect(|f| f, Message::Witness { question, unheard }, Reject::BadSubject);
+    let question = Question { node: Rank(2), asker: node, round: 1 };
+    expect(|f| f, Message::Witness { question, unheard }, Reject::BadSubject);
     let have = Version::default();
     expect(|f| f, Message::RequestDb { node, have }, Reject::BadSubject);
     let part = ImagePart { node, index: 0, count: 1, checksum: 0, bytes: [0; 32] };

@@ -60,7 +60,8 @@ pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
     assert!(net.told(News::TooFew) > 0);
     net.cuts.clear();
     cut(&mut net, &[(0, 2), (0, 3)]);
-    net.run(1_000);
+    // Not for long: node 1, which reaches all, succeeds a manager that too few hear.
+    net.run(100);
     net.cuts.clear();
     cut(&mut net, &[(0, 3)]);
     net.run(5_000);
@@ -99,4 +100,33 @@ pub(in crate::dirnet) fn x8_an_explanation_names_who_was_asked_and_what_each_ans
     assert_eq!(said.asked, members(&[1, 2, 4]));
     assert_eq!(said.met_neither, members(&[1, 2]));
     assert_eq!((said.met.count(), said.met_task.count(), said.count()), (0, 0, 2));
+}
+
+/// The live nodes are the path 0, 2, 3, 1, and node 4, which reaches all of them, stands still.
+/// Node 0 does not hear node 3, which reaches node 1; node 1 does not hear node 2, which reaches
+/// node 0.
+#[test]
+pub(in crate::dirnet) fn x8_a_witness_that_does_not_hear_the_asker_is_asked_through_others() {
+    let mut net = Net::settled(5);
+    cut(&mut net, &[(0, 1), (0, 3), (1, 2)]);
+    net.run(1_000);
+    net.stall(4, 1_500);
+    net.run(5_000);
+    let removed = removed(&net);
+    let nodes = removed.iter().map(|it| it.node.0).collect::<Vec<_>>();
+    assert_eq!((nodes, net.manager()), (Vec::from([4]), Some(0)));
+}
+
+/// The manager, which reaches all, stands still; the others are the path 1, 3, 4, 2. Node 1
+/// succeeds it, and suspects nodes 2 and 4 at the same time: node 3 reaches node 4 alone, and node
+/// 4 reaches node 2.
+#[test]
+pub(in crate::dirnet) fn x8_a_new_manager_asks_through_others_at_once() {
+    let mut net = Net::settled(5);
+    cut(&mut net, &[(1, 2), (1, 4), (2, 3)]);
+    net.run(1_000);
+    net.stall(0, 1_500);
+    net.run(5_000);
+    let nodes = removed(&net).iter().map(|it| it.node.0).collect::<Vec<_>>();
+    assert!(!nodes.contains(&3) && !nodes.contains(&4), "{nodes:?}");
 }

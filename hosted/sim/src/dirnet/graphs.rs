@@ -1,8 +1,17 @@
 //! Every small graph of links: which nodes a cluster removes when links are cut permanently.
 //!
 //! For 3 to 6 nodes and each set of at most three cut links that leaves the graph connected, a
-//! settled cluster with `min_alive` = 1 loses those links and continues; no process fails. A
-//! removal is false if the node and the nodes that reach it are a majority.
+//! settled cluster with `min_alive` = 1 loses those links and continues. No process fails, or one
+//! node stalls for longer than a removal takes, or one node is killed; each node in turn.
+//!
+//! A removal is false if a quorum reaches the node: the node and the running nodes that reach it
+//! are a majority of all. The struck node itself may be removed. A kill must be decided: where the
+//! running nodes stay connected, the killed node is removed within a bounded time.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use weft_core::dirnet::{Members, Output, Timing, Verdict};
 use weft_core::ids::Rank;
@@ -15,50 +24,136 @@ use super::strike::{MS, Strike};
 const CUTS_MAX: usize = 3;
 const NODES: std::ops::RangeInclusive<u16> = 3..=6;
 const SETTLED_MS: u64 = 1_000;
+/// How long after the cut one node is struck.
+const STRUCK_AFTER_MS: u64 = 1_000;
+const STALL_MS: u64 = 1_500;
 /// Longer than it takes to lose a manager, to pass over every candidate and to remove one more.
 const STEADY_MS: u64 = 5_000;
 
-/// The results for all graphs of one size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The failure beside the cut links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// None.
+    Nothing,
+    /// One node stalls for 1.5 s, 1 s after the cut.
+    Stall,
+    /// One node is killed, 1 s after the cut.
+    Kill,
+}
+
+impl Failure {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Stall, Self::Kill];
+
+    /// The failure's name in the table.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::Stall => "stall",
+            Self::Kill => "kill",
+        }
+    }
+}
+
+/// The results for all graphs of one size with one kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The number of nodes.
     pub nodes: u16,
-    /// The number of connected graphs with one to three cut links.
-    pub graphs: u32,
-    /// How many of them lead to the removal of a node.
+    /// The failure.
+    pub failure: Failure,
+    /// The number of connected graphs with one to three cut links, times the nodes that fail.
+    pub runs: u32,
+    /// How many of them lead to the removal of a node that did not fail.
     pub removing: u32,
     /// How many of them lead to the removal of a node that a quorum reaches.
     pub removing_falsely: u32,
     /// The maximum number of terms claimed in any of them.
     pub terms: u32,
+    /// How many kills no node decides, although the running nodes stay connected.
+    pub undecided: u32,
+    /// The longest time from a kill to the removal of the killed node, of those.
+    pub decided_ms_max: u64,
 }
 
 type Link = (u16, u16);
 
-/// Runs all sizes, one after the other; calls `on_graphs` with the number of further graphs run.
-#[must_use]
-pub fn table(on_graphs: impl Fn(u64)) -> Vec<Row> {
-    NODES.map(|nodes| row(nodes, &on_graphs)).collect()
+/// One cluster: its links that are cut, and the node that fails.
+#[derive(Clone, Debug)]
+struct Case {
+    nodes: u16,
+    cut: Vec<Link>,
+    failure: Failure,
+    struck: Option<u16>,
 }
 
-/// The number of graphs that [`table`] runs.
+/// Runs all sizes on all cores; calls `on_run` after each run.
+#[must_use]
+pub fn table(on_run: impl Fn() + Sync) -> Vec<Row> {
+    let kinds = NODES.flat_map(|nodes| Failure::ALL.map(|failure| (nodes, failure)));
+    rows(kinds, on_run)
+}
+
+/// The number of clusters that [`table`] runs.
 #[must_use]
 pub fn count() -> u64 {
-    NODES.map(|nodes| cuts(nodes).len() as u64).sum()
+    NODES.map(|nodes| cuts(nodes).len() as u64 * (1 + 2 * u64::from(nodes))).sum()
 }
 
-fn row(nodes: u16, on_graphs: &impl Fn(u64)) -> Row {
-    let mut row = Row { nodes, ..Row::default() };
-    for cut in cuts(nodes) {
-        let Outcome { removed, terms } = run(nodes, &cut);
-        row.graphs += 1;
-        row.terms = row.terms.max(terms);
-        row.removing += u32::from(!removed.is_empty());
-        let is_false = |node: &Rank| u32::from(nodes) / 2 < met_by(nodes, &cut, *node);
-        row.removing_falsely += u32::from(removed.iter().any(|node| is_false(&node)));
-        on_graphs(1);
+fn rows(kinds: impl Iterator<Item = (u16, Failure)>, on_run: impl Fn() + Sync) -> Vec<Row> {
+    let row = |(nodes, failure)| {
+        let cases = cases(nodes, failure);
+        let empty = Row {
+            nodes,
+            failure,
+            runs: 0,
+            removing: 0,
+            removing_falsely: 0,
+            terms: 0,
+            undecided: 0,
+            decided_ms_max: 0,
+        };
+        let (next, row) = (AtomicUsize::new(0), Mutex::new(empty));
+        let work = || {
+            while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let outcome = run(case);
+                row.lock().unwrap_or_else(PoisonError::into_inner).add(case, &outcome);
+                on_run();
+            }
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+        row.into_inner().unwrap_or_else(PoisonError::into_inner)
+    };
+    kinds.map(row).collect()
+}
+
+impl Row {
+    fn add(&mut self, case: &Case, outcome: &Outcome) {
+        let quorum = u32::from(self.nodes) / 2 + 1;
+        let is_false = |node: Rank| quorum <= case.met_by(node.0);
+        self.runs += 1;
+        self.terms = self.terms.max(outcome.terms);
+        self.removing += u32::from(!outcome.removed.is_empty());
+        self.removing_falsely += u32::from(outcome.removed.iter().any(is_false));
+        if case.failure == Failure::Kill && case.is_connected() {
+            self.undecided += u32::from(outcome.decided_ms.is_none());
+            self.decided_ms_max = self.decided_ms_max.max(outcome.decided_ms.unwrap_or(0));
+        }
     }
-    row
+}
+
+fn cases(nodes: u16, failure: Failure) -> Vec<Case> {
+    let struck = match failure {
+        Failure::Nothing => vec![None],
+        Failure::Stall | Failure::Kill => (0..nodes).map(Some).collect(),
+    };
+    let of = |cut: Vec<Link>| {
+        let case =
+            move |struck: &Option<u16>| Case { nodes, cut: cut.clone(), failure, struck: *struck };
+        struck.iter().map(case).collect::<Vec<_>>()
+    };
+    cuts(nodes).into_iter().flat_map(of).collect()
 }
 
 /// Every set of at most three links that can be cut and leave the graph connected.
@@ -70,52 +165,76 @@ fn cuts(nodes: u16) -> Vec<Vec<Link>> {
         let is_in = |(index, _): &(usize, &Link)| set >> index & 1 == 1;
         links.iter().enumerate().filter(is_in).map(|(_, link)| *link).collect::<Vec<_>>()
     };
-    sets.map(cut).filter(|cut| is_connected(nodes, cut)).collect()
+    let is_connected = |cut: &Vec<Link>| {
+        let (failure, struck) = (Failure::Nothing, None);
+        Case { nodes, cut: cut.clone(), failure, struck }.is_connected()
+    };
+    sets.map(cut).filter(is_connected).collect()
 }
 
-fn is_cut(cut: &[Link], one: u16, other: u16) -> bool {
-    cut.contains(&(one.min(other), one.max(other)))
-}
-
-fn is_connected(nodes: u16, cut: &[Link]) -> bool {
-    let mut reached = vec![0];
-    let mut at = 0;
-    while let Some(one) = reached.get(at).copied() {
-        for other in 0..nodes {
-            if other != one && !is_cut(cut, one, other) && !reached.contains(&other) {
-                reached.push(other);
-            }
-        }
-        at += 1;
+impl Case {
+    fn is_cut(&self, one: u16, other: u16) -> bool {
+        self.cut.contains(&(one.min(other), one.max(other)))
     }
-    reached.len() == usize::from(nodes)
-}
 
-/// The number of nodes that reach `node`, itself included.
-fn met_by(nodes: u16, cut: &[Link], node: Rank) -> u32 {
-    (0..nodes).map(|other| u32::from(!is_cut(cut, node.0, other))).sum()
+    /// The nodes that do not fail.
+    fn running(&self) -> impl Iterator<Item = u16> {
+        (0..self.nodes).filter(|node| Some(*node) != self.struck)
+    }
+
+    /// Whether the running nodes are connected.
+    fn is_connected(&self) -> bool {
+        let mut reached: Vec<u16> = self.running().take(1).collect();
+        let mut at = 0;
+        while let Some(one) = reached.get(at).copied() {
+            let is_next = |other: &u16| !self.is_cut(one, *other) && !reached.contains(other);
+            let next: Vec<u16> = self.running().filter(is_next).collect();
+            reached.extend(next);
+            at += 1;
+        }
+        reached.len() == self.running().count()
+    }
+
+    /// The number of running nodes that reach `node`, itself included.
+    fn met_by(&self, node: u16) -> u32 {
+        self.running().map(|other| u32::from(!self.is_cut(node, other))).sum()
+    }
 }
 
 /// The outcome of one cluster.
 struct Outcome {
+    /// Nodes that were removed, without the one that failed.
     removed: Members,
     /// The number of terms claimed.
     terms: u32,
+    /// The time from the failure to the removal of the node that failed.
+    decided_ms: Option<u64>,
 }
 
 /// Runs a cluster that loses these links.
-fn run(nodes: u16, cut: &[Link]) -> Outcome {
-    let setting = Setting::fair(nodes, Timing::LAN, 5 * MS);
+fn run(case: &Case) -> Outcome {
+    let setting = Setting::fair(case.nodes, Timing::LAN, 5 * MS);
     let mut lab = Lab::settled(setting, 1, SETTLED_MS * MS);
-    for (one, other) in cut {
+    for (one, other) in &case.cut {
         lab.strike(Strike::Sever(*one, *other));
         lab.strike(Strike::Sever(*other, *one));
     }
+    if let Some(node) = case.struck {
+        lab.run_for(STRUCK_AFTER_MS * MS);
+        lab.strike(match case.failure {
+            Failure::Kill => Strike::Crash(node),
+            Failure::Stall | Failure::Nothing => Strike::Stall(node, STALL_MS),
+        });
+    }
+    let failed_at = lab.now().0;
     lab.run_for(STEADY_MS * MS);
-    let mut outcome = Outcome { removed: Members::NONE, terms: 0 };
-    for (_, _, output) in lab.take_events() {
+    let mut outcome = Outcome { removed: Members::NONE, terms: 0, decided_ms: None };
+    for (at, _, output) in lab.take_events() {
         let Output::Verdict(why) = output else { continue };
         match why.verdict {
+            Verdict::NodeDown | Verdict::Isolated if Some(why.node.0) == case.struck => {
+                outcome.decided_ms.get_or_insert(at.saturating_sub(failed_at) / MS);
+            }
             Verdict::NodeDown | Verdict::Isolated => outcome.removed.insert(why.node),
             Verdict::TookOver => outcome.terms += 1,
             Verdict::AgentDown | Verdict::Admitted => {}
@@ -134,8 +253,10 @@ mod tests {
 
     #[test]
     fn x8_no_node_is_removed_that_a_quorum_meets() {
-        for row in table(|_| ()) {
-            assert_eq!(row.removing_falsely, 0, "{row:?}");
+        let quiet = NODES.map(|nodes| (nodes, Failure::Nothing));
+        let struck = [Failure::Stall, Failure::Kill].map(|failure| (4, failure));
+        for row in rows(quiet.chain(struck), || ()) {
+            assert_eq!((row.removing_falsely, row.undecided), (0, 0), "{row:?}");
             assert!(row.terms <= TERMS_MAX, "{row:?}");
         }
     }
