@@ -65,7 +65,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Recovery::Isolate;
         };
         let mut recoveries = Recoveries { spawns: &mut fellow.spawns, resets };
-        recoveries.decide(now, fault, self.config.limits())
+        match recoveries.decide(now, fault, self.config.limits()) {
+            // An isolation outlasts the term. A manager that is not heard may have been succeeded,
+            // and the node may be a member again; a reset does nothing to its later boot.
+            Recovery::Isolate
+                if !self.may_decide(now)
+                    && !crate::dirnet::UNHEARD_MANAGERS_ISOLATE.is_planted() =>
+            {
+                Recovery::Reset
+            }
+            recovery => recovery,
+        }
     }
 
     /// The node is down, by the testimony of a second observer if the cluster file has one: removes

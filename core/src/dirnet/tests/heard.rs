@@ -59,6 +59,45 @@ pub(in crate::dirnet) fn x9_a_manager_that_too_few_members_hear_is_followed() {
     assert_eq!(net.rules(3, Verdict::NodeDown), [Rule::Silence]);
 }
 
+/// The manager resets node 3 for the third time, is cut off before it hears of its return, and
+/// waits for it in vain.
+#[test]
+pub(in crate::dirnet) fn x9_a_manager_that_is_not_heard_isolates_no_node() {
+    let mut net = Net::settled(4);
+    for resets in 1..=3 {
+        net.run(2_000);
+        net.crash(3);
+        net.run_while(5_000, |net| net.resets().len() == resets);
+    }
+    net.resets_work = false;
+    net.cut_off(0);
+    net.run(30_000);
+    assert!(net.component(1).database().standing(Rank(3)).is_up());
+    assert_eq!(net.rules(3, Verdict::Isolated), []);
+    net.cuts.clear();
+    net.run(30_000);
+    let stands = |node: u16| net.component(node).database().standing(Rank(3));
+    assert!((0..3).all(|node| stands(node).is_up()), "{:?}", stands(0));
+}
+
+/// Nodes 1 and 2 are dead, their first resets fail, and no echo is left: the manager repeats the
+/// resets that it has decided, orders the clone that a task asks for, and admits whichever node
+/// echoes.
+#[test]
+pub(in crate::dirnet) fn x9_a_lone_survivor_brings_the_others_back() {
+    let mut net = Net::settled(3);
+    net.resets_work = false;
+    net.crash(2);
+    net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    net.lost.push("TEIF");
+    net.hang(1);
+    net.run_while(5_000, |net| !net.component(0).is_heard(Instant(net.now)));
+    net.lost.clear();
+    net.resets_work = true;
+    net.run(30_000);
+    assert!(net.is_whole() && net.component(1).life().generation == 1);
+}
+
 /// The deaf manager is removed and restarts, still deaf: each of its incarnations used to claim a
 /// term.
 #[test]

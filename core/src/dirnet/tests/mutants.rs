@@ -90,6 +90,8 @@ scenarios! {
         x9_a_deaf_backup_deposes_no_manager
         x9_a_deaf_manager_is_followed
         x9_a_manager_that_too_few_members_hear_is_followed
+        x9_a_manager_that_is_not_heard_isolates_no_node
+        x9_a_lone_survivor_brings_the_others_back
         x9_a_member_that_does_not_hear_the_manager_does_not_count
         x9_a_node_that_starts_and_hears_none_claims_no_term
         x9_a_node_that_dies_where_two_links_are_cut_one_way_is_removed
