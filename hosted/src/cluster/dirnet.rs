@@ -18,10 +18,10 @@ pub struct DirNet {
     pub profile: Profile,
     /// `timing`: values that are set instead of the profile's.
     pub timing: Overrides,
-    /// `min_alive`: of how many members, itself included, a manager must have heard in its term
-    /// for a verdict, 1 to 32. A majority: at most one side of a partition removes a node. 1:
-    /// every side that can does, but of three or more nodes none that is cut off alone, since a
-    /// verdict needs a second observer. [`DirNet::min_alive`] has the default.
+    /// `min_alive`: how many members, itself included, must show that they hear a manager before
+    /// it removes a node, 1 to 32. A majority: at most one side of a partition removes a node. 1:
+    /// one other member must, so every side of two or more removes nodes, and a node that is cut
+    /// off alone removes none. [`DirNet::min_alive`] has the default.
     pub min_alive: Option<u16>,
     /// `roles`: the part of every node at the first start; node 0 is the manager and all others
     /// are backups when it is not given.

@@ -300,7 +300,9 @@ impl What {
             }
             News::TooFew => told(me, "too few members are alive for a decision"),
             News::Unheard => {
-                told(me, "too few members show that they hear this node: it decides nothing")
+                let words = "too few members hear or answer this node: as manager it removes no \
+                             node, as backup it claims no term";
+                told(me, words)
             }
             News::Excluded => told(me, "was removed"),
             News::NoDatabase => told(me, "no member could send the database"),
