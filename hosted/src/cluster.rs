@@ -39,12 +39,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use dirnet::{DirNet, DirNetWordError, Part, Profile};
+pub use crate::words::WordError;
+pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
-pub use fabric_kind::{FabricKind, FabricKindError};
-pub use form::{Form, FormError};
+pub use fabric_kind::FabricKind;
+pub use form::Form;
 pub use limit::{Limit, LimitError};
-pub use membership::{Membership, MembershipError};
+pub use membership::Membership;
 pub use name::{ClusterName, ClusterNameError};
 pub use network::Network;
 pub use program::Program;

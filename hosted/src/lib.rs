@@ -31,6 +31,7 @@ mod sealed;
 pub mod shm;
 pub mod signing;
 pub mod task;
+mod words;
 
 pub use allocations::CountingAllocator;
 pub use member::Member;

@@ -41,7 +41,7 @@ pub use mapping::{Mapping, ReadOnlyMapping};
 pub use node_memory::{Grant, NodeMemory, OwnMemory, RemoteMemory};
 pub use segment::Segment;
 pub use two_slots::TwoSlots;
-pub use wait::{Wait, WaitError};
+pub use wait::Wait;
 pub use waiter::{Idled, Waiter};
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! `[dirnet]`: who watches whom, how patiently, and who decides.
 
-use std::fmt;
-use std::str::FromStr;
-
 use weft_core::dirnet::Timing;
 
 use super::Restart;
 use super::key::{self, RESET_WITHIN_S_MAX};
 use super::limit::{Limit, LimitError};
 use super::timing::Overrides;
-use crate::explain::{Code, Explain};
+use crate::words::words;
 
 /// The DIR net of a cluster: detection, isolation, recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,59 +185,21 @@ pub enum Part {
     Agent,
 }
 
-/// A word that `[dirnet]` does not know.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} is {found:?}, but must be one of {known:?}")]
-pub struct DirNetWordError {
-    /// The key.
-    pub key: &'static str,
-    /// The beginning of the word.
-    pub found: String,
-    /// The words that it knows.
-    pub known: &'static [&'static str],
-}
-
-macro_rules! words {
-    ($type:ident, $key:expr, $($variant:ident = $word:literal),*) => {
-        impl $type {
-            /// The word in the cluster file.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = DirNetWordError;
-
-            fn from_str(text: &str) -> Result<Self, DirNetWordError> {
-                match text {
-                    $($word => Ok(Self::$variant),)*
-                    _ => {
-                        let found = text.chars().take(48).collect();
-                        Err(DirNetWordError { key: $key, found, known: &[$($word),*] })
-                    }
-                }
-            }
-        }
-    };
-}
-
-words!(Profile, key::DIRNET_PROFILE, Host = "host", Lan = "lan", Rdma = "rdma");
-words!(Part, key::DIRNET_ROLES, Manager = "manager", Backup = "backup", Agent = "agent");
-
-impl Explain for DirNetWordError {
-    fn code(&self) -> Code {
-        Code::ClusterFile
-    }
-
-    fn cure(&self) -> String {
-        format!("set {} to one of {:?}", self.key, self.known)
-    }
-}
+words!(
+    Profile,
+    key::DIRNET_PROFILE,
+    "one of [\"host\", \"lan\", \"rdma\"]",
+    "set dirnet.profile to one of [\"host\", \"lan\", \"rdma\"]",
+    Host = "host",
+    Lan = "lan",
+    Rdma = "rdma",
+);
+words!(
+    Part,
+    key::DIRNET_ROLES,
+    "one of [\"manager\", \"backup\", \"agent\"]",
+    "set dirnet.roles to one of [\"manager\", \"backup\", \"agent\"]",
+    Manager = "manager",
+    Backup = "backup",
+    Agent = "agent",
+);

@@ -7,17 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use super::dirnet::DirNetWordError;
-use super::fabric_kind::FabricKindError;
-use super::form::FormError;
 use super::limit::LimitError;
-use super::membership::MembershipError;
 use super::name::ClusterNameError;
 use super::task::TaskNameError;
 use super::timing::TimingError;
 use super::{Cluster, key};
 use crate::explain::{Code, Explain};
-use crate::shm::WaitError;
+use crate::words::WordError;
 
 /// A file, and a line of it if one is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,36 +49,20 @@ pub enum Choice {
     /// `name`.
     #[error(transparent)]
     Name(#[from] ClusterNameError),
-    /// `wait`.
-    #[error(transparent)]
-    Wait(#[from] WaitError),
     /// `task.name`.
     #[error(transparent)]
     Task(#[from] TaskNameError),
-    /// A word of `[dirnet]`.
+    /// A word of a few.
     #[error(transparent)]
-    DirNet(#[from] DirNetWordError),
-    /// `fabric`.
-    #[error(transparent)]
-    Fabric(#[from] FabricKindError),
-    /// `neb.form`.
-    #[error(transparent)]
-    Form(#[from] FormError),
-    /// `neb.membership`.
-    #[error(transparent)]
-    Membership(#[from] MembershipError),
+    Word(#[from] WordError),
 }
 
 impl Choice {
     fn reason(&self) -> &(dyn Explain + 'static) {
         match self {
             Self::Name(source) => source,
-            Self::Wait(source) => source,
             Self::Task(source) => source,
-            Self::DirNet(source) => source,
-            Self::Fabric(source) => source,
-            Self::Form(source) => source,
-            Self::Membership(source) => source,
+            Self::Word(source) => source,
         }
     }
 }

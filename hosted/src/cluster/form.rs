@@ -1,11 +1,8 @@
 //! Whether what nodes broadcast carries signatures.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::explain::{Code, Explain};
+use crate::words::words;
 
 /// The form of the non-equivocating broadcast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,54 +17,14 @@ pub enum Form {
     Signed,
 }
 
-impl Form {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Unsigned, Self::Signed];
-
-    /// The word for it in files and for people.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unsigned => "unsigned",
-            Self::Signed => "signed",
-        }
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Form {
-    type Err = FormError;
-
-    fn from_str(text: &str) -> Result<Self, FormError> {
-        let found = Self::ALL.into_iter().find(|form| form.as_str() == text);
-        found.ok_or_else(|| FormError { found: text.chars().take(FOUND_MAX).collect() })
-    }
-}
-
-const FOUND_MAX: usize = 48;
-
-/// A word that names no form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("neb.form is {found:?}, but must be \"unsigned\" or \"signed\"")]
-pub struct FormError {
-    /// The word.
-    pub found: String,
-}
-
-impl Explain for FormError {
-    fn code(&self) -> Code {
-        Code::ClusterFile
-    }
-
-    fn cure(&self) -> String {
-        "set neb.form to \"signed\" to have broadcasts signed, else to \"unsigned\"".to_owned()
-    }
-}
+words!(
+    Form,
+    "neb.form",
+    "\"unsigned\" or \"signed\"",
+    "set neb.form to \"signed\" to have broadcasts signed, else to \"unsigned\"",
+    Unsigned = "unsigned",
+    Signed = "signed",
+);
 
 #[cfg(test)]
 mod tests {

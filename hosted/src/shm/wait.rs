@@ -8,10 +8,7 @@
 //!
 //! Only `futex` ever sleeps, so only its peers need to ring ([`Wait::needs_bell`]).
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::explain::{Code, Explain};
+use crate::words::words;
 
 /// A wait strategy, in files and on command lines by its lower-case name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,9 +23,6 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// All strategies, in the order of their readiness.
-    pub const ALL: [Self; 3] = [Self::Spin, Self::Yield, Self::Futex];
-
     /// Whether an endpoint with this strategy can sleep, so that its peers must ring.
     #[must_use]
     pub fn needs_bell(self) -> bool {
@@ -37,52 +31,17 @@ impl Wait {
             Self::Futex => true,
         }
     }
-
-    /// The name in files and on command lines.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Spin => "spin",
-            Self::Yield => "yield",
-            Self::Futex => "futex",
-        }
-    }
 }
 
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Wait {
-    type Err = WaitError;
-
-    fn from_str(text: &str) -> Result<Self, WaitError> {
-        let found = Self::ALL.into_iter().find(|wait| wait.as_str() == text);
-        found.ok_or_else(|| WaitError { found: text.chars().take(FOUND_MAX).collect() })
-    }
-}
-
-const FOUND_MAX: usize = 48;
-
-/// A word that is no wait strategy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("wait is {found:?}, but must be \"spin\", \"yield\" or \"futex\"")]
-pub struct WaitError {
-    /// The beginning of the word.
-    pub found: String,
-}
-
-impl Explain for WaitError {
-    fn code(&self) -> Code {
-        Code::ClusterFile
-    }
-
-    fn cure(&self) -> String {
-        "set wait to \"futex\", or ask `weft doctor` what fits this machine".to_owned()
-    }
-}
+words!(
+    Wait,
+    "wait",
+    "\"spin\", \"yield\" or \"futex\"",
+    "set wait to \"futex\", or ask `weft doctor` what fits this machine",
+    Spin = "spin",
+    Yield = "yield",
+    Futex = "futex",
+);
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ const HOSTED: House = House {
     folder: "hosted/src/",
     floors: &[
         &["allocations", "clock", "explain", "payload", "scratch"],
-        &["readiness", "regular_file"],
+        &["readiness", "regular_file", "words"],
         &["packet", "sealed"],
         &["process"],
         &["shm"],
