@@ -186,8 +186,8 @@ impl Standing {
             1 if generation == 0 => true,
             _ => return None,
         };
-        // The number may be higher than a boot that is known: incarnations are forgotten, isolations
-        // are not.
+        // The number may be higher than a boot that is known: incarnations are forgotten,
+        // isolations are not.
         if isolated > boot && super::FORGOTTEN_BOOTS_ARE_DAMAGE.is_planted() {
             return None;
         }

@@ -7,8 +7,8 @@
 //! or both, for a while, and up to three for good; a node is deaf; no process can be started on any
 //! node; supervisors stop; a transport reports a loss, rightly or not; fences are late; decisions
 //! need one member or a majority; nodes start late or all at once, in the profiles `lan`, `host`
-//! and `rdma`. Operators isolate and release nodes. Sequences, heartbeat numbers and rounds begin 20
-//! below their end each time, and boots below the middle of their range in some runs.
+//! and `rdma`. Operators isolate and release nodes. Sequences, heartbeat numbers and rounds begin
+//! 20 below their end each time, and boots below the middle of their range in some runs.
 //!
 //! | checker | promise |
 //! |---|---|
@@ -21,8 +21,8 @@
 //! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |
 //! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
 //!
-//! Before the last releases, all of that holds without the isolated nodes: no node has forgotten one.
-//! Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
+//! Before the last releases, all of that holds without the isolated nodes: no node has forgotten
+//! one. Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 

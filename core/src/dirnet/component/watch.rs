@@ -142,7 +142,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_unwatched = match self.watch(node) {
             Watch::Off => true,
             Watch::Joining { life, .. } => life == Life::default(),
-            Watch::Up { .. } | Watch::Suspect(_) | Watch::Fencing { .. } => false,
+            // A fence of an earlier boot is over once the next boot is a member, and a member is
+            // watched.
+            Watch::Fencing { life, .. } => life.boot < self.db.standing(node).life.boot,
+            Watch::Up { .. } | Watch::Suspect(_) => false,
         };
         if is_unwatched && self.role() == Role::Manager && self.watches(node) {
             let due = now.after(self.timing().receive);

@@ -71,10 +71,20 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     /// The last boot of this node that its peers have removed: a component of a later boot takes no
-    /// static role before it has met the others (G-19). Zero: none.
+    /// static role before it has met the others (G-19). Zero: none, or one that a component has
+    /// saved in its database.
     #[must_use]
     pub fn removed(&self) -> Incarnation {
-        self.own.standing.life.boot
+        if self.own.standing.is_up() { Incarnation(0) } else { self.own.standing.life.boot }
+    }
+
+    /// The own component enters the DIR net. It saves in its database that the boot before was
+    /// removed, and later that this one was admitted; the removal must not outlast that.
+    pub fn handle_entered(&mut self) {
+        if let Some(boot) = self.own.boot {
+            let entered = Standing::up(Life { boot, generation: 0 });
+            self.own.standing = self.own.standing.merged(entered);
+        }
     }
 
     /// `by` reports that this node is isolated since `boot`.

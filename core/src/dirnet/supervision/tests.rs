@@ -291,6 +291,13 @@ fn g19_a_boot_that_was_removed_by_decision_is_remembered_and_one_that_was_lost_i
     supervision.handle_started(begun(2));
     refused(&mut supervision, decided(2, 4, 0));
     assert_eq!(supervision.removed(), Incarnation(2));
+    supervision.handle_ended();
+    supervision.handle_started(begun(3));
+    assert_eq!(supervision.removed(), Incarnation(2));
+    supervision.handle_entered();
+    assert_eq!(supervision.removed(), Incarnation(0), "its component has saved it");
+    refused(&mut supervision, decided(3, 5, 0));
+    assert_eq!(supervision.removed(), Incarnation(3));
 }
 
 #[test]

@@ -163,6 +163,8 @@ impl Net {
         let kept = Kept { term: it.kept, snapshots, removed: it.removed };
         it.component = Some(Component::new(Instant(self.now), config, life, 2, kept));
         self.drain(node);
+        // It is in the database now.
+        self.nodes[usize::from(node)].removed = Incarnation(0);
     }
 
     fn config(&self, node: u16) -> Config<8> {

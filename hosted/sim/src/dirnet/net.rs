@@ -282,6 +282,8 @@ impl Net {
         wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
         self.note(|| format!("{node} begins life {life}"));
         self.drain(node);
+        // It is in the database now.
+        self.node(node).removed = Incarnation(0);
     }
 
     fn crash(&mut self, node: u16) {

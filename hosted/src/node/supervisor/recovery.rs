@@ -197,6 +197,7 @@ impl Supervisor {
         let Some(component) = &mut self.component else { return };
         if !component.entered && component.infancy.is_to_enter(now_ns, greeted) {
             component.entered = true;
+            self.supervision.handle_entered();
             self.reset.note_entered();
             self.tell(&ToComponent::Enter, &[]);
             self.tasks.forget_told();
