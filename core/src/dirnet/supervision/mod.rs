@@ -170,4 +170,4 @@ impl<const NODES: usize> Supervision<NODES> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
