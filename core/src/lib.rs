@@ -39,8 +39,8 @@
 //! | `Neb<4, 1>` | 9616 | 10648 |
 //! | `Neb<4, BROADCAST_DEPTH>` | 16336 | 17368 |
 //! | `Neb<7, BROADCAST_DEPTH>` | 22240 | 23872 |
-//! | `Component<4, 2>` | 10328 | 10328 |
-//! | `LargestComponent` | 55824 | 55824 |
+//! | `Component<4, 2>` | 10424 | 10424 |
+//! | `LargestComponent` | 57360 | 57360 |
 //! | `ImAliveTask` | 3800 | 3800 |
 //! | `Plan` | 2136 | 2136 |
 //! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55216 | 56248 |

@@ -5,7 +5,7 @@
 //!   source.rs  one file as lines of code, comment and text, so that no rule reads a string as code
 //!      ▲
 //!   unsafety  layers  clocks  leftovers  layout  names  orders  top_level  documents  specs
-//!   plain_words  queues  supplies
+//!   plain_words  queues  supplies  counts
 //! ```
 //!
 //! A rule is a function from a source, or from the whole tree, to findings. Each has two kinds of
@@ -16,6 +16,7 @@
 //! macros that build module declarations or unsafe code out of pieces.
 
 mod clocks;
+mod counts;
 mod documents;
 mod finding;
 mod layers;

@@ -138,7 +138,7 @@ const WORDS: &[(&str, &str)] = &[
     ("whoever", "a peer that, the caller that"),
 ];
 
-fn riddles(source: &Source) -> Vec<Finding> {
+pub(crate) fn riddles(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, line) in source.numbered() {
         let text = line.text.to_lowercase();

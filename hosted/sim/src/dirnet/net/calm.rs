@@ -75,11 +75,14 @@ impl Net {
     }
 
     /// Operators repeat a release that all nodes have forgotten. Where links stay cut they wait for
-    /// nothing: without an isolated node the others may not reach each other.
+    /// nothing: without an isolated node the others may not reach each other. Nor do they where too
+    /// few are left to decide anything.
     fn release_forgotten(&mut self) {
         let held = self.ledger.isolations.held();
+        let left = self.nodes.len() - held.count() as usize;
+        let waits = self.severed.is_empty() && left >= usize::from(self.setting.min_alive);
         for node in 0..self.nodes.len() as u16 {
-            if !held.contains(Rank(node)) || !self.severed.is_empty() {
+            if !held.contains(Rank(node)) || !waits {
                 self.release(node);
             }
         }

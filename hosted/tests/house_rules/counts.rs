@@ -1,0 +1,125 @@
+//! What the plan of the house counts, printed by
+//! `cargo test -p weft --test house_rules counts -- --nocapture`. No count gets worse: whoever
+//! improves one lowers its limit here.
+
+use std::collections::BTreeMap;
+
+use crate::plain_words;
+use crate::source::{Source, leading_ident, words};
+use crate::tree::Tree;
+
+/// One row: what is counted, how much there is, and the limit that it keeps.
+struct Count {
+    what: &'static str,
+    found: f64,
+    limit: Limit,
+}
+
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Count {
+    fn is_kept(&self) -> bool {
+        match self.limit {
+            Limit::AtMost(limit) => self.found <= limit,
+            Limit::AtLeast(limit) => self.found >= limit,
+        }
+    }
+}
+
+fn counts(tree: &Tree) -> Vec<Count> {
+    let sources: Vec<&Source> = tree.sources().collect();
+    let row = |what, found, limit| Count { what, found, limit };
+    vec![
+        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(116_000.0)),
+        row("lines with a banned word", riddles(&sources), Limit::AtMost(988.0)),
+        row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(38.0)),
+        row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.2)),
+        row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(7.0)),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of lines are small")]
+fn number(count: usize) -> f64 {
+    count as f64
+}
+
+fn lines_of_rust(sources: &[&Source]) -> f64 {
+    number(sources.iter().map(|source| source.lines.len()).sum())
+}
+
+fn riddles(sources: &[&Source]) -> f64 {
+    let lines = |source: &&Source| {
+        let mut found: Vec<usize> =
+            plain_words::riddles(source).iter().map(|finding| finding.line).collect();
+        found.dedup();
+        found.len()
+    };
+    // The rule itself names the words.
+    let others = sources.iter().filter(|source| !source.path.ends_with("plain_words.rs"));
+    number(others.map(lines).sum())
+}
+
+/// How many of the types of hosted share their name with another one.
+fn twice(sources: &[&Source]) -> f64 {
+    let mut defined: BTreeMap<&str, usize> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.path.starts_with("hosted/")) {
+        for line in source.lines.iter().filter(|line| !line.is_test) {
+            for keyword in ["struct ", "enum ", "trait "] {
+                for at in words(&line.code, keyword) {
+                    let name = leading_ident(line.code[at + keyword.len()..].trim_start());
+                    *defined.entry(name).or_default() += 1;
+                }
+            }
+        }
+    }
+    let all: usize = defined.values().sum();
+    let shared: usize = defined.values().filter(|&&count| count > 1).sum();
+    100.0 * number(shared) / number(all)
+}
+
+/// Comments at the line that they explain, per hundred lines of code; documentation is none.
+fn reasons(sources: &[&Source]) -> f64 {
+    let shipped = || sources.iter().flat_map(|source| &source.lines).filter(|line| !line.is_test);
+    let is_reason = |comment: &str| {
+        let comment = comment.trim();
+        comment.starts_with("//") && !comment.starts_with("///") && !comment.starts_with("//!")
+    };
+    let reasons = shipped().filter(|line| is_reason(&line.comment)).count();
+    let code = shipped().filter(|line| !line.code.trim().is_empty()).count();
+    100.0 * number(reasons) / number(code)
+}
+
+fn by_hand(sources: &[&Source]) -> f64 {
+    let outside = sources.iter().filter(|source| !source.path.starts_with("core/"));
+    let lines = outside.flat_map(|source| &source.lines);
+    let is_by_hand = |code: &str| code.contains("Error for ") && code.starts_with("impl");
+    number(lines.filter(|line| is_by_hand(&line.code) && !line.code.contains('<')).count())
+}
+
+#[test]
+fn no_count_gets_worse() {
+    let counts = counts(&Tree::load());
+    for count in &counts {
+        let limit = match count.limit {
+            Limit::AtMost(limit) => format!("at most {limit}"),
+            Limit::AtLeast(limit) => format!("at least {limit}"),
+        };
+        println!("{:>9.1}  {} ({limit})", count.found, count.what);
+    }
+    let broken: Vec<&str> =
+        counts.iter().filter(|count| !count.is_kept()).map(|count| count.what).collect();
+    assert!(broken.is_empty(), "worse than its limit in counts.rs: {}", broken.join("; "));
+}
+
+#[test]
+fn a_name_and_a_reason_are_counted() {
+    let source = Source::parse(
+        "hosted/src/a.rs",
+        "/// Docs.\npub struct Plan;\nenum Plan { A }\nstruct Row; // why\nlet a = 1;\n",
+    );
+    assert!((twice(&[&source]) - 66.7).abs() < 0.1);
+    assert!((reasons(&[&source]) - 25.0).abs() < 0.1);
+}
