@@ -67,6 +67,8 @@ fn send(member: &mut Member, mut record: Vec<u64>, count: u64) -> Result<(), Box
             match member.put(Rank(0), &(sent + 1).to_le_bytes()) {
                 Ok(()) => sent += 1,
                 Err(PutError::Full | PutError::NotAMember) => break,
+                // It has counted all, and this incarnation's predecessor did not save that.
+                Err(PutError::Finished) => sent = count,
                 Err(error) => return Err(error.into()),
             }
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use weft::Member;
 use weft::clock::now_ns;
-use weft::member::{Event, PutError, Rank};
+use weft::member::{PutError, Rank};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let count: u64 = std::env::args().nth(1).map_or(Ok(100_000), |word| word.parse())?;
@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Ok(()) => sent += 1,
                 // The batch is on its way, or the next incarnation of `next` is being started.
                 Err(PutError::Full | PutError::NotAMember) => break,
+                // It has all numbers, from an earlier incarnation of this member.
+                Err(PutError::Finished) => sent = count,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -46,10 +48,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         for event in member.events() {
-            // It has all numbers from an earlier incarnation of this member.
-            if matches!(event, Event::Finished { rank } if rank == next) {
-                sent = count;
-            }
             eprintln!("{event:?}");
         }
         if member.is_stopping() {

@@ -22,9 +22,10 @@
 //! joined within half of `dirnet.timing.clone_ms` is killed as well. Move longer work to another
 //! thread.
 //!
-//! **How it ends.** With exit status 0 the program has finished: its node keeps its place, and
-//! discards what is put or broadcast to it, until all programs have finished. Any other end is the
-//! failure of this incarnation, and the next one is started within `restart`.
+//! **How it ends.** With exit status 0 the program has finished: its node keeps its place until all
+//! programs have finished. It discards what is broadcast to it and what was being put;
+//! further puts are refused ([`PutError::Finished`]). Any other end is the failure of this
+//! incarnation, and the next one is started within `restart`.
 //!
 //! **Delivery.** A message is in the mailbox of its receiver, which outlives the program, until
 //! [`Member::release`]; one that was taken and not released is taken again by the next incarnation.

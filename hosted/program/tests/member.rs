@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Some("quiet") => quiet(),
         Some("stopped") => stopped(),
         Some("mute") => mute(),
+        Some("finished") => finished(),
         // Filters of the test harness mean nothing here.
         _ => all(),
     };
@@ -86,6 +87,7 @@ fn all() -> Outcome {
         ("m2_a_process_joins_once", "twice", "joined once"),
         ("m2_a_fork_of_a_member_is_no_member", "forked", "not joined"),
         ("m3_a_member_that_polls_allocates_nothing", "quiet", "allocations: 0"),
+        ("m7_a_put_to_a_program_that_has_finished_is_refused", "finished", "the other finishes"),
     ] {
         let (status, said) = Run::start(role)?.end()?;
         if status != Some(0) || said.matches(says).count() != 2 {
@@ -195,6 +197,23 @@ fn quiet() -> Outcome {
             before = u64::MAX;
         }
     }
+    Ok(())
+}
+
+/// Member 1 finishes; member 0, which might be started again after that, learns so from its put.
+fn finished() -> Outcome {
+    let mut member = Member::join()?;
+    meet(&mut member)?;
+    while member.rank() == Rank(0) {
+        match member.put(Rank(1), b"one more") {
+            Err(PutError::Finished) => break,
+            Ok(()) | Err(PutError::Full | PutError::NotAMember) => {}
+            Err(error) => return Err(error.into()),
+        }
+        member.wait(Duration::from_millis(10))?;
+        while member.next_event().is_some() {}
+    }
+    println!("the other finishes");
     Ok(())
 }
 

@@ -20,38 +20,27 @@ use super::puts::{PAUSE_NS_MAX, PAUSE_NS_MIN};
 use super::{NodeEndpoint, PEERS};
 
 /// Why a message was not accepted. Nothing changed, and the caller still has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
     /// The batch for that member is full, or on its way: poll, then try again.
+    #[error("the batch for this member is full: poll, then try again")]
     Full,
     /// The message is longer than a slot.
+    #[error("the message is longer than {limit} bytes: split it, or raise mailbox.message_len")]
     TooLong {
         /// The length of a slot: `mailbox.message_len`.
         limit: usize,
     },
-    /// No incarnation of that member is admitted now, or its program has finished.
+    /// No incarnation of that member is admitted now.
+    #[error("not a member now: wait for its `Joined`, or choose another")]
     NotAMember,
+    /// The program of that member has finished: it takes no message any more.
+    #[error("its program has finished: put to a member that still runs, or end")]
+    Finished,
     /// The cluster has no such rank.
+    #[error("the cluster has no such rank")]
     NoSuchRank,
 }
-
-impl std::fmt::Display for PutError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Full => f.write_str("the batch for this member is full: poll, then try again"),
-            Self::TooLong { limit } => write!(
-                f,
-                "the message is longer than {limit} bytes: split it, or raise mailbox.message_len"
-            ),
-            Self::NotAMember => {
-                f.write_str("not a member now: wait for its `Joined`, or choose another")
-            }
-            Self::NoSuchRank => f.write_str("the cluster has no such rank"),
-        }
-    }
-}
-
-impl std::error::Error for PutError {}
 
 /// The outboxes that hold messages of the program.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the plan of the house counts, printed by
-//! `cargo test -p weft --test house_rules counts -- --nocapture`. No count gets worse: whoever
-//! improves one lowers its limit here.
+//! `cargo test -p weft --test house_rules counts -- --nocapture`. No count gets worse; a change
+//! that improves one lowers its limit here.
 
 use std::collections::BTreeMap;
 
@@ -34,10 +34,10 @@ fn counts(tree: &Tree) -> Vec<Count> {
     let row = |what, found, limit| Count { what, found, limit };
     vec![
         row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(116_000.0)),
-        row("lines with a banned word", riddles(&sources), Limit::AtMost(988.0)),
+        row("lines with a banned word", riddles(&sources), Limit::AtMost(987.0)),
         row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(38.0)),
         row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.2)),
-        row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(7.0)),
+        row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(2.0)),
     ]
 }
 

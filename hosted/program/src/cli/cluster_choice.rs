@@ -1,9 +1,11 @@
-//! Which running cluster a command speaks to.
+//! Which running cluster a command speaks to, and which one it starts.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use weft::client::{self, Client, ClientError};
 use weft::clock::Deadline;
@@ -22,6 +24,57 @@ pub(super) struct ClusterChoice {
     /// How long to wait, in seconds, for a cluster that is just being started.
     #[arg(long, default_value_t = 3.0, value_name = "SECONDS", allow_negative_numbers = true)]
     patience: f64,
+}
+
+/// The choice of a cluster to start on this machine.
+#[derive(Debug, Args)]
+pub(super) struct NewCluster {
+    /// The cluster file; without it, a cluster of default sizes. `weft up --template` prints one.
+    cluster: Option<PathBuf>,
+
+    /// How many nodes, instead of what the file says.
+    #[arg(short = 'n', long, value_name = "N")]
+    nodes: Option<usize>,
+
+    /// The cluster's name, instead of what the file says.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    fabric: FabricChoice,
+}
+
+impl NewCluster {
+    /// The cluster of the file and the flags, for `weft COMMAND`; not checked yet.
+    pub(super) fn read(&self, command: &str) -> Result<Cluster, Failure> {
+        let mut cluster = match &self.cluster {
+            Some(path) => Cluster::load(path).map_err(Failure::new)?,
+            None => Cluster::default(),
+        };
+        if let Some(text) = &self.name {
+            cluster.name = name(text)?;
+        }
+        if let Some(nodes) = self.nodes {
+            cluster.nodes = nodes;
+        }
+        if !cluster.network.addresses.is_empty() {
+            let cause = format!(
+                "network.addresses is for nodes on several hosts, and `weft {command}` runs all on \
+                 one"
+            );
+            let cure = "start each with `weft node FILE --rank N` on its host, which runs the \
+                        program of `[component]`, or take the addresses out";
+            return Err(Failure::of(Code::Usage, cause, cure));
+        }
+        Ok(cluster)
+    }
+
+    /// Applies the choice of the fabric, and checks the whole.
+    pub(super) fn check(&self, mut cluster: Cluster) -> Result<Cluster, Failure> {
+        self.fabric.apply_to_all(&mut cluster)?;
+        cluster.check().map_err(Failure::new)?;
+        Ok(cluster)
+    }
 }
 
 /// A running cluster.

@@ -21,8 +21,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::cluster_choice::name;
-use super::fabric_choice::FabricChoice;
+use super::cluster_choice::NewCluster;
 use super::failure::{Failure, lacking};
 use super::output::Output;
 use super::up::{Wake, listen_for_signals};
@@ -38,19 +37,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Arguments of `weft run`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The cluster file; without it, a cluster of default sizes.
-    cluster: Option<PathBuf>,
-
-    /// How many members, instead of what the file says.
-    #[arg(short = 'n', long = "nodes", value_name = "N")]
-    nodes: Option<usize>,
-
-    /// The cluster's name, instead of what the file says.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-
     #[command(flatten)]
-    fabric: FabricChoice,
+    cluster: NewCluster,
 
     /// Write the output of each member to DIR/RANK.out and DIR/RANK.err, instead of here with the
     /// rank in front of each line.
@@ -196,16 +184,7 @@ fn number(status: ExitStatus) -> u8 {
 
 /// The cluster of the file and the flags, with the program.
 fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
-    let mut cluster = match &arguments.cluster {
-        Some(path) => Cluster::load(path).map_err(Failure::new)?,
-        None => Cluster::default(),
-    };
-    if let Some(text) = &arguments.name {
-        cluster.name = name(text)?;
-    }
-    if let Some(nodes) = arguments.nodes {
-        cluster.nodes = nodes;
-    }
+    let mut cluster = arguments.cluster.read("run")?;
     let mut words = arguments.program.into_iter();
     if let Some(program) = words.next() {
         // The file's variables and state hold for any program.
@@ -225,15 +204,7 @@ fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
             Failure::of(Code::Usage, cause, "give a length such as `--state 64KiB`")
         })?;
     }
-    if !cluster.network.addresses.is_empty() {
-        let cause =
-            "network.addresses is for nodes on several hosts, and `weft run` runs all on one";
-        let cure = "set `[component]` in the file and start each with `weft node FILE --rank N`";
-        return Err(Failure::of(Code::Usage, cause, cure));
-    }
-    arguments.fabric.apply_to_all(&mut cluster)?;
-    cluster.check().map_err(Failure::new)?;
-    Ok(cluster)
+    arguments.cluster.check(cluster)
 }
 
 /// The program as an absolute path: nodes look for it from where this command was started.

@@ -1,7 +1,6 @@
 //! `weft up`: a cluster on this machine.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -11,8 +10,7 @@ use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::cluster_choice::name;
-use super::fabric_choice::FabricChoice;
+use super::cluster_choice::NewCluster;
 use super::failure::{Failure, lacking};
 use super::output::Output;
 use crate::doctor;
@@ -30,19 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Arguments of `weft up`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The cluster file; without it, a cluster of default sizes. `--template` prints one.
-    cluster: Option<PathBuf>,
-
-    /// How many nodes, instead of what the file says.
-    #[arg(long, value_name = "N")]
-    nodes: Option<usize>,
-
-    /// The cluster's name, instead of what the file says.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-
     #[command(flatten)]
-    fabric: FabricChoice,
+    cluster: NewCluster,
 
     /// Print a cluster file with every key, its meaning, limit and default, and start nothing.
     #[arg(long, conflicts_with_all = ["cluster", "nodes", "name"])]
@@ -65,7 +52,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         output.finish(&json!({ "template": template }), &template);
         return Ok(());
     }
-    let cluster = choose(arguments)?;
+    let cluster = arguments.cluster.read("up")?;
+    let cluster = arguments.cluster.check(cluster)?;
     doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let (sender, wakes) = sync_channel(1);
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
@@ -131,30 +119,6 @@ fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Star
 /// Whether a node has ended in order, or was ended by SIGTERM before it handled signals.
 fn ended_by_order(status: ExitStatus) -> bool {
     status.success() || status.signal() == Some(SIGTERM)
-}
-
-/// The cluster of the file and the flags.
-fn choose(arguments: &Arguments) -> Result<Cluster, Failure> {
-    let mut cluster = match &arguments.cluster {
-        Some(path) => Cluster::load(path).map_err(Failure::new)?,
-        None => Cluster::default(),
-    };
-    if let Some(text) = &arguments.name {
-        cluster.name = name(text)?;
-    }
-    if let Some(nodes) = arguments.nodes {
-        cluster.nodes = nodes;
-    }
-    if !cluster.network.addresses.is_empty() {
-        let cause =
-            "network.addresses is for nodes on several hosts, and `weft up` runs all on one";
-        let cure =
-            "start each with `weft node FILE --rank N` on its host, or take the addresses out";
-        return Err(Failure::of(Code::Usage, cause, cure));
-    }
-    arguments.fabric.apply_to_all(&mut cluster)?;
-    cluster.check().map_err(Failure::new)?;
-    Ok(cluster)
 }
 
 pub(super) fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure> {

@@ -11,7 +11,6 @@
 //! mapped is not handed down to children (`shm/pages.rs`).
 
 use std::env;
-use std::fmt;
 use std::path::Path;
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,77 +37,48 @@ const START: &str = "weft run -- PROGRAM";
 static JOINED: AtomicU32 = AtomicU32::new(0);
 
 /// Why a process is not a member.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
     /// No node has started this process.
+    #[error("this process was not started by a node of a cluster")]
     NotAMember {
         /// How to start it.
         cure: &'static str,
     },
     /// This process has joined before.
+    #[error("this process has joined its cluster before")]
     AlreadyJoined,
     /// This process was forked from a member.
+    #[error("this process was forked from a member")]
     Forked,
     /// The node started another process, of which this one is a child.
+    #[error("the node started process {started}, and this is process {}, a child of it", id())]
     OtherProcess {
         /// The process that the node started.
         started: u32,
     },
     /// The descriptor of the link is closed, or is not the link.
+    #[error("descriptor {LINK_FD} is not the link to the node any more")]
     NoLink,
     /// The node runs another version of Weft.
+    #[error("the node runs version {node} of Weft, and this program has version {LINK_VERSION}")]
     OtherVersion {
         /// The version of the node.
         node: String,
     },
     /// The DIR net did not admit it in time.
+    #[error("not admitted to the cluster within {} ms", after.as_millis())]
     TimedOut {
         /// How long it waited.
         after: Duration,
     },
     /// The node ended it before the DIR net had admitted it.
+    #[error("the node ended this member before it was admitted")]
     Stopped,
     /// The node's memory, fabric or link cannot be used.
-    Node(NodeError),
-}
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAMember { .. } => {
-                f.write_str("this process was not started by a node of a cluster")
-            }
-            Self::AlreadyJoined => f.write_str("this process has joined its cluster before"),
-            Self::Forked => f.write_str("this process was forked from a member"),
-            Self::OtherProcess { started } => write!(
-                f,
-                "the node started process {started}, and this is process {}, a child of it",
-                id()
-            ),
-            Self::NoLink => {
-                write!(f, "descriptor {LINK_FD} is not the link to the node any more")
-            }
-            Self::OtherVersion { node } => write!(
-                f,
-                "the node runs version {node} of Weft, and this program has version {LINK_VERSION}"
-            ),
-            Self::TimedOut { after } => {
-                write!(f, "not admitted to the cluster within {} ms", after.as_millis())
-            }
-            Self::Stopped => f.write_str("the node ended this member before it was admitted"),
-            Self::Node(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for JoinError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Node(error) => Some(error),
-            _ => None,
-        }
-    }
+    #[error("{0}")]
+    Node(#[source] NodeError),
 }
 
 impl Explain for JoinError {

@@ -4,8 +4,6 @@
 //! Nothing here waits, allocates or makes a system call. What is taken lies in the endpoint, so it
 //! is lent until the next call.
 
-use std::fmt;
-
 use weft_core::dirnet::Role;
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::mailbox::{self, Receipt, UnknownReceipt};
@@ -23,38 +21,24 @@ use crate::shm::TwoSlots;
 const PROGRAM_TAG: u64 = u64::from_le_bytes(*b"program\0");
 
 /// Why a broadcast was not accepted. Nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BroadcastError {
     /// Some member has not taken what was broadcast before: poll, then try again.
+    #[error("the window is full: poll until every member has delivered, then try again")]
     WindowFull,
     /// The message is longer than a slot.
+    #[error("the message is longer than {limit} bytes: split it, or raise neb.message_len")]
     TooLong {
         /// The length of a slot: `neb.message_len`.
         limit: usize,
     },
     /// This node was removed or restarted, and takes no part in broadcasts any more.
+    #[error(
+        "this node was removed or restarted, and takes no part in broadcasts until the cluster is \
+         restarted"
+    )]
     Left,
 }
-
-impl fmt::Display for BroadcastError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WindowFull => f.write_str(
-                "the window is full: poll until every member has delivered, then try again",
-            ),
-            Self::TooLong { limit } => write!(
-                f,
-                "the message is longer than {limit} bytes: split it, or raise neb.message_len"
-            ),
-            Self::Left => f.write_str(
-                "this node was removed or restarted, and takes no part in broadcasts until the \
-                 cluster is restarted",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BroadcastError {}
 
 impl Component {
     pub(crate) fn rank(&self) -> Rank {
@@ -112,7 +96,7 @@ impl Component {
             return Err(PutError::NoSuchRank);
         }
         if self.events.has_finished(Peer(to.0)) {
-            return Err(PutError::NotAMember);
+            return Err(PutError::Finished);
         }
         self.own_puts.stage(&mut self.endpoint, Peer(to.0), payload)
     }
