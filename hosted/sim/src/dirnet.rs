@@ -16,9 +16,12 @@
 //! | `terms` | no node ever knows a lower term than before, its earlier lives included |
 //! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
 //! | `fence` | a node is reset only after every live member has fenced that life |
-//! | `accuracy` | who only stands still for 160 ms, observer or observed, is not removed |
+//! | `detection` | a manager that is heard doubts a node that is gone for long, or awaits it |
+//! | `accuracy` | who only stands still for 160 ms, observer or observed, is not replaced |
+//! | `explanation` | a verdict rests on alarms and answers that came, in time, to its question |
 //! | `isolation` | an isolated node is no member, until a manager releases it |
 //! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |
+//! | `budget` | a cluster at rest sends heartbeats only |
 //! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
 //!
 //! Before the last releases, all of that holds without the isolated nodes: no node has forgotten
@@ -26,6 +29,7 @@
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
+mod evidence;
 mod explore;
 pub mod graphs;
 mod isolations;

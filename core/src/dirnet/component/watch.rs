@@ -144,6 +144,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Watch::Joining { life, .. } => life == Life::default(),
             // A fence of an earlier boot is over once the next boot is a member, and a member is
             // watched.
+            Watch::Fencing { .. } if crate::dirnet::OVERTAKEN_FENCES_GO_ON.is_planted() => false,
             Watch::Fencing { life, .. } => life.boot < self.db.standing(node).life.boot,
             Watch::Up { .. } | Watch::Suspect(_) => false,
         };
@@ -154,7 +155,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Whether this manager waits for a later incarnation of `node`.
-    pub(super) fn expects(&self, node: Rank) -> bool {
+    #[must_use]
+    pub fn expects(&self, node: Rank) -> bool {
         self.role() == Role::Manager && matches!(self.watch(node), Watch::Joining { .. })
     }
 

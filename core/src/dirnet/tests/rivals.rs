@@ -171,3 +171,28 @@ pub(in crate::dirnet) fn g10_a_claimant_that_a_member_hears_is_admitted() {
     assert!(manager.role() == Role::Manager && manager.term() > claim.term);
     assert_eq!(manager.database().standing(Rank(2)), Standing::up(life(2)));
 }
+
+/// Found by the swarm: the manager learned of a node's next boot from a member's database alone,
+/// while it still waited for a fence of the boot before. It waited for that of the next boot, too,
+/// and never watched it.
+#[test]
+pub(in crate::dirnet) fn d43_a_member_whose_earlier_boot_is_still_fenced_is_watched() {
+    let mut net = Net::settled(4);
+    net.lost.push("FENCED");
+    net.crash(3);
+    net.run_while(9_000, |net| !net.component(0).database().standing(Rank(3)).is_up());
+    // Node 1 misses the manager, and is the only one that hears the next boot of node 3.
+    for (one, other) in [(0, 1), (0, 3), (2, 3)] {
+        net.cuts.extend([(one, other), (other, one)]);
+    }
+    net.run(500);
+    net.boot(3);
+    net.run_while(9_000, |net| net.component(1).database().standing(Rank(3)).is_up());
+    net.crash(3);
+    net.cuts.clear();
+    net.run_while(9_000, |net| net.component(0).database().standing(Rank(3)).is_up());
+    assert!(net.component(0).database().standing(Rank(3)).is_up());
+    net.lost.clear();
+    net.run_while(30_000, Net::is_whole);
+    assert!(net.is_whole(), "the manager misses node 3");
+}

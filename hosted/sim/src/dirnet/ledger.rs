@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Explanation, Life, Members, Role, Term, Verdict};
+use weft_core::dirnet::{Explanation, Frame, Life, Members, Reject, Role, Term, Timing, Verdict};
 use weft_core::ids::Rank;
+use weft_core::time::Instant;
 
+use super::evidence::Witnessed;
 use super::isolations::Isolations;
 use super::net::Machine;
 use super::strike::Weather;
@@ -15,6 +17,7 @@ use crate::protocol::Violation;
 pub(super) struct Ledger {
     pub(super) violation: Option<Violation>,
     pub(super) isolations: Isolations,
+    pub(super) evidence: Witnessed,
     weather: Weather,
     /// The manager of each term.
     reigns: BTreeMap<Term, (Rank, Life)>,
@@ -33,6 +36,8 @@ struct Seen {
     life: Life,
     role: Role,
     term: Term,
+    /// Since when it has managed without interruption, if it does.
+    manages_since: Option<u64>,
     /// The nodes that it held removed.
     removed: Members,
 }
@@ -47,6 +52,7 @@ impl Seen {
             life: component.life(),
             role: component.role(),
             term: component.term(),
+            manages_since: None,
             removed: (0..8).map(Rank).filter(is_removed).collect(),
         }
     }
@@ -55,6 +61,7 @@ impl Seen {
         life: Life { boot: weft_core::ids::Incarnation(0), generation: 0 },
         role: Role::Joining,
         term: Term { epoch: 0, claimant: Rank(0) },
+        manages_since: None,
         removed: Members::NONE,
     };
 }
@@ -64,6 +71,7 @@ impl Ledger {
         Self {
             violation: None,
             isolations: Isolations::new(nodes),
+            evidence: Witnessed::default(),
             weather,
             reigns: BTreeMap::new(),
             terms: vec![Term::default(); nodes],
@@ -77,7 +85,7 @@ impl Ledger {
     }
 
     /// Inspects `component` after an input.
-    pub(super) fn look(&mut self, component: &Machine) {
+    pub(super) fn look(&mut self, now: u64, component: &Machine) {
         let (me, life, term) = (component.me(), component.life(), component.term());
         let before = self.terms[usize::from(me.0)];
         if term < before {
@@ -87,7 +95,7 @@ impl Ledger {
         if let Some(what) = self.isolations.judge(component) {
             self.broken("isolation", what);
         }
-        self.look_for_outcasts(component);
+        self.look_for_outcasts(now, component);
         if component.role() != Role::Manager {
             return;
         }
@@ -101,9 +109,15 @@ impl Ledger {
 
     /// A node with a role adopts no term of a node that it holds removed; a node that was removed
     /// has no role before a node that was not removed has answered it.
-    fn look_for_outcasts(&mut self, component: &Machine) {
-        let (me, now) = (component.me(), Seen::of(component));
-        let before = std::mem::replace(&mut self.seen[usize::from(me.0)], now);
+    fn look_for_outcasts(&mut self, at: u64, component: &Machine) {
+        let me = component.me();
+        let mut now = Seen::of(component);
+        let before = self.seen[usize::from(me.0)];
+        if now.role == Role::Manager {
+            let since = before.manages_since.filter(|_| before.life == now.life);
+            now.manages_since = Some(since.unwrap_or(at));
+        }
+        self.seen[usize::from(me.0)] = now;
         let claimant = now.term.claimant;
         let has_opinion = matches!(before.role, Role::Manager | Role::Backup);
         let is_adopted = before.life == now.life && before.term != now.term && claimant != me;
@@ -121,6 +135,11 @@ impl Ledger {
         }
     }
 
+    /// Whether the component of `node`, if it is a manager, has been one since `then`.
+    pub(super) fn manages_since(&self, node: Rank, then: u64) -> bool {
+        self.seen[usize::from(node.0)].manages_since.is_some_and(|since| since <= then)
+    }
+
     /// Records that `node` has learned of its removal.
     pub(super) fn handle_excluded(&mut self, node: Rank) {
         let others = (0..).map(Rank).zip(&self.seen).filter(|(other, _)| *other != node);
@@ -129,13 +148,29 @@ impl Ledger {
         self.outcasts.insert(node, seated);
     }
 
-    pub(super) fn handle_verdict(&mut self, why: &Explanation) {
-        if !matches!(why.verdict, Verdict::NodeDown | Verdict::Isolated) {
+    /// `at` has handled `frame`.
+    pub(super) fn handle_frame(
+        &mut self,
+        now: Instant,
+        at: Rank,
+        frame: &Frame,
+        handled: Result<(), Reject>,
+    ) {
+        if let Some(what) = self.evidence.handle_frame(now, at, frame, handled) {
+            self.broken("explanation", what);
+        }
+    }
+
+    pub(super) fn handle_verdict(&mut self, why: &Explanation, timing: &Timing) {
+        if let Some(what) = self.evidence.judge(why, self.terms.len(), timing) {
+            self.broken("explanation", what);
+        }
+        if !matches!(why.verdict, Verdict::AgentDown | Verdict::NodeDown | Verdict::Isolated) {
             return;
         }
         if self.weather == Weather::Stalls {
             let rule = why.rule.name();
-            let what = format!("node {} only stood still, and is removed by {rule}", why.node);
+            let what = format!("node {} only stood still, and is down by {rule}", why.node);
             self.broken("accuracy", what);
         }
     }

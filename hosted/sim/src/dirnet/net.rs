@@ -13,8 +13,8 @@ mod setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, ImAliveTask, Life, Limits, News, Output, Post, Profile,
-    Progress, RestartLimit, Seat, Spawned, Term,
+    Beat, Component, Config, Frame, ImAliveTask, Life, Limits, Members, News, Output, Post,
+    Profile, Progress, RestartLimit, Seat, Spawned, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -28,11 +28,8 @@ use crate::trace::Trace;
 use saved::Saved;
 pub use setting::Setting;
 
-/// All nodes are members again within this time after the last fault.
-const CALM_MS_MAX: u64 = 90_000;
 /// How often an operator checks, and a transport retries.
 const LOOK_MS: u64 = 500;
-const EVENTS_MAX: u64 = 3_000_000;
 
 /// The component as it is run here.
 pub(super) type Machine = Component<8, 2>;
@@ -56,7 +53,8 @@ struct Node {
     component: Option<Machine>,
     task: Option<ImAliveTask>,
     boot: u32,
-    born: u64,
+    /// When it was last gone.
+    died: u64,
     kept: Option<Term>,
     /// The last boot that other nodes have removed, as the supervisor remembers it.
     removed: Incarnation,
@@ -90,6 +88,8 @@ pub(super) struct Net {
     severed: BTreeSet<(u16, u16)>,
     /// Since when operators wait for all to be well.
     waits_since: u64,
+    /// When a frame was last sent to another node.
+    last_frame: u64,
     /// Since when all is well, and in which term.
     well: Option<(u64, Term)>,
     draws: Draws,
@@ -147,6 +147,7 @@ impl Net {
             cuts: BTreeSet::new(),
             severed: BTreeSet::new(),
             waits_since: 0,
+            last_frame: 0,
             well: None,
             draws: Draws::new(seed, Purpose::Work),
             lost_in_a_row: BTreeMap::new(),
@@ -181,19 +182,8 @@ impl Net {
     pub(super) fn go(&mut self) {
         while self.ledger.violation.is_none() {
             let is_calm = self.now > self.setting.calm_from;
-            if is_calm && self.events.is_multiple_of(64) {
-                let missing = self.missing();
-                if self.stays_well(missing.is_none()) {
-                    if self.ledger.isolations.held().is_empty() {
-                        return;
-                    }
-                    self.release_last();
-                }
-                let since = self.waits_since.max(self.setting.calm_from);
-                let is_late = self.now > since + CALM_MS_MAX * self.setting.unit;
-                if let Some(what) = missing.filter(|_| is_late || self.events > EVENTS_MAX) {
-                    return self.ledger.broken("progress", what);
-                }
+            if is_calm && self.events.is_multiple_of(64) && self.is_over() {
+                return;
             }
             self.step();
         }
@@ -252,14 +242,12 @@ impl Net {
 
     fn boot(&mut self, node: u16) {
         let config = self.config(node);
-        let now = self.now;
         let it = self.node(node);
         it.boot += 1;
         let (me, boot) = (Rank(node), Incarnation(it.boot));
         let (others, profile) = (config.others(), *config.profile());
         it.task = Some(ImAliveTask::new(Post { me, boot, others, profile }));
         it.fenced.clear();
-        it.born = now;
         (it.component_stalls, it.task_stalls, it.refuses_spawns) = (0, 0, 0);
         it.supervisor_stalls = None;
         self.start_component(node, 0);
@@ -287,9 +275,11 @@ impl Net {
     }
 
     fn crash(&mut self, node: u16) {
+        let now = self.now;
         let it = self.node(node);
         (it.component, it.task, it.supervisor_stalls) = (None, None, None);
         let boot = it.boot;
+        it.died = now;
         (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, boot), true));
     }
 
@@ -390,6 +380,7 @@ impl Net {
             }
             _ => return,
         };
+        self.ledger.handle_frame(now, Rank(to), &frame, handled);
         let name = frame.message.name();
         self.note(|| format!("{to} hears {name} of {from}: {handled:?}"));
         self.drain(to);
@@ -516,7 +507,7 @@ impl Net {
         if let Some(component) = &mut it.component {
             outputs.extend(std::iter::from_fn(|| component.poll_output()));
             it.progress = component.progress();
-            self.ledger.look(component);
+            self.ledger.look(self.now, component);
             it.saved.save(count, component.database());
         }
         if let Some(task) = &mut it.task {
@@ -535,6 +526,10 @@ impl Net {
         }
         match output {
             Output::Send { to, seat, frame } => {
+                self.ledger.evidence.handle_sent(&frame);
+                if to != Members::only(Rank(node)) {
+                    self.last_frame = now;
+                }
                 for to in to.iter() {
                     self.post(node, to.0, Flight::Frame { from: node, to: to.0, seat, frame });
                 }
@@ -560,7 +555,7 @@ impl Net {
             Output::Verdict(why) => {
                 let name = why.rule.name();
                 self.note(|| format!("{node}: {:?} {} {name}", why.verdict, why.node));
-                self.ledger.handle_verdict(&why);
+                self.ledger.handle_verdict(&why, &self.setting.timing);
             }
             Output::Tell(News::Excluded) => self.exclude(node),
             Output::Tell(news) => self.note(|| format!("{node} tells {news:?}")),
@@ -575,7 +570,7 @@ impl Node {
             component: None,
             task: None,
             boot,
-            born: 0,
+            died: 0,
             kept: None,
             removed: Incarnation(0),
             saved: Saved::default(),

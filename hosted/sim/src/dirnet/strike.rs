@@ -204,6 +204,32 @@ fn ordered(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     (0..count).map(order).collect()
 }
 
+/// In some runs a node that was just suspected fails again, and another is suspected meanwhile.
+fn relapses(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if !draws.chance(1, 3) {
+        return Vec::new();
+    }
+    let mut strikes = Vec::new();
+    for _ in 0..draws.between(1, 3) {
+        let (at, span) = (draws.below(STORM_MS), draws.between(100, 400));
+        let node = draws.below(u64::from(nodes)) as u16;
+        strikes.push((at, Strike::StallComponent(node, span)));
+        let again = match draws.below(4) {
+            0 => Strike::Crash(node),
+            1 => Strike::Hang(node),
+            2 => Strike::Stall(node, draws.between(200, 900)),
+            _ => Strike::StallComponent(node, draws.between(200, 900)),
+        };
+        strikes.push((at + span + draws.between(20, 250), again));
+        let other = draws.below(u64::from(nodes)) as u16;
+        if other != node {
+            let near = at + span + draws.below(200);
+            strikes.push((near, Strike::StallComponent(other, draws.between(200, 400))));
+        }
+    }
+    strikes
+}
+
 fn damage(draws: &mut Draws) -> Damage {
     let place = draws.below(u64::MAX);
     match draws.below(3) {
@@ -252,5 +278,6 @@ fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, Strike)
     if is_whole {
         all.extend(ordered(orders, nodes));
     }
+    all.extend(relapses(orders, nodes));
     all
 }

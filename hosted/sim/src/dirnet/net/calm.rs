@@ -4,13 +4,42 @@ use weft_core::dirnet::{Component, Role};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
-use super::{Flight, LOOK_MS, Net};
+use super::{Flight, LOOK_MS, Net, Node};
 
+/// All nodes are members again within this time after the last fault.
+const CALM_MS_MAX: u64 = 90_000;
+const EVENTS_MAX: u64 = 3_000_000;
 /// How long one term must last where links stay cut: longer than it takes to lose a manager and to
 /// pass over every candidate.
 const STEADY_MS: u64 = 5_000;
+/// How long a cluster at rest sends no frame before its run ends.
+const QUIET_MS: u64 = 1_000;
 
 impl Net {
+    /// Whether the run is over: all is well and at rest, or it is too late for that.
+    pub(super) fn is_over(&mut self) -> bool {
+        let missing = self.missing();
+        if self.stays_well(missing.is_none()) {
+            if !self.ledger.isolations.held().is_empty() {
+                self.release_last();
+            } else if self.is_quiet() {
+                return true;
+            }
+        }
+        let since = self.waits_since.max(self.setting.calm_from);
+        let is_late = self.now > since + CALM_MS_MAX * self.setting.unit;
+        match missing {
+            None if is_late => {
+                self.ledger.broken("budget", "all is well, and frames are still sent".into());
+            }
+            Some(what) if is_late || self.events > EVENTS_MAX => {
+                self.ledger.broken("progress", what);
+            }
+            None | Some(_) => {}
+        }
+        self.ledger.violation.is_some()
+    }
+
     /// The periodic actions of transports and operators: a fenced incarnation learns of it, a node
     /// without a reset is started, an isolated one is released.
     pub(super) fn look_after(&mut self) {
@@ -24,13 +53,39 @@ impl Net {
             let it = self.node(node);
             let is_dead = it.task.is_none();
             let life = it.boot;
-            let is_old = (it.born + 5_000 * self.setting.unit) < self.now;
+            let is_old = it.died + self.setting.noticed_after() < self.now;
             if is_dead && is_time && is_old && !self.is_booting(node) {
+                self.check_noticed(node);
                 self.post_at(self.now + self.setting.unit, Flight::Boot { node, life });
             }
         }
         if is_time {
             self.release_forgotten();
+        }
+    }
+
+    /// Checks that a manager which hears others doubts a node that has been gone for long, or waits
+    /// for its next incarnation.
+    fn check_noticed(&mut self, node: u16) {
+        let (boot, now) = (self.nodes[usize::from(node)].boot, self.now);
+        let long_ago = now.saturating_sub(self.setting.noticed_after());
+        let is_unnoticed = |it: &Node| {
+            let Some(component) = &it.component else { return false };
+            let standing = component.database().standing(Rank(node));
+            let is_up = standing.is_up() && standing.life.boot.0 == boot;
+            let runs = it.component_stalls < long_ago && !it.has_dead_timers;
+            component.role() == Role::Manager
+                && self.ledger.manages_since(component.me(), long_ago)
+                && runs
+                && component.is_heard(Instant(now))
+                && !component.suspects(Rank(node))
+                && !component.expects(Rank(node))
+                && is_up
+        };
+        if let Some(at) = self.nodes.iter().position(is_unnoticed) {
+            let what =
+                format!("node {node} has been gone for long, and manager {at} waits for nothing");
+            self.ledger.broken("detection", what);
         }
     }
 
@@ -66,6 +121,12 @@ impl Net {
                 self.post_at(soon, Flight::Refused { at, by, boot, life, term });
             }
         }
+    }
+
+    /// Whether no frame has been sent lately. Where links stay cut, witnesses are asked again and
+    /// again.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.severed.is_empty() || self.last_frame + QUIET_MS * self.setting.unit < self.now
     }
 
     /// All is well but for the isolated nodes: operators release them.
@@ -126,7 +187,10 @@ impl Net {
             if !self.meet(me, manager.me()) {
                 continue;
             }
-            if component.database().digest() != manager.database().digest() {
+            let (mine, its) = (component.database(), manager.database());
+            let mut nodes = (0..self.nodes.len() as u16).map(Rank);
+            let differs = nodes.any(|node| mine.record(node) != its.record(node));
+            if differs || mine.digest() != its.digest() {
                 return Some(format!("node {me} has another database"));
             }
             let removed = components.iter().find(|c| {

@@ -68,6 +68,13 @@ impl Setting {
         }
     }
 
+    /// How long a node may be gone until a manager doubts it: a clone of it may be awaited.
+    pub(super) fn noticed_after(&self) -> u64 {
+        let timing = &self.timing;
+        let silent = timing.receive.0 + timing.window.0;
+        timing.clone.0 + 2 * silent + 1_000 * self.unit
+    }
+
     pub(super) fn draw(draws: &mut Draws) -> Self {
         let count = draws.between(2, u64::from(NODES_MAX)) as usize;
         let (timing, unit) = profile(draws);

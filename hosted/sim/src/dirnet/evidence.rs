@@ -1,0 +1,126 @@
+//! The alarms and testimonies that observers received, against which the explanations of their
+//! verdicts are checked (X-2).
+//!
+//! ```text
+//!  TEIF of node ─▶ observer ─┐
+//!  WITNESS, round 7 ─▶ ···   ├─▶ verdict of the observer: at most R + W later, by the answers to
+//!  TESTIMONY, round 7 ─▶ ────┘   its last question, as they were
+//! ```
+
+use std::collections::BTreeMap;
+
+use weft_core::dirnet::{
+    Explanation, Frame, Message, Question, Reject, Rule, Seen, Timing, Verdict,
+};
+use weft_core::ids::Rank;
+use weft_core::time::Instant;
+
+/// An observer and the node that it judges.
+type Judged = (Rank, Rank);
+
+/// The alarms and testimonies that reached each observer.
+#[derive(Debug, Default)]
+pub(super) struct Witnessed {
+    alarms: BTreeMap<Judged, u64>,
+    /// The round of the last question to witnesses.
+    rounds: BTreeMap<Judged, u32>,
+    testimonies: BTreeMap<(Judged, Rank), (u64, Seen)>,
+    /// When each node last took over. It may judge the manager before by older evidence: that
+    /// manager's loss waits for the turns of the candidates that go first.
+    took_over: BTreeMap<Rank, u64>,
+}
+
+impl Witnessed {
+    /// A node sends `frame`.
+    pub(super) fn handle_sent(&mut self, frame: &Frame) {
+        if let Message::Witness { question: Question { node, asker, round }, .. } = frame.message
+            && asker == frame.sender
+        {
+            self.rounds.insert((asker, node), round);
+        }
+    }
+
+    /// `at` has handled `frame`. Returns what is wrong with that.
+    pub(super) fn handle_frame(
+        &mut self,
+        now: Instant,
+        at: Rank,
+        frame: &Frame,
+        handled: Result<(), Reject>,
+    ) -> Option<String> {
+        match frame.message {
+            Message::Teif { .. } => {
+                self.alarms.insert((at, frame.sender), now.0);
+                None
+            }
+            Message::Testimony { question: Question { node, asker, round }, witness, seen }
+                if asker == at && handled == Ok(()) =>
+            {
+                self.testimonies.insert(((at, node), witness), (now.0, seen));
+                let asked = self.rounds.get(&(at, node)).copied();
+                (asked != Some(round))
+                    .then(|| format!("node {at} accepts an answer about {node} to a past question"))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is wrong with the explanation of a verdict in a cluster of `nodes` nodes.
+    pub(super) fn judge(
+        &mut self,
+        why: &Explanation,
+        nodes: usize,
+        timing: &Timing,
+    ) -> Option<String> {
+        let (pair, decided) = ((why.observer, why.node), why.decided.0);
+        let fresh = timing.receive.0 + timing.window.0;
+        let what = match why.verdict {
+            Verdict::TookOver => {
+                self.took_over.insert(why.observer, decided);
+                None
+            }
+            Verdict::AgentDown | Verdict::NodeDown => {
+                let takes_over = self.took_over.get(&why.observer) == Some(&decided);
+                let turns = if takes_over { nodes as u64 * timing.candidate.0 } else { 0 };
+                let alarm = self.judge_alarm(pair, why, fresh + turns);
+                alarm.or_else(|| self.judge_testimonies(pair, why, fresh + turns))
+            }
+            Verdict::Isolated | Verdict::Admitted => None,
+        };
+        let is_silent = why.verdict == Verdict::NodeDown && why.rule == Rule::Silence;
+        let is_alone = nodes > 2 && why.evidence.testimonies.count() == 0;
+        let what = what.or_else(|| (is_silent && is_alone).then(|| "no witness".into()));
+        let by = why.rule.name();
+        what.map(|what| format!("{} judges {} by {by}: {what}", why.observer, why.node))
+    }
+
+    fn judge_alarm(&self, pair: Judged, why: &Explanation, fresh: u64) -> Option<String> {
+        why.evidence.alarm?;
+        let decided = why.decided.0;
+        match self.alarms.get(&pair) {
+            None => Some("it was sent no alarm".into()),
+            Some(at) if *at < why.heard.0 => Some("it has heard the node since the alarm".into()),
+            Some(at) if at + fresh < decided => Some("the alarm is old".into()),
+            Some(_) => None,
+        }
+    }
+
+    fn judge_testimonies(&self, pair: Judged, why: &Explanation, fresh: u64) -> Option<String> {
+        let said = &why.evidence.testimonies;
+        if why.verdict == Verdict::NodeDown && !said.met.is_empty() {
+            return Some("a witness meets the node".into());
+        }
+        for witness in said.met_task.iter().chain(said.met_neither.iter()) {
+            let Some((at, seen)) = self.testimonies.get(&(pair, witness)) else {
+                return Some(format!("witness {witness} has not answered"));
+            };
+            if at + fresh < why.decided.0 {
+                return Some(format!("the answer of witness {witness} is old"));
+            }
+            if seen.component || seen.task != said.met_task.contains(witness) {
+                return Some(format!("witness {witness} answered otherwise"));
+            }
+        }
+        None
+    }
+}
