@@ -11,7 +11,8 @@
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
 //! wire                    byte layouts: encode, decode, nothing else
-//! mailbox lane neb dirnet  machines; none imports another
+//! mailbox lane neb dirnet recovery
+//!                         machines; none imports another
 //! endpoint                composes the machines over one fabric
 //! ```
 //!
@@ -68,6 +69,7 @@ pub mod lane;
 pub mod mailbox;
 pub mod mutant;
 pub mod neb;
+pub mod recovery;
 pub mod sync;
 pub mod time;
 pub mod wheel;

@@ -1,0 +1,49 @@
+//! The recovery script in its translated form: image, verifier, interpreter.
+//!
+//! ```text
+//!   script ─▶ translator ─▶ image ─▶ verify ─▶ Program ─┐
+//!             (hosted)      32 KiB   one pass           ├─▶ Rint::evaluate, step ─▶ poll_order
+//!                      the database, frozen ─▶ Picture ─┘
+//! ```
+//!
+//! A script is a list of guarded actions. Translated, it is an image of at most 3,000 words; nothing
+//! in it is believed before [`verify`] has accepted it, and what was accepted ends within as many
+//! steps as it has words and cannot fail. [`Rint`], which has its name from the DIR net's "r-code
+//! virtual machine", evaluates it on one frozen [`Picture`] of the replicated database and gives at
+//! most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
+//!
+//! Out of scope: who evaluates, and how an order reaches its node exactly once. Both belong to the
+//! DIR net, which this module does not know.
+
+mod alpha;
+mod id_set;
+mod image;
+mod instruction;
+mod limits;
+mod mutants;
+mod op;
+mod order;
+mod picture;
+mod program;
+mod rejected;
+mod rint;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use alpha::{AlphaCount, AlphaRule};
+pub use id_set::IdSet;
+pub use image::{Header, Rcode, seal};
+pub use instruction::{Depth, Entity, Fact, Instruction, Subject, Target, Word};
+pub use limits::*;
+pub use mutants::MUTANTS;
+pub use op::{
+    Algorithm, Comparison, FactName, Fallback, Kind, Op, Role, Status, TimeoutName, Verb,
+};
+pub use order::{Order, Outcome, Placed, Trace};
+pub use picture::{NodeFact, Picture, TaskFact, TaskState};
+pub use program::{Program, Timeouts, Watchdog};
+pub use rejected::{Reason, Rejected};
+pub use rint::{Progress, Rint, RintError};
+pub use verify::{Expected, verify};

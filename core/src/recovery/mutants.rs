@@ -1,0 +1,25 @@
+//! The guards of verifier and interpreter that a test build can disable, each with the test that
+//! must notice. Most of them restore a fault of the published `rint`.
+
+use crate::mutant::Mutant;
+
+macro_rules! mutants {
+    ($($name:ident = $text:literal, $breaks:literal;)*) => {
+        $(pub(super) const $name: Mutant = Mutant::new("recovery", $text, $breaks);)*
+        /// Every guard that can be disabled.
+        pub const MUTANTS: &[Mutant] = &[$($name,)*];
+    };
+}
+
+mutants! {
+    BRANCH_NOT_TAKEN = "branch-not-taken", "L1: a false guard skips its actions";
+    OPERANDS_SWAPPED = "operands-swapped", "L2: a comparison has its left side left";
+    REST_IS_THE_SET = "rest-is-the-set", "L3: ~k is the complement of @k";
+    REST_OF_EVERYTHING = "rest-of-everything", "L4: ~k stays within the scope of its atom";
+    STALE_SET_ACCEPTED = "stale-set-accepted", "L5: a set ends with its section";
+    BACKWARD_JUMP_ACCEPTED = "backward-jump-accepted", "L6: jumps lead forward";
+    JOIN_DEPTH_UNCHECKED = "join-depth-unchecked", "L7: the depth is equal where paths join";
+    DEFAULT_FOR_ANSWERED = "default-for-answered", "L13: DEFAULT is for what is unanswered";
+    PAUSE_OUTLIVES_TERM = "pause-outlives-term", "L17: a PAUSE ends with its term";
+    DIV_BY_ZERO_IS_TRUE = "div-by-zero-is-true", "L19: a division by zero ends its section";
+}
