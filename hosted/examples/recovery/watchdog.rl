@@ -1,0 +1,15 @@
+# A task that is silent for 200 ms is restarted, and its neighbour is notified.
+DEFINE 0 = MANAGER
+DEFINE 1 = BACKUP
+TASK 1 = "pump" IS NODE 0, TASKID 0
+TASK 2 = "valve" IS NODE 1, TASKID 0
+
+WATCHDOG 1 WATCHES T1
+    HEARTBEATS EVERY 200 MS
+    ON ERROR
+    RESTART T1 AND WARN T2
+END WATCHDOG
+
+IF [ FAULTY T2 ] THEN
+    RESTART T2
+FI

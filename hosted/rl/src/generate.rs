@@ -1,0 +1,679 @@
+//! The code generator: statements and tables to an image, which the verifier then sees.
+
+use std::collections::HashMap;
+
+use weft_core::recovery::{
+    Depth, Entity, Expected, Fact, FactName, Header, Instruction, Kind, POOL_MAX, SETS_MAX, Status,
+    Subject, Target, TimeoutName, Verb, WORDS_MAX, Word, seal, verify,
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::code::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::resolve::Names;
+use crate::source::{Sources, Span};
+use crate::tree::{
+    Action, Aim, Arm, At, EntityAt, EntityName, Guard, Number, Section, Statement, Sum,
+};
+
+/// An image, or what is wrong.
+pub(crate) struct Generated {
+    pub(crate) image: Option<Vec<u8>>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// A status atom of a section.
+struct Atom {
+    of: Option<Subject>,
+    is_negated: bool,
+    /// The arm whose guard has it.
+    arm: usize,
+    /// The set that keeps it, once an action uses it.
+    set: Option<u8>,
+}
+
+struct Generator<'n> {
+    names: &'n Names<'n>,
+    sources: &'n Sources,
+    words: Vec<(Instruction, u16)>,
+    pool: Vec<u8>,
+    texts: HashMap<String, u16>,
+    wrong: Vec<Diagnostic>,
+    line: u16,
+    sections: u16,
+    sets: usize,
+    /// The atoms of the sections around, innermost last.
+    atoms: Vec<Vec<Atom>>,
+    /// Whether a PAUSE stands before, in the list.
+    is_paused: bool,
+}
+
+pub(crate) fn generate(
+    statements: &[At<Statement>],
+    names: &Names<'_>,
+    sources: &Sources,
+) -> Generated {
+    let mut generator = Generator {
+        names,
+        sources,
+        words: Vec::new(),
+        pool: Vec::new(),
+        texts: HashMap::new(),
+        wrong: Vec::new(),
+        line: 0,
+        sections: 0,
+        sets: 0,
+        atoms: Vec::new(),
+        is_paused: false,
+    };
+    generator.declarations();
+    generator.emit(Instruction::Code);
+    for statement in statements {
+        match &statement.it {
+            Statement::Section(section) => generator.top(section, &statement.span),
+            Statement::Watchdog { actions, .. } => generator.top(actions, &statement.span),
+            _ => {}
+        }
+    }
+    generator.emit(Instruction::End);
+    generator.finish()
+}
+
+impl Generator<'_> {
+    fn emit(&mut self, instruction: Instruction) {
+        self.words.push((instruction, self.line));
+    }
+
+    /// The index of the next word.
+    fn here(&self) -> u16 {
+        u16::try_from(self.words.len()).unwrap_or(u16::MAX)
+    }
+
+    fn refuse(&mut self, code: Code, span: &Span, message: impl Into<String>, help: &str) {
+        self.wrong.push(Diagnostic::new(code, span.clone(), message, help));
+    }
+
+    fn text(&mut self, text: &str) -> u16 {
+        if let Some(offset) = self.texts.get(text) {
+            return *offset;
+        }
+        let offset = u16::try_from(self.pool.len()).unwrap_or(u16::MAX);
+        self.pool.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
+        self.pool.extend(text.as_bytes());
+        self.texts.insert(text.to_owned(), offset);
+        offset
+    }
+
+    fn declarations(&mut self) {
+        let names = self.names;
+        for (node, role) in (0..).zip(&names.roles) {
+            self.emit(Instruction::Role { node, role: *role });
+        }
+        if let Some(fallback) = names.fallback {
+            self.emit(Instruction::Fallback(fallback));
+        }
+        for name in TimeoutName::ALL {
+            if let Some(us) = names.timeouts.us(*name) {
+                self.emit(Instruction::Timeout { name: *name, us });
+            }
+        }
+        for (task, it) in &names.tasks {
+            self.line = self.line_of(&it.span);
+            let name = self.text(&it.name);
+            let (node, index) = (it.node, it.index);
+            self.emit(Instruction::Task { task: *task, node, index, name });
+        }
+        for (group, (name, tasks)) in &names.groups {
+            let name = self.text(name);
+            self.emit(Instruction::Group { group: *group, name });
+            for task in tasks {
+                self.emit(Instruction::Member { group: *group, task: *task });
+            }
+        }
+        for (&task, &(threshold, factor, ms)) in &names.alphas {
+            self.emit(Instruction::Alpha { task, threshold, factor });
+            self.emit(Instruction::AlphaPeriod { task, ms });
+        }
+        for (&number, &(task, us)) in &names.watchdogs {
+            self.emit(Instruction::Watchdog { number, task, us });
+        }
+        for (&number, voting) in &names.votings {
+            self.emit(Instruction::Voting { number, algorithm: voting.algorithm });
+            if let Some(distance) = voting.within {
+                self.emit(Instruction::Within { number, distance });
+            }
+            if let Some(task) = voting.on_success {
+                self.emit(Instruction::OnSuccess { number, task });
+            }
+            if let Some(task) = voting.on_error {
+                self.emit(Instruction::OnError { number, task });
+            }
+            for &(task, us) in &voting.versions {
+                self.emit(Instruction::Version { number, task, us });
+            }
+        }
+    }
+
+    fn line_of(&self, span: &Span) -> u16 {
+        u16::try_from(self.sources.line_column(span).0).unwrap_or(u16::MAX)
+    }
+
+    fn top(&mut self, section: &Section, span: &Span) {
+        self.sets = 0;
+        let begin = self.words.len();
+        self.line = self.line_of(span);
+        self.section(section, Depth::Top);
+        let here = self.here();
+        for (word, _) in &mut self.words[begin..] {
+            if let Instruction::Section { end, .. } = word {
+                *end = here;
+            }
+        }
+    }
+
+    fn section(&mut self, section: &Section, depth: Depth) {
+        self.sections += 1;
+        self.emit(Instruction::Section { number: self.sections, depth, end: 0 });
+        let atoms = self.collect(section);
+        self.atoms.push(atoms);
+        let (mut atom, mut leave) = (0, Vec::new());
+        for (number, arm) in section.arms.iter().enumerate() {
+            let mut skip = None;
+            if let Some(guard) = &arm.guard {
+                self.line = self.line_of(&guard.span);
+                self.guard(&guard.it, &mut atom);
+                skip = Some(self.words.len());
+                self.emit(Instruction::JumpIfFalse(0));
+            }
+            self.list(&arm.actions, number);
+            if number + 1 < section.arms.len() {
+                leave.push(self.words.len());
+                self.emit(Instruction::Jump(0));
+            }
+            if let Some(skip) = skip {
+                self.words[skip].0 = Instruction::JumpIfFalse(self.here());
+            }
+        }
+        for jump in leave {
+            self.words[jump].0 = Instruction::Jump(self.here());
+        }
+        self.atoms.pop();
+    }
+
+    /// The atoms of a section in the order of its text, with a set for each that is used.
+    fn collect(&mut self, section: &Section) -> Vec<Atom> {
+        let mut atoms = Vec::new();
+        for (number, arm) in section.arms.iter().enumerate() {
+            if let Some(guard) = &arm.guard {
+                self.atoms_of(&guard.it, number, Negation::Even, &mut atoms);
+            }
+        }
+        for (number, Arm { actions, .. }) in section.arms.iter().enumerate() {
+            let aims = actions.iter().flat_map(|action| aims_of(&action.it));
+            for aim in aims {
+                let Some(index) = used(&aim.it, &atoms, number) else { continue };
+                let Some(atom) = atoms.get_mut(index) else { continue };
+                if atom.set.is_none() {
+                    atom.set = u8::try_from(self.sets).ok();
+                    self.sets += 1;
+                }
+            }
+        }
+        if self.sets > SETS_MAX {
+            let span = section.arms[0].guard.as_ref().map_or(0..0, |guard| guard.span.clone());
+            let message = "the section uses more than 32 sets";
+            self.refuse(Code::TooLarge, &span, message, "split it into two sections");
+        }
+        atoms
+    }
+
+    fn atoms_of(&mut self, guard: &Guard, arm: usize, negation: Negation, atoms: &mut Vec<Atom>) {
+        match guard {
+            Guard::Atom(status, entity) => {
+                let of = self.subject(*status, entity);
+                let is_negated = negation == Negation::Odd;
+                atoms.push(Atom { of, is_negated, arm, set: None });
+            }
+            Guard::Not(inner) => self.atoms_of(inner, arm, Negation::Odd, atoms),
+            Guard::And(left, right) | Guard::Or(left, right) => {
+                self.atoms_of(left, arm, negation, atoms);
+                self.atoms_of(right, arm, negation, atoms);
+            }
+            Guard::Compare(..) | Guard::IsManager(_) => {}
+        }
+    }
+
+    /// What an atom asks of, if it may.
+    fn subject(&mut self, status: Status, entity: &EntityAt) -> Option<Subject> {
+        let kind = entity.it.kind;
+        if !status.is_of(kind) {
+            let what = kind_name(kind);
+            let message = format!("no {what} can be {}", status.as_str());
+            let help = "ask for another status, or another kind of entity";
+            self.refuse(Code::StatusKind, &entity.span, message, help);
+            return None;
+        }
+        let id = self.entity(entity)?;
+        if status == Status::Transient
+            && kind == Kind::Task
+            && id.is_some_and(|id| !self.names.alphas.contains_key(&id))
+        {
+            self.no_alpha(&entity.span);
+            return None;
+        }
+        Some(id.map_or(Subject::Any(kind), |id| Subject::One(Entity { kind, id })))
+    }
+
+    fn no_alpha(&mut self, span: &Span) {
+        let message = "the task has no alpha-count";
+        let help = "declare it: `ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 EVERY 1 S END`";
+        self.refuse(Code::NoAlpha, span, message, help);
+    }
+
+    /// The number of an entity; the inner none is a wildcard.
+    fn entity(&mut self, entity: &EntityAt) -> Option<Option<u8>> {
+        match self.names.entity(entity) {
+            Ok(id) => Some(id),
+            Err(wrong) => {
+                self.wrong.push(wrong);
+                None
+            }
+        }
+    }
+
+    fn guard(&mut self, guard: &Guard, atom: &mut usize) {
+        match guard {
+            Guard::Atom(status, _) => {
+                let known = self.atoms.last().and_then(|atoms| atoms.get(*atom));
+                *atom += 1;
+                let Some((of, set)) = known.and_then(|atom| Some((atom.of?, atom.set))) else {
+                    return;
+                };
+                self.emit(Instruction::Test { status: *status, of, set });
+            }
+            Guard::Compare(comparison, left, right) => {
+                let wildcard = wildcard_of(left).or_else(|| wildcard_of(right));
+                let Some(wildcard) = wildcard else {
+                    self.sum(left, None);
+                    self.sum(right, None);
+                    self.emit(Instruction::Compare(*comparison));
+                    return;
+                };
+                // Some entity of the kind satisfies it.
+                self.emit(Instruction::Push(0));
+                for id in self.everything(wildcard) {
+                    self.sum(left, Some(id));
+                    self.sum(right, Some(id));
+                    self.emit(Instruction::Compare(*comparison));
+                    self.emit(Instruction::Or);
+                }
+            }
+            Guard::IsManager(node) => self.fact(FactName::IsManager, node, None),
+            Guard::Not(inner) => {
+                self.guard(inner, atom);
+                self.emit(Instruction::Not);
+            }
+            Guard::And(left, right) => {
+                self.guard(left, atom);
+                self.guard(right, atom);
+                self.emit(Instruction::And);
+            }
+            Guard::Or(left, right) => {
+                self.guard(left, atom);
+                self.guard(right, atom);
+                self.emit(Instruction::Or);
+            }
+        }
+    }
+
+    fn everything(&self, kind: Kind) -> Vec<u8> {
+        match kind {
+            Kind::Task => self.names.tasks.keys().copied().collect(),
+            Kind::Group => self.names.groups.keys().copied().collect(),
+            Kind::Node => (0..self.names.nodes).collect(),
+        }
+    }
+
+    /// A number onto the stack; a wildcard stands for `any`.
+    fn sum(&mut self, sum: &Sum, any: Option<u8>) {
+        match sum {
+            Sum::Number(number) => match self.names.value(&number.it, None) {
+                Some(value) => self.emit(Instruction::Push(i32::try_from(value).unwrap_or(0))),
+                None => self.wrong.push(self.names.unknown(&number.it, number.span.clone())),
+            },
+            Sum::Decimal(parts) => {
+                self.emit(Instruction::Push(i32::try_from(*parts).unwrap_or(i32::MAX)));
+            }
+            Sum::Variable(variable) => {
+                let of = Entity { kind: Kind::Task, id: *variable };
+                self.emit(Instruction::Load(Fact { name: FactName::Variable, of }));
+            }
+            Sum::Fact(name, entity) => self.fact(*name, entity, any),
+            Sum::Neg(inner) => {
+                self.sum(inner, any);
+                self.emit(Instruction::Neg);
+            }
+            Sum::Both(operator, left, right) => {
+                self.sum(left, any);
+                self.sum(right, any);
+                self.emit(match operator {
+                    '+' => Instruction::Add,
+                    '-' => Instruction::Sub,
+                    '*' => Instruction::Mul,
+                    _ => Instruction::Div,
+                });
+            }
+        }
+    }
+
+    fn fact(&mut self, name: FactName, entity: &EntityAt, any: Option<u8>) {
+        if self.is_paused {
+            self.paused(&entity.span);
+            return;
+        }
+        let kind = entity.it.kind;
+        if !name.is_of(kind) {
+            let message = format!("{} is no number of a {}", name.as_str(), kind_name(kind));
+            self.refuse(Code::StatusKind, &entity.span, message, "ask for another entity");
+            return;
+        }
+        let Some(id) = self.entity(entity) else { return };
+        let Some(id) = id.or(any) else {
+            let message = "a wildcard stands for no single number here";
+            self.refuse(Code::Wildcard, &entity.span, message, "name one entity");
+            return;
+        };
+        if name == FactName::Alpha && !self.names.alphas.contains_key(&id) {
+            self.no_alpha(&entity.span);
+            return;
+        }
+        self.emit(Instruction::Load(Fact { name, of: Entity { kind, id } }));
+    }
+
+    fn paused(&mut self, span: &Span) {
+        let message = "this stands behind a PAUSE, when the facts are others";
+        let help = "behind a PAUSE, act on named entities; or move it before the PAUSE";
+        self.refuse(Code::Paused, span, message, help);
+    }
+
+    fn list(&mut self, actions: &[At<Action>], arm: usize) {
+        let around = std::mem::replace(&mut self.is_paused, false);
+        let begin = self.words.len();
+        for action in actions {
+            self.line = self.line_of(&action.span);
+            self.action(action, arm);
+        }
+        // The pauses of this list; those of nested ones have their end already.
+        let list_end = self.here();
+        for (word, _) in &mut self.words[begin..] {
+            if let Instruction::Pause { end: end @ 0, .. } = word {
+                *end = list_end;
+            }
+        }
+        self.is_paused = around;
+    }
+
+    fn action(&mut self, action: &At<Action>, arm: usize) {
+        match &action.it {
+            Action::Change { verb, aim, warn } => self.change(*verb, aim, warn.as_ref(), arm),
+            Action::Send { value, aim } => {
+                self.sum(value, None);
+                self.aimed(aim, arm, Instruction::Send);
+            }
+            Action::Warn(aim) => self.aimed(aim, arm, Instruction::Warn),
+            Action::WarnOf { error, about, aim } => {
+                self.sum(error, None);
+                let kind = about.it.kind;
+                let Some(id) = self.entity(about) else { return };
+                let Some(id) = id else {
+                    let message = "a notice is about one entity";
+                    self.refuse(Code::Wildcard, &about.span, message, "name it");
+                    return;
+                };
+                self.emit(Instruction::Push(Entity { kind, id }.to_number()));
+                self.aimed(aim, arm, Instruction::WarnOf);
+            }
+            Action::Purge { count: None, aim } => self.aimed(aim, arm, Instruction::Purge),
+            Action::Purge { count: Some(count), aim } => {
+                self.sum(count, None);
+                self.aimed(aim, arm, Instruction::PurgeCount);
+            }
+            Action::Clear(aim) => {
+                let Some((target, kind)) = self.target(aim, arm) else { return };
+                if kind != Kind::Task {
+                    let message = "CLEAR is for tasks";
+                    self.refuse(
+                        Code::VerbKind,
+                        &aim.span,
+                        message,
+                        "name a task, or a set of them",
+                    );
+                }
+                self.emit(Instruction::Clear(target));
+            }
+            Action::Let { variable, value } => {
+                self.sum(value, None);
+                self.emit(Instruction::Store(*variable));
+            }
+            Action::Log { text, values } => {
+                values.iter().for_each(|value| self.sum(value, None));
+                let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
+                let text = self.text(&text.it);
+                self.emit(Instruction::Log { text, values: count });
+            }
+            Action::Call { name, args } => self.call(name, args),
+            Action::Pause { ms } => {
+                self.emit(Instruction::Pause { ms: *ms, end: 0 });
+                self.is_paused = true;
+            }
+            Action::Section(_) if self.is_paused => self.paused(&action.span),
+            Action::Section(section) => self.section(section, Depth::Nested),
+        }
+    }
+
+    fn call(&mut self, name: &At<String>, args: &[Sum]) {
+        let cluster = self.names.cluster;
+        if cluster.is_some_and(|cluster| !cluster.calls.contains(&name.it)) {
+            let message = format!("the cluster file names no program `{}`", name.it);
+            self.refuse(Code::ClusterCall, &name.span, message, "add it below [recovery.calls]");
+        }
+        args.iter().for_each(|arg| self.sum(arg, None));
+        let count = u8::try_from(args.len()).unwrap_or(u8::MAX);
+        let name = self.text(&name.it);
+        self.emit(Instruction::Call { name, args: count });
+    }
+
+    fn change(&mut self, verb: Verb, aim: &At<Aim>, warn: Option<&At<Aim>>, arm: usize) {
+        let Some((target, kind)) = self.target(aim, arm) else { return };
+        // To stop a node is to isolate it.
+        let verb = if verb == Verb::Stop && kind == Kind::Node { Verb::Isolate } else { verb };
+        if !verb.is_of(kind) {
+            let message = format!("{} is not for a {}", verb.as_str(), kind_name(kind));
+            let help = "a node is restarted, isolated or released";
+            self.refuse(Code::VerbKind, &aim.span, message, help);
+            return;
+        }
+        if verb == Verb::Restart && kind == Kind::Node {
+            let message = "RESTART of a node fences it everywhere and resets it";
+            let help = "restart its tasks if that is enough; the manager's own node is refused";
+            self.refuse(Code::LintRestartNode, &aim.span, message, help);
+        }
+        self.emit(Instruction::Act { verb, target });
+        if let Some(warn) = warn {
+            self.aimed(warn, arm, Instruction::ActWarn);
+        }
+    }
+
+    fn aimed(&mut self, aim: &At<Aim>, arm: usize, make: fn(Target) -> Instruction) {
+        if let Some((target, _)) = self.target(aim, arm) {
+            self.emit(make(target));
+        }
+    }
+
+    /// What an action is for, and its kind.
+    fn target(&mut self, aim: &At<Aim>, arm: usize) -> Option<(Target, Kind)> {
+        if let Aim::One(EntityName { kind, number }) = &aim.it {
+            let it = EntityName { kind: *kind, number: number.clone() };
+            let id = self.entity(&At { it, span: aim.span.clone() })??;
+            return Some((Target::One(Entity { kind: *kind, id }), *kind));
+        }
+        if self.is_paused {
+            self.paused(&aim.span);
+            return None;
+        }
+        let atoms = self.atoms.last()?;
+        let visible = atoms.iter().filter(|atom| atom.arm <= arm).count();
+        let Some(atom) = used(&aim.it, atoms, arm).and_then(|index| atoms.get(index)) else {
+            let message = format!("the section has {visible} status atoms up to here");
+            let help = "count the atoms of the guards from 1, in the order of the text";
+            self.refuse(Code::NoSet, &aim.span, message, help);
+            return None;
+        };
+        let (of, set, is_negated) = (atom.of?, atom.set?, atom.is_negated);
+        let kind = match of {
+            Subject::One(Entity { kind: Kind::Group, .. }) => Kind::Task,
+            Subject::One(Entity { kind, .. }) | Subject::Any(kind) => kind,
+        };
+        let is_alone = matches!(of, Subject::One(Entity { kind: Kind::Task | Kind::Node, .. }));
+        let wrong = match &aim.it {
+            _ if is_negated => Some((
+                Code::Negated,
+                "an atom under NOT keeps no set",
+                "write the guard without NOT, or use `~k`",
+            )),
+            Aim::Rest(_) if is_alone => Some((
+                Code::Complement,
+                "the atom is about one entity, so nothing is left",
+                "use a wildcard or a group in the guard",
+            )),
+            Aim::Nodes(_) if kind == Kind::Node => Some((
+                Code::Above,
+                "nothing is above a node",
+                "write `@k` for the nodes themselves",
+            )),
+            Aim::Groups(_) if kind != Kind::Task => {
+                Some((Code::Above, "only tasks have groups above them", "write `@k`"))
+            }
+            _ => None,
+        };
+        if let Some((code, message, help)) = wrong {
+            self.refuse(code, &aim.span, message, help);
+            return None;
+        }
+        Some(match aim.it {
+            Aim::Rest(_) => (Target::Rest(set), kind),
+            Aim::Groups(_) => (Target::Groups(set), Kind::Group),
+            Aim::Nodes(_) => (Target::Nodes(set), Kind::Node),
+            Aim::Set(_) | Aim::One(_) => (Target::Set(set), kind),
+        })
+    }
+
+    fn finish(mut self) -> Generated {
+        let is_too_large = self.words.len() > WORDS_MAX || self.pool.len() > POOL_MAX;
+        if is_too_large {
+            let message = format!(
+                "the script has {} words and {} bytes of strings",
+                self.words.len(),
+                self.pool.len()
+            );
+            let help = "at most 3000 words and 2048 bytes; shorten it";
+            self.refuse(Code::TooLarge, &(0..0), message, help);
+        }
+        if is_too_large || !self.wrong.iter().all(Diagnostic::is_warning) {
+            return Generated { image: None, diagnostics: self.wrong };
+        }
+        let image = self.image();
+        let expected = Expected { nodes: Some(self.names.nodes), keeps_rules: |_| true };
+        if let Err(rejected) = verify(&image, &expected) {
+            // The bounds that the verifier alone counts: the stack, and the jumps ahead.
+            let message = format!("the translated script is refused: {rejected}");
+            self.refuse(Code::TooLarge, &(0..0), message, "split its sections, or its guards");
+            return Generated { image: None, diagnostics: self.wrong };
+        }
+        Generated { image: Some(image), diagnostics: self.wrong }
+    }
+
+    fn image(&self) -> Vec<u8> {
+        let mut digest = Sha256::new();
+        self.sources.files().iter().for_each(|file| digest.update(file.text.as_bytes()));
+        let digest: [u8; 32] = digest.finalize().into();
+        let [a, b, c, d, e, f, g, h, ..] = digest;
+        let short = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        let byte = |count: usize| u8::try_from(count).unwrap_or(u8::MAX);
+        let header = Header {
+            words: short(self.words.len()),
+            tasks: short(self.names.tasks.len()),
+            nodes: self.names.nodes,
+            groups: byte(self.names.groups.len()),
+            watchdogs: byte(self.names.watchdogs.len()),
+            nversions: byte(self.names.votings.len()),
+            pool_len: short(self.pool.len()),
+            lines: short(self.words.len()),
+            source: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        };
+        let mut image = header.to_bytes().to_vec();
+        image.reserve(self.words.len() * (Word::LEN + 2));
+        self.words.iter().for_each(|(word, _)| image.extend(word.encode().to_bytes()));
+        image.extend(&self.pool);
+        self.words.iter().for_each(|(_, line)| image.extend(line.to_le_bytes()));
+        seal(&mut image);
+        image
+    }
+}
+
+/// Whether an atom stands under NOT.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Negation {
+    Even,
+    Odd,
+}
+
+const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Task => "task",
+        Kind::Group => "group",
+        Kind::Node => "node",
+    }
+}
+
+/// The atom that `aim` names, seen from an arm.
+fn used(aim: &Aim, atoms: &[Atom], arm: usize) -> Option<usize> {
+    let (Aim::Set(number) | Aim::Rest(number) | Aim::Groups(number) | Aim::Nodes(number)) = aim
+    else {
+        return None;
+    };
+    let visible = atoms.iter().filter(|atom| atom.arm <= arm).count();
+    let number = number.map_or(visible, |number| number as usize);
+    number.checked_sub(1).filter(|index| *index < visible)
+}
+
+/// The targets of an action, those of nested sections left out: they count their own atoms.
+fn aims_of(action: &Action) -> Vec<&At<Aim>> {
+    match action {
+        Action::Change { aim, warn, .. } => [aim].into_iter().chain(warn).collect(),
+        Action::Send { aim, .. }
+        | Action::Warn(aim)
+        | Action::WarnOf { aim, .. }
+        | Action::Purge { aim, .. }
+        | Action::Clear(aim) => vec![aim],
+        Action::Let { .. }
+        | Action::Log { .. }
+        | Action::Call { .. }
+        | Action::Pause { .. }
+        | Action::Section(_) => Vec::new(),
+    }
+}
+
+/// The kind of the first wildcard of a sum.
+fn wildcard_of(sum: &Sum) -> Option<Kind> {
+    match sum {
+        Sum::Fact(_, entity) if entity.it.number.is_none() => Some(entity.it.kind),
+        Sum::Both(_, left, right) => wildcard_of(left).or_else(|| wildcard_of(right)),
+        Sum::Neg(inner) => wildcard_of(inner),
+        Sum::Number(At { it: Number::Written(_) | Number::Named(_), .. })
+        | Sum::Decimal(_)
+        | Sum::Variable(_)
+        | Sum::Fact(..) => None,
+    }
+}

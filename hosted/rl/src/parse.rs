@@ -1,0 +1,412 @@
+//! The parser: recursive descent by hand, one statement a line.
+//!
+//! It recovers at line ends, so one wrong line is one error; after 20 errors it stops.
+
+mod declare;
+mod guard;
+mod section;
+
+use std::collections::HashMap;
+
+use weft_core::recovery::Kind;
+
+use crate::code::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::{Sources, Span};
+use crate::token::{Sort, Token, lex};
+use crate::tree::{At, EntityAt, EntityName, Number, Statement};
+
+/// The errors after which the parser stops.
+pub const ERRORS_MAX: usize = 20;
+/// The longest source in bytes.
+pub const SOURCE_MAX: usize = 64 << 10;
+/// How deep INCLUDE goes.
+const INCLUDES_MAX: usize = 4;
+/// How deep guards and sums are nested.
+const DEPTH_MAX: usize = 24;
+/// How deep sections are nested.
+const SECTIONS_MAX: usize = 8;
+
+/// Reads an included file, by its path as it is written and the name of the file that includes it;
+/// returns its name and its text, or why it cannot be read.
+pub type Reader<'r> = dyn FnMut(&str, &str) -> Result<(String, String), String> + 'r;
+
+/// A diagnostic was recorded; the statement is given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenUp;
+
+pub(crate) type Parsed<T> = Result<T, GivenUp>;
+
+/// The statements of a script, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) statements: Vec<At<Statement>>,
+    pub(crate) constants: HashMap<String, u32>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses `text` and what it includes.
+pub(crate) fn parse(
+    name: &str,
+    text: &str,
+    sources: &mut Sources,
+    reader: &mut Reader<'_>,
+) -> Script {
+    let mut script = Script::default();
+    let base = sources.add(name, text);
+    if let Some(wrong) = unfit(text, base) {
+        script.diagnostics.push(wrong);
+        return script;
+    }
+    let (tokens, wrong) = lex(text, base);
+    script.diagnostics.extend(wrong);
+    let stack = vec![name.to_owned()];
+    include(tokens, &mut script, sources, reader, &stack);
+    script.diagnostics.truncate(ERRORS_MAX);
+    script
+}
+
+/// Why a text is no script at all.
+fn unfit(text: &str, base: usize) -> Option<Diagnostic> {
+    let refuse = |message: &str, at: usize, help: &str| {
+        Some(Diagnostic::new(Code::File, base + at..base + at, message, help))
+    };
+    if text.len() > SOURCE_MAX {
+        let help = "split it with INCLUDE, or shorten it";
+        return refuse("the script is longer than 64 KiB", 0, help);
+    }
+    if let Some(at) = text.find('\0') {
+        return refuse("the script has a NUL", at, "translate the text, not an image of it");
+    }
+    if text.trim_start_matches('\u{FEFF}').trim().is_empty() {
+        return refuse("the script is empty", 0, "declare a manager: `DEFINE 0 = MANAGER`");
+    }
+    None
+}
+
+fn include(
+    tokens: Vec<Token>,
+    script: &mut Script,
+    sources: &mut Sources,
+    reader: &mut Reader<'_>,
+    stack: &[String],
+) {
+    let texts = sources.clone();
+    let tokens = tokens.into_iter().filter(|token| token.sort != Sort::Comment).collect();
+    let mut parser = Parser { tokens, at: 0, texts: &texts, script, depth: 0, sections: 0 };
+    while let Some((path, span)) = parser.statements() {
+        let from = stack.last().cloned().unwrap_or_default();
+        let refuse = |message: String, help: &str| {
+            Diagnostic::new(Code::Include, span.clone(), message, help)
+        };
+        let wrong = if stack.len() > INCLUDES_MAX {
+            Some(refuse(
+                "INCLUDE is nested more than 4 deep".into(),
+                "include it from the first script",
+            ))
+        } else {
+            match reader(&path, &from) {
+                Err(why) => Some(refuse(
+                    format!("{path:?} cannot be read: {why}"),
+                    "correct the path; it is relative to this file",
+                )),
+                Ok((name, _)) if stack.contains(&name) => Some(refuse(
+                    format!("{path:?} includes itself"),
+                    "remove this line, or the one that leads here",
+                )),
+                Ok((name, text)) => {
+                    let base = sources.add(&name, &text);
+                    if let Some(wrong) = unfit(&text, base) {
+                        Some(wrong)
+                    } else {
+                        let (tokens, wrong) = lex(&text, base);
+                        parser.script.diagnostics.extend(wrong);
+                        let deeper: Vec<String> = stack.iter().cloned().chain([name]).collect();
+                        include(tokens, parser.script, sources, reader, &deeper);
+                        None
+                    }
+                }
+            }
+        };
+        parser.script.diagnostics.extend(wrong);
+    }
+}
+
+pub(crate) struct Parser<'s> {
+    tokens: Vec<Token>,
+    at: usize,
+    texts: &'s Sources,
+    script: &'s mut Script,
+    depth: usize,
+    sections: usize,
+}
+
+impl Parser<'_> {
+    /// Parses up to the next INCLUDE, which it returns, or to the end.
+    fn statements(&mut self) -> Option<(String, Span)> {
+        while !self.is(Sort::End) && self.script.diagnostics.len() < ERRORS_MAX {
+            if self.take(Sort::Line) {
+                continue;
+            }
+            let begin = self.here();
+            if self.take_word("INCLUDE") {
+                if let Ok(path) = self.text() {
+                    return Some((path.it, begin.start..path.span.end));
+                }
+                self.skip_line();
+                continue;
+            }
+            match self.statement() {
+                Ok(Some(it)) => {
+                    let span = begin.start..self.before().end;
+                    self.script.statements.push(At { it, span });
+                    if !self.is(Sort::Line) && !self.is(Sort::End) {
+                        let _recorded = self.expected::<()>("the end of the line");
+                        self.skip_line();
+                    }
+                }
+                Ok(None) => {}
+                Err(GivenUp) => self.skip_line(),
+            }
+        }
+        None
+    }
+
+    fn token(&self) -> &Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn here(&self) -> Span {
+        self.token().span.clone()
+    }
+
+    /// The place of the word before.
+    fn before(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1).min(self.tokens.len() - 1)].span.clone()
+    }
+
+    fn is(&self, sort: Sort) -> bool {
+        self.token().sort == sort
+    }
+
+    fn text_of(&self, token: &Token) -> String {
+        let located = self.texts.locate(&token.span);
+        located.map_or_else(String::new, |(file, within)| file.text[within].to_owned())
+    }
+
+    fn written(&self) -> String {
+        self.text_of(self.token())
+    }
+
+    fn advance(&mut self) {
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+    }
+
+    fn take(&mut self, sort: Sort) -> bool {
+        let is = self.is(sort);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    /// Whether this word is `word`, in any case.
+    fn is_word(&self, word: &str) -> bool {
+        self.is(Sort::Word) && self.written().eq_ignore_ascii_case(word)
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let is = self.is_word(word);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    fn skip_line(&mut self) {
+        while !self.is(Sort::Line) && !self.is(Sort::End) {
+            self.advance();
+        }
+    }
+
+    fn skip_lines(&mut self) {
+        while self.take(Sort::Line) {}
+    }
+
+    fn refuse<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
+        self.script.diagnostics.push(diagnostic);
+        Err(GivenUp)
+    }
+
+    fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        let found = match self.token().sort {
+            Sort::Line => "the end of the line".to_owned(),
+            Sort::End => "the end of the script".to_owned(),
+            _ => format!("`{}`", self.written()),
+        };
+        let message = format!("expected {what}, found {found}");
+        let help = format!("write {what} here");
+        self.refuse(Diagnostic::new(Code::Expected, self.here(), message, help))
+    }
+
+    fn need(&mut self, sort: Sort, what: &str) -> Parsed<()> {
+        if self.take(sort) { Ok(()) } else { self.expected(what) }
+    }
+
+    fn need_word(&mut self, word: &str) -> Parsed<()> {
+        if self.take_word(word) { Ok(()) } else { self.expected(&format!("`{word}`")) }
+    }
+
+    /// An integer as it is written.
+    fn integer(&mut self) -> Parsed<At<u32>> {
+        let span = self.here();
+        if !self.is(Sort::Integer) {
+            return self.expected("a number");
+        }
+        let Some(it) = self.written().parse::<u32>().ok().filter(|it| *it <= i32::MAX as u32)
+        else {
+            let message = "the number is larger than 2147483647";
+            return self.refuse(Diagnostic::new(Code::Number, span, message, "use a smaller one"));
+        };
+        self.advance();
+        Ok(At { it, span })
+    }
+
+    /// An integer, or a name in braces.
+    fn number(&mut self) -> Parsed<At<Number>> {
+        let begin = self.here();
+        if self.take(Sort::BraceOpen) {
+            let name = self.name()?;
+            self.need(Sort::BraceClose, "`}`")?;
+            return Ok(At { it: Number::Named(name.it), span: begin.start..self.before().end });
+        }
+        let number = self.integer()?;
+        Ok(At { it: Number::Written(number.it), span: number.span })
+    }
+
+    fn name(&mut self) -> Parsed<At<String>> {
+        let span = self.here();
+        if !self.is(Sort::Word) {
+            return self.expected("a name");
+        }
+        let it = self.written();
+        if it.len() > 32 {
+            let message = format!("a name of {} letters", it.len());
+            let help = "use at most 32 letters, digits and underscores";
+            return self.refuse(Diagnostic::new(Code::Name, span, message, help));
+        }
+        self.advance();
+        Ok(At { it, span })
+    }
+
+    fn text(&mut self) -> Parsed<At<String>> {
+        let span = self.here();
+        if !self.is(Sort::Text) {
+            return self.expected("a string");
+        }
+        let it = self.written().trim_matches('"').to_owned();
+        if it.len() > 64 {
+            let message = format!("a string of {} bytes", it.len());
+            return self.refuse(Diagnostic::new(Code::Text, span, message, "use at most 64 bytes"));
+        }
+        self.advance();
+        Ok(At { it, span })
+    }
+
+    /// A decimal, in 256ths.
+    fn decimal(&mut self) -> Parsed<At<u32>> {
+        let span = self.here();
+        if !self.is(Sort::Decimal) {
+            let At { it, span } = self.integer()?;
+            return Ok(At { it: it.saturating_mul(256), span });
+        }
+        let written = self.written();
+        let (whole, places) = written.split_once('.').unwrap_or((&written, "0"));
+        let thousandths = format!("{places:0<3}").parse::<u32>().ok();
+        let parts = whole.parse::<u32>().ok().zip(thousandths.filter(|_| places.len() <= 3));
+        let Some((whole, thousandths)) = parts else {
+            let message = "a decimal has at most three places";
+            return self.refuse(Diagnostic::new(Code::Number, span, message, "round it"));
+        };
+        self.advance();
+        let it = whole.saturating_mul(256).saturating_add((thousandths * 256 + 500) / 1000);
+        Ok(At { it, span })
+    }
+
+    /// A duration in µs.
+    fn duration(&mut self) -> Parsed<At<u64>> {
+        let count = self.integer()?;
+        let factor = match self.written().to_ascii_uppercase().as_str() {
+            "US" => 1,
+            "MS" => 1_000,
+            "S" => 1_000_000,
+            _ => {
+                let message = "the duration has no unit";
+                let help = "write US, MS or S behind the number";
+                return self.refuse(Diagnostic::new(Code::Duration, count.span, message, help));
+            }
+        };
+        self.advance();
+        let span = count.span.start..self.before().end;
+        Ok(At { it: u64::from(count.it) * factor, span })
+    }
+
+    /// `T3`, `T{camera}`, `T 3`, `T*`; none if no entity stands here.
+    fn entity(&mut self) -> Parsed<EntityAt> {
+        let span = self.here();
+        let written = self.written();
+        if self.is(Sort::Star) {
+            let message = "a wildcard without a kind";
+            let help = "write `T*`, `G*` or `N*`";
+            return self.refuse(Diagnostic::new(Code::Wildcard, span, message, help));
+        }
+        let Some((kind, digits)) = kind_of(&written).filter(|_| self.is(Sort::Word)) else {
+            return self.expected("an entity, as `T3`, `G1`, `N2` or `T*`");
+        };
+        let number = if digits.is_empty() {
+            self.advance();
+            if self.take(Sort::Star) { None } else { Some(self.number()?.it) }
+        } else {
+            let Ok(number) = digits.parse() else {
+                let message = "the number of an entity is at most 255";
+                return self.refuse(Diagnostic::new(Code::Limit, span, message, "use another"));
+            };
+            self.advance();
+            Some(Number::Written(number))
+        };
+        let span = span.start..self.before().end;
+        Ok(At { it: EntityName { kind, number }, span })
+    }
+
+    /// One level deeper in a guard or a sum.
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == DEPTH_MAX {
+            let message = "nested more than 24 deep";
+            let help = "split the guard into nested sections, or the sum by LET";
+            return self.refuse(Diagnostic::new(Code::Nesting, self.here(), message, help));
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+}
+
+/// The kind that `word` begins with, if nothing but digits follows it.
+fn kind_of(word: &str) -> Option<(Kind, &str)> {
+    let kind = match word.chars().next()?.to_ascii_uppercase() {
+        'T' => Kind::Task,
+        'G' => Kind::Group,
+        'N' => Kind::Node,
+        _ => return None,
+    };
+    let digits = &word[1..];
+    digits.bytes().all(|digit| digit.is_ascii_digit()).then_some((kind, digits))
+}
+
+/// What was probably meant by `word`.
+fn meant<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
+    let word = word.to_ascii_uppercase();
+    let rated = words.iter().map(|known| (strsim::damerau_levenshtein(&word, known), *known));
+    rated.filter(|(distance, _)| *distance <= 2).min().map(|(_, known)| known)
+}
