@@ -6,11 +6,11 @@
 //!                      the database, frozen ─▶ Picture ─┘
 //! ```
 //!
-//! A script is a list of guarded actions. Translated, it is an image of at most 3,000 words; nothing
-//! in it is believed before [`verify`] has accepted it, and what was accepted ends within as many
-//! steps as it has words and cannot fail. [`Rint`], which has its name from the DIR net's "r-code
-//! virtual machine", evaluates it on one frozen [`Picture`] of the replicated database and gives at
-//! most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
+//! A script is a list of guarded actions. Translated, it is an image of at most 3,000 words;
+//! nothing in it is believed before [`verify`] accepts it, and what was accepted ends within as
+//! many steps as it has words and cannot fail. [`Rint`], which has its name from the DIR net's
+//! "r-code virtual machine", evaluates it on one frozen [`Picture`] of the replicated database and
+//! gives at most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
 //!
 //! Out of scope: who evaluates, and how an order reaches its node exactly once. Both belong to the
 //! DIR net, which this module does not know.

@@ -2,6 +2,8 @@
 
 mod damaged;
 mod evaluated;
+#[cfg(feature = "mutants")]
+mod planted;
 mod refused;
 
 use std::vec;

@@ -29,65 +29,115 @@ macro_rules! diagnostic_codes {
 }
 
 diagnostic_codes! {
-    Character = "RL0101", "A character that no word of the language begins with. Outside of strings and comments a script has letters, digits and the signs of its operators, in ASCII.";
-    Text = "RL0102", "A string ends at its second quotation mark, on the same line, and has at most 64 bytes.";
-    Number = "RL0103", "Integers go to 2147483647; decimals have at most three places and are written where a threshold, a factor or an alpha-count stands.";
-    File = "RL0104", "A script is a text in UTF-8 of at most 64 KiB, without NUL. An empty one is refused: it names no manager.";
-    Name = "RL0105", "A name has at most 32 letters, digits and underscores.";
-    Expected = "RL0201", "The grammar asks for something else at this place. `weft rl reference` prints the grammar.";
-    Statement = "RL0202", "No statement and no action begins with this word.";
-    Unclosed = "RL0203", "A bracket, an IF or a declaration is not closed: `[` by `]`, IF by FI, LOGICAL, ALPHACOUNT, WATCHDOG and N-VERSION by END.";
-    Nesting = "RL0206", "Sections are nested at most 8 deep, and guards and sums at most 24.";
-    Mixed = "RL0207", "AND and OR need parentheses where they are mixed. The original language gives both the same precedence, most others do not; so the script must say which is meant.";
-    Duration = "RL0208", "A duration is an integer and a unit: `10 MS`, `2 S`, `500 US`.";
-    Unknown = "RL0301", "No CONST and no task of the script has this name.";
-    Undeclared = "RL0302", "A task, a group or a node of this number is not declared.";
-    Twice = "RL0303", "Declared before.";
-    Include = "RL0304", "An included script must be readable, must not include itself, and stands at most 4 deep.";
-    Limit = "RL0401", "The number is beyond its limit.";
-    StatusKind = "RL0402", "This status or number does not exist for this kind of entity: a node has no watchdog, a task is not rebooted.";
-    VerbKind = "RL0403", "This action does not exist for this kind of entity. A node is restarted, isolated and released; tasks and groups are started and stopped as well.";
-    NoSet = "RL0404", "`@k`, `~k` and `$k` name the k-th status atom of the section, counted from 1 in the order of the text. The atom must stand before the action, and the section must have so many.";
-    Negated = "RL0405", "An atom under NOT keeps no set: what satisfies it is what does not satisfy the guard. Write the guard without NOT, or use `~k`.";
-    Complement = "RL0406", "`~k` is the complement within the atom's own wildcard or group. An atom about a single task or node has none.";
-    Above = "RL0407", "`$k` names the nodes of the tasks, `G$k` their groups. Nothing is above a node.";
-    Wildcard = "RL0408", "A wildcard has a kind: `T*`, `G*` or `N*`.";
-    Paused = "RL0409", "What stands behind a PAUSE runs later, when the sets are gone: only actions on named entities stand there, and no section.";
-    Managers = "RL0410", "Exactly one node is the manager, and each node has one role.";
-    NoAlpha = "RL0411", "TRANSIENT and ALPHA need an ALPHACOUNT of the task.";
-    Versions = "RL0413", "An N-version task has 2 to 8 versions and one voting algorithm. MEDIAN and both averages are for numbers alone, so no version may vote by digest.";
-    Deadlocked = "RL0414", "DEADLOCKED is a stub in the original: no fact says that two tasks wait for each other. Let the tasks report an error instead.";
-    TooLarge = "RL0415", "A script has at most 3000 words of code and declarations, 2 KiB of strings, 32 sets that are used in a section, and 32 jumps ahead.";
-    Variable = "RL0417", "There are 26 variables, A to Z.";
-    Metric = "RL0418", "A metric is a distance: `METRIC WITHIN 5`. Functions of the application cannot be named.";
-    Unsupported = "RL0419", "The original has it and Weft does not; the help says what to write instead.";
-    ClusterNode = "RL0501", "The cluster has another number of nodes.";
-    ClusterTask = "RL0502", "The cluster file gives this task to no such node, or gives the node fewer tasks.";
-    ClusterRole = "RL0503", "The cluster file gives the nodes other roles. Both must agree, or only one of them gives roles.";
-    ClusterTiming = "RL0504", "The values of the timing must keep the rules of the DIR net (G-4), and agree with `[dirnet.timing]`. The rule that is broken is named.";
-    ClusterCall = "RL0505", "CALL runs a program that `[recovery.calls]` in the cluster file names.";
-    ClusterBeat = "RL0506", "The task has `beat_ms` in the cluster file; its heartbeats are watched there.";
-    LintUnused = "RL0901", "The declaration is used by nothing.";
-    LintUnreachable = "RL0902", "The arm cannot be reached: an arm before it has the same guard.";
-    LintSuperseded = "RL0903", "An entity gets one order in an evaluation; the first stands.";
-    LintThreshold = "RL0904", "One error adds 1 to the alpha-count, so below a threshold of at most 1 it never is when the task is faulty.";
-    LintUnanswered = "RL0905", "No section asks for the errors of this task; DEFAULT answers them.";
-    LintRestartNode = "RL0906", "RESTART of a node fences it everywhere and resets it. An order about the manager's own node is refused.";
+    Character = "RL0101",
+        "A character that no word of the language begins with. Outside of strings and \
+         comments a script has letters, digits and the signs of its operators, in ASCII.";
+    Text = "RL0102",
+        "A string ends at its second quotation mark, on the same line, and has at most 64 \
+         bytes.";
+    Number = "RL0103",
+        "Integers go to 2147483647; decimals have at most three places and are written \
+         where a threshold, a factor or an alpha-count stands.";
+    File = "RL0104",
+        "A script is a text in UTF-8 of at most 64 KiB, without NUL. An empty one is \
+         refused: it names no manager.";
+    Name = "RL0105",
+        "A name has at most 32 letters, digits and underscores.";
+    Expected = "RL0201",
+        "The grammar asks for something else at this place. `weft rl reference` prints the \
+         grammar.";
+    Statement = "RL0202",
+        "No statement and no action begins with this word.";
+    Unclosed = "RL0203",
+        "A bracket, an IF or a declaration is not closed: `[` by `]`, IF by FI, LOGICAL, \
+         ALPHACOUNT, WATCHDOG and N-VERSION by END.";
+    Nesting = "RL0206",
+        "Sections are nested at most 8 deep, guards and sums at most 24, \
+         with at most 64 terms in a row.";
+    Mixed = "RL0207",
+        "AND and OR need parentheses where they are mixed. The original language gives both \
+         the same precedence, most others do not; so the script must say which is meant.";
+    Duration = "RL0208",
+        "A duration is an integer and a unit: `10 MS`, `2 S`, `500 US`.";
+    Unknown = "RL0301",
+        "No CONST and no task of the script has this name.";
+    Undeclared = "RL0302",
+        "A task, a group or a node of this number is not declared.";
+    Twice = "RL0303",
+        "Declared before.";
+    Include = "RL0304",
+        "An included script must be readable, must not include itself, and stands at most 4 \
+         deep.";
+    Limit = "RL0401",
+        "The number is beyond its limit.";
+    StatusKind = "RL0402",
+        "This status or number does not exist for this kind of entity: a node has no \
+         watchdog, a task is not rebooted.";
+    VerbKind = "RL0403",
+        "This action does not exist for this kind of entity. A node is restarted, isolated \
+         and released; tasks and groups are started and stopped as well.";
+    NoSet = "RL0404",
+        "`@k`, `~k` and `$k` name the k-th status atom of the section, counted from 1 in \
+         the order of the text. The atom must stand before the action, and the section must \
+         have so many.";
+    Negated = "RL0405",
+        "An atom under NOT keeps no set: what satisfies it is what does not satisfy the \
+         guard. Write the guard without NOT, or use `~k`.";
+    Complement = "RL0406",
+        "`~k` is the complement within the atom's own wildcard or group. An atom about a \
+         single task or node has none.";
+    Above = "RL0407",
+        "`$k` names the nodes of the tasks, `G$k` their groups. Nothing is above a node.";
+    Wildcard = "RL0408",
+        "A wildcard has a kind: `T*`, `G*` or `N*`.";
+    Paused = "RL0409",
+        "What stands behind a PAUSE runs later, when the sets are gone: only actions on \
+         named entities stand there, and no section.";
+    Managers = "RL0410",
+        "Exactly one node is the manager, and each node has one role.";
+    NoAlpha = "RL0411",
+        "TRANSIENT and ALPHA need an ALPHACOUNT of the task.";
+    Versions = "RL0413",
+        "An N-version task has 2 to 8 versions and one voting algorithm. MEDIAN and both \
+         averages are for numbers alone, so no version may vote by digest.";
+    Deadlocked = "RL0414",
+        "DEADLOCKED is a stub in the original: no fact says that two tasks wait for each \
+         other. Let the tasks report an error instead.";
+    TooLarge = "RL0415",
+        "A script has at most 3000 words of code and declarations, 2 KiB of strings, 32 \
+         sets that are used in a section, and 32 jumps ahead.";
+    Variable = "RL0417",
+        "There are 26 variables, A to Z.";
+    Metric = "RL0418",
+        "A metric is a distance: `METRIC WITHIN 5`. Functions of the application cannot be \
+         named.";
+    ClusterNode = "RL0501",
+        "The cluster has another number of nodes.";
+    ClusterTask = "RL0502",
+        "The cluster file gives this task to no such node, or gives the node fewer tasks.";
+    ClusterRole = "RL0503",
+        "The cluster file gives the nodes other roles. Both must agree, or only one of them \
+         gives roles.";
+    ClusterTiming = "RL0504",
+        "The values of the timing must keep the rules of the DIR net (G-4), and agree with \
+         `[dirnet.timing]`. The rule that is broken is named.";
+    ClusterCall = "RL0505",
+        "CALL runs a program that `[recovery.calls]` in the cluster file names.";
+    ClusterBeat = "RL0506",
+        "The task has `beat_ms` in the cluster file; its heartbeats are watched there.";
+    LintThreshold = "RL0904",
+        "One error adds 1 to the alpha-count, so below a threshold of at most 1 it never is \
+         when the task is faulty.";
+    LintRestartNode = "RL0906",
+        "RESTART of a node fences it everywhere and resets it. An order about the manager's \
+         own node is refused.";
 }
 
 impl DiagnosticCode {
     /// Whether it is a warning.
     #[must_use]
     pub const fn is_lint(self) -> bool {
-        matches!(
-            self,
-            Self::LintUnused
-                | Self::LintUnreachable
-                | Self::LintSuperseded
-                | Self::LintThreshold
-                | Self::LintUnanswered
-                | Self::LintRestartNode
-        )
+        matches!(self, Self::LintThreshold | Self::LintRestartNode)
     }
 
     /// The code that is written so, in any case.

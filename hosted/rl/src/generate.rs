@@ -1,10 +1,12 @@
 //! The code generator: statements and tables to an image, which the verifier then sees.
 
+mod atoms;
+
 use std::collections::HashMap;
 
 use weft_core::recovery::{
-    Depth, Entity, Expected, Fact, FactName, Header, Instruction, Kind, POOL_MAX, SETS_MAX, Status,
-    Subject, Target, TimeoutName, Verb, WORDS_MAX, Word, seal, verify,
+    Depth, Entity, Expected, Fact, FactName, Header, Instruction, Kind, POOL_MAX, Target,
+    TimeoutName, Verb, WORDS_MAX, Word, seal, verify,
 };
 
 use sha2::{Digest, Sha256};
@@ -13,24 +15,13 @@ use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Names;
 use crate::source::{Sources, Span};
-use crate::tree::{
-    Action, Aim, Arm, At, EntityAt, EntityName, Guard, Number, Section, Statement, Sum,
-};
+use crate::tree::{Action, Aim, At, EntityAt, Guard, Number, Section, Statement, Sum};
+use atoms::Atom;
 
 /// An image, or what is wrong.
 pub(crate) struct Generated {
     pub(crate) image: Option<Vec<u8>>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-}
-
-/// A status atom of a section.
-struct Atom {
-    of: Option<Subject>,
-    is_negated: bool,
-    /// The arm whose guard has it.
-    arm: usize,
-    /// The set that keeps it, once an action uses it.
-    set: Option<u8>,
 }
 
 struct Generator<'n> {
@@ -199,70 +190,6 @@ impl Generator<'_> {
             self.words[jump].0 = Instruction::Jump(self.here());
         }
         self.atoms.pop();
-    }
-
-    /// The atoms of a section in the order of its text, with a set for each that is used.
-    fn collect(&mut self, section: &Section) -> Vec<Atom> {
-        let mut atoms = Vec::new();
-        for (number, arm) in section.arms.iter().enumerate() {
-            if let Some(guard) = &arm.guard {
-                self.atoms_of(&guard.it, number, Negation::Even, &mut atoms);
-            }
-        }
-        for (number, Arm { actions, .. }) in section.arms.iter().enumerate() {
-            let aims = actions.iter().flat_map(|action| aims_of(&action.it));
-            for aim in aims {
-                let Some(index) = used(&aim.it, &atoms, number) else { continue };
-                let Some(atom) = atoms.get_mut(index) else { continue };
-                if atom.set.is_none() {
-                    atom.set = u8::try_from(self.sets).ok();
-                    self.sets += 1;
-                }
-            }
-        }
-        if self.sets > SETS_MAX {
-            let span = section.arms[0].guard.as_ref().map_or(0..0, |guard| guard.span.clone());
-            let message = "the section uses more than 32 sets";
-            self.refuse(Code::TooLarge, &span, message, "split it into two sections");
-        }
-        atoms
-    }
-
-    fn atoms_of(&mut self, guard: &Guard, arm: usize, negation: Negation, atoms: &mut Vec<Atom>) {
-        match guard {
-            Guard::Atom(status, entity) => {
-                let of = self.subject(*status, entity);
-                let is_negated = negation == Negation::Odd;
-                atoms.push(Atom { of, is_negated, arm, set: None });
-            }
-            Guard::Not(inner) => self.atoms_of(inner, arm, Negation::Odd, atoms),
-            Guard::And(left, right) | Guard::Or(left, right) => {
-                self.atoms_of(left, arm, negation, atoms);
-                self.atoms_of(right, arm, negation, atoms);
-            }
-            Guard::Compare(..) | Guard::IsManager(_) => {}
-        }
-    }
-
-    /// What an atom asks of, if it may.
-    fn subject(&mut self, status: Status, entity: &EntityAt) -> Option<Subject> {
-        let kind = entity.it.kind;
-        if !status.is_of(kind) {
-            let what = kind_name(kind);
-            let message = format!("no {what} can be {}", status.as_str());
-            let help = "ask for another status, or another kind of entity";
-            self.refuse(Code::StatusKind, &entity.span, message, help);
-            return None;
-        }
-        let id = self.entity(entity)?;
-        if status == Status::Transient
-            && kind == Kind::Task
-            && id.is_some_and(|id| !self.names.alphas.contains_key(&id))
-        {
-            self.no_alpha(&entity.span);
-            return None;
-        }
-        Some(id.map_or(Subject::Any(kind), |id| Subject::One(Entity { kind, id })))
     }
 
     fn no_alpha(&mut self, span: &Span) {
@@ -511,64 +438,6 @@ impl Generator<'_> {
         }
     }
 
-    /// What an action is for, and its kind.
-    fn target(&mut self, aim: &At<Aim>, arm: usize) -> Option<(Target, Kind)> {
-        if let Aim::One(EntityName { kind, number }) = &aim.it {
-            let it = EntityName { kind: *kind, number: number.clone() };
-            let id = self.entity(&At { it, span: aim.span.clone() })??;
-            return Some((Target::One(Entity { kind: *kind, id }), *kind));
-        }
-        if self.is_paused {
-            self.paused(&aim.span);
-            return None;
-        }
-        let atoms = self.atoms.last()?;
-        let visible = atoms.iter().filter(|atom| atom.arm <= arm).count();
-        let Some(atom) = used(&aim.it, atoms, arm).and_then(|index| atoms.get(index)) else {
-            let message = format!("the section has {visible} status atoms up to here");
-            let help = "count the atoms of the guards from 1, in the order of the text";
-            self.refuse(Code::NoSet, &aim.span, message, help);
-            return None;
-        };
-        let (of, set, is_negated) = (atom.of?, atom.set?, atom.is_negated);
-        let kind = match of {
-            Subject::One(Entity { kind: Kind::Group, .. }) => Kind::Task,
-            Subject::One(Entity { kind, .. }) | Subject::Any(kind) => kind,
-        };
-        let is_alone = matches!(of, Subject::One(Entity { kind: Kind::Task | Kind::Node, .. }));
-        let wrong = match &aim.it {
-            _ if is_negated => Some((
-                Code::Negated,
-                "an atom under NOT keeps no set",
-                "write the guard without NOT, or use `~k`",
-            )),
-            Aim::Rest(_) if is_alone => Some((
-                Code::Complement,
-                "the atom is about one entity, so nothing is left",
-                "use a wildcard or a group in the guard",
-            )),
-            Aim::Nodes(_) if kind == Kind::Node => Some((
-                Code::Above,
-                "nothing is above a node",
-                "write `@k` for the nodes themselves",
-            )),
-            Aim::Groups(_) if kind != Kind::Task => {
-                Some((Code::Above, "only tasks have groups above them", "write `@k`"))
-            }
-            _ => None,
-        };
-        if let Some((code, message, help)) = wrong {
-            self.refuse(code, &aim.span, message, help);
-            return None;
-        }
-        Some(match aim.it {
-            Aim::Rest(_) => (Target::Rest(set), kind),
-            Aim::Groups(_) => (Target::Groups(set), Kind::Group),
-            Aim::Nodes(_) => (Target::Nodes(set), Kind::Node),
-            Aim::Set(_) | Aim::One(_) => (Target::Set(set), kind),
-        })
-    }
-
     fn finish(mut self) -> Generated {
         let is_too_large = self.words.len() > WORDS_MAX || self.pool.len() > POOL_MAX;
         if is_too_large {
@@ -622,46 +491,11 @@ impl Generator<'_> {
     }
 }
 
-/// Whether an atom stands under NOT.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Negation {
-    Even,
-    Odd,
-}
-
 const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Task => "task",
         Kind::Group => "group",
         Kind::Node => "node",
-    }
-}
-
-/// The atom that `aim` names, seen from an arm.
-fn used(aim: &Aim, atoms: &[Atom], arm: usize) -> Option<usize> {
-    let (Aim::Set(number) | Aim::Rest(number) | Aim::Groups(number) | Aim::Nodes(number)) = aim
-    else {
-        return None;
-    };
-    let visible = atoms.iter().filter(|atom| atom.arm <= arm).count();
-    let number = number.map_or(visible, |number| number as usize);
-    number.checked_sub(1).filter(|index| *index < visible)
-}
-
-/// The targets of an action, those of nested sections left out: they count their own atoms.
-fn aims_of(action: &Action) -> Vec<&At<Aim>> {
-    match action {
-        Action::Change { aim, warn, .. } => [aim].into_iter().chain(warn).collect(),
-        Action::Send { aim, .. }
-        | Action::Warn(aim)
-        | Action::WarnOf { aim, .. }
-        | Action::Purge { aim, .. }
-        | Action::Clear(aim) => vec![aim],
-        Action::Let { .. }
-        | Action::Log { .. }
-        | Action::Call { .. }
-        | Action::Pause { .. }
-        | Action::Section(_) => Vec::new(),
     }
 }
 

@@ -386,7 +386,8 @@ impl Resolver<'_> {
     fn index_of(&self, name: &str, node: u8, span: &Span) -> Result<u8, Diagnostic> {
         let Some(cluster) = self.names.cluster else {
             let message = "without a cluster file, names of tasks cannot be looked up";
-            let help = "name the cluster with --cluster, or write `TASK 3 = \"camera\" IS NODE 1, TASKID 0`";
+            let help = "name the cluster with --cluster, or write \
+                        `TASK 3 = \"camera\" IS NODE 1, TASKID 0`";
             return Err(wrong(Code::ClusterTask, span, message, help));
         };
         let known = cluster.tasks_of(node);

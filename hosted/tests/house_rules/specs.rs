@@ -16,6 +16,7 @@ const SPECS: &[(&str, &str)] = &[
     ("G", "core/src/dirnet/SPEC.md"),
     ("MB", "core/src/mailbox/SPEC.md"),
     ("N", "core/src/neb/SPEC.md"),
+    ("RL", "core/src/recovery/SPEC.md"),
     ("W", "core/src/wheel/SPEC.md"),
     ("X", "core/src/dirnet/SPEC.md"),
 ];

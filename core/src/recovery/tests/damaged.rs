@@ -76,7 +76,9 @@ proptest! {
     }
 
     #[test]
-    fn words_in_any_order_are_refused_or_run(picks in proptest::collection::vec(0_usize..15, 0..40)) {
+    fn words_in_any_order_are_refused_or_run(
+        picks in proptest::collection::vec(0_usize..15, 0..40),
+    ) {
         let whole = whole();
         let program = verify(&whole, &ANY_CLUSTER).unwrap();
         let at = |pick: usize| program.instruction(ENTRY + pick as u16).unwrap();

@@ -11,6 +11,9 @@ use crate::tree::{At, Guard, Sum};
 const FACTS: &[FactName] =
     &[FactName::ErrorCount, FactName::ErrorKind, FactName::Alpha, FactName::Phase];
 
+/// The terms that are chained by one operator.
+const CHAIN_MAX: usize = 64;
+
 /// The status of a word; some have two names.
 fn status_of(word: &str) -> Option<Status> {
     match word {
@@ -42,7 +45,7 @@ impl Parser<'_> {
         let start = self.here().start;
         let mut left = self.negated()?;
         let mut first: Option<(String, crate::source::Span)> = None;
-        loop {
+        for _ in 0..CHAIN_MAX {
             let span = self.here();
             let operator = self.written().to_ascii_uppercase();
             if !self.is(Sort::Word) || !["AND", "OR"].contains(&operator.as_str()) {
@@ -62,6 +65,14 @@ impl Parser<'_> {
                 _ => Guard::Or(Box::new(left), right),
             };
         }
+        self.too_long()
+    }
+
+    /// What is chained is walked by recursion, so chains are as bounded as what is nested.
+    fn too_long<T>(&mut self) -> Parsed<T> {
+        let message = "more than 64 terms in a row";
+        let help = "split the guard into nested sections, or the sum by LET";
+        self.refuse(Diagnostic::new(Code::Nesting, self.here(), message, help))
     }
 
     /// Both readings of a mixture.
@@ -178,7 +189,7 @@ impl Parser<'_> {
     pub(super) fn sum(&mut self) -> Parsed<Sum> {
         self.deeper(|parser| {
             let mut left = parser.product()?;
-            loop {
+            for _ in 0..CHAIN_MAX {
                 let operator = match parser.token().sort {
                     Sort::Plus => '+',
                     Sort::Minus => '-',
@@ -187,12 +198,13 @@ impl Parser<'_> {
                 parser.advance();
                 left = Sum::Both(operator, Box::new(left), Box::new(parser.product()?));
             }
+            parser.too_long()
         })
     }
 
     fn product(&mut self) -> Parsed<Sum> {
         let mut left = self.factor()?;
-        loop {
+        for _ in 0..CHAIN_MAX {
             let operator = match self.token().sort {
                 Sort::Star => '*',
                 Sort::Slash => '/',
@@ -201,6 +213,7 @@ impl Parser<'_> {
             self.advance();
             left = Sum::Both(operator, Box::new(left), Box::new(self.factor()?));
         }
+        self.too_long()
     }
 
     fn factor(&mut self) -> Parsed<Sum> {

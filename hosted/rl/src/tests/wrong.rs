@@ -96,6 +96,16 @@ fn nine_nested_sections_are_refused() {
 }
 
 #[test]
+fn a_line_of_five_thousand_terms_is_refused() {
+    for (first, next) in [("FIRED T3", " OR FIRED T3"), ("1", "+1"), ("1", "*1")] {
+        let line = format!("{first}{}", next.repeat(5_000));
+        let end = if first == "1" { " > 0" } else { "" };
+        let text = format!("{HEAD}IF [ {line}{end} ] THEN\nWARN T3\nFI\n");
+        assert_eq!(codes(&translated(&text)).first(), Some(&"RL0206"));
+    }
+}
+
+#[test]
 fn tabs_line_ends_and_a_byte_order_mark_change_nothing() {
     let plain = format!("{HEAD}IF [ FAULTY T3 ] THEN\n  WARN T3\nFI");
     let other = format!("\u{FEFF}{}\r\n", plain.replace("  ", "\t").replace('\n', "\r\n"));

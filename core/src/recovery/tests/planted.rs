@@ -1,0 +1,75 @@
+//! The planted bugs of the verifier and of PAUSE, each with what shows it. Those of the interpreter
+//! are shown by the differential test of the translator. A process plants one at a time, so this is
+//! one test, and it runs alone: `ci/mutants recovery`.
+
+use super::*;
+use crate::mutant::plant;
+
+const FAULTY: Instruction = test(Status::Faulty, Subject::Any(Kind::Task));
+
+const fn top(end: u16) -> Instruction {
+    Instruction::Section { number: 1, depth: Depth::Top, end: ENTRY + end }
+}
+
+fn is_accepted(code: &[Instruction]) -> bool {
+    verify(&image(code), &ANY_CLUSTER).is_ok()
+}
+
+/// Whether the interpreter came upon what no verified image has.
+fn is_broken(code: &[Instruction]) -> bool {
+    let image = image(code);
+    let Ok(program) = verify(&image, &ANY_CLUSTER) else { return false };
+    let mut rint = Rint::<4, 8>::default();
+    rint.evaluate(&program, &Facts::default(), Term(1), Instant(0)).unwrap();
+    rint.step(&program, u16::MAX) == Err(RintError::Broken)
+}
+
+fn keeps_a_stale_set() -> bool {
+    let stop = Instruction::Act { verb: Verb::Stop, target: Target::Set(0) };
+    let next = Instruction::Section { number: 2, depth: Depth::Top, end: ENTRY + 5 };
+    is_accepted(&[top(3), FAULTY, Instruction::Store(0), next, stop, Instruction::End])
+}
+
+fn loops() -> bool {
+    is_broken(&[
+        top(3),
+        Instruction::Push(0),
+        Instruction::JumpIfFalse(ENTRY + 1),
+        Instruction::End,
+    ])
+}
+
+fn underflows() -> bool {
+    let (jump, store) = (Instruction::JumpIfFalse(ENTRY + 4), Instruction::Store(0));
+    is_broken(&[top(5), FAULTY, jump, Instruction::Push(1), store, Instruction::End])
+}
+
+/// Of two evaluations that pause, in two terms, both lists wait.
+fn pauses_into_the_next_term() -> bool {
+    let list = [Instruction::Pause { ms: 2, end: ENTRY + 4 }];
+    let image = image(&section(&[Instruction::Push(1)], &list));
+    let program = verify(&image, &ANY_CLUSTER).unwrap();
+    let mut rint = Rint::default();
+    let _begun = run(&mut rint, &image, &Facts::default());
+    rint.evaluate(&program, &Facts::default(), Term(2), Instant(0)).unwrap();
+    rint.poll_timeout().is_some()
+}
+
+#[test]
+fn every_planted_bug_is_noticed() {
+    let shown: [(&str, fn() -> bool); 4] = [
+        ("stale-set-accepted", keeps_a_stale_set),
+        ("backward-jump-accepted", loops),
+        ("join-depth-unchecked", underflows),
+        ("pause-outlives-term", pauses_into_the_next_term),
+    ];
+    for (name, shows) in shown {
+        let mutant = MUTANTS.iter().find(|mutant| mutant.name == name).unwrap();
+        assert!(!shows(), "{name} is shown without being planted");
+        plant(Some(mutant));
+        let noticed = shows();
+        plant(None);
+        assert!(noticed, "{name} was not noticed");
+        std::println!("{name}: noticed ({})", mutant.breaks);
+    }
+}
