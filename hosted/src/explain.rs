@@ -141,6 +141,10 @@ pub enum Code {
     Limit,
     /// A demo or a benchmark found its own result wrong.
     Verification,
+    /// A recovery script has errors; its diagnostics were printed.
+    Script,
+    /// A file is no image of a recovery script, or the verifier refuses it.
+    Image,
     /// Ctrl-C or SIGTERM.
     Interrupted,
     /// A bug in Weft.
@@ -149,7 +153,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -184,6 +188,8 @@ impl Code {
         Self::Output,
         Self::Limit,
         Self::Verification,
+        Self::Script,
+        Self::Image,
         Self::Interrupted,
         Self::Internal,
     ];
@@ -237,6 +243,8 @@ impl Code {
             Self::Output => ("output", 44),
             Self::Limit => ("limit", 45),
             Self::Verification => ("verification", 50),
+            Self::Script => ("script", 51),
+            Self::Image => ("image", 52),
             Self::Interrupted => ("interrupted", 130),
         }
     }
@@ -300,6 +308,8 @@ mod tests {
 44 output
 45 limit
 50 verification
+51 script
+52 image
 130 interrupted
 ";
 

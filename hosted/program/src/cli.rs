@@ -24,6 +24,7 @@ mod node;
 mod output;
 mod put;
 mod report;
+mod rl;
 mod run;
 mod sim;
 mod status;
@@ -93,6 +94,8 @@ enum Command {
     Task(task::Arguments),
     /// Measure.
     Bench(bench::Arguments),
+    /// Translate and inspect recovery scripts.
+    Rl(rl::Arguments),
     /// Run protocols through thousands of failures in virtual time.
     Sim(sim::Arguments),
     /// What this machine can do, and the command that mends what it cannot.
@@ -158,6 +161,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Report(arguments) => report::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),
         Command::Bench(arguments) => bench::run(&arguments, output),
+        Command::Rl(arguments) => rl::run(&arguments, output),
         Command::Sim(arguments) => sim::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Component => component::run(),

@@ -1,0 +1,269 @@
+//! `weft rl`: translate and inspect recovery scripts.
+//!
+//! Diagnostics go to standard output, people's drawings and scripts' objects alike; a script that
+//! has an error ends with the code `script`.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::output::Output;
+use weft::cluster::{Cluster, Part};
+use weft::explain::Code;
+use weft::regular_file;
+use weft_core::recovery::{Expected, IMAGE_MAX, Role, TimeoutName, Timeouts, verify};
+use weft_rl::code::DiagnosticCode;
+use weft_rl::diagnostic::Diagnostic;
+use weft_rl::{ClusterTask, SOURCE_MAX, Surroundings, Translation};
+
+/// Arguments of `weft rl`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show what is wrong with a script.
+    Check(Check),
+    /// Translate a script into an image.
+    Build(Build),
+    /// Show the words of an image.
+    Dump {
+        /// The image.
+        image: PathBuf,
+    },
+    /// Bring scripts into their one form.
+    Fmt {
+        /// The scripts.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+
+        /// Change nothing, and fail if a script is in another form.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Explain the code of a diagnostic.
+    Explain {
+        /// The code, as RL0207.
+        code: String,
+    },
+    /// Print the reference of the language.
+    Reference,
+}
+
+#[derive(Debug, Args)]
+struct Check {
+    /// The script.
+    file: PathBuf,
+
+    /// The cluster file that it is for.
+    #[arg(long)]
+    cluster: Option<PathBuf>,
+
+    /// What counts as an error.
+    #[arg(long)]
+    deny: Option<Denied>,
+}
+
+#[derive(Debug, Args)]
+struct Build {
+    #[command(flatten)]
+    check: Check,
+
+    /// The image to write.
+    #[arg(short, long, value_name = "IMAGE")]
+    output: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Denied {
+    /// Warnings count as errors.
+    Warnings,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Check(check) => {
+            let translation = translate(check)?;
+            show(&translation, check, output)
+        }
+        Command::Build(build) => self::build(build, output),
+        Command::Dump { image } => dump(image, output),
+        Command::Fmt { files, check } => {
+            files.iter().try_for_each(|file| format(file, *check, output))
+        }
+        Command::Explain { code } => explain(code, output),
+        Command::Reference => {
+            output.finish(&json!({ "ok": true, "text": weft_rl::REFERENCE }), weft_rl::REFERENCE);
+            Ok(())
+        }
+    }
+}
+
+/// At most `limit` bytes and one of `path`: one more shows that it is too long.
+fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+    let failed = |error: std::io::Error| {
+        let code = match error.kind() {
+            ErrorKind::NotFound => Code::InputMissing,
+            _ => Code::InputUnreadable,
+        };
+        let cause = format!("{} cannot be read: {error}", path.display());
+        Failure::of(code, cause, "name a file that you may read")
+    };
+    let file = regular_file::read_named(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn read_script(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read(path, SOURCE_MAX)?).map_err(|_| {
+        let cause = format!("{} is not text in UTF-8", path.display());
+        Failure::of(Code::InputBinary, cause, "name a script; `weft rl dump` shows images")
+    })
+}
+
+fn translate(check: &Check) -> Result<Translation, Failure> {
+    let text = read_script(&check.file)?;
+    let cluster = check.cluster.as_deref().map(Cluster::load).transpose();
+    let cluster = cluster.map_err(Failure::new)?.map(|cluster| surroundings(&cluster));
+    let mut reader = |path: &str, from: &str| {
+        let path = Path::new(from).with_file_name(path);
+        let text = read_script(&path).map_err(|failure| failure.0.to_string())?;
+        Ok((path.display().to_string(), text))
+    };
+    let name = check.file.display().to_string();
+    Ok(weft_rl::translate(&name, &text, cluster.as_ref(), &mut reader))
+}
+
+fn surroundings(cluster: &Cluster) -> Surroundings {
+    let role = |part: Part| match part {
+        Part::Manager => Role::Manager,
+        Part::Backup => Role::Backup,
+        Part::Agent => Role::Agent,
+    };
+    let ranks = 0..u16::try_from(cluster.nodes).unwrap_or(u16::MAX);
+    let tasks = cluster.tasks.iter().map(|task| ClusterTask {
+        name: task.name.as_str().to_owned(),
+        nodes: ranks
+            .clone()
+            .filter(|rank| task.runs_on(*rank))
+            .filter_map(|rank| u8::try_from(rank).ok())
+            .collect(),
+        has_beat: task.beat_ms.is_some(),
+    });
+    let timing = &cluster.dirnet.timing;
+    let mut set = Timeouts::default();
+    for (name, us) in [
+        (TimeoutName::Send, timing.send_us),
+        (TimeoutName::Receive, timing.receive_us),
+        (TimeoutName::Clear, timing.clear_us),
+        (TimeoutName::Alarm, timing.alarm_us),
+        (TimeoutName::Window, timing.window_us),
+        (TimeoutName::Candidate, timing.candidate_us),
+        (TimeoutName::Join, timing.join_us),
+    ] {
+        if let Some(us) = us.and_then(|us| u32::try_from(us).ok()) {
+            set.set(name, us);
+        }
+    }
+    Surroundings {
+        nodes: u8::try_from(cluster.nodes).unwrap_or(u8::MAX),
+        roles: cluster.dirnet.roles.as_ref().map(|parts| parts.iter().copied().map(role).collect()),
+        tasks: tasks.collect(),
+        timing: cluster.dirnet.timing(),
+        set,
+        calls: Vec::new(),
+    }
+}
+
+fn object(translation: &Translation, diagnostic: &Diagnostic) -> Value {
+    let (line, column) = translation.sources.line_column(&diagnostic.span);
+    json!({
+        "code": diagnostic.code.as_str(), "line": line, "column": column,
+        "message": diagnostic.message, "help": diagnostic.help,
+    })
+}
+
+/// Prints the diagnostics; an error of the script is one of the program.
+fn show(translation: &Translation, check: &Check, output: Output) -> Result<(), Failure> {
+    let found = &translation.diagnostics;
+    let ok = translation.image.is_some() && (check.deny.is_none() || found.is_empty());
+    let objects: Vec<Value> = found.iter().map(|it| object(translation, it)).collect();
+    let text = translation.render();
+    output.finish(&json!({ "ok": ok, "diagnostics": objects }), &text);
+    if ok {
+        return Ok(());
+    }
+    let cause = format!("{}: {} findings", check.file.display(), found.len());
+    let cure = "correct the places that are shown; `weft rl explain CODE` says more";
+    Err(Failure::of(Code::Script, cause, cure))
+}
+
+fn build(build: &Build, output: Output) -> Result<(), Failure> {
+    let translation = translate(&build.check)?;
+    show(&translation, &build.check, output)?;
+    let image = translation.image.unwrap_or_default();
+    write(&build.output, &image)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    fs::write(path, bytes).map_err(|error| {
+        let cause = format!("{} cannot be written: {error}", path.display());
+        Failure::of(Code::Output, cause, "name a file that you may write")
+    })
+}
+
+fn dump(path: &Path, output: Output) -> Result<(), Failure> {
+    let bytes = read(path, IMAGE_MAX)?;
+    let expected = Expected { nodes: None, keeps_rules: |_| true };
+    let program = verify(&bytes, &expected).map_err(|rejected| {
+        let cause = format!("{}: {rejected}", path.display());
+        Failure::of(Code::Image, cause, "build it again with `weft rl build`")
+    })?;
+    let text = weft_rl::dump(&program);
+    let lines: Vec<&str> = text.lines().collect();
+    output.finish(&json!({ "ok": true, "words": lines }), &text);
+    Ok(())
+}
+
+fn format(path: &Path, is_check: bool, output: Output) -> Result<(), Failure> {
+    let text = read_script(path)?;
+    let name = path.display().to_string();
+    let formatted = weft_rl::format(&text).map_err(|wrong| {
+        let cause = format!("{name}: {} places are no words of the language", wrong.len());
+        Failure::of(Code::Script, cause, format!("see them with `weft rl check {name}`"))
+    })?;
+    let is_changed = formatted != text;
+    if is_check && is_changed {
+        let cause = format!("{name} is in another form");
+        return Err(Failure::of(Code::Script, cause, format!("run `weft rl fmt {name}`")));
+    }
+    if is_changed {
+        write(path, formatted.as_bytes())?;
+    }
+    let object = json!({ "ok": true, "file": name, "changed": is_changed });
+    output.finish(
+        &object,
+        &format!("{name}: {}\n", if is_changed { "formatted" } else { "as it was" }),
+    );
+    Ok(())
+}
+
+fn explain(code: &str, output: Output) -> Result<(), Failure> {
+    let Some(found) = DiagnosticCode::from_text(code) else {
+        let known: Vec<&str> = DiagnosticCode::ALL.iter().map(|code| code.as_str()).collect();
+        let cause = format!("no diagnostic has the code {code}");
+        return Err(Failure::of(Code::Usage, cause, format!("use one of {}", known.join(", "))));
+    };
+    let text = found.explanation();
+    let object = json!({ "ok": true, "code": found.as_str(), "text": text });
+    output.finish(&object, &format!("{}: {text}\n", found.as_str()));
+    Ok(())
+}
