@@ -17,7 +17,7 @@ pub struct Diagnostic {
     /// What stands there; may be empty.
     pub label: String,
     /// Another place that belongs to it.
-    pub other: Option<(Span, String)>,
+    pub other: Option<Box<(Span, String)>>,
     /// What to do.
     pub help: String,
 }
@@ -44,7 +44,7 @@ impl Diagnostic {
     /// The same, with a second place.
     #[must_use]
     pub fn beside(mut self, span: Span, label: impl Into<String>) -> Self {
-        self.other = Some((span, label.into()));
+        self.other = Some(Box::new((span, label.into())));
         self
     }
 
@@ -65,7 +65,7 @@ impl Diagnostic {
         let primary = AnnotationKind::Primary.span(within).label(self.label.as_str());
         let mut snippet = Snippet::source(file.text.as_str()).path(file.name.as_str());
         snippet = snippet.annotation(primary);
-        if let Some((span, label)) = &self.other
+        if let Some((span, label)) = self.other.as_deref()
             && let Some((other, within)) = sources.locate(span)
             && other.name == file.name
         {

@@ -183,7 +183,7 @@ impl Resolver<'_> {
                     }
                 }
                 Statement::Nprocs(number) => {
-                    nprocs = self.names.value(number, None).zip(Some(span))
+                    nprocs = self.names.value(number, None).zip(Some(span));
                 }
                 _ => {}
             }
