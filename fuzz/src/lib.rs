@@ -23,7 +23,8 @@
 //! | `bootstrap_words` | what a stranger says before it is known |
 //! | `network_words` | what comes over a connection between hosts |
 //! | `control_request` | what a client says on a control socket, or a node |
-//! | `cluster_file` | what an operator wrote |
+//! | `cluster_file` `rl_source` | what an operator wrote |
+//! | `rl_image` | what comes as a translated recovery script |
 
 pub mod bootstrap_words;
 pub mod chronicle_entries;
@@ -38,6 +39,8 @@ pub mod neb_proof;
 pub mod neb_regions;
 pub mod network_words;
 pub mod pair_end;
+pub mod rl_image;
+pub mod rl_source;
 pub mod saved_notes;
 pub mod wheel_ops;
 pub mod wire_broadcast;
@@ -62,6 +65,8 @@ pub const TARGETS: &[Target] = &[
     ("neb_regions", neb_regions::run),
     ("network_words", network_words::run),
     ("pair_end", pair_end::run),
+    ("rl_image", rl_image::run),
+    ("rl_source", rl_source::run),
     ("saved_notes", saved_notes::run),
     ("wheel_ops", wheel_ops::run),
     ("wire_broadcast", wire_broadcast::run),
