@@ -41,7 +41,7 @@ pub use mutants::MUTANTS;
 pub use op::{
     Algorithm, Comparison, FactName, Fallback, Kind, Op, Role, Status, TimeoutName, Verb,
 };
-pub use order::{Order, Outcome, Placed, Trace};
+pub use order::{Order, OrderId, Outcome, Placed, Trace};
 pub use picture::{NodeFact, Picture, TaskFact, TaskState};
 pub use program::{Program, Timeouts, Watchdog};
 pub use rejected::{Reason, Rejected};

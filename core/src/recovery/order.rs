@@ -82,9 +82,24 @@ pub enum Order {
     },
 }
 
-/// An order and where the script gives it.
+/// Distinguishes an order from all others, but not from its repetition (RL-3); grows with each.
+///
+/// The mark of an order cannot: an order about a task without unanswered errors moves no mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderId {
+    /// The term of the manager that gave it.
+    pub term: Term,
+    /// The number of the evaluation in its term; the list behind a PAUSE has its own.
+    pub evaluation: u32,
+    /// Its index among the orders of the evaluation, those of DEFAULT included.
+    pub index: u16,
+}
+
+/// An order, its identity, and where the script gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Placed {
+    /// Its identity.
+    pub id: OrderId,
     /// The order.
     pub order: Order,
     /// The number of the section; 0 for DEFAULT.
@@ -108,7 +123,7 @@ pub enum Outcome {
 pub struct Trace {
     /// The term of the manager.
     pub term: Term,
-    /// The number of the evaluation in its term.
+    /// The number of the evaluation in its term; the list behind a PAUSE has its own.
     pub number: u32,
     /// How it ended.
     pub outcome: Outcome,

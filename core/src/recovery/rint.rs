@@ -24,8 +24,8 @@ use super::mutants::{
     PAUSE_OUTLIVES_TERM,
 };
 use super::{
-    Depth, Entity, Fallback, IdSet, Instruction, Kind, Order, Outcome, Picture, Placed, Program,
-    Subject, Target, Trace, Verb,
+    Depth, Entity, Fallback, IdSet, Instruction, Kind, Order, OrderId, Outcome, Picture, Placed,
+    Program, Subject, Target, Trace, Verb,
 };
 use crate::ids::Term;
 use crate::time::{Duration, Instant};
@@ -121,6 +121,8 @@ pub struct Rint<const NODES: usize, const TASKS: usize> {
     continuations: Vec<Continuation, PAUSES_MAX>,
     run: Option<Run>,
     orders: Deque<Placed, ORDERS_MAX>,
+    /// How many orders of this evaluation have an identity.
+    numbered: u16,
     ordered_tasks: IdSet,
     ordered_nodes: IdSet,
     answered: IdSet,
@@ -143,6 +145,7 @@ impl<const NODES: usize, const TASKS: usize> Default for Rint<NODES, TASKS> {
             continuations: Vec::new(),
             run: None,
             orders: Deque::new(),
+            numbered: 0,
             ordered_tasks: IdSet::EMPTY,
             ordered_nodes: IdSet::EMPTY,
             answered: IdSet::EMPTY,
@@ -170,7 +173,6 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
             self.forget();
             self.term = term;
         }
-        self.evaluations = self.evaluations.wrapping_add(1);
         self.picture = *picture;
         self.fallback = program.fallback();
         self.begin(program, now, program.entry, None, 0);
@@ -214,6 +216,9 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
         until: Option<u16>,
         section: u16,
     ) {
+        // The list behind a PAUSE has a number of its own, too, so no two orders share an identity.
+        self.evaluations = self.evaluations.wrapping_add(1);
+        self.numbered = 0;
         self.depth = 0;
         self.sets = [NOTHING_KEPT; SETS_MAX];
         self.ordered_tasks = IdSet::EMPTY;
@@ -247,7 +252,13 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
             Fallback::Kill => Order::Task { task, verb: Verb::Stop, mark },
             Fallback::Nothing => Order::Answer { task, mark },
         };
-        Some(Placed { order, section: 0, word: 0 })
+        Some(Placed { id: self.next_id(), order, section: 0, word: 0 })
+    }
+
+    fn next_id(&mut self) -> OrderId {
+        let id = OrderId { term: self.term, evaluation: self.evaluations, index: self.numbered };
+        self.numbered = self.numbered.saturating_add(1);
+        id
     }
 
     /// When the first PAUSE is over.
@@ -470,7 +481,8 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
         if usize::from(run.trace.orders) >= ORDERS_MAX {
             return Err(Stop::TooManyOrders);
         }
-        let placed = Placed { order, section: run.section, word: run.word - 1 };
+        let id = self.next_id();
+        let placed = Placed { id, order, section: run.section, word: run.word - 1 };
         self.orders.push_back(placed).map_err(|_| Stop::TooManyOrders)?;
         run.trace.orders += 1;
         Ok(())

@@ -67,7 +67,7 @@ diagnostic_codes! {
         "Declared before.";
     Include = "RL0304",
         "An included script must be readable, must not include itself, and stands at most 4 \
-         deep.";
+         deep. A script has at most 64 files with all that it includes.";
     Limit = "RL0401",
         "The number is beyond its limit.";
     StatusKind = "RL0402",

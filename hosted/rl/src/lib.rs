@@ -50,7 +50,7 @@ impl Translation {
     #[must_use]
     pub fn render(&self) -> String {
         let drawings = self.diagnostics.iter().map(|it| it.render(&self.sources));
-        drawings.map(|drawing| drawing + "\n").collect()
+        drawings.map(|drawing| drawing + "\n\n").collect()
     }
 }
 

@@ -22,10 +22,14 @@ pub const ERRORS_MAX: usize = 20;
 pub const SOURCE_MAX: usize = 64 << 10;
 /// How deep INCLUDE goes.
 const INCLUDES_MAX: usize = 4;
+/// How many files a script has with all that it includes: four levels could be any number of them.
+pub(crate) const FILES_MAX: usize = 64;
 /// How deep guards and sums are nested.
 const DEPTH_MAX: usize = 24;
 /// How deep sections are nested.
 const SECTIONS_MAX: usize = 8;
+
+const LINE_END: &str = "the end of the line";
 
 /// Reads an included file, by its path as it is written and the name of the file that includes it;
 /// returns its name and its text, or why it cannot be read.
@@ -61,7 +65,7 @@ pub(crate) fn parse(
     let (tokens, wrong) = lex(text, base);
     script.diagnostics.extend(wrong);
     let stack = vec![name.to_owned()];
-    include(tokens, &mut script, sources, reader, &stack);
+    let _all_read = include(tokens, &mut script, sources, reader, &stack);
     script.diagnostics.truncate(ERRORS_MAX);
     script
 }
@@ -84,13 +88,14 @@ fn unfit(text: &str, base: usize) -> Option<Diagnostic> {
     None
 }
 
+/// Whether more may be read: one finding says that it may not, however many files lie above.
 fn include(
     tokens: Vec<Token>,
     script: &mut Script,
     sources: &mut Sources,
     reader: &mut Reader<'_>,
     stack: &[String],
-) {
+) -> bool {
     let texts = sources.clone();
     let tokens = tokens.into_iter().filter(|token| token.sort != Sort::Comment).collect();
     let mut parser = Parser { tokens, at: 0, texts: &texts, script, depth: 0, sections: 0 };
@@ -104,6 +109,12 @@ fn include(
                 "INCLUDE is nested more than 4 deep".into(),
                 "include it from the first script",
             ))
+        } else if sources.files().len() == FILES_MAX {
+            parser.script.diagnostics.push(refuse(
+                format!("INCLUDE reads more than {} files", FILES_MAX - 1),
+                "join files, or include each once, from the first script",
+            ));
+            return false;
         } else {
             match reader(&path, &from) {
                 Err(why) => Some(refuse(
@@ -122,7 +133,9 @@ fn include(
                         let (tokens, wrong) = lex(&text, base);
                         parser.script.diagnostics.extend(wrong);
                         let deeper: Vec<String> = stack.iter().cloned().chain([name]).collect();
-                        include(tokens, parser.script, sources, reader, &deeper);
+                        if !include(tokens, parser.script, sources, reader, &deeper) {
+                            return false;
+                        }
                         None
                     }
                 }
@@ -130,6 +143,7 @@ fn include(
         };
         parser.script.diagnostics.extend(wrong);
     }
+    true
 }
 
 pub(crate) struct Parser<'s> {
@@ -161,7 +175,7 @@ impl Parser<'_> {
                     let span = begin.start..self.before().end;
                     self.script.statements.push(At { it, span });
                     if !self.is(Sort::Line) && !self.is(Sort::End) {
-                        let _recorded = self.expected::<()>("the end of the line");
+                        let _recorded = self.expected::<()>(LINE_END);
                         self.skip_line();
                     }
                 }
@@ -240,13 +254,21 @@ impl Parser<'_> {
 
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let found = match self.token().sort {
-            Sort::Line => "the end of the line".to_owned(),
+            Sort::Line => LINE_END.to_owned(),
             Sort::End => "the end of the script".to_owned(),
             _ => format!("`{}`", self.written()),
         };
         let message = format!("expected {what}, found {found}");
-        let help = format!("write {what} here");
-        self.refuse(Diagnostic::new(Code::Expected, self.here(), message, help))
+        let help = match what {
+            LINE_END => "begin a new line here".to_owned(),
+            _ => format!("write {what} here"),
+        };
+        let mut span = self.here();
+        if self.is(Sort::Line) {
+            // The end of a line has no width, or the line behind it would be drawn, too.
+            span.end = span.start;
+        }
+        self.refuse(Diagnostic::new(Code::Expected, span, message, help))
     }
 
     fn need(&mut self, sort: Sort, what: &str) -> Parsed<()> {
@@ -408,5 +430,7 @@ fn kind_of(word: &str) -> Option<(Kind, &str)> {
 fn meant<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
     let word = word.to_ascii_uppercase();
     let rated = words.iter().map(|known| (strsim::damerau_levenshtein(&word, known), *known));
-    rated.filter(|(distance, _)| *distance <= 2).min().map(|(_, known)| known)
+    // Of a short word that much is another one.
+    let is_near = |distance: usize| distance <= 2 && distance * 2 <= word.len();
+    rated.filter(|(distance, _)| is_near(*distance)).min().map(|(_, known)| known)
 }

@@ -198,9 +198,11 @@ impl Resolver<'_> {
             self.wrong.push(wrong(Code::ClusterNode, span, message, help));
         }
         if nodes == 0 || nodes as usize > NODES_MAX || most > nodes {
-            let message = format!("node {} is not one of {nodes}", most - 1);
+            let message = format!("there is no node {} in a cluster of {nodes}", most - 1);
             let help = format!("a cluster has 1 to {NODES_MAX} nodes; the first is 0");
             self.wrong.push(wrong(Code::ClusterNode, &place, message, help));
+            // What the other declarations name is looked up all the same.
+            self.names.nodes = u8::try_from(most.min(NODES_MAX as u32)).unwrap_or(u8::MAX);
             return;
         }
         self.names.nodes = u8::try_from(nodes).unwrap_or(u8::MAX);
@@ -220,6 +222,9 @@ impl Resolver<'_> {
             let message = "the cluster file gives the nodes other roles";
             let help = "correct one of them, or remove `dirnet.roles` or the DEFINE lines";
             self.wrong.push(wrong(Code::ClusterRole, &place, message, help));
+        }
+        if !self.wrong.is_empty() {
+            return;
         }
         let managers = self.names.roles.iter().filter(|role| **role == Role::Manager).count();
         if managers != 1 {
@@ -288,7 +293,7 @@ impl Resolver<'_> {
                 let ms = u32::try_from(*ms).ok().filter(|ms| (1..=3_600_000).contains(ms));
                 let Some(ms) = ms else {
                     let message = "the period is from 1 ms to an hour";
-                    return Err(wrong(Code::Limit, span, message, "use such a time"));
+                    return Err(wrong(Code::Limit, span, message, "write such a time, as `1 S`"));
                 };
                 if *threshold <= 256 {
                     let message = "the threshold is met by the first error";
@@ -318,13 +323,15 @@ impl Resolver<'_> {
         if found == usize::from(count) {
             return Ok(());
         }
-        let message = format!("the cluster file gives node {node} {found} tasks");
+        let message =
+            format!("the cluster file gives node {node} another number of tasks: {found}");
         Err(wrong(Code::ClusterTask, span, message, format!("write `NUMTASKS {node} = {found}`")))
     }
 
     fn timeout(&mut self, name: TimeoutName, us: u64, span: &Span) -> Resolved {
         let Some(us) = u32::try_from(us).ok().filter(|us| *us > 0) else {
-            return Err(wrong(Code::Limit, span, "the time is 0, or too long", "use another"));
+            let help = "write a time from 1 US to 4000 S";
+            return Err(wrong(Code::Limit, span, "the time is 0, or too long", help));
         };
         let before = self.names.timeouts.set(name, us);
         if before.is_some_and(|before| before != us) {
@@ -350,8 +357,9 @@ impl Resolver<'_> {
     ) -> Resolved {
         let node = self.number(node, None, NODES_MAX, span)?;
         if node >= self.names.nodes {
-            let message = format!("the cluster has {} nodes, no node {node}", self.names.nodes);
-            return Err(wrong(Code::ClusterNode, span, message, "use a node of the cluster"));
+            let message = format!("there is no node {node} in a cluster of {}", self.names.nodes);
+            let help = "use a node of the cluster, the first is 0; or declare it: DEFINE, NPROCS";
+            return Err(wrong(Code::ClusterNode, span, message, help));
         }
         if last < first || last as usize >= TASKS_MAX {
             let help = format!("tasks have numbers from 0 to {}", TASKS_MAX - 1);
@@ -373,8 +381,9 @@ impl Resolver<'_> {
             let mut others = self.names.tasks.values();
             let same = others.find(|other| (other.node, other.index) == (node, index)).cloned();
             if let Some(before) = self.names.tasks.insert(number, task).or(same) {
-                let message = format!("task {number} is declared twice");
-                let found = wrong(Code::Twice, span, message, "remove one of them");
+                let message = format!("task {number}, or what it stands for, is declared twice");
+                let help = "a number stands for one task of one node; remove one of them";
+                let found = wrong(Code::Twice, span, message, help);
                 return Err(found.beside(before.span, "the first"));
             }
             index = index.saturating_add(1);
@@ -394,7 +403,10 @@ impl Resolver<'_> {
         let index = known.iter().position(|known| *known == name);
         index.and_then(|index| u8::try_from(index).ok()).ok_or_else(|| {
             let message = format!("node {node} has no task {name:?}");
-            let help = format!("the cluster file gives it: {}", known.join(", "));
+            let help = match known[..] {
+                [] => "name another node; the cluster file gives this one no task".to_owned(),
+                _ => format!("name a task that the cluster file gives it: {}", known.join(", ")),
+            };
             wrong(Code::ClusterTask, span, message, help)
         })
     }
@@ -441,12 +453,8 @@ impl Resolver<'_> {
             }
             let us = u32::try_from(*us).ok().filter(|us| *us > 0);
             let Some(us) = us else {
-                return Err(wrong(
-                    Code::Limit,
-                    &task.span,
-                    "the TIMEOUT is out of range",
-                    "use another",
-                ));
+                let help = "write a TIMEOUT from 1 US to 4000 S";
+                return Err(wrong(Code::Limit, &task.span, "the TIMEOUT is out of range", help));
             };
             resolved.push((id, us));
         }

@@ -22,6 +22,34 @@ fn rl3_an_order_names_the_errors_that_it_answers() {
     assert_eq!(given, [task(3, Verb::Restart, 2)]);
 }
 
+/// A spare that starts because a node is lost has no errors that a mark could count.
+#[test]
+fn rl3_no_two_orders_share_an_identity() {
+    let end = ENTRY + 6;
+    let rest = [
+        act(Verb::Start, Target::One(T4)),
+        Instruction::Pause { ms: 2, end },
+        act(Verb::Start, Target::One(T4)),
+    ];
+    let image = image(&section(&[ANY_FAULTY], &rest));
+    let program = verify(&image, &ANY_CLUSTER).unwrap();
+    let mut rint = Rint::<4, 8>::default();
+    let mut given: Vec<Placed> = Vec::new();
+    for term in [Term(1), Term(1), Term(2)] {
+        rint.evaluate(&program, &facts(), term, Instant(0)).unwrap();
+        rint.step(&program, u16::MAX).unwrap();
+        given.extend(core::iter::from_fn(|| rint.poll_order()));
+    }
+    assert_eq!(rint.resume(&program, &facts(), Instant(2_000_000)), Ok(true));
+    rint.step(&program, u16::MAX).unwrap();
+    given.extend(core::iter::from_fn(|| rint.poll_order()));
+
+    // START and what DEFAULT does for the faulty task, three times, and the list behind the PAUSE.
+    assert_eq!(given.len(), 7);
+    assert_eq!(given[2].order, given[6].order);
+    assert!(given.is_sorted_by(|one, next| one.id < next.id), "{given:?}");
+}
+
 #[test]
 fn rl4_what_no_section_answers_gets_default() {
     let stop = act(Verb::Stop, Target::Rest(0));

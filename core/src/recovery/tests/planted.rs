@@ -57,13 +57,13 @@ fn pauses_into_the_next_term() -> bool {
 
 #[test]
 fn every_planted_bug_is_noticed() {
-    let shown: [(&str, fn() -> bool); 4] = [
+    const SHOWN: &[(&str, fn() -> bool)] = &[
         ("stale-set-accepted", keeps_a_stale_set),
         ("backward-jump-accepted", loops),
         ("join-depth-unchecked", underflows),
         ("pause-outlives-term", pauses_into_the_next_term),
     ];
-    for (name, shows) in shown {
+    for &(name, shows) in SHOWN {
         let mutant = MUTANTS.iter().find(|mutant| mutant.name == name).unwrap();
         assert!(!shows(), "{name} is shown without being planted");
         plant(Some(mutant));

@@ -18,6 +18,7 @@ use weft::regular_file;
 use weft_core::recovery::{Expected, IMAGE_MAX, Role, TimeoutName, Timeouts, verify};
 use weft_rl::code::DiagnosticCode;
 use weft_rl::diagnostic::Diagnostic;
+use weft_rl::source::Span;
 use weft_rl::{ClusterTask, SOURCE_MAX, Surroundings, Translation};
 
 /// Arguments of `weft rl`.
@@ -184,10 +185,17 @@ fn surroundings(cluster: &Cluster) -> Surroundings {
 }
 
 fn object(translation: &Translation, diagnostic: &Diagnostic) -> Value {
-    let (line, column) = translation.sources.line_column(&diagnostic.span);
+    let place = |span: &Span, label: &str| {
+        let (line, column) = translation.sources.line_column(span);
+        let file = translation.sources.locate(span).map_or("", |(file, _)| file.name.as_str());
+        json!({ "file": file, "line": line, "column": column, "label": label })
+    };
+    let first = place(&diagnostic.span, &diagnostic.label);
+    let other = diagnostic.other.as_deref().map(|(span, label)| place(span, label));
     json!({
-        "code": diagnostic.code.as_str(), "line": line, "column": column,
+        "code": diagnostic.code.as_str(), "warning": diagnostic.is_warning(),
         "message": diagnostic.message, "help": diagnostic.help,
+        "places": [first].into_iter().chain(other).collect::<Vec<_>>(),
     })
 }
 

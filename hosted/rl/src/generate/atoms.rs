@@ -102,7 +102,8 @@ impl Generator<'_> {
         let atoms = self.atoms.last()?;
         let visible = atoms.iter().filter(|atom| atom.arm <= arm).count();
         let Some(atom) = used(&aim.it, atoms, arm).and_then(|index| atoms.get(index)) else {
-            let message = format!("the section has {visible} status atoms up to here");
+            let message =
+                format!("the number of status atoms of the section up to here is {visible}");
             let help = "count the atoms of the guards from 1, in the order of the text";
             self.refuse(Code::NoSet, &aim.span, message, help);
             return None;

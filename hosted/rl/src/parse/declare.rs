@@ -2,6 +2,7 @@
 
 use weft_core::recovery::{Algorithm, Fallback, Kind, Role, TimeoutName};
 
+use super::section::ACTIONS;
 use super::{GivenUp, Parsed, Parser, meant};
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -21,6 +22,7 @@ const STATEMENTS: &[&str] = &[
     "LOGICAL",
     "ALPHACOUNT",
     "WATCHDOG",
+    "N-VERSION",
     "IF",
 ];
 
@@ -63,12 +65,22 @@ impl Parser<'_> {
             }
             "CONST" => self.constant(),
             "TASK" => self.task().map(Some),
-            "LOGICAL" => self.logical(&span).map(Some),
+            "LOGICAL" => self.logical(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong)),
             "ALPHACOUNT" => self.alpha(&span).map(Some),
-            "WATCHDOG" => self.watchdog(&span).map(Some),
-            "N" if self.is(Sort::Minus) => self.nversion(&span).map(Some),
+            "WATCHDOG" => self.watchdog(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong)),
+            "N" if self.is(Sort::Minus) => {
+                self.nversion(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong))
+            }
             _ => {
-                let help = match meant(&word, STATEMENTS) {
+                let timeouts = TIMEOUTS.iter().map(|(text, _)| *text);
+                let known: Vec<&str> = STATEMENTS.iter().copied().chain(timeouts).collect();
+                let help = match meant(&word, &known) {
+                    _ if ["FI", "ELIF", "ELSE", "END"].contains(&word.as_str()) => {
+                        "nothing is open here; remove it, or write what it closes before it".into()
+                    }
+                    _ if ACTIONS.contains(&word.as_str()) => {
+                        format!("{word} is an action: write it between `IF [ guard ] THEN` and FI")
+                    }
                     Some(meant) => format!("did you mean {meant}?"),
                     None => format!("a statement begins with one of {}", STATEMENTS.join(", ")),
                 };
@@ -76,6 +88,26 @@ impl Parser<'_> {
                 self.refuse(Diagnostic::new(Code::Statement, span, message, help))
             }
         }
+    }
+
+    /// To the END of the declaration that was given up, if it has one, so that its rest is not taken
+    /// for statements.
+    fn skip_to_end(&mut self, wrong: GivenUp) -> GivenUp {
+        let from = self.at;
+        while !self.is(Sort::End) {
+            self.skip_line();
+            self.skip_lines();
+            if self.is_word("END") {
+                return wrong;
+            }
+            // IF and RESTART may stand in a WATCHDOG; a declaration begins behind it.
+            let is_next = STATEMENTS.iter().any(|word| *word != "IF" && self.is_word(word));
+            if is_next || self.is_word("N") {
+                break;
+            }
+        }
+        self.at = from;
+        wrong
     }
 
     fn define(&mut self) -> Parsed<Statement> {
@@ -232,7 +264,8 @@ impl Parser<'_> {
         let ms = if self.take_word("EVERY") { self.duration()?.it / 1000 } else { 1_000 };
         if !(1..=u32::from(u16::MAX)).contains(&threshold.it) {
             let message = "THRESHOLD is above 0 and below 256";
-            let wrong = Diagnostic::new(Code::Limit, threshold.span, message, "use a smaller one");
+            let help = "write such a number, as 3.0";
+            let wrong = Diagnostic::new(Code::Limit, threshold.span, message, help);
             return self.refuse(wrong);
         }
         if factor.it > 256 {
@@ -256,7 +289,8 @@ impl Parser<'_> {
         let us = period.it;
         if !u32::try_from(us).is_ok_and(|us| weft_core::recovery::BEAT_US.contains(&us)) {
             let message = "HEARTBEATS come every 1 ms to 30 minutes";
-            let wrong = Diagnostic::new(Code::Limit, period.span, message, "use such a time");
+            let wrong =
+                Diagnostic::new(Code::Limit, period.span, message, "write such a time, as `2 S`");
             return self.refuse(wrong);
         }
         self.skip_lines();

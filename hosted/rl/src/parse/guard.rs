@@ -168,6 +168,9 @@ impl Parser<'_> {
                 return self.unknown_status(&word);
             }
         }
+        if matches!(self.token().sort, Sort::BracketClose | Sort::Line | Sort::End) {
+            return self.expected("a status, as `FAULTY T3`, or a comparison, as `ERRN(T3) > 2`");
+        }
         let left = self.sum()?;
         let Some(comparison) = comparison_of(self.token().sort) else {
             return self.expected("a comparison: `==`, `!=`, `<`, `<=`, `>` or `>=`");

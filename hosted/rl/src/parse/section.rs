@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::token::Sort;
 use crate::tree::{Action, Aim, Arm, At, Section};
 
-const ACTIONS: &[&str] = &[
+pub(super) const ACTIONS: &[&str] = &[
     "START", "ENABLE", "RESTART", "STOP", "KILL", "ISOLATE", "RELEASE", "SEND", "WARN", "ERR",
     "REMOVE", "CLEAR", "LET", "LOG", "CALL", "PAUSE", "IF",
 ];
@@ -74,16 +74,28 @@ impl Parser<'_> {
         let mut actions = Vec::new();
         loop {
             self.skip_lines();
-            let ends = ["FI", "ELIF", "ELSE", "END"].iter().any(|end| self.is_word(end));
-            if ends || self.is(Sort::End) || self.script.diagnostics.len() >= super::ERRORS_MAX {
+            if self.is_end_of_list()
+                || self.is(Sort::End)
+                || self.script.diagnostics.len() >= super::ERRORS_MAX
+            {
                 return actions;
             }
             let start = self.here().start;
             match self.action() {
-                Ok(it) => actions.push(At { it, span: start..self.before().end }),
+                Ok(it) => {
+                    actions.push(At { it, span: start..self.before().end });
+                    if !self.is_end_of_list() && !self.is(Sort::Line) && !self.is(Sort::End) {
+                        let _recorded = self.expected::<()>(super::LINE_END);
+                        self.skip_line();
+                    }
+                }
                 Err(super::GivenUp) => self.skip_line(),
             }
         }
+    }
+
+    fn is_end_of_list(&self) -> bool {
+        ["FI", "ELIF", "ELSE", "END"].iter().any(|end| self.is_word(end))
     }
 
     fn action(&mut self) -> Parsed<Action> {
@@ -206,7 +218,12 @@ impl Parser<'_> {
         let limit = weft_core::recovery::PAUSE_MS_MAX;
         let Some(ms) = ms.filter(|ms| (1..=limit).contains(ms)) else {
             let message = "a PAUSE is from 1 ms to an hour";
-            return self.refuse(Diagnostic::new(Code::Limit, span, message, "use such a time"));
+            return self.refuse(Diagnostic::new(
+                Code::Limit,
+                span,
+                message,
+                "write such a time, as `2 S`",
+            ));
         };
         Ok(Action::Pause { ms })
     }
