@@ -9,6 +9,7 @@ use weft_core::fabric::loopback::Loopback;
 use weft_core::lane::{LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, Outbox};
 use weft_core::neb::Neb;
+use weft_core::recovery::{Program, Rint};
 use weft_core::wheel::Wheel;
 
 /// One row for each machine; a new machine adds its line here, and the test says what else.
@@ -35,6 +36,9 @@ fn table() -> Vec<(String, String)> {
         Component<4, 2>,
         LargestComponent,
         ImAliveTask,
+        Program<'static>,
+        Rint<64, 16>,
+        Rint<64, 256>,
         Plan,
         Endpoint<Loopback<'static, 4, 1024>, 1024, 4>,
     };

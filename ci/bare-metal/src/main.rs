@@ -3,6 +3,7 @@
 //! ```text
 //!   calls.rs ──► weft-core      what meets foreign input, on inputs the optimiser cannot see
 //!   machines.rs                 four endpoints at work (feature `machines`)
+//!   script.rs                   a recovery script, verified and evaluated (the same feature)
 //!   mistakes.rs                 one wrong call per `must-fail-*` feature, to prove the gate bites
 //!   ground.rs                   entry, exit, memcpy and its like, the panic handler
 //! ```
@@ -23,12 +24,14 @@ mod ground;
 #[cfg(feature = "machines")]
 mod machines;
 mod mistakes;
+#[cfg(feature = "machines")]
+mod script;
 
 /// What the entry point runs; its value is the program's exit status.
 fn run() -> u8 {
     mistakes::make();
     #[cfg(feature = "machines")]
-    return machines::run();
+    return if script::is_right() { machines::run() } else { script::FAILED };
     #[cfg(not(feature = "machines"))]
     calls::run()
 }

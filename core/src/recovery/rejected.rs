@@ -93,7 +93,14 @@ reasons! {
 
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "word {}: {}", self.word, self.reason)
+        match self.reason {
+            Reason::Length
+            | Reason::Magic
+            | Reason::Version
+            | Reason::Checksum
+            | Reason::OtherCluster => self.reason.fmt(f),
+            _ => write!(f, "word {}: {}", self.word, self.reason),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the translator says about a script: a code, places, and what to do.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::code::DiagnosticCode;
 use crate::source::{Sources, Span};
@@ -62,6 +62,12 @@ impl Diagnostic {
         let Some((file, within)) = sources.locate(&self.span) else {
             return Renderer::plain().render(&[Group::with_title(title)]);
         };
+        if self.code == DiagnosticCode::File {
+            // Of a text that is no script a line may be anything, and of any length.
+            let group = title.element(Origin::path(file.name.as_str()));
+            return Renderer::plain()
+                .render(&[group.element(Level::HELP.message(self.help.as_str()))]);
+        }
         let primary = AnnotationKind::Primary.span(within).label(self.label.as_str());
         let mut snippet = Snippet::source(file.text.as_str()).path(file.name.as_str());
         snippet = snippet.annotation(primary);

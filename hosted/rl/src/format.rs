@@ -2,6 +2,7 @@
 //! comments where they are. Nothing but blanks and the case of words changes, so the image stays.
 
 use crate::diagnostic::Diagnostic;
+use crate::parse::unfit;
 use crate::token::{Sort, Token, lex};
 
 /// Words that are not names; everything else keeps its case.
@@ -112,8 +113,11 @@ const KEYWORDS: &[&str] = &[
 /// The script in its one form.
 ///
 /// # Errors
-/// What is no word of the language.
+/// What is no word of the language; a text that is no script, or would be too long for one.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
+    if let Some(wrong) = unfit(text, 0) {
+        return Err(vec![wrong]);
+    }
     let (tokens, wrong) = lex(text, 0);
     if !wrong.is_empty() {
         return Err(wrong);
@@ -147,7 +151,11 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
         lines.push((level, join(&words, indent), opens > 0));
         level = (level + opens).saturating_sub(closes);
     }
-    Ok(spaced(&lines))
+    let formatted = spaced(&lines);
+    match unfit(&formatted, 0) {
+        Some(wrong) => Err(vec![wrong]),
+        None => Ok(formatted),
+    }
 }
 
 fn word(text: &str, token: &Token) -> (Sort, String) {

@@ -71,7 +71,7 @@ pub(crate) fn parse(
 }
 
 /// Why a text is no script at all.
-fn unfit(text: &str, base: usize) -> Option<Diagnostic> {
+pub(crate) fn unfit(text: &str, base: usize) -> Option<Diagnostic> {
     let refuse = |message: &str, at: usize, help: &str| {
         Some(Diagnostic::new(Code::File, base + at..base + at, message, help))
     };

@@ -1,8 +1,8 @@
 //! Four endpoints on a Cortex-M4: no operating system, no allocator, no clock, no 64-bit atomics.
 //!
 //! ```text
-//!   reset ──▶ main ──▶ machines::run ──▶ exit status of the emulator
-//!                      rounds of mailbox and lane messages, called out by a wheel
+//!   reset ──▶ main ──▶ script::is_right ──▶ machines::run ──▶ exit status of the emulator
+//!                      a recovery script    rounds of mailbox and lane messages
 //! ```
 //!
 //! The machines are those of the link gate one folder up; here they are not only linked but run,
@@ -20,13 +20,23 @@ use cortex_m_semihosting::hprintln;
 
 #[path = "../../src/machines.rs"]
 mod machines;
+#[path = "../../src/script.rs"]
+mod script;
 
 #[entry]
 fn main() -> ! {
+    if !script::is_right() {
+        hprintln!("the recovery script went wrong");
+        exit(EXIT_FAILURE)
+    }
     let round = machines::run();
     assert!(!cfg!(feature = "must-fail-panic"), "planted");
     if round == 0 {
-        hprintln!("{} rounds of messages among {} endpoints", machines::ROUNDS, machines::PEERS);
+        hprintln!(
+            "a script, and {} rounds of messages among {} endpoints",
+            machines::ROUNDS,
+            machines::PEERS
+        );
         exit(EXIT_SUCCESS)
     }
     hprintln!("round {} went wrong", round);

@@ -112,7 +112,7 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
                 (Kind::Group, program.groups().iter().filter(meets).collect())
             }
             Target::Nodes(set) => {
-                let tasks = super::tasks_in(program, kept_kind(kept(set).of), &kept(set).ids);
+                let tasks = super::act::tasks_in(program, kept_kind(kept(set).of), &kept(set).ids);
                 let node = |task: u8| program.place_of(task).map(|(node, _)| node);
                 (Kind::Node, tasks.iter().filter_map(node).collect())
             }
@@ -122,7 +122,7 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
     /// The number that `fact` is; none if it is out of the program's reach.
     pub(super) fn look_up(&self, program: &Program<'_>, fact: Fact) -> Option<i32> {
         let Fact { name, of: Entity { kind, id } } = fact;
-        let tasks = || super::tasks_in(program, kind, &[id].into_iter().collect());
+        let tasks = || super::act::tasks_in(program, kind, &[id].into_iter().collect());
         let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
         let task = || self.picture.tasks.get(usize::from(id));
         Some(match name {

@@ -55,9 +55,12 @@ fn pauses_into_the_next_term() -> bool {
     rint.poll_timeout().is_some()
 }
 
+/// The name of a planted bug, and what is true of it alone.
+type Shown = (&'static str, fn() -> bool);
+
 #[test]
 fn every_planted_bug_is_noticed() {
-    const SHOWN: &[(&str, fn() -> bool)] = &[
+    const SHOWN: &[Shown] = &[
         ("stale-set-accepted", keeps_a_stale_set),
         ("backward-jump-accepted", loops),
         ("join-depth-unchecked", underflows),

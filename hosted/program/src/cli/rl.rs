@@ -3,13 +3,14 @@
 //! Diagnostics go to standard output, people's drawings and scripts' objects alike; a script that
 //! has an error ends with the code `script`.
 
-use std::fs;
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
+use super::draft::Draft;
 use super::failure::Failure;
 use super::output::Output;
 use weft::cluster::{Cluster, Part};
@@ -92,7 +93,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     match &arguments.command {
         Command::Check(check) => {
             let translation = translate(check)?;
-            show(&translation, check, output)
+            refuse(&translation, check, output)?;
+            show(&translation, &format!("{} has no error\n", check.file.display()), output);
+            Ok(())
         }
         Command::Build(build) => self::build(build, output),
         Command::Dump { image } => dump(image, output),
@@ -192,40 +195,63 @@ fn object(translation: &Translation, diagnostic: &Diagnostic) -> Value {
     };
     let first = place(&diagnostic.span, &diagnostic.label);
     let other = diagnostic.other.as_deref().map(|(span, label)| place(span, label));
+    let places: Vec<Value> = [first].into_iter().chain(other).collect();
     json!({
         "code": diagnostic.code.as_str(), "warning": diagnostic.is_warning(),
-        "message": diagnostic.message, "help": diagnostic.help,
-        "places": [first].into_iter().chain(other).collect::<Vec<_>>(),
+        "message": diagnostic.message, "help": diagnostic.help, "places": places,
     })
 }
 
-/// Prints the diagnostics; an error of the script is one of the program.
-fn show(translation: &Translation, check: &Check, output: Output) -> Result<(), Failure> {
+/// Prints the diagnostics, and what was done.
+fn show(translation: &Translation, done: &str, output: Output) {
     let found = &translation.diagnostics;
-    let ok = translation.image.is_some() && (check.deny.is_none() || found.is_empty());
     let objects: Vec<Value> = found.iter().map(|it| object(translation, it)).collect();
-    let text = translation.render();
-    output.finish(&json!({ "ok": ok, "diagnostics": objects }), &text);
-    if ok {
+    let ok = !done.is_empty();
+    output.finish(
+        &json!({ "ok": ok, "diagnostics": objects }),
+        &format!("{}{done}", translation.render()),
+    );
+}
+
+/// An error of the script is one of the program; so is a warning, if they are denied.
+fn refuse(translation: &Translation, check: &Check, output: Output) -> Result<(), Failure> {
+    let found = translation.diagnostics.len();
+    if translation.image.is_some() && (check.deny.is_none() || found == 0) {
         return Ok(());
     }
-    let cause = format!("{}: {} findings", check.file.display(), found.len());
+    show(translation, "", output);
+    let plural = if found == 1 { "" } else { "s" };
+    let cause = format!("{}: {found} finding{plural}", check.file.display());
     let cure = "correct the places that are shown; `weft rl explain CODE` says more";
     Err(Failure::of(Code::Script, cause, cure))
 }
 
 fn build(build: &Build, output: Output) -> Result<(), Failure> {
     let translation = translate(&build.check)?;
-    show(&translation, &build.check, output)?;
-    let image = translation.image.unwrap_or_default();
-    write(&build.output, &image)
+    refuse(&translation, &build.check, output)?;
+    let image = translation.image.as_deref().unwrap_or_default();
+    let name = build.output.display();
+    if !may_become_image(&build.output) {
+        let cause = format!("{name} is a file that is no image, so it is not replaced");
+        return Err(Failure::of(Code::Output, cause, "name another file, or remove this one"));
+    }
+    write(&build.output, image)?;
+    show(&translation, &format!("{name}: {} bytes\n", image.len()), output);
+    Ok(())
+}
+
+/// Whether no other file is lost: a script that is named by mistake, above all.
+fn may_become_image(path: &Path) -> bool {
+    let Ok(file) = regular_file::read_named(path) else { return true };
+    let mut head = Vec::new();
+    let is_read = File::take(file, 4).read_to_end(&mut head).is_ok();
+    is_read && (head.is_empty() || head == *b"WRL1")
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    fs::write(path, bytes).map_err(|error| {
-        let cause = format!("{} cannot be written: {error}", path.display());
-        Failure::of(Code::Output, cause, "name a file that you may write")
-    })
+    let mut draft = Draft::begin(path)?;
+    draft.write(bytes)?;
+    draft.finish()
 }
 
 fn dump(path: &Path, output: Output) -> Result<(), Failure> {
@@ -245,7 +271,8 @@ fn format(path: &Path, is_check: bool, output: Output) -> Result<(), Failure> {
     let text = read_script(path)?;
     let name = path.display().to_string();
     let formatted = weft_rl::format(&text).map_err(|wrong| {
-        let cause = format!("{name}: {} places are no words of the language", wrong.len());
+        let first = wrong.first().map_or("it is no script", |it| it.message.as_str());
+        let cause = format!("{name} is left as it is: {first}");
         Failure::of(Code::Script, cause, format!("see them with `weft rl check {name}`"))
     })?;
     let is_changed = formatted != text;

@@ -90,8 +90,7 @@ impl Parser<'_> {
         }
     }
 
-    /// To the END of the declaration that was given up, if it has one, so that its rest is not taken
-    /// for statements.
+    /// To the END of the declaration that was given up, if it has one: its rest is no statements.
     fn skip_to_end(&mut self, wrong: GivenUp) -> GivenUp {
         let from = self.at;
         while !self.is(Sort::End) {

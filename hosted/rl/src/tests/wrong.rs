@@ -17,7 +17,7 @@ const WRONG: &[(&str, &str)] = &[
     ("IF [ FAULTY T3 ] THEN\nSTOP T3;\nFI", "RL0101"),
     ("LOGICAL 1 = \"x IS TASK 3", "RL0102"),
     (
-        "LOGICAL 1 = \"a name of more than sixty-four bytes, which no table of the core has room for\" \
+        "LOGICAL 1 = \"a name of more than sixty-four bytes, which no string has room for\" \
          IS TASK 3 END LOGICAL",
         "RL0102",
     ),

@@ -1,0 +1,61 @@
+//! A recovery script with nothing below it: its image is verified and evaluated.
+
+use core::hint::black_box as opaque;
+
+use weft_core::ids::Term;
+use weft_core::recovery::{
+    Depth, Expected, Header, Instruction, Kind, Order, Picture, Progress, Rint, Role, Status,
+    Subject, Target, Verb, Word, seal, verify,
+};
+use weft_core::time::Instant;
+
+/// The exit status if an evaluation goes wrong; the machines have those below.
+pub(crate) const FAILED: u8 = 200;
+
+/// `IF [ FAULTY T* ] THEN RESTART @1 FI`, for one node and its task 3.
+const SCRIPT: [Instruction; 8] = [
+    Instruction::Role { node: 0, role: Role::Manager },
+    Instruction::Task { task: 3, node: 0, index: 0, name: 0 },
+    Instruction::Code,
+    Instruction::Section { number: 1, depth: Depth::Top, end: 7 },
+    Instruction::Test { status: Status::Faulty, of: Subject::Any(Kind::Task), set: Some(0) },
+    Instruction::JumpIfFalse(7),
+    Instruction::Act { verb: Verb::Restart, target: Target::Set(0) },
+    Instruction::End,
+];
+const POOL: &[u8] = b"\x06camera";
+const LEN: usize = Header::LEN + SCRIPT.len() * Word::LEN + POOL.len();
+
+fn image() -> [u8; LEN] {
+    let (words, pool_len) = (SCRIPT.len() as u16, POOL.len() as u16);
+    let header = Header { words, tasks: 1, nodes: 1, pool_len, ..Header::default() };
+    let mut image = [0; LEN];
+    let (head, rest) = image.split_at_mut(Header::LEN);
+    head.copy_from_slice(&header.to_bytes());
+    let (code, pool) = rest.split_at_mut(SCRIPT.len() * Word::LEN);
+    for (bytes, word) in code.chunks_exact_mut(Word::LEN).zip(SCRIPT) {
+        bytes.copy_from_slice(&word.encode().to_bytes());
+    }
+    pool.copy_from_slice(POOL);
+    seal(&mut image);
+    image
+}
+
+/// Whether the image is accepted and orders what it says, and a damaged one is refused.
+pub(crate) fn is_right() -> bool {
+    let expected = Expected { nodes: Some(1), keeps_rules: |_| true };
+    let mut image = opaque(image());
+    let is_ordered = verify(&image, &expected).is_ok_and(|program| {
+        let mut picture = Picture::<1, 4>::default();
+        picture.tasks[3].errors = 2;
+        let mut rint = Rint::<1, 4>::default();
+        let begun = rint.evaluate(&program, &picture, Term(1), Instant(0));
+        let ended = rint.step(&program, u16::MAX);
+        let order = rint.poll_order().map(|placed| placed.order);
+        let restart = Order::Task { task: 3, verb: Verb::Restart, mark: 2 };
+        let is_last = rint.poll_order().is_none();
+        begun.is_ok() && matches!(ended, Ok(Progress::Done(_))) && order == Some(restart) && is_last
+    });
+    image[LEN - 1] ^= opaque(1);
+    is_ordered && verify(&image, &expected).is_err()
+}

@@ -1,0 +1,133 @@
+//! `weft rl` as a newcomer uses it: scripts that are right and wrong, images that are damaged, and
+//! files that are neither.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SCRIPT: &str = "DEFINE 0 = MANAGER\nTASK 3 = \"camera\" IS NODE 0, TASKID 0\n\n\
+                      IF [ FAULTY T* ] THEN\n    RESTART @1\nFI\n";
+
+#[path = "../../src/scratch.rs"]
+mod scratch;
+
+use scratch::Scratch;
+
+/// A file of the folder, by its path.
+fn file(folder: &Scratch, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).expect("a file");
+    path.display().to_string()
+}
+
+/// Exit code, standard output and standard error.
+fn rl(arguments: &[&str]) -> (i32, String, String) {
+    let mut weft = Command::new(env!("CARGO_BIN_EXE_weft"));
+    let ran = weft.arg("rl").args(arguments).output().expect("weft runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (ran.status.code().expect("no signal ended it"), text(ran.stdout), text(ran.stderr))
+}
+
+fn code(arguments: &[&str]) -> i32 {
+    rl(arguments).0
+}
+
+#[test]
+fn a_script_becomes_an_image_that_is_shown_with_its_lines() {
+    let folder = Scratch::new();
+    let (script, image) = (file(&folder, "a.rl", SCRIPT), file(&folder, "a.img", ""));
+    assert_eq!(rl(&["check", &script]).1, format!("{script} has no error\n"));
+    assert_eq!(code(&["build", &script, "-o", &image]), 0);
+    // An image is replaced by the next one.
+    assert_eq!(code(&["build", &script, "-o", &image]), 0);
+    let (code, words, _) = rl(&["dump", &image]);
+    assert_eq!(code, 0);
+    assert!(words.contains("   5  ACT      Act { verb: Restart"), "{words}");
+}
+
+#[test]
+fn a_wrong_script_is_drawn_and_makes_no_image() {
+    let folder = Scratch::new();
+    let script = file(&folder, "a.rl", SCRIPT.replace("FAULTY", "FUALTY"));
+    let image = folder.path().join("a.img");
+    for arguments in [&["check", &script][..], &["build", &script, "-o", image.to_str().unwrap()]] {
+        let (code, drawn, error) = rl(arguments);
+        assert_eq!(code, 51);
+        assert!(drawn.contains("a.rl:4:6") && drawn.contains("did you mean FAULTY?"), "{drawn}");
+        assert!(error.contains("a.rl: 1 finding\n"), "{error}");
+    }
+    assert!(!image.exists());
+    let object = rl(&["--json", "check", &script]).1;
+    let object: serde_json::Value = serde_json::from_str(&object).expect("one object");
+    let finding = &object["diagnostics"][0];
+    assert_eq!((&object["ok"], &finding["code"]), (&false.into(), &"RL0202".into()));
+    assert_eq!(finding["places"][0]["line"], 4);
+}
+
+#[test]
+fn what_is_no_script_and_no_image_is_refused() {
+    let folder = Scratch::new();
+    let big = file(&folder, "big", "");
+    fs::File::create(&big).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
+    let (empty, binary) = (file(&folder, "empty", ""), file(&folder, "binary", b"\x7fELF\xff\xfe"));
+    let missing = folder.path().join("missing").display().to_string();
+    let nested = folder.path().display().to_string();
+    // By check, dump and fmt.
+    for (file, wanted) in [
+        (&empty, [51, 52, 51]),
+        (&big, [51, 52, 51]),
+        (&binary, [23, 52, 23]),
+        (&missing, [22, 22, 22]),
+        (&nested, [24, 24, 24]),
+    ] {
+        let found = ["check", "dump", "fmt"].map(|command| code(&[command, file]));
+        assert_eq!(found, wanted, "{file}");
+    }
+    assert_eq!(fs::read(&empty).expect("it is there"), b"", "fmt leaves it as it is");
+}
+
+#[test]
+fn a_damaged_image_is_refused() {
+    let folder = Scratch::new();
+    let (script, image) = (file(&folder, "a.rl", SCRIPT), file(&folder, "a.img", ""));
+    assert_eq!(code(&["build", &script, "-o", &image]), 0);
+    let whole = fs::read(&image).expect("an image");
+    for at in (0..whole.len()).step_by(7) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        assert_eq!(code(&["dump", &file(&folder, "flipped", flipped)]), 52, "byte {at}");
+        assert_eq!(code(&["dump", &file(&folder, "cut", &whole[..at])]), 52, "{at} bytes");
+    }
+}
+
+#[test]
+fn no_file_is_lost_to_a_command() {
+    let folder = Scratch::new();
+    let script = file(&folder, "a.rl", SCRIPT);
+    assert_eq!(code(&["build", &script, "-o", &script]), 44);
+    let long = file(&folder, "long.rl", format!("{SCRIPT}{}", "# a comment\n".repeat(6_000)));
+    assert_eq!(code(&["fmt", &long]), 51);
+    assert!(fs::read(&long).expect("it is there").len() > 70_000);
+    for target in ["/proc/image", "/dev/full", &folder.path().display().to_string()] {
+        assert_eq!(code(&["build", &script, "-o", target]), 44, "{target}");
+    }
+    assert_eq!(fs::read_to_string(&script).expect("it is there"), SCRIPT);
+}
+
+#[test]
+fn a_script_is_brought_into_its_form_once() {
+    let folder = Scratch::new();
+    let text = SCRIPT.replace("    ", "\t").replace("RESTART", "restart").replace('\n', "\r\n");
+    let script = file(&folder, "a.rl", format!("\u{FEFF}{text}"));
+    assert_eq!(code(&["fmt", "--check", &script]), 51);
+    assert_eq!(code(&["fmt", &script]), 0);
+    assert_eq!(code(&["fmt", "--check", &script]), 0);
+    assert_eq!(fs::read_to_string(Path::new(&script)).expect("it is there"), SCRIPT);
+}
+
+#[test]
+fn codes_are_explained_and_the_reference_is_printed() {
+    assert!(rl(&["explain", "rl0207"]).1.starts_with("RL0207: AND and OR"));
+    assert_eq!(code(&["explain", "RL9999"]), 2);
+    assert!(rl(&["reference"]).1.starts_with("# The recovery language"));
+}
