@@ -183,10 +183,14 @@ fn join(words: &[(Sort, String)], level: usize) -> String {
     if line.is_empty() { line } else { format!("{}{line}", "    ".repeat(level)) }
 }
 
-/// Whether the word at `at` belongs to the sign before it: ranges, N-VERSION, a negative number.
+/// Whether the word at `at` belongs to the one before it: ranges, N-VERSION, a negative number, the
+/// arguments of a CALL.
 fn is_tied(words: &[(Sort, String)], at: usize) -> bool {
     let is = |at: usize, sort: Sort| words[at].0 == sort;
     if words[0].1 == "DEFINE" && (is(at, Sort::Minus) || is(at - 1, Sort::Minus)) {
+        return true;
+    }
+    if is(at, Sort::ParenOpen) && at >= 2 && words[at - 2].1 == "CALL" {
         return true;
     }
     if !is(at - 1, Sort::Minus) {

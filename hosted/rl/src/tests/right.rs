@@ -58,3 +58,12 @@ fn every_script_of_the_examples_is_translated_and_in_its_form() {
     }
     assert!(count >= 4);
 }
+
+/// Each guard and each action of the reference, in the form that `weft rl fmt` gives it.
+#[test]
+fn every_guard_and_action_is_translated() {
+    let text = include_str!("all.rl");
+    let translation = translated(text);
+    assert!(translation.image.is_some(), "{}", translation.render());
+    assert_eq!(format(text).unwrap(), text);
+}
