@@ -40,9 +40,9 @@
 //! | `Neb<4, 1>` | 9616 | 10648 |
 //! | `Neb<4, BROADCAST_DEPTH>` | 16336 | 17368 |
 //! | `Neb<7, BROADCAST_DEPTH>` | 22240 | 23872 |
-//! | `Component<4, 2>` | 10424 | 10424 |
-//! | `LargestComponent` | 57360 | 57360 |
-//! | `ImAliveTask` | 3800 | 3800 |
+//! | `Component<4, 2>` | 11176 | 11176 |
+//! | `LargestComponent` | 59072 | 59072 |
+//! | `ImAliveTask` | 4440 | 4440 |
 //! | `Program<'static>` | 9480 | 9480 |
 //! | `Rint<64, 16>` | 5552 | 5552 |
 //! | `Rint<64, 256>` | 15152 | 15152 |

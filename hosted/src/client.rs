@@ -12,7 +12,9 @@ mod inbox;
 mod lasting;
 mod listener;
 mod speaker;
+mod watcher;
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ pub use inbox::Inbox;
 pub use lasting::order_lasting;
 pub use listener::Listener;
 pub use speaker::Speaker;
+pub use watcher::{Kind, WatchEvent, Watcher};
 
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
@@ -33,6 +36,7 @@ use crate::node::control::{
 use crate::node::evidence::Copied;
 use crate::packet::{PacketError, Socket};
 use crate::runtime_dir::{ClusterDir, FindError, RuntimeDir};
+use crate::shm::Mask;
 
 /// How long a node's supervisor may take beyond what a request itself allows.
 const SLACK: Duration = Duration::from_secs(5);
@@ -350,6 +354,23 @@ impl Client {
         }
     }
 
+    /// Maps the page on which the node shows the membership (M-14).
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn mask(&mut self) -> Result<Mask, ClientError> {
+        let deadline = Deadline::after(SLACK);
+        self.request(Want::Mask, deadline)?;
+        let rank = self.rank;
+        match self.answer_with(deadline)? {
+            (Outcome::Done, fds) if fds.len() == 1 => Mask::open(fds[0].as_fd()).map_err(|error| {
+                let reason = Refused::Malformed(format!("the page cannot be mapped: {error}"));
+                ClientError::Refused { rank, reason }
+            }),
+            (other, _) => Err(self.out_of_place(&other)),
+        }
+    }
+
     /// Waits until the node runs in `incarnation` or a later one, joined with all living peers.
     ///
     /// # Errors
@@ -519,10 +540,15 @@ impl Client {
 
     /// The answer to the last request.
     fn answer(&mut self, deadline: Deadline) -> Result<Outcome, ClientError> {
+        self.answer_with(deadline).map(|(what, _)| what)
+    }
+
+    /// The answer to the last request, and the descriptors that came with it.
+    fn answer_with(&mut self, deadline: Deadline) -> Result<(Outcome, Vec<OwnedFd>), ClientError> {
         let rank = self.rank;
         let unreachable = |source| ClientError::Unreachable { rank, source };
         loop {
-            let (reply, _) =
+            let (reply, fds) =
                 self.socket.recv::<Reply>(deadline.remaining()).map_err(unreachable)?;
             match reply {
                 Reply { id: 0, what: Outcome::Refused(reason) } => {
@@ -533,7 +559,7 @@ impl Client {
                 Reply { what: Outcome::Refused(reason), .. } => {
                     return Err(ClientError::Refused { rank, reason });
                 }
-                Reply { what, .. } => return Ok(what),
+                Reply { what, .. } => return Ok((what, fds)),
             }
         }
     }

@@ -33,12 +33,30 @@
 //! ([`Message::sequence`]). When a sender is killed while a batch is on its way, any part of that
 //! batch may arrive: number what must be complete, as the example `ring` does. Broadcasts are
 //! delivered once.
+//!
+//! # Views
+//! A [`View`] is a membership: the members and their incarnations, decided by the manager of a term
+//! and numbered by it. Each member shows one after the other ([`Event::View`], [`Member::view`]):
+//! - Two members that show the same [number](View::number) show the same members in the same
+//!   incarnations, with a probability of 1 − 2⁻⁶⁴ for each number.
+//! - Numbers are ordered, and the numbers that a node shows rise, under every manager and in every
+//!   incarnation. A member may skip views; it shows none in another order.
+//! - What an incarnation has shown and its next view no longer contains is fenced at its node: it
+//!   changes no byte there.
+//! - A member shows only views that contain its own incarnation.
+//!
+//! A component that has ended stays in the view until the next one of its node has joined, or its
+//! node is removed: [`Event::Removed`] comes first. A member that does not hear its manager keeps
+//! its view, and [says so](Member::is_view_stale). With `dirnet.min_alive = 1` both sides of a
+//! partition go on, each with a manager and a term of its own, and so with numbers of its own: who
+//! needs one membership at a time demands a majority, and pauses while its view is stale.
 
 mod error;
 
 use std::time::Duration;
 
 pub use error::{MemberError, SaveError};
+pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
 pub use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
 pub use weft_core::neb::Message as Delivery;
@@ -46,7 +64,10 @@ pub use weft_core::neb::Message as Delivery;
 pub use crate::node::{BroadcastError, Event, JoinError, PutError, Verdict};
 
 use crate::clock::Deadline;
-use crate::node::{Component, Flow, NodeError};
+use crate::node::{Component, Flow, NodeError, PEERS};
+
+/// A membership on which all members that show its number agree.
+pub type View = weft_core::dirnet::View<PEERS>;
 
 /// How long [`Member::join`] waits to be admitted.
 pub const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -142,6 +163,20 @@ impl Member {
     /// differ for as long as a change takes.
     pub fn members(&self) -> impl Iterator<Item = Rank> + use<> {
         self.component.members().iter().map(|peer| Rank(peer.0))
+    }
+
+    /// The view that this member shows: who the members are, by the decision of a manager. None
+    /// before the first one. See [Views](self#views).
+    #[must_use]
+    pub fn view(&self) -> Option<&View> {
+        self.component.view()
+    }
+
+    /// Whether the membership may be another by now: this member does not hear its manager, is
+    /// itself a manager that is not heard, or knows of a later view that it cannot show yet.
+    #[must_use]
+    pub fn is_view_stale(&self) -> bool {
+        self.component.is_view_stale()
     }
 
     /// The manager of the DIR net, once it is known.

@@ -26,7 +26,7 @@ pub struct Beat {
     /// Counts the heartbeats of this incarnation, as a serial number that is never zero. A
     /// heartbeat that does not come after the last one carries no news.
     pub sequence: u32,
-    /// The digest of the sender's database (G-25).
+    /// The digest of the sender's database and of the last view that it knows (G-25, M-6).
     pub digest: u32,
     /// The number of the last heartbeat that the sender received from this receiver; zero for
     /// none.

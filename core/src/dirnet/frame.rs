@@ -5,7 +5,8 @@
 //!       │ kind │ seat │ sender │ subject │ claimant │ epoch │ boot │ generation │ sequence │ …
 //!
 //!       24 … 64: REPLY_DB      │ index count 0 0 │ checksum │ 32 bytes of the image │
-//!                all others    │ up to ten words; unused words are zero             │
+//!                REQUEST_DB    │ eight words │ 0 0                                   │
+//!                all others    │ up to seven words; unused are zero │ view: 3 words  │
 //! ```
 //!
 //! The subject is the node that the message is about, the original's `subid`; zero where there is
@@ -17,7 +18,7 @@ use core::fmt;
 use super::database::VERSION_WORDS;
 use super::{
     Alarm, Change, ImagePart, Level, Life, Members, Message, Question, Seat, Seen, TaskAction,
-    Term, Version,
+    Term, Version, ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
 
@@ -26,6 +27,8 @@ pub const FRAME_LEN: usize = 64;
 
 const BODY: usize = 24;
 const WORDS: usize = (FRAME_LEN - BODY) / 4;
+/// The words before the tag of the view.
+const BEFORE_VIEW: usize = WORDS - 3;
 
 /// A message with everything by which its receiver judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +43,8 @@ pub struct Frame {
     pub life: Life,
     /// Counts the messages of this endpoint in this incarnation; a retransmission repeats it.
     pub sequence: u32,
+    /// The last view of a manager, in its own frames that have room.
+    pub view: ViewTag,
     /// The message.
     pub message: Message,
 }
@@ -204,7 +209,8 @@ impl Body {
                 | M::Alive { .. }
                 | M::Guard { .. }
         );
-        let is_clean = w[used..].iter().all(|word| *word == 0);
+        let end = if message.has_room_for_view() { BEFORE_VIEW } else { WORDS };
+        let is_clean = w[used..end].iter().all(|word| *word == 0);
         if !is_clean || (has_no_subject && node != Rank(0)) {
             return Err(FrameError::Padding);
         }
@@ -303,7 +309,10 @@ impl Frame {
     /// The frame as bytes.
     #[must_use]
     pub fn encode(&self) -> [u8; FRAME_LEN] {
-        let body = Body::of(&self.message);
+        let mut body = Body::of(&self.message);
+        if self.message.has_room_for_view() {
+            body.words[BEFORE_VIEW..].copy_from_slice(&self.view.words());
+        }
         let mut bytes = [0; FRAME_LEN];
         bytes[0] = body.kind;
         bytes[1] = self.seat as u8;
@@ -332,12 +341,18 @@ impl Frame {
         let rank = |at: usize| Rank(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
         let words = core::array::from_fn(|index| word_at(bytes, BODY + 4 * index));
         let message = Body { kind: bytes[0], subject: rank(4), words }.message()?;
+        let [.., count, low, high] = words;
+        let view = match message.has_room_for_view() {
+            true => ViewTag::from_words([count, low, high]).ok_or(FrameError::Field)?,
+            false => ViewTag::default(),
+        };
         Ok(Self {
             sender: rank(2),
             seat,
             term: Term { epoch: word_at(bytes, 8), claimant: rank(6) },
             life: Life { boot: Incarnation(word_at(bytes, 12)), generation: word_at(bytes, 16) },
             sequence: word_at(bytes, 20),
+            view,
             message,
         })
     }

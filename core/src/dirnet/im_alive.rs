@@ -25,6 +25,7 @@ use super::output::Outputs;
 use super::replay::BEFORE_FIRST;
 use super::{
     Alarm, Frame, Life, Members, Message, News, Output, Profile, Reject, Rejects, Seat, Term,
+    ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
@@ -365,6 +366,7 @@ impl ImAliveTask {
             term: self.term,
             life: Life { boot: self.post.boot, generation: self.generation },
             sequence: self.sequence,
+            view: ViewTag::default(),
             message,
         };
         if !to.is_empty() {

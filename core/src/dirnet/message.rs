@@ -231,6 +231,11 @@ pub enum Message {
 }
 
 impl Message {
+    /// Whether a frame with this message has room for the tag of a view.
+    pub(super) const fn has_room_for_view(&self) -> bool {
+        !matches!(self, Self::RequestDb { .. } | Self::ReplyDb(_))
+    }
+
     /// The message's name in logs (D-59).
     #[must_use]
     pub const fn name(&self) -> &'static str {

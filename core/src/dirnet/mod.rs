@@ -29,7 +29,7 @@
 //! never returns; a later one may. A node is reset after every live member has fenced it, and in a
 //! cluster of three or more only if a second observer has probed it in vain.
 //!
-//! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions:
+//! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions:
 //! `SPEC.md` beside this file; tests and mutants carry these numbers. Not here: the recovery
 //! language (the strategy is built in, [`strategy`]), a clock, bytes on a wire, and a quorum: two
 //! sides of a partition that have two nodes each go on and remove each other, unless `min_alive`
@@ -60,6 +60,7 @@ mod standing;
 pub mod strategy;
 mod supervision;
 mod term;
+mod view;
 
 pub use beat::{BEAT_LEN, Beat};
 pub use component::{Component, LargestComponent, Role};
@@ -79,6 +80,7 @@ pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
 pub use supervision::{Announcement, Fenced, Order, Supervision};
 pub use term::{Life, Members, Term};
+pub use view::{View, ViewNumber, ViewTag};
 
 use mutants::*;
 

@@ -14,7 +14,7 @@ macro_rules! mutants {
 mutants! {
     SUSPICION_NEVER_ENDS = "suspicion-never-ends", "G-1: backups conclude the manager's death";
     ONE_WINDOW_FOR_ALL = "one-window-for-all", "G-2: each suspect has its own window";
-    SUSPICION_LEAVES_ALARM = "suspicion-leaves-alarm", "G-3: a sign of life ends all of it";
+    SUSPICION_LEAVES_ALARM = "suspicion-leaves-alarm", "G-3: a frame that is heard ends all of it";
     WINDOW_IS_UNCHECKED = "window-is-unchecked", "G-4: a profile keeps the rules";
     EARLY_ALARM_IS_FORGOTTEN = "early-alarm-is-forgotten", "G-5: an early alarm counts";
     ANYTHING_ROUSES = "anything-rouses", "G-6: the I'm-Alive Task looks at what it gets";
@@ -61,7 +61,7 @@ mutants! {
     RETURN_IS_NOT_HEARD = "return-is-not-heard", "G-13: NIUA is handled by backups";
     VERDICTS_ARE_NOT_SPREAD = "verdicts-are-not-spread", "G-14: every node verdict is made known";
     WATCH_IS_NOT_TURNED = "watch-is-not-turned", "G-15: the watch follows the manager";
-    TRAFFIC_IS_NO_SIGN = "traffic-is-no-sign", "G-16: any current frame is a sign of life";
+    TRAFFIC_IS_NO_SIGN = "traffic-is-no-sign", "G-16: any current frame is a heartbeat";
     ANY_ALARM_RENEWS = "any-alarm-renews", "G-17: others' alarms do not mask the manager";
     FAILED_SPAWNS_NEED_WITNESSES = "failed-spawns-need-witnesses", "X-12: the own task is believed";
     HUNG_SUPERVISORS_STAY = "hung-supervisors-stay", "X-13: a hung supervisor is a node failure";
@@ -77,8 +77,8 @@ mutants! {
     FAR_RIVALS_STAY_OUT = "far-rivals-stay-out", "G-10: nor is one that a member hears";
     REMOVED_HEAR_NOTHING = "removed-hear-nothing", "G-10: managers that removed each other meet";
     OLD_REMOVALS_COUNT = "old-removals-count", "G-10: one of two halves gives way";
-    ALONE_IT_REMOVES = "alone-it-removes", "G-11: a manager that hears nobody removes nobody";
-    UNHEARD_COUNT_AS_ALIVE = "unheard-count-as-alive", "G-11: who counts was heard in this reign";
+    ALONE_IT_REMOVES = "alone-it-removes", "G-11: a manager that hears no node removes none";
+    UNHEARD_COUNT_AS_ALIVE = "unheard-count-as-alive", "G-11: who counts was heard in this term";
     JOINERS_ARE_DEAF = "joiners-are-deaf", "G-20: a rebooted node can be reached";
     CLONES_START_ANEW = "clones-start-anew", "G-21: a clone joins, it does not start";
     WINNER_STARTS_OVER = "winner-starts-over", "G-22: the winner is manager in place";
@@ -97,20 +97,23 @@ mutants! {
     MEMBERS_ARE_FORGOTTEN = "members-are-forgotten", "D-58: who dies with all others is missed";
     OWN_PAST_IS_NOT_ASKED_FOR = "own-past-is-not-asked-for", "D-58: others know what was said";
     DAMAGE_IS_RESTORED = "damage-is-restored", "D-58: a damaged snapshot is refused";
-    ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error told again is counted once";
-    NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer kills nobody";
-    DEAF_ARE_ANSWERED = "deaf-are-answered", "X-5: who has removed this life gets no answer";
+    ERRORS_ARE_REPEATED = "errors-are-repeated", "D-58: an error sent again is counted once";
+    NO_LOCAL_HEALTH = "no-local-health", "X-3: a slow observer removes no node";
+    DEAF_ARE_ANSWERED = "deaf-are-answered", "X-5: who has removed this boot gets no answer";
     STALE_RELEASES_COUNT = "stale-releases-count", "X-11: a release ends no later isolation";
     LATER_BOOTS_ARE_FREE = "later-boots-are-free", "X-11: a later boot ends no isolation";
     ISOLATION_IS_HEARSAY = "isolation-is-hearsay", "X-11: an isolation holds in any term";
     ISOLATED_NODES_FORGET = "isolated-nodes-forget", "X-11: an isolated node remembers it";
     RELEASED_STAY_REMOVED = "released-stay-removed", "X-11: a removal is not restored";
     FORGOTTEN_BOOTS_ARE_DAMAGE = "forgotten-boots-are-damage", "X-11: numbers outlive boots";
-    FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed life is ignored";
+    FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed boot is ignored";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
     RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";
     RESETS_SHARE_A_LIMIT = "resets-share-a-limit", "X-6: resets have a limit of their own";
     HEIRS_COUNT_ANEW = "heirs-count-anew", "X-6: the count outlives the manager";
     COUNTS_ARE_NOT_SAVED = "counts-are-not-saved", "X-6: the count outlives all components";
-    RELEASED_ARE_COUNTED = "released-are-counted", "X-6: who is released begins anew";
+    MEMBERS_NUMBER_VIEWS = "members-number-views", "M-6: the manager numbers the views";
+    VIEWS_PRECEDE_FENCES = "views-precede-fences", "M-6: what a view removes is fenced before";
+    OLD_VIEWS_ARE_SHOWN = "old-views-are-shown", "M-6: no view follows one of a later term";
+    RELEASED_ARE_COUNTED = "released-are-counted", "X-6: who is released starts over";
 }

@@ -32,6 +32,7 @@ mod survey;
 mod task;
 mod top;
 mod up;
+mod watch;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -74,6 +75,8 @@ enum Command {
     Status(status::Arguments),
     /// Show every node live, until q is pressed.
     Top(top::Arguments),
+    /// Print what happens in a running cluster: views, joins, removals, suspicions.
+    Watch(watch::Arguments),
     /// Put lines of standard input into a node's mailbox.
     Put(put::Arguments),
     /// Take messages from a node's mailbox to standard output.
@@ -151,6 +154,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Key(arguments) => key::run(&arguments, output),
         Command::Status(arguments) => status::run(&arguments, output),
         Command::Top(arguments) => top::run(&arguments, output),
+        Command::Watch(arguments) => watch::run(&arguments, output),
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Bcast(arguments) => bcast::run(&arguments, output),

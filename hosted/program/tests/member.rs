@@ -5,6 +5,7 @@
 //!   this test ── weft run -n 2 -- this test ROLE ──▶ roles that judge themselves, and say so
 //! ```
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Some("stopped") => stopped(),
         Some("mute") => mute(),
         Some("finished") => finished(),
+        Some("views") => views(),
         // Filters of the test harness mean nothing here.
         _ => all(),
     };
@@ -95,8 +97,71 @@ fn all() -> Outcome {
         }
         println!("test {test} ... ok");
     }
+    members_show_the_same_views_in_one_order()?;
     a_member_that_is_stopped_ends_in_order()?;
     a_member_that_never_polls_is_killed()
+}
+
+/// Member 1 dies once. Both print the views that they show, until both show its next incarnation.
+fn members_show_the_same_views_in_one_order() -> Outcome {
+    let (status, said) = Run::start("views")?.end()?;
+    let (mut contents, mut last) = (BTreeMap::new(), BTreeMap::new());
+    for line in said.lines() {
+        let Some((who, view)) = line.split_once(" view ") else { continue };
+        let (number, members) = view.split_once(' ').ok_or("a view has members")?;
+        let number: u64 = number.parse()?;
+        let shown = contents.entry(number).or_insert((members, 0));
+        shown.1 += 1;
+        let is_same = shown.0 == members;
+        let rises = last.insert(who, number).is_none_or(|before| before < number);
+        if !is_same || !rises {
+            return Err(format!("m6_views: {line:?} in\n{said}").into());
+        }
+    }
+    let is_last = |number| contents.last_key_value().is_some_and(|(last, _)| last == number);
+    let agree = last.len() == 2 && last.values().all(is_last);
+    if status != Some(0) || !agree || !said.contains("fenced before: true") {
+        return Err(format!("m6_views: status {status:?} in\n{said}").into());
+    }
+    println!("test m6_members_show_the_same_views_in_one_order ... ok");
+    Ok(())
+}
+
+fn views() -> Outcome {
+    let mut member = Member::join()?;
+    let (first, mut removed) = (member.incarnation(), false);
+    loop {
+        member.wait(Duration::from_millis(10))?;
+        while let Some(event) = member.next_event() {
+            removed |= matches!(event, Event::Removed { .. });
+            let Event::View { number, members } = event else { continue };
+            let Some(view) = member.view().filter(|view| view.number() == number) else { continue };
+            let of = |rank| view.incarnation(rank).map(|it| it.to_string());
+            println!("view {} {members:?} {:?} {:?}", number.to_bits(), of(Rank(0)), of(Rank(1)));
+            let has_returned = view.incarnation(Rank(1)).is_some_and(|it| it.generation > 0);
+            if members.count() == 2 && !has_returned && member.rank() == Rank(1) {
+                assert!(first == member.incarnation() && !member.is_view_stale());
+                std::process::abort();
+            }
+            if has_returned {
+                println!("fenced before: {}", removed || member.rank() == Rank(1));
+                return both_are_there(&mut member);
+            }
+        }
+    }
+}
+
+/// Returns once the other program has come so far.
+fn both_are_there(member: &mut Member) -> Outcome {
+    let (other, mut sent) = (Rank(1 - member.rank().0), false);
+    loop {
+        sent = sent || member.put(other, b"here").is_ok();
+        member.wait(Duration::from_millis(10))?;
+        member.events().for_each(drop);
+        if sent && member.unput(other) == 0 && member.take().is_some() {
+            return Ok(());
+        }
+    }
 }
 
 fn a_member_that_is_stopped_ends_in_order() -> Outcome {

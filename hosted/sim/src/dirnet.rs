@@ -12,17 +12,20 @@
 //!
 //! | checker | promise |
 //! |---|---|
-//! | `one-manager` | no term is ever reigned by two lives, nor by anybody but its claimant |
+//! | `one-manager` | no term has two managers, nor one that is not its claimant |
 //! | `terms` | no node ever knows a lower term than before, its earlier lives included |
 //! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
-//! | `fence` | a node is reset only after every live member has fenced that life |
+//! | `fence` | a node is reset only after every live member has fenced that boot |
 //! | `detection` | a manager that is heard doubts a node that is gone for long, or awaits it |
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not replaced |
 //! | `explanation` | a verdict rests on alarms and answers that came, in time, to its question |
 //! | `isolation` | an isolated node is no member, until a manager releases it |
+//! | `view-agreement` | members that show the same number show the same view |
+//! | `view-monotone` | the numbers that a node shows rise, over all of its incarnations |
+//! | `view-fence` | what a view no longer contains is fenced at the node that shows it |
 //! | `snapshots` | a damaged snapshot is never taken, and the first that is whole is |
 //! | `budget` | a cluster at rest sends heartbeats only |
-//! | `progress` | once faults are over everybody is a member again, one manages, databases agree |
+//! | `progress` | once faults are over all are members again, one manages, databases and views agree |
 //!
 //! Before the last releases, all of that holds without the isolated nodes: no node has forgotten
 //! one. Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
@@ -37,6 +40,7 @@ mod lab;
 mod ledger;
 mod net;
 mod strike;
+mod views;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -148,6 +148,14 @@ pub struct VerdictNote {
     pub silent_us: Option<u64>,
 }
 
+impl VerdictNote {
+    /// The incarnation of the node, as boot and generation.
+    #[must_use]
+    pub fn incarnation(&self) -> &str {
+        &self.life
+    }
+}
+
 impl std::fmt::Display for What {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

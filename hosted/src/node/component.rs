@@ -455,6 +455,10 @@ impl Component {
             Ok(())
         })?;
         for word in &words {
+            if let (FromComponent::View(_), Some(view)) = (word, self.view()) {
+                let (number, members) = (view.number(), view.members());
+                self.events.push(Event::View { number, members });
+            }
             // Frames may be lost; with a supervisor that reads slowly they are dropped before
             // anything else.
             if !matches!(word, FromComponent::Letters { .. }) || !self.outgoing.is_crowded() {
@@ -530,6 +534,8 @@ impl Component {
             Want::Await { .. }
             | Want::Chronicle { .. }
             | Want::Evidence { .. }
+            | Want::Watch { .. }
+            | Want::Mask
             | Want::Proof { .. }
             | Want::Report { .. }
             | Want::Beat { .. }

@@ -19,7 +19,7 @@ pub use broadcast::{
 };
 
 pub use holder::HolderStatus;
-pub use standing::{DirNetStatus, EntryStatus, NodeOrder, TimingStatus};
+pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;
@@ -123,6 +123,18 @@ pub enum Want {
         /// Only after this time, by the clock of the node's host.
         after_ns: u64,
     },
+    /// Reply as soon as the node shows a later view than `view`, or has noted more than `after`
+    /// entries of interest to those who watch.
+    Watch {
+        /// The number of the last view that the client has; zero for none.
+        view: u64,
+        /// [`Watched::next`] of the last reply; zero at first.
+        after: u64,
+        /// How long to wait; then the reply is [`Outcome::Done`].
+        timeout_ms: u64,
+    },
+    /// Reply with a descriptor of the page that shows the membership ([`Mask`](crate::shm::Mask)).
+    Mask,
     /// Reply once the node runs, joined with all running peers, in this incarnation or later.
     Await {
         /// The earliest incarnation to wait for.
@@ -194,6 +206,8 @@ impl Want {
             | Self::Status
             | Self::Chronicle { .. }
             | Self::Evidence { .. }
+            | Self::Watch { .. }
+            | Self::Mask
             | Self::Await { .. }
             | Self::Task { .. }
             | Self::Node { .. }
@@ -270,6 +284,8 @@ pub enum Outcome {
         /// How many older ones, of others and of its own, the node has dropped to make room.
         dropped: u64,
     },
+    /// What a watcher does not have.
+    Watched(Box<Watched>),
     /// The node runs.
     Running(Box<NodeStatus>),
     /// A task's error is recorded.
@@ -280,6 +296,21 @@ pub enum Outcome {
     Done,
     /// Not done, for this reason.
     Refused(Refused),
+}
+
+/// What a watcher does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// The view of the node.
+    pub view: ViewStatus,
+    /// Since when the node shows it, by the clock of its host.
+    pub view_at_ns: u64,
+    /// Suspicions and verdicts that this node and others have noted, as they arrived.
+    pub noted: Vec<Copied>,
+    /// How many entries the client has now.
+    pub next: u64,
+    /// How many entries it has missed.
+    pub missed: u64,
 }
 
 /// How many messages a put has put, and why it stopped.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use outgoing::{Outgoing, SendError};
 
 use super::chronicle::Entry;
-use super::control::{ConflictStatus, HeldProof, Outcome, Payload, Want};
+use super::control::{ConflictStatus, HeldProof, Outcome, Payload, ViewStatus, Want};
 use super::places::Places;
 use super::wills::Will;
 use crate::bootstrap::PairEnd;
@@ -207,6 +207,8 @@ pub(super) enum FromComponent {
     Isolated { node: u16, boot: u32 },
     /// An operator has released `node`, which may be this one: isolations up to `boot` are over.
     Released { node: u16, boot: u32 },
+    /// The component shows this view.
+    View(ViewStatus),
     /// The history of the node's tasks in the database, complete as far as it can be known: the
     /// status of each, and how many errors it has had.
     Past { tasks: Vec<(u8, u16)> },

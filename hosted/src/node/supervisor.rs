@@ -24,6 +24,7 @@ mod reach;
 mod recovery;
 mod requests;
 mod turn;
+mod watch;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -43,6 +44,7 @@ use event::{Event, Events};
 use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
+use watch::Watch;
 
 use super::NodeError;
 use super::chronicle::Chronicle;
@@ -140,6 +142,7 @@ struct Supervisor {
     database_file: PathBuf,
     chronicle: Chronicle,
     evidence: Evidence,
+    watch: Watch,
     /// Whether all nodes read the same clock.
     is_on_one_host: bool,
     /// Frames and entries that had no receiver at this node.
@@ -230,6 +233,7 @@ impl Supervisor {
             database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
             evidence: Evidence::default(),
+            watch: Watch::new()?,
             is_on_one_host,
             refusals: Refusals::default(),
             parked: VecDeque::new(),

@@ -18,9 +18,7 @@
 use super::echo::Echo;
 use super::{Component, Rule, State, Verdict, Watch};
 use crate::dirnet::replay::is_after;
-use crate::dirnet::{
-    Beat, Frame, Level, Life, Members, Message, Output, Reject, Seat, Standing, Term,
-};
+use crate::dirnet::{Beat, Frame, Level, Life, Members, Message, Reject, Seat, Standing, Term};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -94,6 +92,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         self.note_alive(now, from);
         let in_term = in_term.and_then(|()| self.settle_term(now, from, frame.term));
+        self.note_view(from, frame.term, frame.view);
         if let State::Joining(_) = self.state {
             return in_term.and_then(|()| self.accept_while_joining(frame));
         }
@@ -388,7 +387,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
         }
         if before.is_up() && before.life.boot < life.boot {
-            self.outputs.push(Output::Fence { node, boot: before.life.boot });
+            self.fence(node, before.life.boot);
         }
     }
 

@@ -39,6 +39,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.send_beat(now);
         }
         self.handle_state_deadline(now);
+        self.renew_view_numbers(now);
         if self.sync.due().is_some_and(|due| due <= now) {
             self.request_over(now);
         }

@@ -138,12 +138,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn next_beat(&mut self) -> Option<Output> {
         let to = self.owed.iter().next()?;
         self.owed.remove(to);
+        self.number_view();
         let echo = self.fellow(to).map_or(0, |fellow| fellow.beat);
         let beat = Beat {
             term: self.term,
             life: self.life,
             sequence: self.beats,
-            digest: self.db.digest(),
+            digest: self.digest(),
             echo,
             is_heard: !self.is_unheard,
         };

@@ -110,7 +110,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let members = self.members();
         let due = now.after(self.timing().window);
         self.set_watch(node, Watch::Fencing { life, fenced: Members::NONE, due, reset });
-        self.outputs.push(Output::Fence { node, boot: life.boot });
+        self.fence(node, life.boot);
         if !crate::dirnet::VERDICTS_ARE_NOT_SPREAD.is_planted() {
             self.send(members, Seat::Component, Message::Anid { node, life, level });
         }
@@ -157,7 +157,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let due = now.after(self.timing().window);
         self.set_watch(node, Watch::Fencing { life, fenced, due, reset });
         if left.contains(me) {
-            self.outputs.push(Output::Fence { node, boot: life.boot });
+            self.fence(node, life.boot);
         }
         let level = self.db.standing(node).level;
         self.send(left.without(me), Seat::Component, Message::Anid { node, life, level });
@@ -288,7 +288,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if is_repeated && still_stands && node != self.me() {
             // The manager has not received the report of the fence, or the node has not come back.
             self.note_reset(now, node, standing);
-            self.outputs.push(Output::Fence { node, boot: life.boot });
+            self.fence(node, life.boot);
         }
         Ok(())
     }
@@ -324,7 +324,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Level::Up => self.watch_anew(now, node),
             // An isolation ends every incarnation of the node that is known here.
             Level::Down | Level::Isolated => {
-                self.outputs.push(Output::Fence { node, boot: stands.life.boot });
+                self.fence(node, stands.life.boot);
             }
             Level::Released => {}
         }

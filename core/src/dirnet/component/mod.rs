@@ -15,6 +15,7 @@
 //! | `join` | WITM, NMI and the start |
 //! | `witness` | the second observer |
 //! | `echo` | which members show that they hear this node, and which are known to be down |
+//! | `views` | the membership that this member shows, and its number |
 //! | `restore` | the database that an earlier component saved |
 //! | `sync` | database: changes, gossip, REQUEST_DB |
 //! | `clock` | deadlines |
@@ -30,6 +31,7 @@ mod restore;
 mod supervisor;
 mod suspicion;
 mod sync;
+mod views;
 mod watch;
 mod witness;
 
@@ -37,6 +39,7 @@ use self::backup::Succession;
 use self::echo::Echo;
 use self::join::Joining;
 use self::sync::Sync;
+use self::views::Views;
 use self::watch::Watch;
 use self::witness::Errand;
 use super::config::{Config, Part};
@@ -107,6 +110,8 @@ struct Fellow {
     asked: Option<Life>,
     /// Clones of its component that this manager has ordered.
     spawns: Intensity,
+    /// The last boot whose fence was ordered here and is not carried out; zero for none.
+    unfenced: Incarnation,
 }
 
 /// The component of one node.
@@ -130,6 +135,7 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     db: Database<NODES, TASKS>,
     assemblies: [Assembly; ASSEMBLIES],
     sync: Sync,
+    views: Views<NODES>,
     clear_due: Instant,
     beat_due: Instant,
     progress: Progress,
@@ -175,6 +181,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             db: Database::default(),
             assemblies: [const { Assembly::EMPTY }; ASSEMBLIES],
             sync: Sync::default(),
+            views: Views::default(),
             clear_due: now.after(timing.clear),
             beat_due: now,
             progress: Progress { generation: life.generation, ..Progress::default() },
@@ -309,6 +316,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
     pub fn handle_fenced(&mut self, now: Instant, node: Rank, boot: Incarnation) {
         self.begin(now);
+        self.note_own_fence(node, boot);
         match self.state {
             State::Manager => self.note_fenced(now, self.me(), node, boot),
             State::Backup(_) => {
@@ -346,7 +354,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Returns the next output, if any.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop().or_else(|| self.next_beat())
+        let next = self.outputs.pop().or_else(|| self.next_beat());
+        if next.is_some() {
+            return next;
+        }
+        self.settle_view();
+        self.outputs.pop()
     }
 
     /// Runs at the start of every input.
@@ -499,6 +512,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             term: self.term,
             life: self.life,
             sequence: self.sequence,
+            view: self.tag_of(&message),
             message,
         }
     }
@@ -506,6 +520,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn send(&mut self, to: Members, seat: Seat, message: Message) {
         if !to.is_empty() {
             let frame = self.frame(message);
+            self.note_view_sent(to, seat, &message);
             self.outputs.push(Output::Send { to, seat, frame });
         }
     }

@@ -12,7 +12,7 @@
 //! incarnations.
 
 use super::sync::Past;
-use super::{Component, Output, Role};
+use super::{Component, Role};
 use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Task};
 use crate::time::Instant;
 
@@ -110,7 +110,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.sync.refences.remove(node);
         let standing = self.db.standing(node);
         if standing.level == Level::Isolated {
-            self.outputs.push(Output::Fence { node, boot: standing.life.boot });
+            self.fence(node, standing.life.boot);
         }
     }
 }

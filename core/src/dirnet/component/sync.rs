@@ -161,7 +161,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if self.role() != Role::Backup || from != self.term.claimant {
             return;
         }
-        let mine = self.db.digest();
+        let mine = self.digest();
         if digest == mine {
             self.sync.differed = None;
         } else if self.sync.differed.replace((digest, mine)) == Some((digest, mine))
@@ -169,6 +169,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         {
             self.ask_for_database(now, from);
         }
+    }
+
+    /// The digest in a heartbeat: of the database, and of the last view that is known.
+    pub(super) fn digest(&self) -> u32 {
+        self.db.digest() ^ self.view_tag().folded()
     }
 
     /// Requests every entry, first from `source`.

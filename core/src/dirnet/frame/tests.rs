@@ -77,14 +77,19 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
+fn tag() -> impl Strategy<Value = ViewTag> {
+    (1..1_u32 << 24, any::<u64>()).prop_map(|(count, digest)| ViewTag { count, digest })
+}
+
 fn frame() -> impl Strategy<Value = Frame> {
-    (rank(), any::<bool>(), any::<[u32; 2]>(), rank(), life(), message()).prop_map(
-        |(sender, is_task, [epoch, sequence], claimant, life, message)| Frame {
+    (rank(), any::<bool>(), any::<[u32; 2]>(), rank(), life(), tag(), message()).prop_map(
+        |(sender, is_task, [epoch, sequence], claimant, life, view, message)| Frame {
             sender,
             seat: if is_task { Seat::ImAliveTask } else { Seat::Component },
             term: Term { epoch, claimant },
             life,
             sequence,
+            view: if message.has_room_for_view() { view } else { ViewTag::default() },
             message,
         },
     )

@@ -16,7 +16,8 @@ fn task() -> ImAliveTask {
 fn said(sender: u16, message: Message) -> Frame {
     let life = Life { boot: Incarnation(4), generation: 0 };
     let term = Term { epoch: 3, claimant: Rank(0) };
-    Frame { sender: Rank(sender), seat: Seat::Component, term, life, sequence: 1, message }
+    let (seat, view) = (Seat::Component, Default::default());
+    Frame { sender: Rank(sender), seat, term, life, sequence: 1, view, message }
 }
 
 fn hear(task: &mut ImAliveTask, at: u64, sender: u16, message: Message) -> Result<(), Reject> {

@@ -211,7 +211,7 @@ pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
         now += 2_000 * MS;
         candidate.handle_timeout(Instant(now));
         while candidate.poll_output().is_some() {}
-        assert_eq!(candidate.role(), Role::Backup, "what it was told is old");
+        assert_eq!(candidate.role(), Role::Backup, "what it was sent is old");
     }
 }
 

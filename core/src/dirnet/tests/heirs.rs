@@ -15,7 +15,7 @@ pub(in crate::dirnet) fn g18_a_reset_that_a_manager_owed_is_its_successors() {
     net.lost.push("FENCED");
     net.crash(2);
     net.run_while(5_000, |net| [1, 3].iter().all(|node| level(net, *node, 2) == Level::Down));
-    assert_eq!(net.resets().len(), 0, "nobody has told the manager of its fence");
+    assert_eq!(net.resets().len(), 0, "no member has confirmed its fence");
     net.crash(0);
     net.lost.clear();
     net.run_while(9_000, |net| net.resets().iter().any(|(_, node)| *node == Rank(2)));

@@ -15,4 +15,5 @@ mod restore;
 mod rivals;
 mod succeed;
 mod supervisor;
+mod views;
 mod witness;

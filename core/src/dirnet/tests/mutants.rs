@@ -9,7 +9,7 @@ use std::{eprintln, format, println};
 
 use super::{
     cut, detect, heard, heirs, isolation, join, limits, refuse, restore, rivals, succeed,
-    supervisor, witness,
+    supervisor, views, witness,
 };
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
@@ -189,6 +189,13 @@ scenarios! {
         x5_a_removal_in_an_old_term_is_not_answered
         g29_an_answer_carries_the_answerers_name
         a_removed_component_is_silent;
+    views:
+        m6_members_show_the_same_views_in_one_order
+        m6_a_member_fences_what_a_view_removes_before_it_shows_it
+        m6_a_view_of_a_manager_that_was_succeeded_is_not_shown
+        m6_a_view_whose_announcement_is_lost_is_shown_later
+        m6_a_member_that_hears_no_manager_keeps_its_view_and_says_so
+        m6_halves_of_a_partition_give_no_number_twice;
     im_alive:
         g6_only_its_own_component_rouses_it
         d56_the_alarm_tells_a_hang_from_stopped_timers

@@ -73,7 +73,8 @@ pub(super) struct Node {
     pub(super) cannot_spawn: bool,
     /// The last boot that other nodes have removed, as the supervisor remembers it.
     removed: Incarnation,
-    fenced: BTreeMap<u16, u32>,
+    /// The boot up to which it has fenced each node.
+    pub(super) fenced: BTreeMap<u16, u32>,
     cells: BTreeMap<u16, Beat>,
 }
 
@@ -240,6 +241,7 @@ impl Net {
             term: component.term(),
             life: component.life(),
             sequence: 1_000_000 + u32::try_from(self.now / MS).unwrap(),
+            view: ViewTag::default(),
             message,
         }
     }

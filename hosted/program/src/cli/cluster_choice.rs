@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
-use weft::client::{self, Client, ClientError};
+use weft::client::{self, Client, ClientError, Watcher};
 use weft::clock::Deadline;
 use weft::cluster::{Cluster, ClusterName};
 use weft::explain::{Code, Explain};
@@ -96,6 +96,12 @@ impl ClusterChoice {
 }
 
 impl ClusterChoice {
+    /// Watches the cluster.
+    pub(super) fn watch(&self) -> Result<Watcher, Failure> {
+        let patience = seconds("--patience", self.patience)?;
+        Watcher::start(&name(&self.name)?, patience).map_err(Failure::new)
+    }
+
     /// Clears away the chosen cluster, which is dead; returns its name.
     pub(super) fn clear(&self) -> Result<String, Failure> {
         let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;

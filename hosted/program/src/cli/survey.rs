@@ -238,7 +238,9 @@ pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use weft::node::control::{DirNetStatus, NodeState, ProofStatus, TimingStatus, WindowStatus};
+    use weft::node::control::{
+        DirNetStatus, NodeState, ProofStatus, TimingStatus, ViewStatus, WindowStatus,
+    };
 
     /// Slots of a window.
     const SLOTS: u32 = 16;
@@ -320,6 +322,8 @@ pub(super) mod tests {
                 removed: Vec::new(),
                 isolated: Vec::new(),
                 left_broadcasts: seen.without.to_vec(),
+                view: ViewStatus::default(),
+                stale: false,
                 database: Vec::new(),
                 refused: BTreeMap::new(),
             }),

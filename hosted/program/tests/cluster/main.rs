@@ -27,6 +27,7 @@
 //!   tasks      programs under guard
 //!   task_lives and what becomes of them when their node dies
 //!   timing     single values of the timing profile
+//!   watch      those who only watch
 //!      │
 //!   place      one test's own runtime directory, and every process that was started in it
 //!   said       how a command ended and what it printed
@@ -71,6 +72,7 @@ mod task_lives;
 mod tasks;
 mod timing;
 mod torso;
+mod watch;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::place::{Place, eventually};
 use crate::said::Said;
 
 /// The path of an example of this build.
-fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
     let folder = EXAMPLES.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a target directory");

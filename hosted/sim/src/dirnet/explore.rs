@@ -16,8 +16,9 @@
 //!
 //! Invariants, checked in every state: no term has two managers or a manager other than its
 //! claimant; no node's term decreases, not even across its reset; a claim is above all terms that
-//! its claimant knew; and no node is reset before each running member that its manager knows has
-//! fenced it.
+//! its claimant knew; no node is reset before each running member that its manager knows has
+//! fenced it; members that show one number show one view, the numbers of a member rise, and it has
+//! fenced what its view does not contain.
 
 mod world;
 

@@ -10,6 +10,7 @@ use super::evidence::Witnessed;
 use super::isolations::Isolations;
 use super::net::Machine;
 use super::strike::Weather;
+use super::views::Views;
 use crate::protocol::Violation;
 
 /// The state that the invariants refer to.
@@ -18,6 +19,7 @@ pub(super) struct Ledger {
     pub(super) violation: Option<Violation>,
     pub(super) isolations: Isolations,
     pub(super) evidence: Witnessed,
+    views: Views,
     weather: Weather,
     /// The manager of each term.
     reigns: BTreeMap<Term, (Rank, Life)>,
@@ -72,6 +74,7 @@ impl Ledger {
             violation: None,
             isolations: Isolations::new(nodes),
             evidence: Witnessed::default(),
+            views: Views::default(),
             weather,
             reigns: BTreeMap::new(),
             terms: vec![Term::default(); nodes],
@@ -104,6 +107,13 @@ impl Ledger {
             let (other, its) = owner;
             let what = format!("term {term} of node {other} in life {its}: {me} in life {life}");
             self.broken("one-manager", what);
+        }
+    }
+
+    /// Inspects the view that `component` shows; its node has fenced the boots in `fenced`.
+    pub(super) fn look_at_view(&mut self, component: &Machine, fenced: &BTreeMap<u16, u32>) {
+        if let Some((checker, what)) = self.views.judge(component, fenced) {
+            self.broken(checker, what);
         }
     }
 

@@ -508,6 +508,7 @@ impl Net {
             outputs.extend(std::iter::from_fn(|| component.poll_output()));
             it.progress = component.progress();
             self.ledger.look(self.now, component);
+            self.ledger.look_at_view(component, &it.fenced);
             it.saved.save(count, component.database());
         }
         if let Some(task) = &mut it.task {

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use weft_core::dirnet::{
     Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Limits,
     Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX,
-    TaskAction, Term,
+    TaskAction, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -66,6 +66,7 @@ pub(super) struct DirNet {
     look_at_ns: u64,
     /// For each node, the standing that was last reported to the supervisor.
     told: Vec<Standing>,
+    reported: ViewNumber,
     /// Whether the supervisor has the tasks' history of earlier incarnations from the database.
     past_told: bool,
     /// Fences that failed, and when they are tried again.
@@ -210,6 +211,7 @@ impl DirNet {
             look_every_ns,
             look_at_ns: now_ns,
             told: vec![Standing::default(); cluster.nodes],
+            reported: ViewNumber::default(),
             past_told: false,
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
@@ -247,6 +249,7 @@ impl DirNet {
             self.machine.handle_timeout(Instant(now_ns));
             self.drain(now_ns, ground)?;
         }
+        self.report_view();
         self.flag.store(self.machine.progress());
         Ok(std::mem::take(&mut self.words))
     }
@@ -427,6 +430,8 @@ impl DirNet {
                 .map(|rank| rank.0)
                 .collect(),
             left_broadcasts,
+            view: machine.view().into(),
+            stale: self.is_view_stale(crate::clock::now_ns()),
             database: (0..).map(Rank).take(self.seen.len()).filter_map(entry).collect(),
             refused: rejects.chain(unread).map(|(name, n)| (name.to_owned(), n)).collect(),
         }
@@ -590,6 +595,8 @@ pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
         FrameError::Padding => "frame-padding",
     }
 }
+
+mod views;
 
 #[cfg(test)]
 mod tests;

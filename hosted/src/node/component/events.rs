@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use weft_core::dirnet::Term;
+use weft_core::dirnet::{Members, Term, ViewNumber};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
 use crate::node::chronicle::What;
@@ -23,6 +23,15 @@ const EVENTS_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
+    /// This member shows this view, after those before it: see [`Member::view`].
+    ///
+    /// [`Member::view`]: crate::member::Member::view
+    View {
+        /// Its number.
+        number: ViewNumber,
+        /// Its members.
+        members: Members,
+    },
     /// Messages have gone to this incarnation of a member and back.
     Joined {
         /// The member.

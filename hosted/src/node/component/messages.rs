@@ -4,7 +4,7 @@
 //! Nothing here waits, allocates or makes a system call. What is taken lies in the endpoint, so it
 //! is lent until the next call.
 
-use weft_core::dirnet::Role;
+use weft_core::dirnet::{Role, View, ViewNumber};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::mailbox::{self, Receipt, UnknownReceipt};
 use weft_core::neb;
@@ -13,6 +13,7 @@ use weft_core::time::Instant;
 use super::{Component, Events};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
+use crate::node::PEERS;
 use crate::node::casts::has_room;
 use crate::node::own_puts::PutError;
 use crate::shm::TwoSlots;
@@ -67,6 +68,17 @@ impl Component {
     pub(crate) fn is_admitted(&self) -> bool {
         let role = self.dirnet.as_ref().map(super::DirNet::role);
         matches!(role, Some(Role::Manager | Role::Backup))
+    }
+
+    /// The view that this member shows; none before the first.
+    pub(crate) fn view(&self) -> Option<&View<PEERS>> {
+        let view = self.dirnet.as_ref().map(super::DirNet::view)?;
+        (view.number() != ViewNumber::default()).then_some(view)
+    }
+
+    /// Whether that view may be out of date.
+    pub(crate) fn is_view_stale(&self) -> bool {
+        self.dirnet.as_ref().is_none_or(|dirnet| dirnet.is_view_stale(now_ns()))
     }
 
     /// The manager, once it is known.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weft_core::dirnet::Timing;
+use weft_core::dirnet::{Timing, View};
+use weft_core::ids::{Incarnation, Rank};
 
 /// An order about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,11 @@ pub struct DirNetStatus {
     pub removed: Vec<u16>,
     /// Of those, the ones that may not come back before they are released.
     pub isolated: Vec<u16>,
+    /// The view that it shows.
+    pub view: ViewStatus,
+    /// Whether the membership may be another by now: it does not hear its manager, is itself a
+    /// manager that is not heard, or knows of a later view that it cannot show yet.
+    pub stale: bool,
     /// What it knows of the nodes that have tasks.
     pub database: Vec<EntryStatus>,
     /// The nodes that take no part in broadcasts any more, this one included.
@@ -48,6 +54,47 @@ impl DirNetStatus {
     #[must_use]
     pub fn is_member(&self) -> bool {
         ["manager", "backup", "agent"].contains(&self.role.as_str())
+    }
+}
+
+/// A view: a membership on which all members that show its number agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewStatus {
+    /// Its number; the later of two views has the higher one, and zero is no view.
+    pub number: u64,
+    /// The epoch of the term in which it was decided.
+    pub epoch: u32,
+    /// The manager that decided it.
+    pub manager: u16,
+    /// The members, by rank.
+    pub members: Vec<MemberStatus>,
+}
+
+/// A member of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// Its rank.
+    pub rank: u16,
+    /// The boot of its node.
+    pub boot: u32,
+    /// How many components that boot had before this one.
+    pub generation: u32,
+}
+
+impl<const NODES: usize> From<&View<NODES>> for ViewStatus {
+    fn from(view: &View<NODES>) -> Self {
+        let number = view.number();
+        let member = |node: Rank| {
+            let incarnation = view.incarnation(node)?;
+            let Incarnation(boot) = incarnation.boot;
+            Some(MemberStatus { rank: node.0, boot, generation: incarnation.generation })
+        };
+        Self {
+            number: number.to_bits(),
+            epoch: number.term.epoch,
+            manager: view.manager().0,
+            members: view.members().iter().filter_map(member).collect(),
+        }
     }
 }
 

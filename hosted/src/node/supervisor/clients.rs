@@ -17,7 +17,7 @@ mod awaited;
 mod open;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::PollFlags;
@@ -27,7 +27,7 @@ use crate::node::control::{HolderStatus, Outcome, Refused, Reply, Request, Want}
 use crate::node::link::{REQUESTS_MAX, Ticket};
 use crate::packet::{Credentials, Encoded, Listener, Packet, PacketError, Socket};
 
-pub(super) use awaited::Awaited;
+pub(super) use awaited::{Awaited, Watching};
 use open::Open;
 
 /// The most clients at a time.
@@ -61,7 +61,8 @@ enum Seat {
 struct Client {
     socket: Socket,
     seat: Seat,
-    replies: VecDeque<Encoded>,
+    /// Each with the descriptor that goes with it.
+    replies: VecDeque<(Encoded, Option<OwnedFd>)>,
     /// Since when its socket has had no room.
     unread_since_ns: u64,
     /// Since when no request of it was under way.
@@ -305,11 +306,11 @@ impl Clients {
     }
 
     fn refuse(&mut self, client: u64, id: u64, reason: Refused, now_ns: u64) {
-        self.reply(client, &Reply { id, what: Outcome::Refused(reason) }, now_ns);
+        self.reply(client, &Reply { id, what: Outcome::Refused(reason) }, None, now_ns);
     }
 
-    /// Replies to a client: at once where there is room.
-    fn reply(&mut self, client: u64, reply: &Reply, now_ns: u64) {
+    /// Replies to a client, with a descriptor if there is one: at once where there is room.
+    fn reply(&mut self, client: u64, reply: &Reply, fd: Option<OwnedFd>, now_ns: u64) {
         let is_idle = self.of(client).next().is_none();
         let Some(known) = self.connected.get_mut(&client) else { return };
         if is_idle {
@@ -325,15 +326,16 @@ impl Clients {
         if known.replies.is_empty() {
             known.unread_since_ns = now_ns;
         }
-        known.replies.push_back(packet);
+        known.replies.push_back((packet, fd));
         self.flush(client, now_ns);
     }
 
     /// Sends the replies that there is room for.
     pub(super) fn flush(&mut self, client: u64, now_ns: u64) {
         let Some(known) = self.connected.get_mut(&client) else { return };
-        while let Some(first) = known.replies.front() {
-            match known.socket.try_send(first, &[]) {
+        while let Some((first, fd)) = known.replies.front() {
+            let fd = fd.as_ref().map(AsFd::as_fd);
+            match known.socket.try_send(first, fd.as_slice()) {
                 Ok(true) => {
                     known.replies.pop_front();
                     known.unread_since_ns = now_ns;

@@ -238,6 +238,7 @@ impl Supervisor {
                 self.tasks.handle_guard(task, action, now_ns());
             }
             FromComponent::Past { tasks } => self.past = Some(tasks),
+            FromComponent::View(view) => self.watch.handle_view(view),
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),
             FromComponent::Excluded => self.end_boot(),
             FromComponent::Note(entry) => self.keep_note(entry),

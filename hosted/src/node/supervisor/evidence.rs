@@ -23,6 +23,7 @@ impl Supervisor {
     /// it must not be lost with this node.
     pub(super) fn keep_note(&mut self, entry: Entry) {
         let entry = self.chronicle.note(entry);
+        self.watch.note(&Copied { entry: entry.clone(), noted_ns: entry.at_ns });
         if entry.what.is_evidence() {
             let entry = entry.clone();
             self.tell_evidence(&entry);
@@ -53,7 +54,9 @@ impl Supervisor {
         if !self.is_on_one_host {
             entry.at_ns = now_ns();
         }
-        self.evidence.keep(Copied { entry, noted_ns });
+        let copied = Copied { entry, noted_ns };
+        self.watch.note(&copied);
+        self.evidence.keep(copied);
     }
 
     /// The entries of others about `node`, or about all, and how many were dropped here.

@@ -6,7 +6,7 @@
 use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::Incarnation;
 
-use super::clients::Awaited;
+use super::clients::{Awaited, Watching};
 use super::floor::Cast;
 use super::{Flow, Supervisor};
 use crate::clock::now_ns;
@@ -35,6 +35,17 @@ impl Supervisor {
                 let what = self.evidence(about, after_ns);
                 self.clients.finish(ticket, what);
             }
+            Want::Watch { view, after, timeout_ms } => {
+                let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
+                self.clients.begin_watch(ticket, Watching { view, after, deadline_ns });
+            }
+            Want::Mask => match self.watch.mask() {
+                Ok(fd) => self.clients.finish_with(ticket, fd),
+                Err(error) => {
+                    let refused = Refused::Malformed(format!("the page cannot be shared: {error}"));
+                    self.clients.finish(ticket, Outcome::Refused(refused));
+                }
+            },
             Want::Proof { origin } => {
                 let what = Outcome::Proof(self.broadcasts.proof(origin));
                 self.clients.finish(ticket, what);

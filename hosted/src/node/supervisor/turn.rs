@@ -164,6 +164,7 @@ impl Supervisor {
         self.start_due(now_ns);
         self.learn_past(now_ns);
         self.give_floor(now_ns);
+        self.answer_watchers(now_ns);
         if self.clients.next_deadline_ns().is_some() {
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);

@@ -122,6 +122,7 @@ mod tests {
     use super::*;
     use weft::node::control::{
         CounterStatus, DirNetStatus, PeerStatus, TaskError, TaskFault, TaskStatus, TimingStatus,
+        ViewStatus,
     };
 
     /// A node that runs and has put so many messages, with one task that failed.
@@ -158,6 +159,8 @@ mod tests {
                 removed: Vec::new(),
                 isolated: Vec::new(),
                 left_broadcasts: Vec::new(),
+                view: ViewStatus::default(),
+                stale: false,
                 database: Vec::new(),
                 refused: std::collections::BTreeMap::new(),
             }),

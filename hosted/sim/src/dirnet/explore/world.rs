@@ -1,10 +1,12 @@
 //! One state of the explorer: components, messages in flight between them, events still allowed.
 
+mod views;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_core::dirnet::{
     Beat, Component, Config, Frame, Kept, Level, Life, Limits, Message, Output, Part, Profile,
-    RestartLimit, Role, Seat, Term, Timing,
+    RestartLimit, Role, Seat, Term, Timing, ViewTag,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -88,7 +90,8 @@ impl World {
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
             let term = world.node(node).expect("nobody has crashed yet").term();
             let (seat, message, sequence) = (Seat::Component, Message::Nmi, 1);
-            let claim = Frame { sender: node, seat, term, life: SECOND, sequence, message };
+            let view = ViewTag::default();
+            let claim = Frame { sender: node, seat, term, life: SECOND, sequence, view, message };
             world.lanes.insert((node, other), VecDeque::from([claim]));
         }
         world
@@ -387,6 +390,11 @@ impl World {
         if let Some((node, member)) = next.early {
             let what = format!("node {node} is reset, and node {member} has not fenced it");
             return Err(Violation::new("fence-before-reset", what));
+        }
+        for (before, after) in self.nodes.iter().zip(&next.nodes) {
+            if let (Some(before), Some(after)) = (before, after) {
+                next.check_view(before, after)?;
+            }
         }
         for (before, after) in self.nodes.iter().zip(&next.nodes) {
             let (Some(before), Some(after)) = (before, after) else { continue };

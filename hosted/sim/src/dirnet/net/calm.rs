@@ -193,6 +193,9 @@ impl Net {
             if differs || mine.digest() != its.digest() {
                 return Some(format!("node {me} has another database"));
             }
+            if component.view() != manager.view() {
+                return Some(format!("node {me} shows another view than the manager"));
+            }
             let removed = components.iter().find(|c| {
                 let standing = component.database().standing(c.me());
                 !standing.is_up() || standing.life != c.life()

@@ -3,14 +3,23 @@
 use weft_core::ids::Incarnation;
 
 use super::Clients;
-use super::open::Stage;
+use super::open::{Open, Stage};
 use crate::node::control::{NodeState, NodeStatus, Outcome, Refused};
+use crate::node::link::Ticket;
 
 /// The condition that a client waits for.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Awaited {
     pub(in super::super) incarnation: Incarnation,
     pub(in super::super) peers: usize,
+    pub(in super::super) deadline_ns: u64,
+}
+
+/// What a watcher has, and until when it waits for more.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Watching {
+    pub(in super::super) view: u64,
+    pub(in super::super) after: u64,
     pub(in super::super) deadline_ns: u64,
 }
 
@@ -30,10 +39,21 @@ impl Clients {
     pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
         let deadline = |stage: &Stage| match stage {
             Stage::Await(wanted) => Some(wanted.deadline_ns),
-            Stage::Counting { deadline_ns, .. } => Some(*deadline_ns),
+            Stage::Watch(Watching { deadline_ns, .. }) | Stage::Counting { deadline_ns, .. } => {
+                Some(*deadline_ns)
+            }
             Stage::Parked | Stage::Sent => None,
         };
         self.open.values().filter_map(|open| deadline(&open.stage)).min()
+    }
+
+    /// The clients that watch.
+    pub(in super::super) fn watching(&self) -> Vec<(Ticket, Watching)> {
+        let watching = |(ticket, open): (&Ticket, &Open)| match open.stage {
+            Stage::Watch(wanted) => Some((*ticket, wanted)),
+            Stage::Parked | Stage::Sent | Stage::Counting { .. } | Stage::Await(_) => None,
+        };
+        self.open.iter().filter_map(watching).collect()
     }
 
     /// Answers those whose wait is over: for the node to run, or for a component's counters.
@@ -46,7 +66,9 @@ impl Clients {
                     over.push((*ticket, Outcome::Status(known.clone())));
                     continue;
                 }
-                Stage::Parked | Stage::Sent | Stage::Counting { .. } => continue,
+                Stage::Parked | Stage::Sent | Stage::Counting { .. } | Stage::Watch(_) => {
+                    continue;
+                }
             };
             let what = match status.state {
                 _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),

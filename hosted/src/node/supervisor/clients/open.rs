@@ -1,6 +1,8 @@
 //! The open requests: received, and not answered yet.
 
-use super::{Awaited, Clients};
+use std::os::fd::OwnedFd;
+
+use super::{Awaited, Clients, Watching};
 use crate::clock::now_ns;
 use crate::node::control::{NodeStatus, Outcome, Refused, Reply, Want};
 use crate::node::link::Ticket;
@@ -33,6 +35,8 @@ pub(super) enum Stage {
     Counting { known: Box<NodeStatus>, deadline_ns: u64 },
     /// It waits for the node to run.
     Await(Awaited),
+    /// It waits for a later view, or for more of what is noted.
+    Watch(Watching),
 }
 
 impl Clients {
@@ -71,6 +75,11 @@ impl Clients {
         self.set(ticket, Stage::Await(wanted));
     }
 
+    /// Notes that a client waits for a later view, or for more of what is noted.
+    pub(in super::super) fn begin_watch(&mut self, ticket: Ticket, wanted: Watching) {
+        self.set(ticket, Stage::Watch(wanted));
+    }
+
     /// Answers a request; an answer that no client waits for is dropped.
     pub(in super::super) fn finish(&mut self, ticket: Ticket, what: Outcome) {
         let Some(open) = self.open.remove(&ticket) else { return };
@@ -83,7 +92,15 @@ impl Clients {
             }
             (_, what) => what,
         };
-        self.reply(ticket.client, &Reply { id: ticket.id, what }, now_ns());
+        self.reply(ticket.client, &Reply { id: ticket.id, what }, None, now_ns());
+    }
+
+    /// Answers a request with a descriptor.
+    pub(in super::super) fn finish_with(&mut self, ticket: Ticket, fd: OwnedFd) {
+        if self.open.remove(&ticket).is_some() {
+            let reply = Reply { id: ticket.id, what: Outcome::Done };
+            self.reply(ticket.client, &reply, Some(fd), now_ns());
+        }
     }
 
     /// Refuses everything that waits for, or is with, the component.
@@ -95,7 +112,7 @@ impl Clients {
             Stage::Counting { .. } => false,
             // Nothing was begun of it: the next component serves it.
             Stage::Parked => !lost,
-            Stage::Await(_) => false,
+            Stage::Await(_) | Stage::Watch(_) => false,
         };
         let refused = self.open.iter().filter(|(_, open)| is_refused(open));
         for ticket in refused.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {

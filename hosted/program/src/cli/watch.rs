@@ -1,0 +1,103 @@
+//! `weft watch`: the events of a running cluster, for those who are no member of it.
+
+mod exec;
+
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use super::cluster_choice::{ClusterChoice, seconds};
+use super::failure::Failure;
+use super::output::Output;
+use exec::Hook;
+use weft::client::{Kind, WatchEvent};
+use weft::clock::Deadline;
+
+/// How long no node may answer before the cluster counts as ended.
+const GONE_AFTER: Duration = Duration::from_secs(5);
+/// The names of events, as `--only` and `--json` have them.
+const KINDS: [(&str, Kind); 7] = [
+    ("view", Kind::View),
+    ("joined", Kind::Joined),
+    ("removed", Kind::Removed),
+    ("isolated", Kind::Isolated),
+    ("suspected", Kind::Suspected),
+    ("trusted", Kind::Trusted),
+    ("missed", Kind::Missed),
+];
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    cluster: ClusterChoice,
+
+    /// Only events of these kinds.
+    #[arg(long, value_delimiter = ',', value_name = "KIND,…",
+          value_parser = PossibleValuesParser::new(KINDS.map(|(name, _)| name)))]
+    only: Vec<String>,
+
+    /// Run this program for each event, one at a time: the event is in WEFT_EVENT, WEFT_VIEW,
+    /// WEFT_TERM, WEFT_RANK, WEFT_INCARNATION and WEFT_VERDICT, and as JSON on its input.
+    #[arg(long, value_name = "PROGRAM")]
+    exec: Option<std::path::PathBuf>,
+
+    /// End after so many seconds; without it, when the cluster does.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    seconds: Option<f64>,
+}
+
+/// Prints events until the cluster ends, or for as long as it was asked to.
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let limit = arguments.seconds.map(|it| seconds("--seconds", it)).transpose()?;
+    let deadline = Deadline::after(limit.unwrap_or(Duration::MAX));
+    let mut hook = arguments.exec.as_deref().map(Hook::start).transpose()?;
+    let mut watcher = arguments.cluster.watch()?;
+    while !deadline.has_passed() {
+        let event = match watcher.next(deadline.remaining().min(GONE_AFTER)) {
+            Ok(Some(event)) => event,
+            Ok(None) => continue,
+            // The cluster has ended.
+            Err(_) if !watcher.view().members.is_empty() => break,
+            Err(error) => return Err(Failure::new(error)),
+        };
+        if arguments.selects(event.event) {
+            output.finish(&event, &line(&event));
+            output.check()?;
+            hook.iter_mut().for_each(|hook| hook.offer(&event));
+        }
+    }
+    hook.map_or(Ok(()), Hook::end)
+}
+
+impl Arguments {
+    fn selects(&self, kind: Kind) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == name_of(kind))
+    }
+}
+
+fn name_of(kind: Kind) -> &'static str {
+    KINDS.iter().find(|(_, it)| *it == kind).map_or("event", |(name, _)| name)
+}
+
+/// The event for people.
+fn line(event: &WatchEvent) -> String {
+    let WatchEvent { view, term, evidence, .. } = event;
+    let who = match (event.rank, event.incarnation.as_deref()) {
+        (Some(rank), Some(incarnation)) => format!(" node {rank} ({incarnation})"),
+        (Some(rank), None) => format!(" node {rank}"),
+        (None, _) => String::new(),
+    };
+    let what = match event.event {
+        Kind::View => {
+            let ranks: Vec<_> = event.members.iter().map(|it| it.rank.to_string()).collect();
+            format!(": members {}", ranks.join(", "))
+        }
+        Kind::Missed => format!(": {} notes", event.missed),
+        _ => event.verdict.as_ref().map_or(String::new(), |it| format!(": {it}")),
+    };
+    let why =
+        if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
+    let name = name_of(event.event);
+    format!("view {view:#x}, term {term}: {name}{who}{what}{why}\n")
+}

@@ -1,0 +1,153 @@
+//! Those who only watch: every join and removal once, also while the nodes that they ask die.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+use weft::shm::Mask;
+
+use crate::isolation::await_manager;
+use crate::place::{Place, Running, eventually};
+use crate::run::example;
+
+/// The events that a watcher has printed so far, but for a line that is being written.
+fn events(watch: &Running) -> Vec<Value> {
+    let out = watch.said("out");
+    let whole = out.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    whole.map(|line| serde_json::from_str(line).expect("each line is an object")).collect()
+}
+
+fn of<'a>(events: &'a [Value], event: &str, rank: u16) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |it| it["event"] == event && it["rank"] == rank)
+}
+
+/// Asserts that views rise, that each contains what joined and was removed before it, and that
+/// nothing joined or was removed twice.
+#[track_caller]
+fn assert_in_order(events: &[Value]) {
+    let mut members: Option<BTreeMap<u64, String>> = None;
+    let mut last = 0;
+    for event in events {
+        let rank = event["rank"].as_u64();
+        let incarnation = event["incarnation"].as_str().unwrap_or_default();
+        match (event["event"].as_str().expect("a kind"), &mut members, rank) {
+            ("joined", Some(members), Some(rank)) => {
+                assert_eq!(members.insert(rank, incarnation.to_owned()), None, "{event}");
+            }
+            ("removed", Some(members), Some(rank)) => {
+                assert_eq!(members.remove(&rank).as_deref(), Some(incarnation), "{event}");
+                assert_eq!(event["fenced"], true, "{event}");
+            }
+            ("view", known, None) => {
+                let number = event["view"].as_u64().expect("a number");
+                assert!(last < number, "{event}");
+                last = number;
+                let shown = event["members"].as_array().expect("members").iter().map(|it| {
+                    let rank = it["rank"].as_u64().expect("a rank");
+                    (rank, format!("{}/{}", it["boot"], it["generation"]))
+                });
+                let shown: BTreeMap<_, _> = shown.collect();
+                assert_eq!(*known.get_or_insert_with(|| shown.clone()), shown, "{event}");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn m12_nothing_is_lost_when_the_node_that_is_watched_dies() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("-n 3");
+    await_manager(&nodes);
+    let watch = place.start("watch --name t --json", "");
+    eventually("a view is printed", || !events(&watch).is_empty());
+    for rank in [0, 1, 2] {
+        nodes.kill(rank);
+        let joins = || of(&events(&watch), "joined", rank).count();
+        eventually("the watcher sees it return", || joins() > 0);
+        nodes.await_joined();
+    }
+    place.weft("inject kill 1 --name t --wait 60").done();
+    eventually("its next component joins", || of(&events(&watch), "joined", 1).count() > 1);
+    let events = events(&watch);
+    assert_in_order(&events);
+    for rank in [0, 1, 2] {
+        let removed = of(&events, "removed", rank).next().expect("it was killed");
+        assert_eq!(removed["verdict"], "node down", "{removed}");
+        assert!(removed["evidence"].as_array().is_some_and(|it| !it.is_empty()), "{removed}");
+    }
+    assert_eq!(of(&events, "removed", 1).last().expect("killed")["verdict"], "component down");
+}
+
+#[test]
+fn m12_a_program_is_run_for_each_event_that_is_wanted() {
+    let place = Place::new();
+    let (up, nodes) = place.up("-n 2");
+    nodes.await_joined();
+    let log = place.path_of("log");
+    let program = format!("#!/bin/sh\necho \"$WEFT_EVENT $WEFT_RANK $(cat)\" >> {log}\n");
+    let program = place.program(&program);
+    let only = "watch --json --name t --only view,joined";
+    let watch = place.start(&format!("{only} --exec {program}"), "");
+    eventually("a view is printed", || !events(&watch).is_empty());
+    place.weft("inject kill 1 --name t --wait 60").done();
+    let text = || fs::read_to_string(&log).unwrap_or_default();
+    eventually("the program has run", || text().contains("joined 1"));
+    place.weft("down --name t").done();
+    up.wait().done();
+    watch.wait().done();
+    let text = text();
+    let first = text.lines().find(|line| line.starts_with("joined")).expect("it is there");
+    let json = first.strip_prefix("joined 1 ").expect(first);
+    let event: Value = serde_json::from_str(json).expect(first);
+    assert_eq!((&event["event"], &event["rank"]), (&Value::from("joined"), &Value::from(1)));
+}
+
+#[test]
+fn m12_what_cannot_be_watched_or_run_is_refused() {
+    let place = Place::new();
+    place.weft("watch --json --name t --patience 0").refused(13, "cluster_not_running");
+    place.weft("watch --json --name t --only deaths").refused(2, "usage");
+    let (_up, _nodes) = place.up("-n 2");
+    place.weft("watch --json --name t --exec /nowhere/program").refused(2, "usage");
+    place.weft("watch --name t --seconds 0").done();
+}
+
+/// An example that runs beside the cluster, and has printed the first view.
+fn beside(place: &Place, name: &str) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut command = Command::new(example(name));
+    command.arg("t").env("WEFT_RUNTIME_DIR", place.runtime_dir());
+    let mut child = command.stdout(Stdio::piped()).spawn().expect(name);
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let first = lines.next().expect(name).expect("text");
+    assert!(first.contains("members [0, 1, 2]"), "{name}: {first}");
+    (child, lines)
+}
+
+#[test]
+fn m14_those_who_are_no_members_see_the_membership_change() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("-n 3");
+    await_manager(&nodes);
+    let mask = nodes.client(1).mask().expect("a node has a page");
+    let is_whole = |mask: &Mask| mask.load().is_some_and(|it| it.members == 0b111);
+    for rank in nodes.ranks() {
+        let mask = nodes.client(rank).mask().expect("a node has a page");
+        eventually("all are members", || is_whole(&mask));
+    }
+    let first = mask.load().expect("a view");
+    let generation = |number| mask.incarnation(number, 2).map(|it| it.1);
+    assert_eq!(generation(first.number), Some(0), "{first:?}");
+    let examples = ["watch", "mask"].map(|name| beside(&place, name));
+    place.weft("inject kill 2 --name t --wait 60").done();
+    eventually("its next component is a member", || generation(mask.number()) > Some(0));
+    assert!(is_whole(&mask) && first.number < mask.number());
+    for (mut child, mut lines) in examples {
+        let is_whole = |line: String| line.contains("members [0, 1, 2]");
+        assert!(lines.any(|line| line.is_ok_and(is_whole)), "it ends before the next view");
+        child.kill().expect("it runs");
+        child.wait().expect("it has ended");
+    }
+}
