@@ -11,7 +11,8 @@
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
 //! wire                    byte layouts: encode, decode, nothing else
-//! mailbox lane neb dirnet recovery
+//! lane                    one writer, one reader: carries the machines' messages
+//! mailbox neb group dirnet recovery
 //!                         machines; none imports another
 //! endpoint                composes the machines over one fabric
 //! ```
@@ -67,6 +68,7 @@ pub mod checksum;
 pub mod dirnet;
 pub mod endpoint;
 pub mod fabric;
+pub mod group;
 pub mod ids;
 pub mod lane;
 pub mod mailbox;

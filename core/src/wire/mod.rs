@@ -7,6 +7,7 @@
 
 pub mod broadcast;
 mod cell;
+pub mod group;
 mod mutants;
 pub mod slot;
 
@@ -24,4 +25,10 @@ pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[offset..offset + 4]);
     u32::from_le_bytes(value)
+}
+
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    let mut value = [0; 8];
+    value.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_le_bytes(value)
 }

@@ -1,0 +1,339 @@
+//! All groups of one member: lanes, and the frames on them.
+
+use super::config::{Config, Regions};
+use super::member::Group;
+use super::outcome::{
+    Counters, Delivery, GroupId, OpenError, Receipt, RemoveError, SendError, Standing,
+    UnknownReceipt,
+};
+use super::seats::Grank;
+use super::work::Errand;
+use crate::fabric::{At, Completion, Fabric};
+use crate::ids::{Incarnation, Peer, PeerSet, Term};
+use crate::lane::{LaneReader, LaneWriter};
+use crate::wire::group::Head;
+
+/// Frames of one peer that a poll handles.
+const BATCH: usize = 16;
+
+#[derive(Clone, Debug, Hash)]
+struct Lanes {
+    writer: LaneWriter,
+    reader: LaneReader,
+}
+
+/// The groups of one member: up to `GROUPS` of up to `PEERS` members each.
+///
+/// The caller polls, hands in completions, and takes deliveries; nothing waits.
+#[derive(Clone, Debug, Hash)]
+pub struct Groups<const PEERS: usize, const GROUPS: usize> {
+    config: Config,
+    regions: Regions,
+    incarnation: Incarnation,
+    me: Peer,
+    /// The members that no decision has removed.
+    live: PeerSet,
+    term: Term,
+    /// Those that are admitted.
+    reachable: PeerSet,
+    lanes: [Option<Lanes>; PEERS],
+    groups: [Option<Group<PEERS>>; GROUPS],
+    /// The peer that is served first, so that none starves another.
+    turn: u16,
+    counters: Counters,
+}
+
+impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
+    /// The groups of `fabric.me()`, none of which is open. No peer is reachable before
+    /// [`Self::handle_admitted`].
+    ///
+    /// # Panics
+    /// When the configuration is larger than `PEERS` or `GROUPS`.
+    #[must_use]
+    pub fn new(
+        fabric: &impl Fabric,
+        config: Config,
+        regions: Regions,
+        incarnation: Incarnation,
+    ) -> Self {
+        let sizes = config.sizes();
+        assert!(usize::from(sizes.peers) <= PEERS, "more members than PEERS");
+        assert!(usize::from(sizes.groups) <= GROUPS, "more groups than GROUPS");
+        Self {
+            config,
+            regions,
+            incarnation,
+            me: fabric.me(),
+            live: PeerSet::first(usize::from(sizes.peers)),
+            term: Term(0),
+            reachable: PeerSet::EMPTY,
+            lanes: [const { None }; PEERS],
+            groups: [const { None }; GROUPS],
+            turn: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Opens group `id` with `members` in the order of their granks, and continues from the memory
+    /// of an earlier incarnation. Nothing is sent before all live members have opened it with the
+    /// same list and sizes.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(
+        &mut self,
+        fabric: &impl Fabric,
+        id: GroupId,
+        members: &[Peer],
+    ) -> Result<(), OpenError> {
+        let has_place = id.0 < u16::from(self.config.sizes().groups);
+        let place = self.groups.get_mut(usize::from(id.0)).filter(|_| has_place);
+        let place = place.ok_or(OpenError::NoPlace)?;
+        if place.is_some() {
+            return Err(OpenError::IsOpen);
+        }
+        let at = (self.config, self.regions);
+        let who = (self.live, self.incarnation);
+        *place = Some(Group::open(fabric, at, id, members, who)?);
+        Ok(())
+    }
+
+    /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
+    /// before [`Fabric::admit`], since it clears what the peer may write.
+    pub fn prepare(&mut self, fabric: &impl Fabric, peer: Peer, theirs: Incarnation) {
+        if peer == self.me || !self.live.contains(peer) {
+            return;
+        }
+        // Checked by Config::new.
+        let Ok(config) = self.config.lanes() else { return };
+        let (at, mine) = (self.regions.lanes, self.incarnation);
+        let reader = LaneReader::new(fabric, config, at, mine, (peer, theirs));
+        let writer = LaneWriter::new(fabric, config, at, mine, (peer, theirs));
+        self.lanes[peer.index()] = Some(Lanes { writer, reader });
+        self.groups.iter_mut().flatten().for_each(|group| group.handle_connection(peer));
+    }
+
+    /// `peer` is admitted: frames for it are sent.
+    pub fn handle_admitted(&mut self, peer: Peer) {
+        if peer != self.me && self.live.contains(peer) {
+            self.reachable.insert(peer);
+        }
+    }
+
+    /// `peer` is fenced and may come back: nothing is exchanged with it until then.
+    pub fn handle_fenced(&mut self, peer: Peer) {
+        if peer == self.me || peer.0 >= self.config.sizes().peers {
+            return;
+        }
+        self.reachable.remove(peer);
+        self.lanes[peer.index()] = None;
+        self.groups.iter_mut().flatten().for_each(|group| group.handle_connection(peer));
+    }
+
+    /// Executes the decision of `term` to remove `peer` from all groups: fences it; then trees are
+    /// formed without it, and its own streams are closed. Idempotent within its term.
+    ///
+    /// # Errors
+    /// [`RemoveError`]; nothing changed.
+    pub fn remove(
+        &mut self,
+        fabric: &mut impl Fabric,
+        term: Term,
+        peer: Peer,
+    ) -> Result<(), RemoveError> {
+        if peer == self.me || peer.0 >= self.config.sizes().peers {
+            return Err(RemoveError::UnknownPeer);
+        }
+        if term < self.term {
+            return Err(RemoveError::StaleTerm(self.term));
+        }
+        fabric.fence(peer).map_err(RemoveError::NotFenced)?;
+        self.term = term;
+        if self.live.contains(peer) {
+            self.handle_fenced(peer);
+            self.live.remove(peer);
+            self.groups.iter_mut().flatten().for_each(|group| group.remove(peer));
+        }
+        Ok(())
+    }
+
+    /// The members that no decision has removed.
+    #[must_use]
+    pub const fn live(&self) -> PeerSet {
+        self.live
+    }
+
+    /// The counters of this incarnation.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Sends `payload` to all members, and returns the number of the message: whole, or not at
+    /// all.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn broadcast(
+        &mut self,
+        fabric: &mut impl Fabric,
+        group: GroupId,
+        tag: u64,
+        payload: &[u8],
+    ) -> Result<u64, SendError> {
+        let seq = self.group(group)?.broadcast(fabric, tag, payload)?;
+        self.speak(fabric);
+        Ok(seq)
+    }
+
+    /// Begins a message of `len` bytes, whose blocks are written with [`Self::space`] and
+    /// [`Self::commit`]; returns its number.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn begin(
+        &mut self,
+        fabric: &mut impl Fabric,
+        group: GroupId,
+        tag: u64,
+        len: u64,
+    ) -> Result<u64, SendError> {
+        let seq = self.group(group)?.begin(fabric, tag, len)?;
+        self.speak(fabric);
+        Ok(seq)
+    }
+
+    /// Where the next block of the message that was begun goes, and its bytes; none while the
+    /// window is full, and where none was begun.
+    #[must_use]
+    pub fn space(&self, fabric: &impl Fabric, group: GroupId) -> Option<(At, u32)> {
+        let group = self.groups.get(usize::from(group.0))?.as_ref()?;
+        group.streams[group.members.me.index()].space(fabric)
+    }
+
+    /// The block at [`Self::space`] is written, and the members may read it.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn commit(&mut self, fabric: &mut impl Fabric, group: GroupId) -> Result<(), SendError> {
+        self.group(group)?.commit(fabric)?;
+        self.speak(fabric);
+        Ok(())
+    }
+
+    /// The next delivery in `group`. Messages of one root come in order; roots take turns.
+    pub fn receive(&mut self, fabric: &impl Fabric, group: GroupId) -> Option<Delivery> {
+        self.group(group).ok()?.receive(fabric)
+    }
+
+    /// The consumer is done with the chunk of `receipt` and with all chunks of its root before it:
+    /// their memory may be used again.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`].
+    pub fn release(
+        &mut self,
+        fabric: &impl Fabric,
+        receipt: Receipt,
+    ) -> Result<(), UnknownReceipt> {
+        self.group(receipt.group).map_err(|_| UnknownReceipt)?.release(fabric, receipt)
+    }
+
+    /// What is known of `root` in `group`.
+    #[must_use]
+    pub fn standing(&self, group: GroupId, root: Grank) -> Option<Standing> {
+        let group = self.groups.get(usize::from(group.0))?.as_ref()?;
+        let stream = group.streams.get(root.index()).filter(|_| root.0 < group.members.count)?;
+        Some(stream.standing())
+    }
+
+    /// From whom this member receives the entries of `root`; none at the root, and of one that was
+    /// removed.
+    #[must_use]
+    pub fn predecessor(&self, group: GroupId, root: Grank) -> Option<Grank> {
+        self.groups.get(usize::from(group.0))?.as_ref()?.streams.get(root.index())?.predecessor
+    }
+
+    /// Whether all live members have opened `group` in the same way.
+    #[must_use]
+    pub fn is_open(&self, group: GroupId) -> bool {
+        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        group.is_some_and(|group| group.is_open)
+    }
+
+    /// Whether everything that is held was released, here and at all members that acknowledge to
+    /// this root.
+    #[must_use]
+    pub fn is_idle(&self, group: GroupId) -> bool {
+        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        group.is_none_or(|group| {
+            let streams = group.streams.iter().take(usize::from(group.members.count));
+            let mut led = streams.filter(|stream| stream.is_led(&group.members));
+            led.all(|stream| stream.is_idle(&group.members))
+        })
+    }
+
+    /// Makes all progress that is possible now. Never waits.
+    pub fn poll(&mut self, fabric: &mut impl Fabric) {
+        self.turn = (self.turn + 1) % self.config.sizes().peers;
+        self.hear(fabric);
+        for group in self.groups.iter_mut().flatten() {
+            group.work(fabric, &mut self.counters);
+        }
+        self.speak(fabric);
+    }
+
+    /// Continues the work that `completion` belongs to; ignores other completions.
+    pub fn handle_completion(&mut self, fabric: &impl Fabric, completion: &Completion) {
+        let Some(Errand { group, root, index }) = Errand::of(completion.id) else { return };
+        if let Some(Some(group)) = self.groups.get_mut(usize::from(group)) {
+            let is_read = completion.outcome.is_ok();
+            group.handle_read(fabric, (root, index), is_read, &mut self.counters);
+        }
+    }
+
+    fn group(&mut self, id: GroupId) -> Result<&mut Group<PEERS>, SendError> {
+        let group = self.groups.get_mut(usize::from(id.0)).and_then(Option::as_mut);
+        group.ok_or(SendError::NotOpen)
+    }
+
+    fn in_turn(&self) -> impl Iterator<Item = Peer> + use<PEERS, GROUPS> {
+        let (turn, peers) = (self.turn, self.config.sizes().peers);
+        (0..peers).map(move |ahead| Peer((turn + ahead) % peers))
+    }
+
+    fn hear(&mut self, fabric: &mut impl Fabric) {
+        for peer in self.in_turn() {
+            let Some(lanes) = &mut self.lanes[peer.index()] else { continue };
+            lanes.reader.poll(fabric);
+            for _ in 0..BATCH {
+                if !lanes.reader.is_ready(fabric) {
+                    break;
+                }
+                let Some(message) = lanes.reader.take(fabric) else { break };
+                let head = Head::decode(message.payload);
+                let group = head.map_or(usize::MAX, |(head, _)| usize::from(head.group));
+                match (head, self.groups.get_mut(group)) {
+                    (Some((head, rest)), Some(Some(group))) => {
+                        let frame = (message.kind, head, rest);
+                        group.handle_frame(fabric, peer, frame, &mut self.counters);
+                    }
+                    _ => self.counters.bad_frames += 1,
+                }
+            }
+        }
+    }
+
+    fn speak(&mut self, fabric: &mut impl Fabric) {
+        for peer in self.in_turn().filter(|peer| self.reachable.contains(*peer)) {
+            let Some(lanes) = &mut self.lanes[peer.index()] else { continue };
+            for group in self.groups.iter_mut().flatten() {
+                let said = group.say(fabric, (peer, &mut lanes.writer), &mut self.counters);
+                // What was not sent is still due.
+                if said.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Reads: what is lacking is read from a member that holds it, and a stream whose root was removed
+//! is closed.
+
+use super::super::closing::Report;
+use super::super::mutants::{HELD_EARLY, NOTED_EARLY, SECOND_READ};
+use super::super::note::Position;
+use super::super::outcome::Counters;
+use super::super::seats::Grank;
+use super::super::stream::{Members, READS, Stream, Wanted};
+use super::super::work::Errand;
+use super::Group;
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work};
+use crate::ids::Peer;
+use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Spread};
+
+/// Whom this member reaches.
+#[derive(Clone, Copy)]
+struct Reach<'a> {
+    members: Members,
+    agreed: u64,
+    peers: &'a [Peer],
+}
+
+impl<const PEERS: usize> Group<PEERS> {
+    pub(super) fn continue_stream(
+        &mut self,
+        fabric: &mut impl Fabric,
+        root: Grank,
+        counters: &mut Counters,
+    ) {
+        if root == self.members.me {
+            if self.is_open {
+                self.abandon(fabric);
+            }
+            return;
+        }
+        let reach = Reach { members: self.members, agreed: self.agreed, peers: &self.peers };
+        let stream = &mut self.streams[root.index()];
+        if !stream.is_led(&reach.members) {
+            stream.close(fabric, reach, counters);
+        } else if !stream.note.frozen {
+            stream.read_blocks(fabric, reach, counters);
+        }
+    }
+
+    /// A read of the stream of `root` has completed.
+    pub(in super::super) fn handle_read(
+        &mut self,
+        fabric: &impl Fabric,
+        (root, index): (Grank, usize),
+        is_read: bool,
+        counters: &mut Counters,
+    ) {
+        let Some(stream) = self.roots_mut().nth(root.index()) else { return };
+        let Some((wanted, _)) = stream.reads.get_mut(index).and_then(Option::take) else { return };
+        counters.failed_reads += u64::from(!is_read);
+        match wanted {
+            Wanted::Block(block) if is_read => stream.note_block(fabric, block),
+            Wanted::Entry(seq) if is_read => stream.handle_entry(fabric, seq),
+            Wanted::Block(_) | Wanted::Entry(_) => {}
+        }
+    }
+}
+
+impl<const PEERS: usize> Stream<PEERS> {
+    /// Posts reads of blocks that are lacking, up to [`READS`] at a time.
+    fn read_blocks(&mut self, fabric: &mut impl Fabric, reach: Reach<'_>, counters: &mut Counters) {
+        let base = self.note.blocks.base;
+        let limit = self.round().and_then(|closing| closing.end);
+        for block in base..base + self.window.blocks() {
+            let Some(index) = self.reads.iter().position(Option::is_none) else { return };
+            let is_past = limit.is_some_and(|end| block >= end.blocks);
+            if is_past || block >= self.note.released.blocks + self.window.blocks() {
+                return;
+            }
+            if self.note.blocks.contains(block) || self.is_reading(block) {
+                continue;
+            }
+            let Some(entry) = self.message_of(fabric, block) else { return };
+            let Some(from) = self.source(&entry, block, reach) else { continue };
+            let at = self.window.block_at(block);
+            let len = self.len_of(&entry, block).next_multiple_of(8);
+            if !self.post(fabric, reach, (index, Wanted::Block(block), from), (at, len)) {
+                continue;
+            }
+            counters.reads += 1;
+            if HELD_EARLY.is_planted() {
+                self.note_block(fabric, block);
+            } else if NOTED_EARLY.is_planted() {
+                let mut note = self.note;
+                note.blocks.insert(block);
+                note.store(fabric, &self.window);
+                self.note.follow(&note);
+            }
+        }
+    }
+
+    /// One read at a time for each slot: a late one would spoil what a later one brought.
+    fn is_reading(&self, block: u64) -> bool {
+        let slots = self.window.blocks();
+        let is_out = self.reads.iter().flatten().any(|(wanted, _)| match wanted {
+            Wanted::Block(other) => other % slots == block % slots,
+            Wanted::Entry(_) => false,
+        });
+        is_out && !SECOND_READ.is_planted()
+    }
+
+    /// From whom `block` can be read now: by the plan while all that it was made for are live, or
+    /// else from the nearest that holds it.
+    fn source(&mut self, entry: &Entry, block: u64, reach: Reach<'_>) -> Option<Grank> {
+        let Reach { members, agreed, .. } = reach;
+        let is_planned = self.round().is_none() && entry.members & !members.live == 0;
+        let planned = match entry.spread {
+            _ if !is_planned => None,
+            Spread::Flat => Some(self.root),
+            Spread::Pipeline => {
+                let blocks = self.window.blocks_of(entry.len);
+                let seats = (members.count, self.root, members.me);
+                let base = self.note.blocks.base;
+                Some(self.sources.of((entry, blocks), seats, base, block)?)
+            }
+        };
+        let offers = |grank: &Grank| {
+            let is_held = match self.round() {
+                Some(closing) => closing.holds_block(*grank, block),
+                None => self.adverts[grank.index()].contains(block),
+            };
+            is_held && agreed & grank.bit() != 0
+        };
+        match planned {
+            Some(grank) => Some(grank).filter(offers),
+            None => members.after_me().find(offers),
+        }
+    }
+
+    fn post(
+        &mut self,
+        fabric: &mut impl Fabric,
+        reach: Reach<'_>,
+        (index, wanted, from): (usize, Wanted, Grank),
+        (at, len): (At, u32),
+    ) -> bool {
+        let id = Errand { group: self.head.group, root: self.root, index }.id();
+        let op = Op::Read { from: at, into: at, len };
+        let work = Work { id, op, flags: CompletionFlags::empty() };
+        let is_posted = fabric.post(reach.peers[from.index()], work).is_ok();
+        if is_posted {
+            self.reads[index] = Some((wanted, from));
+        }
+        is_posted
+    }
+
+    /// An entry of a stream that is closed was read out of another member's memory.
+    fn handle_entry(&mut self, fabric: &impl Fabric, seq: u64) {
+        let mut copy = [0; ENTRY_LEN + EAGER_MAX as usize];
+        let at = self.window.entry_at(seq);
+        let slot = &mut copy[..self.window.slot_len().min(ENTRY_LEN + EAGER_MAX as usize)];
+        fabric.memory().copy_out(at.region, at.offset, slot);
+        let entry = Entry::open(slot, |bytes| fabric.crc32c(bytes));
+        if entry.is_some_and(|it| it.seq == seq) && seq == self.note.entries + 1 {
+            self.note.entries = seq;
+            self.note.store(fabric, &self.window);
+        }
+    }
+
+    /// Continues the round that closes the stream.
+    fn close(&mut self, fabric: &mut impl Fabric, reach: Reach<'_>, counters: &mut Counters) {
+        let members = &reach.members;
+        let (note, is_reading) = (self.note, self.reads != [None; READS]);
+        let Some(closing) = &mut self.closing else { return };
+        if closing.is_closed {
+            return;
+        }
+        if closing.own(members).is_none() {
+            if is_reading {
+                return;
+            }
+            let (entries, blocks) = (note.entries, note.blocks);
+            closing.report(members, Report { removed: members.removed(), entries, blocks });
+            self.note.frozen = true;
+            self.note.store(fabric, &self.window);
+        }
+        if self.closing.as_ref().is_none_or(|closing| !closing.is_complete(members)) {
+            return;
+        }
+        if !self.find_end(fabric, reach, counters) {
+            return;
+        }
+        self.read_blocks(fabric, reach, counters);
+        if let Some(closing) = &mut self.closing {
+            closing.is_closed = closing.end.is_some_and(|end| self.note.blocks.base >= end.blocks);
+        }
+    }
+
+    /// The end, once all entries that may lie before it are here; reads the next of those.
+    fn find_end(
+        &mut self,
+        fabric: &mut impl Fabric,
+        reach: Reach<'_>,
+        counters: &mut Counters,
+    ) -> bool {
+        let members = &reach.members;
+        let Some(closing) = &self.closing else { return false };
+        if closing.end.is_some() {
+            return true;
+        }
+        let (most, next) = (closing.entries(members), self.note.entries + 1);
+        if next <= most {
+            let from = members
+                .after_me()
+                .find(|grank| reach.agreed & grank.bit() != 0 && closing.holds_entry(*grank, next));
+            let at = self.window.entry_at(next);
+            let len = u32::try_from(self.window.slot_len()).unwrap_or(0);
+            if let Some(from) = from.filter(|_| self.reads == [None; READS]) {
+                let is_posted = self.post(fabric, reach, (0, Wanted::Entry(next), from), (at, len));
+                counters.reads += u64::from(is_posted);
+            }
+            return false;
+        }
+        let end = self.end_of_stream(fabric, members, most);
+        if let Some(closing) = &mut self.closing {
+            closing.end = Some(end);
+        }
+        true
+    }
+
+    /// The last message all of whose blocks are with someone, and where its blocks end.
+    fn end_of_stream(&self, fabric: &impl Fabric, members: &Members, most: u64) -> Position {
+        let mut end = self.note.released;
+        for seq in end.entries + 1..=most {
+            let Some(entry) = self.entry(fabric, seq) else { break };
+            let blocks = match entry.kind {
+                EntryKind::Long => self.end_of(fabric, &entry),
+                EntryKind::Small | EntryKind::Abandon => end.blocks,
+            };
+            let is_held = |block: u64| {
+                let reports = self.closing.as_ref();
+                reports.is_some_and(|closing| closing.has_block(members, block))
+            };
+            if !(end.blocks..blocks).all(is_held) {
+                break;
+            }
+            end = Position { entries: seq, blocks: blocks.max(end.blocks) };
+        }
+        end
+    }
+}

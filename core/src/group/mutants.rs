@@ -1,0 +1,66 @@
+//! Guards that a test build can leave out: the planted bugs of `SPEC.md`.
+
+use crate::mutant::Mutant;
+
+const fn group(name: &'static str, breaks: &'static str) -> Mutant {
+    Mutant::new("group", name, breaks)
+}
+
+/// G1: a block counts as held when its read is posted.
+pub(super) const HELD_EARLY: Mutant = group("G1-held-early", "window");
+/// G2: the root uses a slot again before all members have acknowledged it.
+pub(super) const REUSED_BEFORE_STABLE: Mutant = group("G2-reused-before-stable", "window");
+/// G3: a member acknowledges what its consumer has not released.
+pub(super) const ACKED_BEFORE_RELEASE: Mutant = group("G3-acked-before-release", "integrity");
+/// G4: a slot is read into while another read into it is out.
+pub(super) const SECOND_READ: Mutant = group("G4-second-read", "window");
+/// G5: the minimum of a subtree leaves out its last child.
+pub(super) const CHILD_LEFT_OUT: Mutant = group("G5-child-left-out", "window");
+/// G6: a child's minimum counts under whichever removed set it was taken.
+pub(super) const FOREIGN_MINIMUM: Mutant = group("G6-foreign-minimum", "window");
+/// G7: a round is decided on reports for different removed sets.
+pub(super) const MIXED_ROUND: Mutant = group("G7-mixed-round", "verdict");
+/// G8: entries are accepted and blocks are read after the report.
+pub(super) const NOT_FROZEN: Mutant = group("G8-not-frozen", "verdict");
+/// G9: the end of a stream is what all hold, not what any holds.
+pub(super) const END_IS_MINIMUM: Mutant = group("G9-end-is-minimum", "agreement");
+/// G10: an entry behind an incomplete message is delivered.
+pub(super) const OVERTAKEN: Mutant = group("G10-overtaken", "order");
+/// G11: no NEED goes to a new predecessor.
+pub(super) const NO_NEED: Mutant = group("G11-no-need", "liveness");
+/// G12: the minimum is not repeated to a new parent.
+pub(super) const NO_MINIMUM_AGAIN: Mutant = group("G12-no-minimum-again", "liveness");
+/// G14: an entry that was received before is delivered again.
+pub(super) const DELIVERED_AGAIN: Mutant = group("G14-delivered-again", "once");
+/// G15: the root's rank does not enter the routing.
+pub(super) const GROOT_IGNORED: Mutant = group("G15-groot-ignored", "liveness");
+/// G16: the note is stored before the read has completed.
+pub(super) const NOTED_EARLY: Mutant = group("G16-noted-early", "window");
+/// G17: the halves of a range share a member.
+pub(super) const OVERLAPPING_HALVES: Mutant = group("G17-overlapping-halves", "once");
+/// G18: an abandoned message keeps the numbers of its unwritten blocks.
+pub(super) const UNWRITTEN_COUNTED: Mutant = group("G18-unwritten-counted", "liveness");
+/// G20: the twins' turn changes with each block.
+pub(super) const TURN_BY_BLOCK: Mutant = group("G20-turn-by-block", "steps");
+
+/// All of them.
+pub const MUTANTS: &[Mutant] = &[
+    HELD_EARLY,
+    REUSED_BEFORE_STABLE,
+    ACKED_BEFORE_RELEASE,
+    SECOND_READ,
+    CHILD_LEFT_OUT,
+    FOREIGN_MINIMUM,
+    MIXED_ROUND,
+    NOT_FROZEN,
+    END_IS_MINIMUM,
+    OVERTAKEN,
+    NO_NEED,
+    NO_MINIMUM_AGAIN,
+    DELIVERED_AGAIN,
+    GROOT_IGNORED,
+    NOTED_EARLY,
+    OVERLAPPING_HALVES,
+    UNWRITTEN_COUNTED,
+    TURN_BY_BLOCK,
+];

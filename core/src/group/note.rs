@@ -1,0 +1,116 @@
+//! What a member must know of a stream after its component began again (GT-19).
+//!
+//! ```text
+//! byte  0       8      12       16      20       24        32     40     48         56
+//!       │ count │ list │ frozen │ epoch │ crc32c │ entries │ base │ mask │ entries, blocks released
+//! ```
+//!
+//! Two cells are written in turn, the later count is valid: a component that ends while it writes
+//! one leaves the other.
+
+use super::config::Window;
+use crate::fabric::{Fabric, Memory};
+use crate::wire::group::Blocks;
+use crate::wire::{u32_at, u64_at};
+
+/// Length of a note in bytes.
+pub(super) const NOTE_LEN: usize = 64;
+
+const CRC: usize = 20;
+
+/// A place in a stream: so many messages and so many blocks lie before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// Whole messages.
+    pub entries: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+impl Position {
+    /// What both have passed.
+    pub(super) fn min(self, other: Self) -> Self {
+        let (entries, blocks) = (self.entries.min(other.entries), self.blocks.min(other.blocks));
+        Self { entries, blocks }
+    }
+
+    /// What one of them has passed.
+    pub(super) fn max(self, other: Self) -> Self {
+        let (entries, blocks) = (self.entries.max(other.entries), self.blocks.max(other.blocks));
+        Self { entries, blocks }
+    }
+}
+
+/// What a member holds of a stream, and what its consumer has released.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Note {
+    count: u64,
+    /// Of the members of the group.
+    pub(super) list: u32,
+    /// The incarnation in which the root's memory began; 0 until it is known.
+    pub(super) epoch: u32,
+    /// What is held was reported: nothing more is taken from the root.
+    pub(super) frozen: bool,
+    /// Messages held without a gap.
+    pub(super) entries: u64,
+    /// Blocks held.
+    pub(super) blocks: Blocks,
+    /// Released by the consumer.
+    pub(super) released: Position,
+}
+
+impl Note {
+    /// The last note that was stored for a group with this list; an empty one if there is none.
+    pub(super) fn attach(fabric: &impl Fabric, window: &Window, list: u32) -> Self {
+        let cells = [0, 1].map(|turn| Self::load(fabric, window, turn));
+        let last = cells.into_iter().flatten().max_by_key(|note| note.count);
+        let count = last.map_or(0, |note| note.count);
+        let empty = Self { list, count, ..Self::default() };
+        last.filter(|note| note.list == list).unwrap_or(empty)
+    }
+
+    fn load(fabric: &impl Fabric, window: &Window, turn: u64) -> Option<Self> {
+        let (at, mut cell) = (window.note_at(turn), [0; NOTE_LEN]);
+        fabric.memory().copy_out(at.region, at.offset, &mut cell);
+        let crc = u32_at(&cell, CRC);
+        cell[CRC..CRC + 4].fill(0);
+        let note = Self {
+            count: u64_at(&cell, 0),
+            list: u32_at(&cell, 8),
+            frozen: u32_at(&cell, 12) != 0,
+            epoch: u32_at(&cell, 16),
+            entries: u64_at(&cell, 24),
+            blocks: Blocks { base: u64_at(&cell, 32), mask: u64_at(&cell, 40) },
+            released: Position { entries: u64_at(&cell, 48), blocks: u64_at(&cell, 56) },
+        };
+        (note.count > 0 && fabric.crc32c(&cell) == crc).then_some(note)
+    }
+
+    /// `other` was stored in the place of this one.
+    pub(super) const fn follow(&mut self, other: &Self) {
+        self.count = other.count;
+    }
+
+    /// Stores the note over the one before the last.
+    pub(super) fn store(&mut self, fabric: &impl Fabric, window: &Window) {
+        self.count += 1;
+        let mut cell = [0; NOTE_LEN];
+        let words = [
+            (0, self.count),
+            (8, u64::from(self.list) | u64::from(self.frozen) << 32),
+            (16, u64::from(self.epoch)),
+            (24, self.entries),
+            (32, self.blocks.base),
+            (40, self.blocks.mask),
+            (48, self.released.entries),
+            (56, self.released.blocks),
+        ];
+        for (at, word) in words {
+            cell[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = fabric.crc32c(&cell);
+        cell[CRC..CRC + 4].copy_from_slice(&crc.to_le_bytes());
+        let at = window.note_at(self.count);
+        fabric.memory().copy_in(at.region, at.offset, &cell);
+    }
+}

@@ -1,0 +1,340 @@
+//! One root's stream at one member: what is held, who forwards to whom, which reads are out.
+
+use super::closing::Closing;
+use super::config::Window;
+use super::mutants::{
+    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN, NO_NEED,
+    REUSED_BEFORE_STABLE,
+};
+use super::note::{Note, Position};
+use super::outcome::Standing;
+use super::pipeline::Pipeline;
+use super::seats::{Grank, Seats};
+use super::sources::Sources;
+use super::tree::Tree;
+use crate::fabric::{Fabric, Memory};
+use crate::wire::group::{Blocks, ENTRY_LEN, Entry, EntryKind, Head, Spread};
+
+/// Reads of one stream that are out at a time.
+pub(super) const READS: usize = 4;
+
+/// What a read that is out brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Wanted {
+    Block(u64),
+    /// Read when a stream is closed; before that, entries are forwarded.
+    Entry(u64),
+}
+
+/// What the subtree of a member has released, under the removed set that it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Ack {
+    pub(super) released: Position,
+    pub(super) removed: u64,
+}
+
+/// The members as one of them knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Members {
+    pub(super) count: u16,
+    pub(super) me: Grank,
+    pub(super) live: u64,
+}
+
+impl Members {
+    pub(super) const fn all(&self) -> u64 {
+        u64::MAX >> (64 - self.count)
+    }
+
+    pub(super) const fn removed(&self) -> u64 {
+        self.all() & !self.live
+    }
+
+    pub(super) const fn others(&self) -> u64 {
+        self.live & !self.me.bit()
+    }
+
+    /// The live members after this one, nearest first, in the order of `root`.
+    pub(super) fn after_me(&self) -> impl Iterator<Item = Grank> + use<> {
+        let Self { count, me, live } = *self;
+        let granks = (1..count).map(move |ahead| Grank((me.0 + ahead) % count));
+        granks.filter(move |grank| live & grank.bit() != 0)
+    }
+}
+
+/// The stream of one root.
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Stream<const PEERS: usize> {
+    pub(super) window: Window,
+    pub(super) head: Head,
+    pub(super) root: Grank,
+    pub(super) note: Note,
+    /// Handed out to the consumer, and up to the last chunk of that.
+    pub(super) handed: Position,
+    pub(super) last_chunk: Position,
+    /// From whom entries come, and to whom they go.
+    pub(super) predecessor: Option<Grank>,
+    pub(super) successors: u64,
+    /// The next entry for each successor that has said where it stands.
+    pub(super) cursors: [Option<u64>; PEERS],
+    pub(super) need_due: bool,
+    /// To whom acknowledgements go, and from whom they come.
+    pub(super) parent: Option<Grank>,
+    pub(super) below: u64,
+    pub(super) acks: [Ack; PEERS],
+    /// What the parent was sent; none if it must be sent again.
+    pub(super) acked: Option<Ack>,
+    /// At the root: released by all.
+    pub(super) stable: Position,
+    /// Who reads from this member, and which of them must be sent what it holds.
+    pub(super) readers: u64,
+    pub(super) hold_due: u64,
+    /// What the others have announced.
+    pub(super) adverts: [Blocks; PEERS],
+    pub(super) reads: [Option<(Wanted, Grank)>; READS],
+    pub(super) sources: Sources,
+    /// At the root: the blocks of the message that was begun end here.
+    pub(super) draft: Option<u64>,
+    /// At the root: an earlier incarnation began a message and did not finish it.
+    pub(super) is_unfinished: bool,
+    pub(super) closing: Option<Closing<PEERS>>,
+}
+
+impl<const PEERS: usize> Stream<PEERS> {
+    /// The stream as the memory has it.
+    pub(super) fn attach(fabric: &impl Fabric, window: Window, head: Head, list: u32) -> Self {
+        let note = Note::attach(fabric, &window, list);
+        let mut stream = Self {
+            window,
+            head: Head { epoch: note.epoch, ..head },
+            root: Grank(head.root),
+            note,
+            handed: note.released,
+            last_chunk: note.released,
+            predecessor: None,
+            successors: 0,
+            cursors: [None; PEERS],
+            need_due: false,
+            parent: None,
+            below: 0,
+            acks: [Ack::default(); PEERS],
+            acked: None,
+            stable: Position::default(),
+            readers: 0,
+            hold_due: 0,
+            adverts: [Blocks::default(); PEERS],
+            reads: [None; READS],
+            sources: Sources::new(),
+            draft: None,
+            is_unfinished: false,
+            closing: None,
+        };
+        let last = stream.entry(fabric, note.entries);
+        stream.is_unfinished = last.is_some_and(|entry| {
+            entry.kind == EntryKind::Long
+                && note.blocks.base < entry.first + window.blocks_of(entry.len)
+        });
+        stream
+    }
+
+    /// Computes everything that follows from who is live.
+    pub(super) fn arrange(&mut self, tree: Tree, spread: Spread, members: &Members) {
+        let seats = Seats::new(members.count, self.root, members.live);
+        let before = self.predecessor;
+        (self.predecessor, self.successors, self.parent, self.below) = (None, 0, None, 0);
+        (self.readers, self.hold_due) = (0, 0);
+        let Some(own) = seats.position(members.me).filter(|_| self.is_led(members)) else {
+            return;
+        };
+        let count = seats.count();
+        if own > 0 {
+            self.predecessor = seats.at(tree.place(count, own).from);
+            self.parent = seats.at((own - 1) / 2);
+        }
+        let bits = |positions: &mut dyn Iterator<Item = u16>| {
+            positions.filter_map(|at| seats.at(at)).fold(0, |set, grank| set | grank.bit())
+        };
+        let serves = tree.serves(count, own);
+        self.successors = bits(&mut tree.parts(serves).map(|part| part.start));
+        let left_out = u16::from(CHILD_LEFT_OUT.is_planted());
+        self.below = bits(&mut (2 * own + 1..=2 * own + 2 - left_out));
+        self.readers = match spread {
+            _ if members.removed() != 0 => members.others(),
+            Spread::Flat if own == 0 => members.others(),
+            Spread::Flat => 0,
+            Spread::Pipeline => bits(&mut pipeline_readers(count, own)),
+        };
+        if self.predecessor != before && !NO_NEED.is_planted() {
+            self.need_due = self.predecessor.is_some();
+        }
+        if !NO_MINIMUM_AGAIN.is_planted() {
+            self.acked = None;
+        }
+        self.hold_due |= self.readers;
+        self.note_stable(members);
+    }
+
+    /// The round that closes the stream, once it has begun.
+    pub(super) fn round(&self) -> Option<&Closing<PEERS>> {
+        self.closing.as_ref().filter(|closing| closing.is_begun)
+    }
+
+    /// Whether its root is live.
+    pub(super) const fn is_led(&self, members: &Members) -> bool {
+        members.live & self.root.bit() != 0
+    }
+
+    /// The connection to `grank` is new: everything cumulative is said again to it.
+    pub(super) fn handle_agreed(&mut self, grank: Grank) {
+        self.hold_due |= self.readers & grank.bit();
+        self.need_due |= self.predecessor == Some(grank);
+        if self.parent == Some(grank) {
+            self.acked = None;
+        }
+        if let Some(closing) = &mut self.closing {
+            closing.say_again(grank);
+        }
+    }
+
+    /// The connection to `grank` is gone.
+    pub(super) const fn forget(&mut self, grank: Grank) {
+        self.adverts[grank.index()] = Blocks { base: 0, mask: 0 };
+        self.cursors[grank.index()] = None;
+        self.acks[grank.index()] = Ack { released: Position { entries: 0, blocks: 0 }, removed: 0 };
+    }
+
+    /// Entry `seq`, if it is held. Only this member writes its own memory.
+    pub(super) fn entry(&self, fabric: &impl Fabric, seq: u64) -> Option<Entry> {
+        let oldest = self.note.entries.saturating_sub(self.window.entries());
+        if seq <= oldest || seq > self.note.entries {
+            return None;
+        }
+        let (at, mut copy) = (self.window.entry_at(seq), [0; ENTRY_LEN]);
+        fabric.memory().copy_out(at.region, at.offset, &mut copy);
+        Entry::peek(&copy).filter(|entry| entry.seq == seq)
+    }
+
+    /// The message that `block` belongs to, if its entry is held: the latest that begins at or
+    /// before it.
+    pub(super) fn message_of(&self, fabric: &impl Fabric, block: u64) -> Option<Entry> {
+        let seqs = (self.note.released.entries + 1..=self.note.entries).rev();
+        let entries = seqs.filter_map(|seq| self.entry(fabric, seq));
+        let mut begun = entries.filter(|entry| entry.kind == EntryKind::Long);
+        let entry = begun.find(|entry| entry.first <= block)?;
+        (block < entry.first + self.window.blocks_of(entry.len)).then_some(entry)
+    }
+
+    /// Where the blocks of the long message `entry` end, if it is not the last one that is held:
+    /// what follows an unfinished message is its end.
+    pub(super) fn end_of(&self, fabric: &impl Fabric, entry: &Entry) -> u64 {
+        let next = self.entry(fabric, entry.seq + 1);
+        match next.filter(|next| next.kind == EntryKind::Abandon) {
+            Some(next) => next.first,
+            None => entry.first + self.window.blocks_of(entry.len),
+        }
+    }
+
+    /// Bytes of `block` of the message `entry`.
+    pub(super) fn len_of(&self, entry: &Entry, block: u64) -> u32 {
+        let offset = (block - entry.first) * self.window.block_len();
+        let len = entry.len.saturating_sub(offset).min(self.window.block_len());
+        u32::try_from(len).unwrap_or(0)
+    }
+
+    /// Stores `slot`, an entry and its payload, as entry `seq`; its first word last.
+    pub(super) fn store_entry(&mut self, fabric: &impl Fabric, seq: u64, slot: &mut [u8]) {
+        let at = self.window.entry_at(seq);
+        fabric.memory().copy_in(at.region, at.offset + 8, &slot[8..]);
+        fabric.memory().store(at.region, at.offset, seq);
+        self.note.entries = seq;
+        self.note.store(fabric, &self.window);
+    }
+
+    /// `block` is held.
+    pub(super) fn note_block(&mut self, fabric: &impl Fabric, block: u64) {
+        self.note.blocks.insert(block);
+        self.note.store(fabric, &self.window);
+        self.hold_due |= self.readers;
+    }
+
+    /// The acknowledgement that the parent must be sent now, if any: when it moved by a quarter of
+    /// a window, or nothing more is on its way to the consumer.
+    pub(super) fn ack_due(&self, members: &Members) -> Option<Ack> {
+        let ack = Ack { released: self.least(members), removed: members.removed() };
+        let Some(sent) = self.acked else { return Some(ack) };
+        let by_entries = ack.released.entries.saturating_sub(sent.released.entries);
+        let by_blocks = ack.released.blocks.saturating_sub(sent.released.blocks);
+        let is_far =
+            4 * by_entries >= self.window.entries() || 4 * by_blocks >= self.window.blocks();
+        let is_idle = self.reads == [None; READS] && self.note.released == self.own();
+        (ack.released != sent.released && (is_far || is_idle)).then_some(ack)
+    }
+
+    const fn own(&self) -> Position {
+        Position { entries: self.note.entries, blocks: self.note.blocks.base }
+    }
+
+    /// What this member and those below it have released. One that formed its subtree under
+    /// another removed set counts as if it had said nothing.
+    fn least(&self, members: &Members) -> Position {
+        let own = match ACKED_BEFORE_RELEASE.is_planted() {
+            true => self.own(),
+            false => self.note.released,
+        };
+        (0..members.count).map(Grank).filter(|grank| self.below & grank.bit() != 0).fold(
+            own,
+            |least, grank| {
+                let ack = self.acks[grank.index()];
+                let is_same = ack.removed == members.removed() || FOREIGN_MINIMUM.is_planted();
+                least.min(if is_same { ack.released } else { Position::default() })
+            },
+        )
+    }
+
+    /// At the root: what all have released may have grown.
+    pub(super) fn note_stable(&mut self, members: &Members) {
+        if members.me == self.root {
+            self.stable = self.stable.max(self.least(members));
+        }
+    }
+
+    /// At the root: whether the next entry has a free slot.
+    pub(super) fn has_entry(&self) -> bool {
+        let ahead = self.note.entries - self.stable.entries.min(self.note.entries);
+        ahead < self.window.entries() || REUSED_BEFORE_STABLE.is_planted()
+    }
+
+    /// At the root: blocks that have a free slot.
+    pub(super) fn free_blocks(&self) -> u64 {
+        let ahead = self.note.blocks.base - self.stable.blocks.min(self.note.blocks.base);
+        if REUSED_BEFORE_STABLE.is_planted() {
+            return self.window.blocks();
+        }
+        self.window.blocks() - ahead.min(self.window.blocks())
+    }
+
+    /// The hindmost of those that acknowledge to this root.
+    pub(super) fn hindmost(&self, members: &Members) -> Option<Grank> {
+        let below = (0..members.count).map(Grank).filter(|grank| self.below & grank.bit() != 0);
+        below.min_by_key(|grank| self.acks[grank.index()].released)
+    }
+
+    pub(super) const fn standing(&self) -> Standing {
+        Standing { held: self.own(), released: self.note.released, stable: self.stable }
+    }
+
+    /// Whether everything that was sent was received and released here.
+    pub(super) fn is_idle(&self, members: &Members) -> bool {
+        let is_settled = self.note.released == self.own() && self.note.blocks.mask == 0;
+        let is_stable = members.me != self.root || self.stable == self.own();
+        is_settled && is_stable && self.reads == [None; READS]
+    }
+}
+
+/// To whom the member at `own` of `count` sends blocks in any step: targets repeat with the
+/// dimensions and turns.
+fn pipeline_readers(count: u16, own: u16) -> impl Iterator<Item = u16> {
+    let dimensions = u64::from(count.ilog2());
+    let plans = [1, 6 * dimensions + 2].map(|blocks| Pipeline::new(count, blocks, own));
+    plans.into_iter().flatten().filter_map(|step| step.outgoing).map(|transfer| transfer.with)
+}

@@ -1,0 +1,240 @@
+//! Members over the loopback fabric.
+
+use std::vec;
+use std::vec::Vec;
+
+use super::*;
+use crate::fabric::loopback::{Loopback, Net};
+use crate::fabric::{Completion, Fabric, Layout, Memory};
+use crate::ids::{Incarnation, Peer, Term};
+use crate::time::Instant;
+
+const PEERS: usize = 4;
+const WORDS: usize = 8192;
+const WORLD: GroupId = GroupId(0);
+
+type Member<'net> = (Loopback<'net, PEERS, WORDS>, Groups<PEERS, 1>);
+
+fn sizes(spread: Spread) -> Sizes {
+    let tree = Tree { class: Class::Binary, costs: Costs::postal(1) };
+    Sizes {
+        peers: PEERS as u16,
+        groups: 1,
+        entries: 4,
+        blocks: 4,
+        block_len: 64,
+        eager: 32,
+        lane_slots: 4,
+        tree,
+        spread,
+    }
+}
+
+fn net(spread: Spread) -> (Net<PEERS, WORDS>, Config, Regions) {
+    let config = Config::new(sizes(spread)).unwrap();
+    let mut layout = Layout::new(PEERS as u16);
+    let regions = config.add_regions(&mut layout).unwrap();
+    (Net::new(layout), config, regions)
+}
+
+fn start<'net>(
+    net: &'net Net<PEERS, WORDS>,
+    (config, regions): (Config, Regions),
+    incarnation: u32,
+    me: u16,
+) -> Member<'net> {
+    let incarnation = Incarnation(incarnation);
+    let fabric = net.endpoint(Peer(me), incarnation);
+    let groups = Groups::new(&fabric, config, regions, incarnation);
+    (fabric, groups)
+}
+
+fn join(members: &mut [Member<'_>]) {
+    let all = [0, 1, 2, 3].map(Peer);
+    for (fabric, groups) in members.iter_mut() {
+        groups.open(fabric, WORLD, &all).unwrap();
+    }
+    for one in 0..members.len() {
+        for other in (0..members.len()).filter(|other| *other != one) {
+            let peer = members[other].0.me();
+            admit(&mut members[one], peer, 1);
+        }
+    }
+    run(members);
+}
+
+fn admit((fabric, groups): &mut Member<'_>, peer: Peer, incarnation: u32) {
+    groups.prepare(fabric, peer, Incarnation(incarnation));
+    fabric.admit(peer, Incarnation(incarnation)).unwrap();
+    groups.handle_admitted(peer);
+}
+
+/// Polls until nothing can change any more.
+fn run(members: &mut [Member<'_>]) {
+    for _ in 0..200 {
+        for (fabric, groups) in members.iter_mut() {
+            let mut done = [Completion::NONE; 8];
+            let count = fabric.poll(Instant(0), &mut done);
+            done[..count].iter().for_each(|it| groups.handle_completion(fabric, it));
+            groups.poll(fabric);
+        }
+    }
+}
+
+/// Everything that is delivered now, released at once.
+fn take((fabric, groups): &mut Member<'_>) -> (Vec<(u64, Vec<u8>)>, Vec<Delivery>) {
+    let (mut messages, mut ends) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
+    while let Some(delivery) = groups.receive(fabric, WORLD) {
+        let Delivery::Chunk(chunk) = delivery else {
+            ends.push(delivery);
+            continue;
+        };
+        assert_eq!(chunk.offset, bytes.len() as u64);
+        let mut part = vec![0; chunk.len as usize];
+        fabric.memory().copy_out(chunk.at.region, chunk.at.offset, &mut part);
+        bytes.extend(part);
+        groups.release(fabric, chunk.receipt).unwrap();
+        assert_eq!(groups.release(fabric, chunk.receipt), Err(UnknownReceipt));
+        if chunk.is_last {
+            messages.push((chunk.seq, core::mem::take(&mut bytes)));
+        }
+    }
+    (messages, ends)
+}
+
+fn message(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + len) as u8).collect()
+}
+
+/// GT-14: small ones down the tree, long ones in blocks.
+#[test]
+fn messages_of_every_length_reach_all_members() {
+    for spread in [Spread::Flat, Spread::Pipeline] {
+        let (net, config, regions) = net(spread);
+        let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+        join(&mut members);
+        let mut seq = 0;
+        for len in [0, 1, 31, 32, 33, 64, 65, 200, 256] {
+            let root = len % 4;
+            let sent = message(len);
+            let (fabric, groups) = &mut members[root];
+            groups.broadcast(fabric, WORLD, 7, &sent).unwrap();
+            run(&mut members);
+            for (_, member) in members.iter_mut().enumerate().filter(|(it, _)| *it != root) {
+                let (messages, ends) = take(member);
+                assert_eq!(messages.len(), 1, "{spread:?} {len}");
+                assert_eq!((&messages[0].1, ends.len()), (&sent, 0));
+            }
+            run(&mut members);
+            assert!(members.iter().all(|(_, groups)| groups.is_idle(WORLD)), "{spread:?} {len}");
+            seq += 1;
+        }
+        assert_eq!(seq, 9);
+    }
+}
+
+/// GT-15: a consumer that does not release holds up its root, and the root names it.
+#[test]
+fn a_slow_consumer_fills_the_window() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    for _ in 0..4 {
+        let (fabric, groups) = &mut members[0];
+        groups.broadcast(fabric, WORLD, 0, b"x").unwrap();
+        run(&mut members);
+        for fast in [1, 2] {
+            assert_eq!(take(&mut members[fast]).0.len(), 1);
+        }
+    }
+    run(&mut members);
+    let (fabric, groups) = &mut members[0];
+    let refused = groups.broadcast(fabric, WORLD, 0, b"x");
+    assert!(matches!(refused, Err(SendError::WindowFull { .. })), "{refused:?}");
+    assert_eq!(take(&mut members[3]).0.len(), 4);
+    run(&mut members);
+    let (fabric, groups) = &mut members[0];
+    assert_eq!(groups.broadcast(fabric, WORLD, 0, b"x"), Ok(5));
+}
+
+/// GT-16: of a removed root all survivors have the same messages.
+#[test]
+fn survivors_of_a_root_agree_on_its_last_message() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    // Member 1 alone has received the message when its root is lost.
+    let (fabric, groups) = &mut members[0];
+    groups.broadcast(fabric, WORLD, 0, &message(100)).unwrap();
+    for _ in 0..8 {
+        for at in [0, 1] {
+            run(core::slice::from_mut(&mut members[at]));
+        }
+    }
+    let mut survivors = members.split_off(1);
+    for (fabric, groups) in &mut survivors {
+        groups.remove(fabric, Term(1), Peer(0)).unwrap();
+    }
+    run(&mut survivors);
+    for member in &mut survivors {
+        let (messages, ends) = take(member);
+        assert_eq!(messages, [(1, message(100))]);
+        assert_eq!(ends, [Delivery::RootLost { root: Grank(0), last: 1 }]);
+    }
+}
+
+/// GT-5.
+#[test]
+fn a_wrong_list_of_members_is_refused() {
+    let (net, config, regions) = net(Spread::Flat);
+    let (fabric, mut groups) = start(&net, (config, regions), 1, 0);
+    let mut open = |id, list: &[u16]| {
+        let list: Vec<_> = list.iter().copied().map(Peer).collect();
+        groups.open(&fabric, GroupId(id), &list)
+    };
+    assert_eq!(open(1, &[0, 1]), Err(OpenError::NoPlace));
+    assert_eq!(open(0, &[0]), Err(OpenError::OneMember));
+    assert_eq!(open(0, &[0, 1, 1]), Err(OpenError::Duplicate));
+    assert_eq!(open(0, &[0, 4]), Err(OpenError::UnknownPeer));
+    assert_eq!(open(0, &[1, 2]), Err(OpenError::NotAMember));
+    assert_eq!(open(0, &[1, 0]), Ok(()));
+    assert_eq!(open(0, &[1, 0]), Err(OpenError::IsOpen));
+}
+
+/// GT-17: a message that a component did not finish is abandoned by the next.
+#[test]
+fn an_unfinished_message_is_abandoned_after_a_restart() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.begin(fabric, WORLD, 0, 200).unwrap();
+    assert!(groups.space(fabric, WORLD).is_some_and(|(_, len)| len == 64));
+    groups.commit(fabric, WORLD).unwrap();
+    run(&mut members);
+    members[0] = start(&net, (config, regions), 2, 0);
+    let (fabric, groups) = &mut members[0];
+    groups.open(fabric, WORLD, &[0, 1, 2, 3].map(Peer)).unwrap();
+    for other in 1..4 {
+        let (fabric, groups) = &mut members[other];
+        fabric.fence(Peer(0)).unwrap();
+        groups.handle_fenced(Peer(0));
+        admit(&mut members[other], Peer(0), 2);
+        admit(&mut members[0], Peer(other as u16), 1);
+    }
+    run(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.broadcast(fabric, WORLD, 0, b"next").unwrap();
+    run(&mut members);
+    for member in &mut members[1..] {
+        let (fabric, groups) = member;
+        let first = groups.receive(fabric, WORLD);
+        let Some(Delivery::Chunk(chunk)) = first else { panic!("{first:?}") };
+        assert_eq!((chunk.len, chunk.is_last), (64, false));
+        groups.release(fabric, chunk.receipt).unwrap();
+        let (messages, ends) = take(member);
+        assert_eq!(ends, [Delivery::Abandoned { root: Grank(0), seq: 1 }]);
+        assert_eq!(messages, [(3, b"next".to_vec())]);
+    }
+}

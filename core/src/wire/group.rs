@@ -1,0 +1,406 @@
+//! The messages of groups: the entry of a message, and the frames that travel over lanes.
+//!
+//! ```text
+//! entry  0     8       12   16    24      32        40    48     49      50   60      64
+//!        │ seq │ epoch │ 0  │ len │ first │ members │ tag │ kind │ class │ 0  │ crc32c │ payload …
+//! frame  0       2      4       8
+//!        │ group │ root │ epoch │ FORWARD  entry, payload
+//!                               │ HOLD     base, mask
+//!                               │ ACK      entries, blocks, removed
+//!                               │ NEED     next
+//!                               │ REPORT   removed, entries, base, mask
+//!                               │ AGREE    list, sizes, heard
+//! ```
+//!
+//! The checksum of an entry runs over entry and payload with its own field as zero: entries are read
+//! out of other members' memory, too. A frame needs none, since a lane's slot has one. Blocks are
+//! counted from 0; `base` is the number of blocks held without a gap, bit i of `mask` the block
+//! base + 1 + i. Unused bytes are zero, and a frame that differs there is none.
+
+use super::{u16_at, u32_at, u64_at};
+
+/// Length of an entry in bytes.
+pub const ENTRY_LEN: usize = 64;
+
+/// Length of the head of a frame in bytes.
+pub const HEAD_LEN: usize = 8;
+
+/// The longest payload of an entry: with it a FORWARD fits into a lane's slot.
+pub const EAGER_MAX: u16 = 896;
+
+/// The longest frame in bytes.
+pub const FRAME_LEN_MAX: usize = HEAD_LEN + ENTRY_LEN + EAGER_MAX as usize;
+
+mod field {
+    pub(super) const EPOCH: usize = 8;
+    pub(super) const LEN: usize = 16;
+    pub(super) const FIRST: usize = 24;
+    pub(super) const MEMBERS: usize = 32;
+    pub(super) const TAG: usize = 40;
+    pub(super) const KIND: usize = 48;
+    pub(super) const CLASS: usize = 49;
+    pub(super) const CRC: usize = 60;
+}
+
+/// What an entry is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A message whose payload follows the entry.
+    #[default]
+    Small,
+    /// A message whose payload is in blocks.
+    Long,
+    /// The message before it ends behind the blocks that were written: `first` is the next one.
+    Abandon,
+}
+
+/// How the blocks of a long message travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// All members read from the root.
+    #[default]
+    Flat,
+    /// By the binomial pipeline.
+    Pipeline,
+}
+
+/// One message of a root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// Counts the root's messages from 1.
+    pub seq: u64,
+    /// The incarnation in which the root's memory began.
+    pub epoch: u32,
+    /// Bytes of the message.
+    pub len: u64,
+    /// The number of its first block.
+    pub first: u64,
+    /// The members that take part, as granks.
+    pub members: u64,
+    /// The application's.
+    pub tag: u64,
+    /// What it is about.
+    pub kind: EntryKind,
+    /// How its blocks travel.
+    pub spread: Spread,
+}
+
+fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
+    bytes[offset..offset + value.len()].copy_from_slice(value);
+}
+
+impl Entry {
+    /// Bytes that follow the entry in its slot.
+    #[must_use]
+    pub fn payload_len(&self) -> usize {
+        match self.kind {
+            EntryKind::Small => usize::try_from(self.len).unwrap_or(usize::MAX),
+            EntryKind::Long | EntryKind::Abandon => 0,
+        }
+    }
+
+    /// Writes the entry before its payload, which lies in `slot` already, and its checksum.
+    ///
+    /// # Panics
+    /// When `slot` is not as long as the two: a bug of the caller.
+    pub fn seal(&self, slot: &mut [u8], checksum: impl Fn(&[u8]) -> u32) {
+        assert!(slot.len() == ENTRY_LEN + self.payload_len(), "an entry and its payload");
+        slot[..ENTRY_LEN].fill(0);
+        put(slot, 0, &self.seq.to_le_bytes());
+        put(slot, field::EPOCH, &self.epoch.to_le_bytes());
+        put(slot, field::LEN, &self.len.to_le_bytes());
+        put(slot, field::FIRST, &self.first.to_le_bytes());
+        put(slot, field::MEMBERS, &self.members.to_le_bytes());
+        put(slot, field::TAG, &self.tag.to_le_bytes());
+        slot[field::KIND] = 1 + self.kind as u8;
+        slot[field::CLASS] = 1 + self.spread as u8;
+        let crc = checksum(slot);
+        put(slot, field::CRC, &crc.to_le_bytes());
+    }
+
+    /// The entry at the head of a private copy of `slot`, without a look at its checksum.
+    #[must_use]
+    pub fn peek(slot: &[u8]) -> Option<Self> {
+        if slot.len() < ENTRY_LEN {
+            return None;
+        }
+        let kind = match slot[field::KIND] {
+            1 => EntryKind::Small,
+            2 => EntryKind::Long,
+            3 => EntryKind::Abandon,
+            _ => return None,
+        };
+        let spread = match slot[field::CLASS] {
+            1 => Spread::Flat,
+            2 => Spread::Pipeline,
+            _ => return None,
+        };
+        let is_blank = |range: core::ops::Range<usize>| slot[range].iter().all(|byte| *byte == 0);
+        let entry = Self {
+            seq: u64_at(slot, 0),
+            epoch: u32_at(slot, field::EPOCH),
+            len: u64_at(slot, field::LEN),
+            first: u64_at(slot, field::FIRST),
+            members: u64_at(slot, field::MEMBERS),
+            tag: u64_at(slot, field::TAG),
+            kind,
+            spread,
+        };
+        let is_possible = entry.seq > 0 && entry.len <= 1 << 63 && entry.first <= 1 << 62;
+        (is_possible && is_blank(12..16) && is_blank(50..field::CRC)).then_some(entry)
+    }
+
+    /// The entry at the head of `slot`, a private copy that holds its payload too; none if it is
+    /// torn or no entry. The checksum field is zero afterwards.
+    #[must_use]
+    pub fn open(slot: &mut [u8], checksum: impl Fn(&[u8]) -> u32) -> Option<Self> {
+        let entry = Self::peek(slot)?;
+        let used = ENTRY_LEN.checked_add(entry.payload_len())?;
+        let slot = slot.get_mut(..used)?;
+        let crc = u32_at(slot, field::CRC);
+        slot[field::CRC..ENTRY_LEN].fill(0);
+        let is_whole = checksum(slot) == crc;
+        put(slot, field::CRC, &crc.to_le_bytes());
+        is_whole.then_some(entry)
+    }
+}
+
+/// The blocks of a stream that a member holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Held without a gap.
+    pub base: u64,
+    /// Held behind the first gap: bit i is block base + 1 + i.
+    pub mask: u64,
+}
+
+impl Blocks {
+    /// Whether `block` is held.
+    #[must_use]
+    pub const fn contains(&self, block: u64) -> bool {
+        if block < self.base {
+            return true;
+        }
+        match block - self.base {
+            0 => false,
+            ahead => ahead <= 64 && self.mask >> (ahead - 1) & 1 == 1,
+        }
+    }
+
+    /// Adds `block`, which lies at most 64 past the first gap.
+    pub const fn insert(&mut self, block: u64) {
+        if block < self.base || block - self.base > 64 {
+            return;
+        }
+        if block > self.base {
+            self.mask |= 1 << (block - self.base - 1);
+            return;
+        }
+        let run = self.mask.trailing_ones();
+        self.base += 1 + run as u64;
+        // Of 64 blocks behind a gap of one, none is left.
+        self.mask = if run >= 63 { 0 } else { self.mask >> (run + 1) };
+    }
+}
+
+/// Whose stream a frame is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Head {
+    /// The group.
+    pub group: u16,
+    /// The root, as a grank.
+    pub root: u16,
+    /// The root's epoch; of AGREE, the sender's.
+    pub epoch: u32,
+}
+
+/// What a frame says, FORWARD apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Frame {
+    /// Blocks that the sender holds.
+    Hold(Blocks),
+    /// What the sender's subtree has released.
+    Ack {
+        /// Messages.
+        entries: u64,
+        /// Blocks.
+        blocks: u64,
+        /// Under which removed set the subtree was formed.
+        removed: u64,
+    },
+    /// The receiver is the sender's predecessor, which begins with this message.
+    Need {
+        /// Its number.
+        next: u64,
+    },
+    /// What the sender holds of the stream of a removed root.
+    Report {
+        /// The removed set of the round.
+        removed: u64,
+        /// Messages held without a gap.
+        entries: u64,
+        /// Blocks.
+        blocks: Blocks,
+    },
+    /// How the sender has opened the group.
+    Agree {
+        /// Digest of the list of members.
+        list: u64,
+        /// Digest of the sizes.
+        sizes: u64,
+        /// Whether it has received the receiver's.
+        heard: bool,
+    },
+}
+
+/// The kind of a FORWARD on a lane.
+pub const FORWARD: u16 = 1;
+const HOLD: u16 = 2;
+const ACK: u16 = 3;
+const NEED: u16 = 4;
+const REPORT: u16 = 5;
+const AGREE: u16 = 7;
+
+const WORDS_MAX: usize = 4;
+
+impl Head {
+    /// The head as bytes.
+    #[must_use]
+    pub fn encode(self) -> [u8; HEAD_LEN] {
+        let mut bytes = [0; HEAD_LEN];
+        put(&mut bytes, 0, &self.group.to_le_bytes());
+        put(&mut bytes, 2, &self.root.to_le_bytes());
+        put(&mut bytes, 4, &self.epoch.to_le_bytes());
+        bytes
+    }
+
+    /// The head of a frame and what follows it; none of a frame that is too short.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = bytes.split_at_checked(HEAD_LEN)?;
+        let (group, root, epoch) = (u16_at(head, 0), u16_at(head, 2), u32_at(head, 4));
+        Some((Self { group, root, epoch }, rest))
+    }
+}
+
+impl Frame {
+    /// The frame with its head: kind, bytes, and how many of them.
+    #[must_use]
+    pub fn encode(&self, head: Head) -> (u16, [u8; HEAD_LEN + 8 * WORDS_MAX], usize) {
+        let (kind, words, count) = match *self {
+            Self::Hold(Blocks { base, mask }) => (HOLD, [base, mask, 0, 0], 2),
+            Self::Ack { entries, blocks, removed } => (ACK, [entries, blocks, removed, 0], 3),
+            Self::Need { next } => (NEED, [next, 0, 0, 0], 1),
+            Self::Report { removed, entries, blocks: Blocks { base, mask } } => {
+                (REPORT, [removed, entries, base, mask], 4)
+            }
+            Self::Agree { list, sizes, heard } => (AGREE, [list, sizes, u64::from(heard), 0], 3),
+        };
+        let mut bytes = [0; HEAD_LEN + 8 * WORDS_MAX];
+        put(&mut bytes, 0, &head.encode());
+        for (at, word) in words.iter().enumerate() {
+            put(&mut bytes, HEAD_LEN + 8 * at, &word.to_le_bytes());
+        }
+        (kind, bytes, HEAD_LEN + 8 * count)
+    }
+
+    /// The frame of `kind` whose head was taken off `words`; none if it is no frame.
+    #[must_use]
+    pub fn decode(kind: u16, words: &[u8]) -> Option<Self> {
+        let word = |at: usize| u64_at(words, 8 * at);
+        match (kind, words.len()) {
+            (HOLD, 16) => Some(Self::Hold(Blocks { base: word(0), mask: word(1) })),
+            (ACK, 24) => Some(Self::Ack { entries: word(0), blocks: word(1), removed: word(2) }),
+            (NEED, 8) => Some(Self::Need { next: word(0) }),
+            (REPORT, 32) => {
+                let blocks = Blocks { base: word(2), mask: word(3) };
+                Some(Self::Report { removed: word(0), entries: word(1), blocks })
+            }
+            (AGREE, 24) if word(2) <= 1 => {
+                Some(Self::Agree { list: word(0), sizes: word(1), heard: word(2) == 1 })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::crc32c;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    fn entry(payload: &[u8]) -> (Entry, Vec<u8>) {
+        let entry = Entry {
+            seq: 7,
+            epoch: 3,
+            len: payload.len() as u64,
+            first: 5,
+            members: 0b111,
+            tag: 9,
+            ..Entry::default()
+        };
+        let mut slot = [&[0; ENTRY_LEN], payload].concat();
+        entry.seal(&mut slot, crc32c);
+        (entry, slot)
+    }
+
+    #[test]
+    fn an_entry_round_trips_and_a_flipped_byte_is_noticed() {
+        let (entry, slot) = entry(b"payload");
+        assert_eq!(Entry::open(&mut slot.clone(), crc32c), Some(entry));
+        for at in 0..slot.len() {
+            let mut torn = slot.clone();
+            torn[at] ^= 0x10;
+            assert_eq!(Entry::open(&mut torn, crc32c), None, "byte {at}");
+            assert_eq!(Entry::open(&mut slot[..at].to_vec(), crc32c), None, "{at} bytes");
+        }
+    }
+
+    #[test]
+    fn a_frame_round_trips_and_no_other_length_is_one() {
+        let head = Head { group: 1, root: 2, epoch: 3 };
+        let blocks = Blocks { base: 4, mask: 5 };
+        for frame in [
+            Frame::Hold(blocks),
+            Frame::Ack { entries: 1, blocks: 2, removed: 3 },
+            Frame::Need { next: 9 },
+            Frame::Report { removed: 1, entries: 2, blocks },
+            Frame::Agree { list: 1, sizes: 2, heard: true },
+        ] {
+            let (kind, bytes, len) = frame.encode(head);
+            let (found, words) = Head::decode(&bytes[..len]).unwrap();
+            assert_eq!((found, Frame::decode(kind, words)), (head, Some(frame)));
+            for cut in HEAD_LEN..len {
+                assert_eq!(Frame::decode(kind, &bytes[HEAD_LEN..cut]), None);
+            }
+        }
+        assert_eq!(Head::decode(&[0; HEAD_LEN - 1]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(kind: u16, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Frame::decode(kind, &bytes);
+            let _ = Entry::open(&mut bytes.clone(), crc32c);
+        }
+
+        #[test]
+        fn blocks_are_the_set_of_what_was_inserted(
+            base in 0..1_u64 << 40, order in proptest::collection::vec(0..=64_u64, 0..200),
+        ) {
+            let (mut blocks, mut set) = (Blocks { base, mask: 0 }, BTreeSet::new());
+            for block in order.into_iter().map(|ahead| base + ahead) {
+                if block <= blocks.base + 64 {
+                    blocks.insert(block);
+                    set.insert(block);
+                }
+            }
+            for block in base..base + 200 {
+                prop_assert_eq!(blocks.contains(block), set.contains(&block));
+            }
+        }
+    }
+}
