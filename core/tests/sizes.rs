@@ -6,6 +6,7 @@ use weft_core::dirnet::{Component, ImAliveTask, LargestComponent};
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
 use weft_core::fabric::Layout;
 use weft_core::fabric::loopback::Loopback;
+use weft_core::group::Groups;
 use weft_core::lane::{LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, Outbox};
 use weft_core::neb::Neb;
@@ -33,6 +34,8 @@ fn table() -> Vec<(String, String)> {
         Neb<4, 1>,
         Neb<4, BROADCAST_DEPTH>,
         Neb<7, BROADCAST_DEPTH>,
+        Groups<4, 1>,
+        Groups<32, 8>,
         Component<4, 2>,
         LargestComponent,
         ImAliveTask,

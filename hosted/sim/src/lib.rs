@@ -22,6 +22,7 @@ mod fabric;
 pub mod fault;
 mod flight;
 mod fold;
+pub mod group;
 mod liar;
 pub mod mailbox;
 pub mod memory;

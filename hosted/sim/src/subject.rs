@@ -1,11 +1,12 @@
 //! Which protocols can be simulated: one line each.
 
 use weft_core::mutant::Mutant;
-use weft_core::{endpoint, lane, mailbox, neb, wire};
+use weft_core::{endpoint, group, lane, mailbox, neb, wire};
 
 use super::dirnet;
 use super::endpoint::{self as endpoints, Endpoints};
 use super::explore::{Bounds, Findings, Unexplored, explore};
+use super::group::{self as groupings, Groupings};
 use super::mailbox::{self as mailboxes, Mailboxes};
 use super::neb::{self as broadcasts, Broadcasts};
 use super::protocol::Protocol;
@@ -135,6 +136,7 @@ pub const SUBJECTS: &[Subject] = &[
         &[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS],
         broadcasts::EXPECTED,
     ),
+    Subject::of::<Groupings>(&[group::MUTANTS], groupings::EXPECTED),
     Subject::of::<Endpoints>(&[endpoint::MUTANTS], endpoints::EXPECTED),
     // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
     Subject {

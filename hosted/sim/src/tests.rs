@@ -5,6 +5,7 @@ mod explorer;
 mod stalls;
 
 use super::endpoint::Endpoints;
+use super::group::Groupings;
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
 use super::{Bounds, Plan, Trace, explore, run};
@@ -22,6 +23,14 @@ fn some_seeds_of_the_broadcast_pass() {
     for seed in 0..40 {
         let outcome = run::<Broadcasts>(&Plan::of(seed));
         assert_eq!(outcome.violation, None, "weft sim --protocol neb --seed {seed}");
+    }
+}
+
+#[test]
+fn some_seeds_of_groups_pass() {
+    for seed in 0..60 {
+        let outcome = run::<Groupings>(&Plan::of(seed));
+        assert_eq!(outcome.violation, None, "weft sim --protocol group --seed {seed}");
     }
 }
 

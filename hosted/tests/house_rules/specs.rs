@@ -14,6 +14,7 @@ use crate::tree::{Tree, root};
 const SPECS: &[(&str, &str)] = &[
     ("D", "core/src/dirnet/SPEC.md"),
     ("G", "core/src/dirnet/SPEC.md"),
+    ("GT", "core/src/group/SPEC.md"),
     ("MB", "core/src/mailbox/SPEC.md"),
     ("N", "core/src/neb/SPEC.md"),
     ("RL", "core/src/recovery/SPEC.md"),

@@ -1,0 +1,223 @@
+//! Groups under the simulator: every peer sends messages of all lengths to one group or two.
+//!
+//! | checker | promise |
+//! |---|---|
+//! | `integrity` | what is delivered of a small message is what its root sent |
+//! | `window` | what is delivered of a block is what its root wrote into that block |
+//! | `order` | per root: messages one after the other, and the parts of each, no gap |
+//! | `once` | no incarnation delivers a part twice, and trees reach each member once |
+//! | `verdict` | a message is whole at all survivors, or abandoned at all |
+//! | `agreement` | all survivors of a root have the same last message, and have delivered it |
+//! | `steps` | the plan for blocks meets its bound in lockstep |
+//! | `liveness` | all is delivered or abandoned in the end, and windows are empty |
+//!
+//! What a message holds follows from its group, root and number alone, so that every byte that is
+//! delivered can be judged, and a message that is sent again by a later incarnation is the same.
+//!
+//! Some members are removed when their first incarnation ends, each in a term of its own; decisions
+//! reach the others at different times. What a removed member delivers does not bind the others,
+//! and its next incarnation takes no part. No liars: a group survives crashes, not lies.
+
+mod expected;
+mod ledger;
+mod node;
+mod plans;
+mod small;
+
+use weft_core::fabric::{Fabric, Layout};
+use weft_core::group::{Class, Config, Costs, GroupId, Regions, Sizes, Spread, Tree};
+use weft_core::ids::{Incarnation, Peer, PeerSet};
+
+use super::draws::Draws;
+use super::protocol::{Entry, Membership, Protocol, Seat, Small, Violation, What};
+pub(super) use expected::EXPECTED;
+use ledger::Ledger;
+pub use node::Event;
+use node::Node;
+
+/// The most peers in any run.
+const PEERS: usize = 6;
+/// The most groups in any run.
+const GROUPS: usize = 2;
+
+/// One run of groups.
+#[derive(Clone, Debug, Hash)]
+pub struct Groupings {
+    layout: Layout,
+    config: Config,
+    regions: Regions,
+    /// The members of each group.
+    lists: Vec<Vec<Peer>>,
+    /// Members that are removed when their first incarnation ends.
+    doomed: PeerSet,
+    /// How long messages are, at most, in blocks.
+    blocks_max: u64,
+    ledger: Ledger,
+}
+
+impl Groupings {
+    fn new(sizes: Sizes, lists: Vec<Vec<Peer>>, doomed: PeerSet, blocks_max: u64) -> Self {
+        let config = Config::new(sizes).expect("drawn within limits");
+        let mut layout = Layout::new(sizes.peers);
+        let regions = config.add_regions(&mut layout).expect("few regions for few peers");
+        let ledger = Ledger::of(doomed);
+        Self { layout, config, regions, lists, doomed, blocks_max, ledger }
+    }
+
+    /// Whether that incarnation of `peer` takes no part any more.
+    fn is_out(&self, peer: Peer, incarnation: Incarnation) -> bool {
+        self.doomed.contains(peer) && incarnation > Incarnation(1)
+    }
+
+    fn groups(&self) -> impl Iterator<Item = (GroupId, &[Peer])> {
+        (0..).map(GroupId).zip(self.lists.iter().map(Vec::as_slice))
+    }
+
+    /// Bytes of message `seq` of `root` in `group`.
+    fn len_of(&self, group: GroupId, root: Peer, seq: u64) -> u64 {
+        let sizes = self.config.sizes();
+        let word = mixed([u64::from(group.0), u64::from(root.0), seq, u64::MAX]);
+        match word % 4 {
+            0 | 1 => word / 4 % (u64::from(sizes.eager) + 1),
+            _ => word / 4 % (self.blocks_max * u64::from(sizes.block_len) + 1),
+        }
+    }
+
+    /// The bytes from `offset` on of message `seq` of `root` in `group`.
+    fn bytes_of(&self, name: (GroupId, Peer, u64), offset: u64, len: usize) -> Vec<u8> {
+        let (group, root, seq) = name;
+        let byte = |at| mixed([u64::from(group.0), u64::from(root.0), seq, at]).to_le_bytes()[0];
+        (offset..).take(len).map(byte).collect()
+    }
+}
+
+/// A number that depends on all of `words`.
+fn mixed(words: [u64; 4]) -> u64 {
+    words.into_iter().fold(0x9E37_79B9_7F4A_7C15, |hash, word| {
+        let mixed = (hash ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed ^ mixed >> 29
+    })
+}
+
+impl Protocol for Groupings {
+    const NAME: &'static str = "group";
+
+    type Node = Node;
+    type Event = Event;
+
+    fn draw(draws: &mut Draws) -> Self {
+        let peers = draws.between(2, PEERS as u64) as u16;
+        let class = draws.pick(&[Class::Serial, Class::Pipe, Class::Binary, Class::Fibonacci]);
+        let costs = Costs::postal(draws.between(1, 8) as u8);
+        let blocks = draws.pick(&[2, 4, 8]);
+        let sizes = Sizes {
+            peers,
+            groups: draws.between(1, GROUPS as u64) as u8,
+            entries: draws.pick(&[2, 4, 8]),
+            blocks,
+            block_len: draws.pick(&[8, 16, 64]),
+            eager: draws.pick(&[0, 8, 24, 40]),
+            lane_slots: draws.pick(&[2, 4, 8]),
+            tree: Tree { class, costs },
+            spread: draws.pick(&[Spread::Flat, Spread::Pipeline]),
+        };
+        let lists = (0..sizes.groups).map(|_| {
+            let mut list: Vec<_> = (0..peers).map(Peer).collect();
+            draws.shuffle(&mut list);
+            let len = draws.between(2, u64::from(peers)) as usize;
+            list.truncate(len.max(2));
+            list
+        });
+        let lists = lists.collect();
+        let mut doomed = PeerSet::EMPTY;
+        if draws.chance(2, 3) {
+            for _ in 0..draws.between(1, 3) {
+                doomed.insert(Peer(draws.below(u64::from(peers)) as u16));
+            }
+        }
+        let blocks_max = draws.between(1, 3 * u64::from(blocks));
+        Self::new(sizes, lists, doomed, blocks_max)
+    }
+
+    fn small() -> Vec<Small<Self>> {
+        small::all()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
+        Node::new(self, seat)
+    }
+
+    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+        node.step(self, seat);
+    }
+
+    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+        match change {
+            Membership::Ended(peer, _) if self.doomed.contains(peer) => node.remove(peer, seat),
+            Membership::Ended(peer, _) => {
+                seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
+                node.fence(peer);
+            }
+            Membership::Began(peer, incarnation) if self.is_out(peer, incarnation) => {
+                node.remove(peer, seat);
+            }
+            Membership::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
+        }
+    }
+
+    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+        match &entry.what {
+            What::Recorded(event) => {
+                self.judge_bytes(event)?;
+                let is_binding = !self.doomed.contains(entry.peer);
+                self.ledger.judge(entry.peer, event, is_binding)
+            }
+            What::Began => {
+                self.ledger.begin(entry.peer);
+                Ok(())
+            }
+            What::Calm => plans::check(self.config.sizes(), self.blocks_max),
+            What::Died | What::Lied(_) => Ok(()),
+        }
+    }
+
+    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+        let binding = (0..)
+            .map(Peer)
+            .zip(nodes)
+            .filter_map(|(peer, node)| node.filter(|node| !self.is_out(peer, node.incarnation())));
+        let binding: Vec<_> = binding.collect();
+        for node in &binding {
+            if let Some(what) = node.unfinished(self) {
+                return Err(Violation::new("liveness", what));
+            }
+        }
+        for root in &binding {
+            for other in &binding {
+                root.check_delivered(self, other)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Groupings {
+    fn judge_bytes(&self, event: &Event) -> Result<(), Violation> {
+        let Event::Chunk { group, root, seq, offset, bytes, message_len, .. } = event else {
+            return Ok(());
+        };
+        let due = self.bytes_of((*group, *root, *seq), *offset, bytes.len());
+        let len = self.len_of(*group, *root, *seq);
+        let is_small = len <= u64::from(self.config.sizes().eager);
+        if *bytes != due || *message_len != len {
+            let checker = if is_small { "integrity" } else { "window" };
+            let what = format!("{event:?} is not what its root sent: {due:?} of {len}");
+            return Err(Violation::new(checker, what));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+//! One incarnation of a peer: its groups, and what it was asked to send.
+
+use std::collections::VecDeque;
+
+use weft_core::fabric::{Completion, Fabric, Memory};
+use weft_core::group::{Delivery, Grank, GroupId, Groups, Receipt};
+use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
+
+use super::{GROUPS, Groupings, PEERS};
+use crate::protocol::{Seat, Violation};
+
+/// Completions that one round handles.
+const BATCH: usize = 4;
+/// Deliveries that one round takes.
+const TAKES: usize = 4;
+/// Chunks that are held back, at most.
+const HANDS_MAX: usize = 5;
+
+/// What a node observes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A part of a message was delivered.
+    Chunk {
+        /// The group.
+        group: GroupId,
+        /// The sender.
+        root: Peer,
+        /// The number of the message.
+        seq: u64,
+        /// Where in the message it begins.
+        offset: u64,
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Bytes of the whole message.
+        message_len: u64,
+        /// The message is whole with it.
+        is_last: bool,
+    },
+    /// A message will not become whole.
+    Abandoned {
+        /// The group.
+        group: GroupId,
+        /// The sender.
+        root: Peer,
+        /// The number of the message.
+        seq: u64,
+    },
+    /// A root was removed, and this is its last message.
+    RootLost {
+        /// The group.
+        group: GroupId,
+        /// The root.
+        root: Peer,
+        /// The number of its last message.
+        last: u64,
+    },
+}
+
+/// A message that was begun.
+#[derive(Clone, Copy, Debug, Hash)]
+struct Draft {
+    seq: u64,
+    offset: u64,
+    len: u64,
+}
+
+/// The groups of one incarnation.
+#[derive(Clone, Debug, Hash)]
+pub struct Node {
+    me: Peer,
+    incarnation: Incarnation,
+    groups: Groups<PEERS, GROUPS>,
+    /// Messages that were ordered and had no room yet, for each group.
+    owed: Vec<u32>,
+    drafts: Vec<Option<Draft>>,
+    /// Chunks that were delivered and not released, oldest first.
+    hands: VecDeque<Receipt>,
+    /// Roots whose end was delivered, for each group.
+    lost: Vec<PeerSet>,
+    /// It was removed in an earlier incarnation: it takes no part.
+    retired: bool,
+    /// The term of the last removal.
+    term: Term,
+}
+
+impl Node {
+    pub(super) fn new(run: &Groupings, seat: &mut Seat<'_, Event>) -> Self {
+        let (me, incarnation) = (seat.me(), seat.incarnation);
+        let mut groups = Groups::new(&seat.fabric, run.config, run.regions, incarnation);
+        for (id, list) in run.groups().filter(|(_, list)| list.contains(&me)) {
+            groups.open(&seat.fabric, id, list).expect("a list that was drawn is valid");
+        }
+        Self {
+            me,
+            incarnation,
+            groups,
+            owed: vec![0; run.lists.len()],
+            drafts: vec![None; run.lists.len()],
+            hands: VecDeque::new(),
+            lost: vec![PeerSet::EMPTY; run.lists.len()],
+            retired: run.is_out(me, incarnation),
+            term: Term(0),
+        }
+    }
+
+    /// Its incarnation.
+    pub(super) const fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        (peer, incarnation): (Peer, Incarnation),
+        seat: &mut Seat<'_, Event>,
+    ) {
+        if !self.groups.live().contains(peer) {
+            return;
+        }
+        if !self.retired {
+            self.groups.prepare(&seat.fabric, peer, incarnation);
+        }
+        seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");
+        if !self.retired {
+            self.groups.handle_admitted(peer);
+        }
+    }
+
+    pub(super) fn fence(&mut self, peer: Peer) {
+        self.groups.handle_fenced(peer);
+    }
+
+    /// The manager has decided to remove `peer`, in a term of its own. A later manager repeats
+    /// earlier decisions, for members that learn of the two in the other order.
+    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+        if !self.groups.live().contains(peer) {
+            return;
+        }
+        self.term = self.term.max(Term(1 + u64::from(peer.0)));
+        let removed = self.groups.remove(&mut seat.fabric, self.term, peer);
+        removed.expect("a simulated peer is fenced at once");
+    }
+
+    pub(super) fn step(&mut self, run: &Groupings, seat: &mut Seat<'_, Event>) {
+        let mut done = [Completion::NONE; BATCH];
+        let count = seat.fabric.poll(seat.now, &mut done);
+        for completion in &done[..count] {
+            self.groups.handle_completion(&seat.fabric, completion);
+        }
+        let is_ordered = seat.is_ordered();
+        if self.retired {
+            return;
+        }
+        let group = seat.draw(run.lists.len() as u64) as usize;
+        if is_ordered && run.lists[group].contains(&self.me) {
+            self.owed[group] += 1;
+        }
+        for (id, list) in run.groups() {
+            if list.contains(&self.me) {
+                self.send(run, id, seat);
+            }
+        }
+        self.groups.poll(&mut seat.fabric);
+        for (id, list) in run.groups() {
+            self.take(list, id, seat);
+        }
+        self.release(seat);
+    }
+
+    /// Writes blocks of the message that was begun, or sends the next.
+    fn send(&mut self, run: &Groupings, id: GroupId, seat: &mut Seat<'_, Event>) {
+        let at = usize::from(id.0);
+        while let Some(draft) = self.drafts[at] {
+            let space = self.groups.space(&seat.fabric, id);
+            let Some((place, len)) = space.filter(|_| seat.draw(3) < 2) else { return };
+            let name = (id, self.me, draft.seq);
+            let bytes = run.bytes_of(name, draft.offset, len as usize);
+            seat.fabric.memory().copy_in(place.region, place.offset, &bytes);
+            self.groups.commit(&mut seat.fabric, id).expect("there was space");
+            let offset = draft.offset + u64::from(len);
+            self.drafts[at] = (offset < draft.len).then_some(Draft { offset, ..draft });
+        }
+        if self.owed[at] == 0 {
+            return;
+        }
+        let Some(me) = grank(&run.lists[at], self.me) else { return };
+        let held = self.groups.standing(id, me).map_or(0, |standing| standing.held.entries);
+        let seq = held + 1;
+        let len = run.len_of(id, self.me, seq);
+        let is_small = len <= u64::from(run.config.sizes().eager);
+        let sent = if is_small || seat.draw(3) == 1 {
+            let bytes = run.bytes_of((id, self.me, seq), 0, len as usize);
+            self.groups.broadcast(&mut seat.fabric, id, seq, &bytes)
+        } else {
+            let begun = self.groups.begin(&mut seat.fabric, id, seq, len);
+            if begun.is_ok() {
+                self.drafts[at] = Some(Draft { seq, offset: 0, len });
+            }
+            begun
+        };
+        // What was refused is sent later.
+        if let Ok(number) = sent {
+            assert_eq!(number, seq, "messages are numbered one after the other");
+            self.owed[at] -= 1;
+        }
+    }
+
+    fn take(&mut self, list: &[Peer], group: GroupId, seat: &mut Seat<'_, Event>) {
+        for _ in 0..TAKES {
+            if self.hands.len() >= HANDS_MAX {
+                return;
+            }
+            let Some(delivery) = self.groups.receive(&seat.fabric, group) else { return };
+            let peer = |root: Grank| list[root.index()];
+            let event = match delivery {
+                Delivery::Chunk(chunk) => {
+                    let mut bytes = vec![0; chunk.len as usize];
+                    let memory = seat.fabric.memory();
+                    memory.copy_out(chunk.at.region, chunk.at.offset, &mut bytes);
+                    self.hands.push_back(chunk.receipt);
+                    Event::Chunk {
+                        group,
+                        root: peer(chunk.root),
+                        seq: chunk.seq,
+                        offset: chunk.offset,
+                        bytes,
+                        message_len: chunk.message_len,
+                        is_last: chunk.is_last,
+                    }
+                }
+                Delivery::Abandoned { root, seq } => {
+                    Event::Abandoned { group, root: peer(root), seq }
+                }
+                Delivery::RootLost { root, last } => {
+                    self.lost[usize::from(group.0)].insert(peer(root));
+                    Event::RootLost { group, root: peer(root), last }
+                }
+            };
+            seat.record(event);
+        }
+    }
+
+    fn release(&mut self, seat: &mut Seat<'_, Event>) {
+        while seat.draw(4) < 3 {
+            let Some(receipt) = self.hands.pop_front() else { return };
+            let released = self.groups.release(&seat.fabric, receipt);
+            released.expect("a chunk that was delivered can be released");
+        }
+    }
+
+    /// What this node still has to do, if anything.
+    pub(super) fn unfinished(&self, run: &Groupings) -> Option<String> {
+        let me = self.me;
+        if self.owed.iter().any(|owed| *owed > 0) {
+            return Some(format!("{me} has no room for {:?} messages", self.owed));
+        }
+        if self.drafts.iter().any(Option::is_some) {
+            return Some(format!("{me} has no room for blocks of {:?}", self.drafts));
+        }
+        if !self.hands.is_empty() {
+            return Some(format!("{me} has not released {:?}", self.hands));
+        }
+        for (id, list) in run.groups().filter(|(_, list)| list.contains(&me)) {
+            if !self.groups.is_open(id) || !self.groups.is_idle(id) {
+                let standing = (0..list.len() as u16)
+                    .map(|root| self.groups.standing(id, Grank(root)))
+                    .collect::<Vec<_>>();
+                let is_open = self.groups.is_open(id);
+                return Some(format!("{me}: {id:?}, open {is_open}, has {standing:?}"));
+            }
+            let lost = self.lost[usize::from(id.0)];
+            let is_lost = |root: &&Peer| !self.groups.live().contains(**root);
+            if let Some(root) = list.iter().filter(is_lost).find(|root| !lost.contains(**root)) {
+                return Some(format!("{me} does not know the end of {root} in {id:?}"));
+            }
+        }
+        None
+    }
+
+    /// Whether `other` has delivered all messages of this root.
+    pub(super) fn check_delivered(&self, run: &Groupings, other: &Self) -> Result<(), Violation> {
+        for (id, list) in run.groups() {
+            let (Some(root), Some(_)) = (grank(list, self.me), grank(list, other.me)) else {
+                continue;
+            };
+            let sent = self.groups.standing(id, root);
+            let received = other.groups.standing(id, root);
+            let [sent, received] = [sent, received].map(|it| it.map(|standing| standing.released));
+            if sent != received {
+                let (me, other) = (self.me, other.me);
+                let what = format!("{other} has {received:?} of {sent:?} of {me} in {id:?}");
+                return Err(Violation::new("liveness", what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn grank(list: &[Peer], peer: Peer) -> Option<Grank> {
+    let at = list.iter().position(|it| *it == peer)?;
+    u16::try_from(at).ok().map(Grank)
+}
