@@ -29,6 +29,9 @@ impl<const PEERS: usize> Group<PEERS> {
         counters: &mut Counters,
     ) {
         if root == self.members.me {
+            let members = self.members;
+            // No acknowledgement comes to a root that is alone.
+            self.own().note_stable(&members);
             if self.is_open {
                 self.abandon(fabric);
             }
