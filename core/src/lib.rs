@@ -27,7 +27,8 @@
 //!
 //! Nothing is allocated, so this is all a machine needs beside its regions; capacities are const
 //! generics, and these are examples (64-bit processors; `core/tests/sizes.rs` holds the table).
-//! The window of a broadcast, `W` slots, lies in its regions: see [`neb`].
+//! The windows of broadcasts and groups lie in their regions: see [`neb`] and
+//! [`group`].
 //!
 //! | machine | bytes | with `signed` |
 //! |---|---:|---:|
@@ -41,6 +42,8 @@
 //! | `Neb<4, 1>` | 9616 | 10648 |
 //! | `Neb<4, BROADCAST_DEPTH>` | 16336 | 17368 |
 //! | `Neb<7, BROADCAST_DEPTH>` | 22240 | 23872 |
+//! | `Groups<4, 1>` | 9208 | 9208 |
+//! | `Groups<32, 8>` | 1012224 | 1012224 |
 //! | `Component<4, 2>` | 11176 | 11176 |
 //! | `LargestComponent` | 59072 | 59072 |
 //! | `ImAliveTask` | 4440 | 4440 |

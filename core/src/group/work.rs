@@ -21,7 +21,6 @@ impl Errand {
 
     /// The purpose of the work with this id; `None` if [`Self::id`] did not make it.
     pub(super) fn of(id: WorkId) -> Option<Self> {
-        #[expect(clippy::cast_possible_truncation, reason = "masked to 16 bits")]
         let field = |shift: u32| (id.detail() >> shift & 0xffff) as u16;
         let index = usize::from(field(0) & 0xff);
         let is_own = id.machine() == GROUP_WORK;
