@@ -1,7 +1,7 @@
 //! The end of the stream of a removed root, the same at all survivors (GT-16).
 //!
 //! ```text
-//!   frozen: no read, no entry any more ── reads have completed ──▶ REPORT{R, entries, blocks} to all
+//!   frozen: no read, no entry any more ── reads completed ──▶ REPORT{R, entries, blocks} to all
 //!   reports of all live members for the same R ──▶ entries up to the most that any reported
 //!     ──▶ T: the last message all of whose blocks are with someone
 //!     ──▶ blocks up to T from those who reported them ──▶ closed
@@ -14,19 +14,18 @@ use super::mutants::{END_IS_MINIMUM, MIXED_ROUND};
 use super::note::Position;
 use super::seats::Grank;
 use super::stream::Members;
-use crate::wire::group::Blocks;
+use crate::wire::group::Held;
 
 /// What a member holds of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Report {
     pub(super) removed: u64,
-    pub(super) entries: u64,
-    pub(super) blocks: Blocks,
+    pub(super) held: Held,
 }
 
-/// What the consumer was told of the end.
+/// What the consumer was handed of the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Told {
+pub(super) enum Ending {
     #[default]
     Nothing,
     /// That the message behind the last one will not become whole.
@@ -47,7 +46,7 @@ pub(super) struct Closing<const PEERS: usize> {
     pub(super) end: Option<Position>,
     /// Everything up to the end is held.
     pub(super) is_closed: bool,
-    pub(super) told: Told,
+    pub(super) ending: Ending,
 }
 
 impl<const PEERS: usize> Closing<PEERS> {
@@ -58,7 +57,7 @@ impl<const PEERS: usize> Closing<PEERS> {
             end: None,
             is_begun: false,
             is_closed: false,
-            told: Told::Nothing,
+            ending: Ending::Nothing,
         }
     }
 
@@ -106,8 +105,10 @@ impl<const PEERS: usize> Closing<PEERS> {
 
     /// The most entries that were reported: those before the end are among them.
     pub(super) fn entries(&self, members: &Members) -> u64 {
-        let reported =
-            self.live(members).filter_map(|grank| self.reports[grank.index()]).map(|it| it.entries);
+        let reported = self
+            .live(members)
+            .filter_map(|grank| self.reports[grank.index()])
+            .map(|it| it.held.entries);
         let most = if END_IS_MINIMUM.is_planted() { reported.min() } else { reported.max() };
         most.unwrap_or(0)
     }
@@ -118,11 +119,11 @@ impl<const PEERS: usize> Closing<PEERS> {
     }
 
     pub(super) fn holds_block(&self, grank: Grank, block: u64) -> bool {
-        self.reports[grank.index()].is_some_and(|report| report.blocks.contains(block))
+        self.reports[grank.index()].is_some_and(|report| report.held.blocks.contains(block))
     }
 
     pub(super) fn holds_entry(&self, grank: Grank, seq: u64) -> bool {
-        self.reports[grank.index()].is_some_and(|report| report.entries >= seq)
+        self.reports[grank.index()].is_some_and(|report| report.held.entries >= seq)
     }
 
     fn live(&self, members: &Members) -> impl Iterator<Item = Grank> + use<PEERS> {

@@ -7,6 +7,7 @@ use super::outcome::{
     UnknownReceipt,
 };
 use super::seats::Grank;
+use super::turn::Turn;
 use super::work::Errand;
 use crate::fabric::{At, Completion, Fabric};
 use crate::ids::{Incarnation, Peer, PeerSet, Term};
@@ -38,8 +39,7 @@ pub struct Groups<const PEERS: usize, const GROUPS: usize> {
     reachable: PeerSet,
     lanes: [Option<Lanes>; PEERS],
     groups: [Option<Group<PEERS>>; GROUPS],
-    /// The peer that is served first, so that none starves another.
-    turn: u16,
+    turn: Turn,
     counters: Counters,
 }
 
@@ -69,7 +69,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
             reachable: PeerSet::EMPTY,
             lanes: [const { None }; PEERS],
             groups: [const { None }; GROUPS],
-            turn: 0,
+            turn: Turn::default(),
             counters: Counters::default(),
         }
     }
@@ -275,7 +275,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
 
     /// Makes all progress that is possible now. Never waits.
     pub fn poll(&mut self, fabric: &mut impl Fabric) {
-        self.turn = (self.turn + 1) % self.config.sizes().peers;
+        self.turn.advance(self.config.sizes().peers);
         self.hear(fabric);
         for group in self.groups.iter_mut().flatten() {
             group.work(fabric, &mut self.counters);
@@ -298,8 +298,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     }
 
     fn in_turn(&self) -> impl Iterator<Item = Peer> + use<PEERS, GROUPS> {
-        let (turn, peers) = (self.turn, self.config.sizes().peers);
-        (0..peers).map(move |ahead| Peer((turn + ahead) % peers))
+        self.turn.order(self.config.sizes().peers).map(Peer)
     }
 
     fn hear(&mut self, fabric: &mut impl Fabric) {

@@ -11,6 +11,7 @@ use super::config::{Config, Regions, Window, digest};
 use super::outcome::{Counters, GroupId, OpenError};
 use super::seats::Grank;
 use super::stream::{Members, Stream};
+use super::turn::Turn;
 use crate::fabric::Fabric;
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::wire::group::Head;
@@ -30,8 +31,7 @@ pub(super) struct Group<const PEERS: usize> {
     /// All live members have, at least once.
     pub(super) is_open: bool,
     pub(super) streams: [Stream<PEERS>; PEERS],
-    /// The root that is served first, so that none starves another.
-    turn: u16,
+    turn: Turn,
 }
 
 impl<const PEERS: usize> Group<PEERS> {
@@ -71,7 +71,7 @@ impl<const PEERS: usize> Group<PEERS> {
             agree_due: members.others(),
             is_open: false,
             streams,
-            turn: 0,
+            turn: Turn::default(),
         };
         group.streams[me.index()].adopt(fabric, incarnation.0);
         group.arrange();
@@ -110,7 +110,7 @@ impl<const PEERS: usize> Group<PEERS> {
 
     /// Continues everything that does not wait for a frame.
     pub(super) fn work(&mut self, fabric: &mut impl Fabric, counters: &mut Counters) {
-        self.turn = (self.turn + 1) % self.members.count;
+        self.turn.advance(self.members.count);
         for root in self.in_turn() {
             self.continue_stream(fabric, root, counters);
         }
@@ -133,8 +133,7 @@ impl<const PEERS: usize> Group<PEERS> {
 
     /// All roots, another one first each time.
     fn in_turn(&self) -> impl Iterator<Item = Grank> + use<PEERS> {
-        let (turn, count) = (self.turn, self.members.count);
-        (0..count).map(move |ahead| Grank((turn + ahead) % count))
+        self.turn.order(self.members.count).map(Grank)
     }
 }
 

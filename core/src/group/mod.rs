@@ -41,6 +41,7 @@ mod seats;
 mod sources;
 mod stream;
 mod tree;
+mod turn;
 mod work;
 
 pub use config::{

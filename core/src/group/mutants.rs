@@ -10,7 +10,7 @@ const fn group(name: &'static str, breaks: &'static str) -> Mutant {
 pub(super) const HELD_EARLY: Mutant = group("G1-held-early", "window");
 /// G2: the root uses a slot again before all members have acknowledged it.
 pub(super) const REUSED_BEFORE_STABLE: Mutant = group("G2-reused-before-stable", "window");
-/// G3: a member acknowledges what its consumer has not released.
+/// G3: a member acknowledges what its consumer has not released, and uses its slot again.
 pub(super) const ACKED_BEFORE_RELEASE: Mutant = group("G3-acked-before-release", "integrity");
 /// G4: a slot is read into while another read into it is out.
 pub(super) const SECOND_READ: Mutant = group("G4-second-read", "window");

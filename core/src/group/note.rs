@@ -1,8 +1,8 @@
 //! What a member must know of a stream after its component began again (GT-19).
 //!
 //! ```text
-//! byte  0       8      12       16      20       24        32     40     48         56
-//!       │ count │ list │ frozen │ epoch │ crc32c │ entries │ base │ mask │ entries, blocks released
+//! byte  0       8      12       16      20       24        32     40     48        56
+//!       │ count │ list │ frozen │ epoch │ crc32c │ entries │ base │ mask │ released
 //! ```
 //!
 //! Two cells are written in turn, the later count is valid: a component that ends while it writes
@@ -10,7 +10,7 @@
 
 use super::config::Window;
 use crate::fabric::{Fabric, Memory};
-use crate::wire::group::Blocks;
+use crate::wire::group::{Blocks, Held};
 use crate::wire::{u32_at, u64_at};
 
 /// Length of a note in bytes.
@@ -84,6 +84,11 @@ impl Note {
             released: Position { entries: u64_at(&cell, 48), blocks: u64_at(&cell, 56) },
         };
         (note.count > 0 && fabric.crc32c(&cell) == crc).then_some(note)
+    }
+
+    /// What is held.
+    pub(super) const fn held(&self) -> Held {
+        Held { entries: self.entries, blocks: self.blocks }
     }
 
     /// `other` was stored in the place of this one.

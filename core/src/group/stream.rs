@@ -13,7 +13,7 @@ use super::seats::{Grank, Seats};
 use super::sources::Sources;
 use super::tree::Tree;
 use crate::fabric::{Fabric, Memory};
-use crate::wire::group::{Blocks, ENTRY_LEN, Entry, EntryKind, Head, Spread};
+use crate::wire::group::{Blocks, ENTRY_LEN, Entry, EntryKind, Head, Held, Spread};
 
 /// Reads of one stream that are out at a time.
 pub(super) const READS: usize = 4;
@@ -90,7 +90,7 @@ pub(super) struct Stream<const PEERS: usize> {
     pub(super) readers: u64,
     pub(super) hold_due: u64,
     /// What the others have announced.
-    pub(super) adverts: [Blocks; PEERS],
+    pub(super) adverts: [Held; PEERS],
     pub(super) reads: [Option<(Wanted, Grank)>; READS],
     pub(super) sources: Sources,
     /// At the root: the blocks of the message that was begun end here.
@@ -122,7 +122,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             stable: Position::default(),
             readers: 0,
             hold_due: 0,
-            adverts: [Blocks::default(); PEERS],
+            adverts: [Held::default(); PEERS],
             reads: [None; READS],
             sources: Sources::new(),
             draft: None,
@@ -198,7 +198,7 @@ impl<const PEERS: usize> Stream<PEERS> {
 
     /// The connection to `grank` is gone.
     pub(super) const fn forget(&mut self, grank: Grank) {
-        self.adverts[grank.index()] = Blocks { base: 0, mask: 0 };
+        self.adverts[grank.index()] = Held { entries: 0, blocks: Blocks { base: 0, mask: 0 } };
         self.cursors[grank.index()] = None;
         self.acks[grank.index()] = Ack { released: Position { entries: 0, blocks: 0 }, removed: 0 };
     }
@@ -274,13 +274,15 @@ impl<const PEERS: usize> Stream<PEERS> {
         Position { entries: self.note.entries, blocks: self.note.blocks.base }
     }
 
+    /// Up to where slots may be used again here.
+    pub(super) fn reusable(&self) -> Position {
+        if ACKED_BEFORE_RELEASE.is_planted() { self.own() } else { self.note.released }
+    }
+
     /// What this member and those below it have released. One that formed its subtree under
     /// another removed set counts as if it had said nothing.
     fn least(&self, members: &Members) -> Position {
-        let own = match ACKED_BEFORE_RELEASE.is_planted() {
-            true => self.own(),
-            false => self.note.released,
-        };
+        let own = self.reusable();
         (0..members.count).map(Grank).filter(|grank| self.below & grank.bit() != 0).fold(
             own,
             |least, grank| {

@@ -202,6 +202,28 @@ fn a_wrong_list_of_members_is_refused() {
     assert_eq!(open(0, &[1, 0]), Err(OpenError::IsOpen));
 }
 
+/// Member 0 begins again, as `root`, and the others admit it.
+fn restart_root<'net>(members: &mut [Member<'net>], root: Member<'net>) {
+    members[0] = root;
+    let (fabric, groups) = &mut members[0];
+    groups.open(fabric, WORLD, &[0, 1, 2, 3].map(Peer)).unwrap();
+    for other in 1..4 {
+        let (fabric, groups) = &mut members[other];
+        fabric.fence(Peer(0)).unwrap();
+        groups.handle_fenced(Peer(0));
+        admit(&mut members[other], Peer(0), 2);
+        admit(&mut members[0], Peer(other as u16), 1);
+    }
+}
+
+/// Handed out and released: the first chunk, a whole block.
+fn take_block((fabric, groups): &mut Member<'_>) {
+    let first = groups.receive(fabric, WORLD);
+    let Some(Delivery::Chunk(chunk)) = first else { panic!("{first:?}") };
+    assert_eq!((chunk.len, chunk.is_last), (64, false));
+    groups.release(fabric, chunk.receipt).unwrap();
+}
+
 /// GT-17: a message that a component did not finish is abandoned by the next.
 #[test]
 fn an_unfinished_message_is_abandoned_after_a_restart() {
@@ -213,28 +235,45 @@ fn an_unfinished_message_is_abandoned_after_a_restart() {
     assert!(groups.space(fabric, WORLD).is_some_and(|(_, len)| len == 64));
     groups.commit(fabric, WORLD).unwrap();
     run(&mut members);
-    members[0] = start(&net, (config, regions), 2, 0);
-    let (fabric, groups) = &mut members[0];
-    groups.open(fabric, WORLD, &[0, 1, 2, 3].map(Peer)).unwrap();
-    for other in 1..4 {
-        let (fabric, groups) = &mut members[other];
-        fabric.fence(Peer(0)).unwrap();
-        groups.handle_fenced(Peer(0));
-        admit(&mut members[other], Peer(0), 2);
-        admit(&mut members[0], Peer(other as u16), 1);
-    }
+    restart_root(&mut members, start(&net, (config, regions), 2, 0));
     run(&mut members);
     let (fabric, groups) = &mut members[0];
     groups.broadcast(fabric, WORLD, 0, b"next").unwrap();
     run(&mut members);
     for member in &mut members[1..] {
-        let (fabric, groups) = member;
-        let first = groups.receive(fabric, WORLD);
-        let Some(Delivery::Chunk(chunk)) = first else { panic!("{first:?}") };
-        assert_eq!((chunk.len, chunk.is_last), (64, false));
-        groups.release(fabric, chunk.receipt).unwrap();
+        take_block(member);
         let (messages, ends) = take(member);
         assert_eq!(ends, [Delivery::Abandoned { root: Grank(0), seq: 1 }]);
         assert_eq!(messages, [(3, b"next".to_vec())]);
     }
+}
+
+/// GT-14: member 2 is announced a block of message 3 and does not know yet that message 1 ended
+/// before it, since entries come through member 1: the block is not one of message 1.
+#[test]
+fn a_block_that_is_announced_ahead_of_its_entry_waits_for_it() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.begin(fabric, WORLD, 0, 200).unwrap();
+    groups.commit(fabric, WORLD).unwrap();
+    run(&mut members);
+    restart_root(&mut members, start(&net, (config, regions), 2, 0));
+    // It agrees, and then forwards nothing.
+    run(core::slice::from_mut(&mut members[1]));
+    let run_others = |members: &mut [Member<'_>]| {
+        for at in [0, 2, 3].repeat(8) {
+            run(core::slice::from_mut(&mut members[at]));
+        }
+    };
+    run_others(&mut members);
+    let (fabric, groups) = &mut members[0];
+    assert_eq!(groups.broadcast(fabric, WORLD, 0, &message(64)), Ok(3));
+    run_others(&mut members);
+    take_block(&mut members[2]);
+    assert_eq!(take(&mut members[2]), (Vec::new(), Vec::new()));
+    run(&mut members);
+    let ended = Delivery::Abandoned { root: Grank(0), seq: 1 };
+    assert_eq!(take(&mut members[2]), (Vec::from([(3, message(64))]), Vec::from([ended])));
 }

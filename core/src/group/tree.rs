@@ -1,8 +1,8 @@
 //! The trees along which entries travel: a range of members, and who serves which part of it.
 //!
 //! ```text
-//!   the node of [0 │ 1 2 3 4 5 6 7]     Binary: halves        Serial: one each     Pipe: all to one
-//!                                        [1 │ 2 3 4] [5 │ 6 7]  [1] [2] … [7]        [1 │ 2 … 7]
+//!   the node of [0 │ 1 2 3 4 5 6 7]     Binary: halves        Serial: one each    Pipe: all to one
+//!                                        [1 │ 2 3 4] [5 │ 6 7]  [1] [2] … [7]       [1 │ 2 … 7]
 //! ```
 //!
 //! Members are positions in the sorted list of live relative granks (see [`super::Seats`]): the

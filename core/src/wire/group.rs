@@ -5,16 +5,16 @@
 //!        │ seq │ epoch │ 0  │ len │ first │ members │ tag │ kind │ class │ 0  │ crc32c │ payload …
 //! frame  0       2      4       8
 //!        │ group │ root │ epoch │ FORWARD  entry, payload
-//!                               │ HOLD     base, mask
+//!                               │ HOLD     entries, base, mask
 //!                               │ ACK      entries, blocks, removed
 //!                               │ NEED     next
 //!                               │ REPORT   removed, entries, base, mask
 //!                               │ AGREE    list, sizes, heard
 //! ```
 //!
-//! The checksum of an entry runs over entry and payload with its own field as zero: entries are read
-//! out of other members' memory, too. A frame needs none, since a lane's slot has one. Blocks are
-//! counted from 0; `base` is the number of blocks held without a gap, bit i of `mask` the block
+//! The checksum of an entry runs over entry and payload with its own field as zero: entries are
+//! read out of other members' memory, too. A frame needs none, since a lane's slot has one. Blocks
+//! are counted from 0; `base` is the number of blocks held without a gap, bit i of `mask` the block
 //! base + 1 + i. Unused bytes are zero, and a frame that differs there is none.
 
 use super::{u16_at, u32_at, u64_at};
@@ -203,6 +203,15 @@ impl Blocks {
     }
 }
 
+/// What a member holds of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// Messages without a gap.
+    pub entries: u64,
+    /// Blocks.
+    pub blocks: Blocks,
+}
+
 /// Whose stream a frame is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Head {
@@ -217,8 +226,9 @@ pub struct Head {
 /// What a frame says, FORWARD apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Frame {
-    /// Blocks that the sender holds.
-    Hold(Blocks),
+    /// What the sender holds. To which message a block belongs, and how long it is, is certain to
+    /// a receiver that has these messages: one among them may have ended another before its end.
+    Hold(Held),
     /// What the sender's subtree has released.
     Ack {
         /// Messages.
@@ -237,10 +247,8 @@ pub enum Frame {
     Report {
         /// The removed set of the round.
         removed: u64,
-        /// Messages held without a gap.
-        entries: u64,
-        /// Blocks.
-        blocks: Blocks,
+        /// What it is.
+        held: Held,
     },
     /// How the sender has opened the group.
     Agree {
@@ -288,11 +296,13 @@ impl Frame {
     #[must_use]
     pub fn encode(&self, head: Head) -> (u16, [u8; HEAD_LEN + 8 * WORDS_MAX], usize) {
         let (kind, words, count) = match *self {
-            Self::Hold(Blocks { base, mask }) => (HOLD, [base, mask, 0, 0], 2),
+            Self::Hold(Held { entries, blocks }) => {
+                (HOLD, [entries, blocks.base, blocks.mask, 0], 3)
+            }
             Self::Ack { entries, blocks, removed } => (ACK, [entries, blocks, removed, 0], 3),
             Self::Need { next } => (NEED, [next, 0, 0, 0], 1),
-            Self::Report { removed, entries, blocks: Blocks { base, mask } } => {
-                (REPORT, [removed, entries, base, mask], 4)
+            Self::Report { removed, held: Held { entries, blocks } } => {
+                (REPORT, [removed, entries, blocks.base, blocks.mask], 4)
             }
             Self::Agree { list, sizes, heard } => (AGREE, [list, sizes, u64::from(heard), 0], 3),
         };
@@ -308,14 +318,15 @@ impl Frame {
     #[must_use]
     pub fn decode(kind: u16, words: &[u8]) -> Option<Self> {
         let word = |at: usize| u64_at(words, 8 * at);
+        let held = |at: usize| {
+            let blocks = Blocks { base: word(at + 1), mask: word(at + 2) };
+            Held { entries: word(at), blocks }
+        };
         match (kind, words.len()) {
-            (HOLD, 16) => Some(Self::Hold(Blocks { base: word(0), mask: word(1) })),
+            (HOLD, 24) => Some(Self::Hold(held(0))),
             (ACK, 24) => Some(Self::Ack { entries: word(0), blocks: word(1), removed: word(2) }),
             (NEED, 8) => Some(Self::Need { next: word(0) }),
-            (REPORT, 32) => {
-                let blocks = Blocks { base: word(2), mask: word(3) };
-                Some(Self::Report { removed: word(0), entries: word(1), blocks })
-            }
+            (REPORT, 32) => Some(Self::Report { removed: word(0), held: held(1) }),
             (AGREE, 24) if word(2) <= 1 => {
                 Some(Self::Agree { list: word(0), sizes: word(1), heard: word(2) == 1 })
             }
@@ -362,12 +373,12 @@ mod tests {
     #[test]
     fn a_frame_round_trips_and_no_other_length_is_one() {
         let head = Head { group: 1, root: 2, epoch: 3 };
-        let blocks = Blocks { base: 4, mask: 5 };
+        let held = Held { entries: 2, blocks: Blocks { base: 4, mask: 5 } };
         for frame in [
-            Frame::Hold(blocks),
+            Frame::Hold(held),
             Frame::Ack { entries: 1, blocks: 2, removed: 3 },
             Frame::Need { next: 9 },
-            Frame::Report { removed: 1, entries: 2, blocks },
+            Frame::Report { removed: 1, held },
             Frame::Agree { list: 1, sizes: 2, heard: true },
         ] {
             let (kind, bytes, len) = frame.encode(head);
@@ -382,7 +393,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_never_panics(kind: u16, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn garbage_never_panics(
+            kind: u16, bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
             let _ = Frame::decode(kind, &bytes);
             let _ = Entry::open(&mut bytes.clone(), crc32c);
         }

@@ -46,16 +46,16 @@ impl<const PEERS: usize> Group<PEERS> {
             return;
         }
         match frame {
-            Some(Frame::Hold(blocks)) => stream.adverts[from.index()] = blocks,
+            Some(Frame::Hold(held)) => stream.adverts[from.index()] = held,
             Some(Frame::Need { next }) => stream.cursors[from.index()] = Some(next.max(1)),
             Some(Frame::Ack { entries, blocks, removed }) => {
                 let released = Position { entries, blocks };
                 stream.acks[from.index()] = Ack { released, removed };
                 stream.note_stable(&members);
             }
-            Some(Frame::Report { removed, entries, blocks }) => {
+            Some(Frame::Report { removed, held }) => {
                 let closing = stream.closing.get_or_insert_with(Closing::new);
-                closing.handle_report(from, Report { removed, entries, blocks });
+                closing.handle_report(from, Report { removed, held });
             }
             Some(Frame::Agree { .. }) => {}
             None => stream.handle_forward(fabric, rest, counters),
@@ -126,7 +126,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             }
             return;
         }
-        let is_free = entry.seq - self.note.released.entries <= self.window.entries();
+        let is_free = entry.seq - self.reusable().entries <= self.window.entries();
         if entry.seq != self.note.entries + 1 || !is_free {
             counters.gaps += 1;
             return;

@@ -1,6 +1,6 @@
 //! The consumer: messages of each root in order, in place.
 
-use super::super::closing::Told;
+use super::super::closing::Ending;
 use super::super::mutants::OVERTAKEN;
 use super::super::note::Position;
 use super::super::outcome::{Chunk, Delivery, Receipt, UnknownReceipt};
@@ -25,7 +25,7 @@ impl<const PEERS: usize> Group<PEERS> {
                 other => other,
             });
             if delivery.is_some() {
-                self.turn = (root.0 + 1) % members.count;
+                self.turn.pass(root.0, members.count);
                 return delivery;
             }
         }
@@ -130,16 +130,16 @@ impl<const PEERS: usize> Stream<PEERS> {
         let is_begun = begun.is_some_and(|entry| self.handed.blocks > entry.first);
         let root: Grank = self.root;
         let closing = self.closing.as_mut().filter(|closing| closing.is_closed)?;
-        match closing.told {
-            Told::Nothing if is_begun => {
-                closing.told = Told::Abandoned;
+        match closing.ending {
+            Ending::Nothing if is_begun => {
+                closing.ending = Ending::Abandoned;
                 Some(Delivery::Abandoned { root, seq })
             }
-            Told::Nothing | Told::Abandoned => {
-                closing.told = Told::End;
+            Ending::Nothing | Ending::Abandoned => {
+                closing.ending = Ending::End;
                 Some(Delivery::RootLost { root, last: seq - 1 })
             }
-            Told::End => None,
+            Ending::End => None,
         }
     }
 

@@ -11,7 +11,7 @@ use super::super::work::Errand;
 use super::Group;
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work};
 use crate::ids::Peer;
-use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Spread};
+use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Held, Spread};
 
 /// Whom this member reaches.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ impl<const PEERS: usize> Stream<PEERS> {
         for block in base..base + self.window.blocks() {
             let Some(index) = self.reads.iter().position(Option::is_none) else { return };
             let is_past = limit.is_some_and(|end| block >= end.blocks);
-            if is_past || block >= self.note.released.blocks + self.window.blocks() {
+            if is_past || block >= self.reusable().blocks + self.window.blocks() {
                 return;
             }
             if self.note.blocks.contains(block) || self.is_reading(block) {
@@ -126,7 +126,10 @@ impl<const PEERS: usize> Stream<PEERS> {
         let offers = |grank: &Grank| {
             let is_held = match self.round() {
                 Some(closing) => closing.holds_block(*grank, block),
-                None => self.adverts[grank.index()].contains(block),
+                None => {
+                    let Held { entries, blocks } = self.adverts[grank.index()];
+                    entries <= self.note.entries && blocks.contains(block)
+                }
             };
             is_held && agreed & grank.bit() != 0
         };
@@ -169,7 +172,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// Continues the round that closes the stream.
     fn close(&mut self, fabric: &mut impl Fabric, reach: Reach<'_>, counters: &mut Counters) {
         let members = &reach.members;
-        let (note, is_reading) = (self.note, self.reads != [None; READS]);
+        let is_reading = self.reads != [None; READS];
         let Some(closing) = &mut self.closing else { return };
         if closing.is_closed {
             return;
@@ -178,8 +181,8 @@ impl<const PEERS: usize> Stream<PEERS> {
             if is_reading {
                 return;
             }
-            let (entries, blocks) = (note.entries, note.blocks);
-            closing.report(members, Report { removed: members.removed(), entries, blocks });
+            let (removed, held) = (members.removed(), self.note.held());
+            closing.report(members, Report { removed, held });
             self.note.frozen = true;
             self.note.store(fabric, &self.window);
         }

@@ -75,7 +75,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             self.need_due = false;
         }
         if self.hold_due & to.bit() != 0 {
-            speech.say(head, Frame::Hold(self.note.blocks))?;
+            speech.say(head, Frame::Hold(self.note.held()))?;
             self.hold_due &= !to.bit();
         }
         if self.parent == Some(to)
@@ -89,8 +89,8 @@ impl<const PEERS: usize> Stream<PEERS> {
             && let Some(report) = closing.own(members)
             && closing.report_due & to.bit() != 0
         {
-            let Report { removed, entries, blocks } = report;
-            speech.say(head, Frame::Report { removed, entries, blocks })?;
+            let Report { removed, held } = report;
+            speech.say(head, Frame::Report { removed, held })?;
             closing.report_due &= !to.bit();
         }
         Ok(())
