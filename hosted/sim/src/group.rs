@@ -2,7 +2,7 @@
 //!
 //! | checker | promise |
 //! |---|---|
-//! | `integrity` | what is delivered of a small message is what its root sent |
+//! | `integrity` | a small message is what its root sent; no delivery changes before its release |
 //! | `window` | what is delivered of a block is what its root wrote into that block |
 //! | `order` | per root: messages one after the other, and the parts of each, no gap |
 //! | `once` | no incarnation delivers a part twice, and trees reach each member once |
@@ -24,16 +24,17 @@ mod node;
 mod plans;
 mod small;
 
-use weft_core::fabric::{Fabric, Layout};
+use weft_core::fabric::{Fabric, Layout, Region};
 use weft_core::group::{Class, Config, Costs, GroupId, Regions, Sizes, Spread, Tree};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use super::draws::Draws;
+use super::explore::Unexplored;
 use super::protocol::{Entry, Membership, Protocol, Seat, Small, Violation, What};
 pub(super) use expected::EXPECTED;
-use ledger::Ledger;
-pub use node::Event;
-use node::Node;
+use ledger::GroupLedger;
+pub use node::GroupEvent;
+use node::GroupNode;
 
 /// The most peers in any run.
 const PEERS: usize = 6;
@@ -52,7 +53,9 @@ pub struct Groupings {
     doomed: PeerSet,
     /// How long messages are, at most, in blocks.
     blocks_max: u64,
-    ledger: Ledger,
+    /// How long all are, where that is not drawn.
+    len: Option<u64>,
+    ledger: GroupLedger,
 }
 
 impl Groupings {
@@ -60,8 +63,8 @@ impl Groupings {
         let config = Config::new(sizes).expect("drawn within limits");
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
-        let ledger = Ledger::of(doomed);
-        Self { layout, config, regions, lists, doomed, blocks_max, ledger }
+        let ledger = GroupLedger::of(doomed);
+        Self { layout, config, regions, lists, doomed, blocks_max, len: None, ledger }
     }
 
     /// Whether that incarnation of `peer` takes no part any more.
@@ -75,6 +78,9 @@ impl Groupings {
 
     /// Bytes of message `seq` of `root` in `group`.
     fn len_of(&self, group: GroupId, root: Peer, seq: u64) -> u64 {
+        if let Some(len) = self.len {
+            return len;
+        }
         let sizes = self.config.sizes();
         let word = mixed([u64::from(group.0), u64::from(root.0), seq, u64::MAX]);
         match word % 4 {
@@ -102,8 +108,8 @@ fn mixed(words: [u64; 4]) -> u64 {
 impl Protocol for Groupings {
     const NAME: &'static str = "group";
 
-    type Node = Node;
-    type Event = Event;
+    type Node = GroupNode;
+    type Event = GroupEvent;
 
     fn draw(draws: &mut Draws) -> Self {
         let peers = draws.between(2, PEERS as u64) as u16;
@@ -143,19 +149,35 @@ impl Protocol for Groupings {
         small::all()
     }
 
+    fn unexplored() -> Vec<Unexplored> {
+        small::left_out()
+    }
+
+    /// Where every member that dies is removed, no later incarnation reads what it left.
+    fn forgotten(&self) -> Vec<Region> {
+        let is_read = self.doomed != PeerSet::first(usize::from(self.layout.peers()));
+        let regions = (0..).map(Region).take(self.layout.regions().len());
+        if is_read { Vec::new() } else { regions.collect() }
+    }
+
     fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
-        Node::new(self, seat)
+    fn start(&self, seat: &mut Seat<'_, GroupEvent>) -> GroupNode {
+        GroupNode::new(self, seat)
     }
 
-    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+    fn step(&self, node: &mut GroupNode, seat: &mut Seat<'_, GroupEvent>) {
         node.step(self, seat);
     }
 
-    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+    fn membership(
+        &self,
+        node: &mut GroupNode,
+        seat: &mut Seat<'_, GroupEvent>,
+        change: Membership,
+    ) {
         match change {
             Membership::Ended(peer, _) if self.doomed.contains(peer) => node.remove(peer, seat),
             Membership::Ended(peer, _) => {
@@ -169,23 +191,26 @@ impl Protocol for Groupings {
         }
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &Entry<GroupEvent>) -> Result<(), Violation> {
         match &entry.what {
             What::Recorded(event) => {
                 self.judge_bytes(event)?;
-                let is_binding = !self.doomed.contains(entry.peer);
-                self.ledger.judge(entry.peer, event, is_binding)
+                self.ledger.judge(entry.peer, event)
             }
             What::Began => {
                 self.ledger.begin(entry.peer);
                 Ok(())
             }
             What::Calm => plans::check(self.config.sizes(), self.blocks_max),
-            What::Died | What::Lied(_) => Ok(()),
+            What::Died => {
+                self.ledger.end(entry.peer);
+                Ok(())
+            }
+            What::Lied(_) => Ok(()),
         }
     }
 
-    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+    fn goal(&self, nodes: &[Option<&GroupNode>]) -> Result<(), Violation> {
         let binding = (0..)
             .map(Peer)
             .zip(nodes)
@@ -206,8 +231,8 @@ impl Protocol for Groupings {
 }
 
 impl Groupings {
-    fn judge_bytes(&self, event: &Event) -> Result<(), Violation> {
-        let Event::Chunk { group, root, seq, offset, bytes, message_len, .. } = event else {
+    fn judge_bytes(&self, event: &GroupEvent) -> Result<(), Violation> {
+        let GroupEvent::Chunk { group, root, seq, offset, bytes, message_len, .. } = event else {
             return Ok(());
         };
         let due = self.bytes_of((*group, *root, *seq), *offset, bytes.len());

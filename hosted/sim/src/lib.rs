@@ -44,7 +44,8 @@ mod world;
 pub use explore::{Bounds, Findings, Found, Move, Unexplored, explore};
 pub use fabric::SimFabric;
 pub use protocol::{
-    Entry, Fencing, Forgery, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
+    Entry, Fencing, Forgery, Membership, Opening, Pace, Protocol, Seat, Small, Supervision,
+    Violation, What,
 };
 pub use replay::Replay;
 pub use run::{Outcome, Plan, run};

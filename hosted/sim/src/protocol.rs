@@ -261,6 +261,8 @@ pub struct Small<P> {
     /// Peers that differ in nothing but their number: they can be exchanged on every path. They
     /// write nothing before another peer writes to them.
     pub alike: PeerSet,
+    /// Where its paths begin.
+    pub opening: Opening,
     /// When peers handle completions.
     pub pace: Pace,
     /// What a node does when it learns that an incarnation has ended.
@@ -284,10 +286,20 @@ impl<P> Small<P> {
             stalls: false,
             waits: 0,
             alike: PeerSet::EMPTY,
+            opening: Opening::Explored,
             pace: Pace::AtWill,
             fencing: Fencing::Acts,
         }
     }
+}
+
+/// Where the paths of a configuration begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// When all peers have admitted each other.
+    Explored,
+    /// When what peers then exchange before their first order has been exchanged, in one order.
+    Passed,
 }
 
 /// What a node does when it learns that an incarnation has ended.

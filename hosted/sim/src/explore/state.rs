@@ -13,7 +13,7 @@ use super::{Bounds, Move, Seen};
 use crate::fabric::SimFabric;
 use crate::fold::Folded;
 use crate::protocol::{
-    Entry, Fencing, Membership, Pace, Protocol, Seat, Small, Supervision, Violation, What,
+    Entry, Fencing, Membership, Opening, Pace, Protocol, Seat, Small, Supervision, Violation, What,
 };
 use crate::world::{Choice, World};
 
@@ -74,7 +74,7 @@ enum Settled {
 impl<P: Protocol> State<P> {
     /// A small configuration: all peers in their first incarnation, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
-        let Small { protocol, orders, steps, alike, pace, fencing, .. } = small;
+        let Small { protocol, orders, steps, alike, opening, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
             world: World::untimed(protocol.layout().clone(), small.stalls),
@@ -104,7 +104,34 @@ impl<P: Protocol> State<P> {
         for (one, other) in state.unjoined() {
             state.join(one, other);
         }
+        if opening == Opening::Passed {
+            state.pass_opening();
+        }
         state
+    }
+
+    /// Lets everything go on in fairness without orders until nothing changes.
+    fn pass_opening(&mut self) {
+        let orders = self.orders.clone();
+        self.orders.fill(0);
+        for _ in 0..SETTLE_ROUNDS {
+            let before = self.fingerprint();
+            self.choose_all();
+            self.world.peers().for_each(|peer| self.step(peer));
+            if self.world.is_quiet() && self.fingerprint() == before {
+                break;
+            }
+        }
+        self.orders = orders;
+    }
+
+    /// Whatever can happen does, or one that is read again and again would starve the rest.
+    fn choose_all(&mut self) {
+        for choice in self.world.choices() {
+            if self.world.choices().contains(&choice) {
+                self.choose(choice);
+            }
+        }
     }
 
     /// The same configuration, with what is done about the dead at any time.
@@ -508,12 +535,7 @@ impl<P: Protocol> State<P> {
                 return Ok(());
             }
             way.insert(here);
-            // Whatever can happen does, or one that is read again and again would starve the rest.
-            for choice in state.world.choices() {
-                if state.world.choices().contains(&choice) {
-                    state.choose(choice);
-                }
-            }
+            state.choose_all();
             for peer in state.world.peers() {
                 if state.world.is_alive(peer) {
                     state.step(peer);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_core::group::GroupId;
 use weft_core::ids::{Peer, PeerSet};
 
-use super::node::Event;
+use super::node::GroupEvent;
 use crate::protocol::Violation;
 
 /// A member, and one root's stream.
@@ -14,28 +14,33 @@ type Who = (Peer, GroupId, Peer);
 /// How far a member has delivered a stream: the number of the next message, and the next byte of
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct At {
+struct Reached {
     seq: u64,
     offset: u64,
 }
 
 /// What was delivered so far.
 #[derive(Clone, Debug, Default, Hash)]
-pub(super) struct Ledger {
+pub(super) struct GroupLedger {
     doomed: PeerSet,
+    /// Those that have died of those, or were removed.
+    out: PeerSet,
     /// The furthest that any incarnation has delivered, and whether the present one has begun.
-    at: BTreeMap<Who, (At, bool)>,
-    /// Whether a message is whole.
-    verdicts: BTreeMap<(GroupId, Peer, u64), bool>,
-    /// The last message of a root that was lost.
-    lasts: BTreeMap<(GroupId, Peer), u64>,
+    at: BTreeMap<Who, (Reached, bool)>,
+    /// Whether a message is whole, as each member says.
+    verdicts: BTreeMap<(GroupId, Peer, u64, Peer), bool>,
+    /// The last message of a root that was lost, as each member says.
+    lasts: BTreeMap<(GroupId, Peer, Peer), u64>,
 }
+
+/// Behind all peers.
+const LAST: Peer = Peer(u16::MAX);
 
 fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
     Err(Violation::new(checker, what))
 }
 
-impl Ledger {
+impl GroupLedger {
     pub(super) fn of(doomed: PeerSet) -> Self {
         Self { doomed, ..Self::default() }
     }
@@ -47,64 +52,84 @@ impl Ledger {
         }
     }
 
-    pub(super) fn judge(
-        &mut self,
-        by: Peer,
-        event: &Event,
-        is_binding: bool,
-    ) -> Result<(), Violation> {
+    /// A member that is removed delivers nothing more after its end.
+    pub(super) fn end(&mut self, peer: Peer) {
+        if self.doomed.contains(peer) {
+            self.remove(peer);
+            self.at.retain(|who, _| who.0 != peer);
+        }
+    }
+
+    /// What a member that is removed delivers does not bind the others.
+    fn remove(&mut self, peer: Peer) {
+        self.out.insert(peer);
+        self.verdicts.retain(|(.., by), _| *by != peer);
+        self.lasts.retain(|(.., by), _| *by != peer);
+    }
+
+    pub(super) fn judge(&mut self, by: Peer, event: &GroupEvent) -> Result<(), Violation> {
         match *event {
-            Event::Chunk { group, root, seq, offset, ref bytes, message_len, is_last } => {
+            GroupEvent::Chunk { group, root, seq, offset, ref bytes, message_len, is_last } => {
                 let after = match is_last {
-                    true => At { seq: seq + 1, offset: 0 },
-                    false => At { seq, offset: offset + bytes.len() as u64 },
+                    true => Reached { seq: seq + 1, offset: 0 },
+                    false => Reached { seq, offset: offset + bytes.len() as u64 },
                 };
-                self.move_on((by, group, root), At { seq, offset }, after)?;
+                self.move_on((by, group, root), Reached { seq, offset }, after)?;
                 if is_last && offset + bytes.len() as u64 != message_len {
                     return broken("order", format!("{by}: {event:?} is not the end"));
                 }
-                if is_last && is_binding { self.note(by, (group, root, seq), true) } else { Ok(()) }
+                if is_last { self.note(by, (group, root, seq), true) } else { Ok(()) }
             }
-            Event::Abandoned { group, root, seq } => {
+            GroupEvent::Removed { peer } => {
+                self.remove(peer);
+                Ok(())
+            }
+            GroupEvent::Changed { .. } => broken("integrity", format!("{by}: {event:?}")),
+            GroupEvent::Abandoned { group, root, seq } => {
                 let (at, _) = self.place((by, group, root));
-                let here = At { seq, offset: if at.seq == seq { at.offset } else { 0 } };
+                let here = Reached { seq, offset: if at.seq == seq { at.offset } else { 0 } };
                 // The entry that abandons it has a number, too.
-                let after = At { seq: seq + 2, offset: 0 };
+                let after = Reached { seq: seq + 2, offset: 0 };
                 let after = if self.doomed.contains(root) { here } else { after };
                 self.move_on((by, group, root), here, after)?;
-                if is_binding { self.note(by, (group, root, seq), false) } else { Ok(()) }
+                self.note(by, (group, root, seq), false)
             }
-            Event::RootLost { group, root, last } => {
+            GroupEvent::RootLost { group, root, last } => {
                 let (at, _) = self.place((by, group, root));
                 if at.seq <= last {
                     return broken("agreement", format!("{by} lacks of {root} {at:?} to {last}"));
                 }
-                if !is_binding {
+                if self.out.contains(by) {
                     return Ok(());
                 }
-                let agreed = *self.lasts.entry((group, root)).or_insert(last);
+                let agreed = self.last_of(group, root).unwrap_or(last);
                 if agreed != last {
                     let what = format!("{by} has {last} of {root} in {group:?}, others {agreed}");
                     return broken("agreement", what);
                 }
-                let key = (group, root, last);
-                let mut behind = self.verdicts.range(key..).skip_while(|(k, _)| **k == key);
-                match behind.next() {
-                    Some((late, true)) if (late.0, late.1) == (group, root) => {
+                self.lasts.insert((group, root, by), last);
+                let behind = (group, root, last + 1, Peer(0))..=(group, root, u64::MAX, LAST);
+                match self.verdicts.range(behind).find(|(_, is_whole)| **is_whole) {
+                    Some(late) => {
                         broken("verdict", format!("{late:?} is whole behind the last, {last}"))
                     }
-                    _ => Ok(()),
+                    None => Ok(()),
                 }
             }
         }
     }
 
-    fn place(&self, who: Who) -> (At, bool) {
-        let first = (At { seq: 1, offset: 0 }, true);
+    /// The last message of a root that was lost, as those say who know it.
+    fn last_of(&self, group: GroupId, root: Peer) -> Option<u64> {
+        self.lasts.range((group, root, Peer(0))..=(group, root, LAST)).next().map(|(_, last)| *last)
+    }
+
+    fn place(&self, who: Who) -> (Reached, bool) {
+        let first = (Reached { seq: 1, offset: 0 }, true);
         self.at.get(&who).copied().unwrap_or(first)
     }
 
-    fn move_on(&mut self, who: Who, here: At, after: At) -> Result<(), Violation> {
+    fn move_on(&mut self, who: Who, here: Reached, after: Reached) -> Result<(), Violation> {
         let (at, has_begun) = self.place(who);
         if here > at {
             return broken("order", format!("{who:?} delivers {here:?} and was at {at:?}"));
@@ -122,12 +147,18 @@ impl Ledger {
         message: (GroupId, Peer, u64),
         is_whole: bool,
     ) -> Result<(), Violation> {
-        let agreed = *self.verdicts.entry(message).or_insert(is_whole);
-        if agreed != is_whole {
+        if self.out.contains(by) {
+            return Ok(());
+        }
+        let (group, root, seq) = message;
+        let mut others =
+            self.verdicts.range((group, root, seq, Peer(0))..=(group, root, seq, LAST));
+        if others.any(|(_, other)| *other != is_whole) {
             return broken("verdict", format!("{message:?}: whole at {by} is {is_whole}"));
         }
-        let last = self.lasts.get(&(message.0, message.1));
-        if is_whole && last.is_some_and(|last| message.2 > *last) {
+        self.verdicts.insert((group, root, seq, by), is_whole);
+        let last = self.last_of(group, root);
+        if is_whole && last.is_some_and(|last| seq > last) {
             return broken("verdict", format!("{by} has {message:?}, behind the last {last:?}"));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weft_core::fabric::{Completion, Fabric, Memory};
+use weft_core::fabric::{At, Completion, Fabric, Memory};
 use weft_core::group::{Delivery, Grank, GroupId, Groups, Receipt};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
 
@@ -18,7 +18,7 @@ const HANDS_MAX: usize = 5;
 
 /// What a node observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum GroupEvent {
     /// A part of a message was delivered.
     Chunk {
         /// The group.
@@ -36,6 +36,15 @@ pub enum Event {
         /// The message is whole with it.
         is_last: bool,
     },
+    /// The bytes of a chunk that was delivered and not yet released have changed.
+    Changed {
+        /// The group.
+        group: GroupId,
+        /// The sender.
+        root: Peer,
+        /// The number of the message.
+        seq: u64,
+    },
     /// A message will not become whole.
     Abandoned {
         /// The group.
@@ -44,6 +53,11 @@ pub enum Event {
         root: Peer,
         /// The number of the message.
         seq: u64,
+    },
+    /// A decision has removed a member.
+    Removed {
+        /// Whom.
+        peer: Peer,
     },
     /// A root was removed, and this is its last message.
     RootLost {
@@ -58,23 +72,32 @@ pub enum Event {
 
 /// A message that was begun.
 #[derive(Clone, Copy, Debug, Hash)]
-struct Draft {
+struct Begun {
     seq: u64,
     offset: u64,
     len: u64,
 }
 
+/// A chunk that was delivered and not released.
+#[derive(Clone, Debug, Hash)]
+struct Unreleased {
+    name: (GroupId, Peer, u64),
+    at: At,
+    bytes: Vec<u8>,
+    receipt: Receipt,
+}
+
 /// The groups of one incarnation.
 #[derive(Clone, Debug, Hash)]
-pub struct Node {
+pub struct GroupNode {
     me: Peer,
     incarnation: Incarnation,
     groups: Groups<PEERS, GROUPS>,
     /// Messages that were ordered and had no room yet, for each group.
     owed: Vec<u32>,
-    drafts: Vec<Option<Draft>>,
-    /// Chunks that were delivered and not released, oldest first.
-    hands: VecDeque<Receipt>,
+    drafts: Vec<Option<Begun>>,
+    /// Oldest first.
+    hands: VecDeque<Unreleased>,
     /// Roots whose end was delivered, for each group.
     lost: Vec<PeerSet>,
     /// It was removed in an earlier incarnation: it takes no part.
@@ -83,8 +106,8 @@ pub struct Node {
     term: Term,
 }
 
-impl Node {
-    pub(super) fn new(run: &Groupings, seat: &mut Seat<'_, Event>) -> Self {
+impl GroupNode {
+    pub(super) fn new(run: &Groupings, seat: &mut Seat<'_, GroupEvent>) -> Self {
         let (me, incarnation) = (seat.me(), seat.incarnation);
         let mut groups = Groups::new(&seat.fabric, run.config, run.regions, incarnation);
         for (id, list) in run.groups().filter(|(_, list)| list.contains(&me)) {
@@ -111,7 +134,7 @@ impl Node {
     pub(super) fn admit(
         &mut self,
         (peer, incarnation): (Peer, Incarnation),
-        seat: &mut Seat<'_, Event>,
+        seat: &mut Seat<'_, GroupEvent>,
     ) {
         if !self.groups.live().contains(peer) {
             return;
@@ -131,16 +154,17 @@ impl Node {
 
     /// The manager has decided to remove `peer`, in a term of its own. A later manager repeats
     /// earlier decisions, for members that learn of the two in the other order.
-    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, GroupEvent>) {
         if !self.groups.live().contains(peer) {
             return;
         }
         self.term = self.term.max(Term(1 + u64::from(peer.0)));
         let removed = self.groups.remove(&mut seat.fabric, self.term, peer);
         removed.expect("a simulated peer is fenced at once");
+        seat.record(GroupEvent::Removed { peer });
     }
 
-    pub(super) fn step(&mut self, run: &Groupings, seat: &mut Seat<'_, Event>) {
+    pub(super) fn step(&mut self, run: &Groupings, seat: &mut Seat<'_, GroupEvent>) {
         let mut done = [Completion::NONE; BATCH];
         let count = seat.fabric.poll(seat.now, &mut done);
         for completion in &done[..count] {
@@ -167,7 +191,7 @@ impl Node {
     }
 
     /// Writes blocks of the message that was begun, or sends the next.
-    fn send(&mut self, run: &Groupings, id: GroupId, seat: &mut Seat<'_, Event>) {
+    fn send(&mut self, run: &Groupings, id: GroupId, seat: &mut Seat<'_, GroupEvent>) {
         let at = usize::from(id.0);
         while let Some(draft) = self.drafts[at] {
             let space = self.groups.space(&seat.fabric, id);
@@ -177,7 +201,7 @@ impl Node {
             seat.fabric.memory().copy_in(place.region, place.offset, &bytes);
             self.groups.commit(&mut seat.fabric, id).expect("there was space");
             let offset = draft.offset + u64::from(len);
-            self.drafts[at] = (offset < draft.len).then_some(Draft { offset, ..draft });
+            self.drafts[at] = (offset < draft.len).then_some(Begun { offset, ..draft });
         }
         if self.owed[at] == 0 {
             return;
@@ -193,7 +217,7 @@ impl Node {
         } else {
             let begun = self.groups.begin(&mut seat.fabric, id, seq, len);
             if begun.is_ok() {
-                self.drafts[at] = Some(Draft { seq, offset: 0, len });
+                self.drafts[at] = Some(Begun { seq, offset: 0, len });
             }
             begun
         };
@@ -204,7 +228,7 @@ impl Node {
         }
     }
 
-    fn take(&mut self, list: &[Peer], group: GroupId, seat: &mut Seat<'_, Event>) {
+    fn take(&mut self, list: &[Peer], group: GroupId, seat: &mut Seat<'_, GroupEvent>) {
         for _ in 0..TAKES {
             if self.hands.len() >= HANDS_MAX {
                 return;
@@ -216,8 +240,13 @@ impl Node {
                     let mut bytes = vec![0; chunk.len as usize];
                     let memory = seat.fabric.memory();
                     memory.copy_out(chunk.at.region, chunk.at.offset, &mut bytes);
-                    self.hands.push_back(chunk.receipt);
-                    Event::Chunk {
+                    self.hands.push_back(Unreleased {
+                        name: (group, peer(chunk.root), chunk.seq),
+                        at: chunk.at,
+                        bytes: bytes.clone(),
+                        receipt: chunk.receipt,
+                    });
+                    GroupEvent::Chunk {
                         group,
                         root: peer(chunk.root),
                         seq: chunk.seq,
@@ -228,21 +257,27 @@ impl Node {
                     }
                 }
                 Delivery::Abandoned { root, seq } => {
-                    Event::Abandoned { group, root: peer(root), seq }
+                    GroupEvent::Abandoned { group, root: peer(root), seq }
                 }
                 Delivery::RootLost { root, last } => {
                     self.lost[usize::from(group.0)].insert(peer(root));
-                    Event::RootLost { group, root: peer(root), last }
+                    GroupEvent::RootLost { group, root: peer(root), last }
                 }
             };
             seat.record(event);
         }
     }
 
-    fn release(&mut self, seat: &mut Seat<'_, Event>) {
+    fn release(&mut self, seat: &mut Seat<'_, GroupEvent>) {
         while seat.draw(4) < 3 {
-            let Some(receipt) = self.hands.pop_front() else { return };
-            let released = self.groups.release(&seat.fabric, receipt);
+            let Some(hand) = self.hands.pop_front() else { return };
+            let mut bytes = vec![0; hand.bytes.len()];
+            seat.fabric.memory().copy_out(hand.at.region, hand.at.offset, &mut bytes);
+            if bytes != hand.bytes {
+                let (group, root, seq) = hand.name;
+                seat.record(GroupEvent::Changed { group, root, seq });
+            }
+            let released = self.groups.release(&seat.fabric, hand.receipt);
             released.expect("a chunk that was delivered can be released");
         }
     }
