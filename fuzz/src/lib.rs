@@ -9,6 +9,8 @@
 //! | target | bytes are |
 //! |---|---|
 //! | `wire_slot` `wire_cell` `wire_broadcast` | what a peer left in memory |
+//! | `wire_group` | a frame of a group, or the entry of a message |
+//! | `group_frames` | frames of one member of a group, and what the others do |
 //! | `endpoint_ops` | operations of two endpoints and a liar |
 //! | `dirnet_ops` | what others say to a component and an I'm-Alive Task |
 //! | `dirnet_snapshot` | what a node finds of its saved database |
@@ -34,6 +36,7 @@ pub mod control_request;
 pub mod dirnet_ops;
 pub mod dirnet_snapshot;
 pub mod endpoint_ops;
+pub mod group_frames;
 pub mod mailbox_attach;
 pub mod neb_proof;
 pub mod neb_regions;
@@ -45,6 +48,7 @@ pub mod saved_notes;
 pub mod wheel_ops;
 pub mod wire_broadcast;
 pub mod wire_cell;
+pub mod wire_group;
 pub mod wire_slot;
 
 /// A target by the name of its corpus.
@@ -60,6 +64,7 @@ pub const TARGETS: &[Target] = &[
     ("dirnet_ops", dirnet_ops::run),
     ("dirnet_snapshot", dirnet_snapshot::run),
     ("endpoint_ops", endpoint_ops::run),
+    ("group_frames", group_frames::run),
     ("mailbox_attach", mailbox_attach::run),
     ("neb_proof", neb_proof::run),
     ("neb_regions", neb_regions::run),
@@ -71,5 +76,6 @@ pub const TARGETS: &[Target] = &[
     ("wheel_ops", wheel_ops::run),
     ("wire_broadcast", wire_broadcast::run),
     ("wire_cell", wire_cell::run),
+    ("wire_group", wire_group::run),
     ("wire_slot", wire_slot::run),
 ];
