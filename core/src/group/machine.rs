@@ -147,6 +147,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         if term < self.term {
             return Err(RemoveError::StaleTerm(self.term));
         }
+        // First, so that no posted write of the peer lands in a stream that is being closed.
         fabric.fence(peer).map_err(RemoveError::NotFenced)?;
         self.term = term;
         if self.live.contains(peer) {
@@ -305,6 +306,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         for peer in self.in_turn() {
             let Some(lanes) = &mut self.lanes[peer.index()] else { continue };
             lanes.reader.poll(fabric);
+            // A peer that sends without pause does not keep the others waiting.
             for _ in 0..BATCH {
                 if !lanes.reader.is_ready(fabric) {
                     break;
@@ -317,6 +319,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
                         let frame = (message.kind, head, rest);
                         group.handle_frame(fabric, peer, frame, &mut self.counters);
                     }
+                    // A member may open the group later than its peers: they repeat what is cumulative.
                     _ => self.counters.bad_frames += 1,
                 }
             }

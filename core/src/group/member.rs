@@ -89,6 +89,7 @@ impl<const PEERS: usize> Group<PEERS> {
     /// how they opened the group.
     pub(super) fn handle_connection(&mut self, peer: Peer) {
         let Some(grank) = self.grank(peer) else { return };
+        // Another incarnation of the peer may open the group with other sizes.
         self.agreed &= !grank.bit();
         self.agree_due |= grank.bit() & self.members.others();
         self.roots_mut().for_each(|stream| stream.forget(grank));
@@ -103,6 +104,7 @@ impl<const PEERS: usize> Group<PEERS> {
         self.arrange();
         let members = self.members;
         for stream in self.roots_mut().filter(|stream| !stream.is_led(&members)) {
+            // A second removal starts the round again: the reports named another removed set.
             stream.closing.get_or_insert_with(Closing::new).begin_round(&members);
         }
         self.note_open();

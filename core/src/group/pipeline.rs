@@ -112,6 +112,7 @@ impl Pipeline {
         let has_bit = next(&0);
         let ahead = if has_bit { (1..dimensions).find(next).unwrap_or(dimensions) } else { 0 };
         let block = (step + ahead).checked_sub(dimensions)?;
+        // At the end of the message its last block fills the schedule.
         Some(block.min(self.blocks - 1))
     }
 
@@ -153,6 +154,7 @@ impl Pipeline {
         let receiver = self.receiver(vertex, step);
         let turn = usize::from(receiver == twin);
         let handed = self.last[turn];
+        // The twin receives in the next step what came from outside in this one.
         self.last[turn] = arrives.map(|transfer| transfer.block).or(handed);
         let inside = |with| handed.map(|block| Transfer { with, block });
         if self.member == receiver {

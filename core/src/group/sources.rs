@@ -51,6 +51,7 @@ impl Sources {
         block: u64,
     ) -> Option<Grank> {
         if self.seq != entry.seq {
+            // The plan starts where this member lacks nothing of the message before.
             if base < entry.first {
                 return None;
             }
@@ -60,6 +61,7 @@ impl Sources {
             *self = Self { seq, first, plan, seats, ..Self::new() };
         }
         while self.taken < base - self.first + AHEAD {
+            // Steps are taken in order: each depends on the last block of the own vertex.
             let Some(step) = self.plan.next() else { break };
             self.taken += 1;
             if let Some(transfer) = step.incoming {

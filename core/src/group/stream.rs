@@ -159,14 +159,18 @@ impl<const PEERS: usize> Stream<PEERS> {
         let left_out = u16::from(CHILD_LEFT_OUT.is_planted());
         self.below = bits(&mut (2 * own + 1..=2 * own + 2 - left_out));
         self.readers = match spread {
+            // The plan may name a removed member as a source: after a removal any survivor may be
+            // asked.
             _ if members.removed() != 0 => members.others(),
             Spread::Flat if own == 0 => members.others(),
             Spread::Flat => 0,
             Spread::Pipeline => bits(&mut pipeline_readers(count, own)),
         };
+        // The new predecessor does not know where this member stands.
         if self.predecessor != before && !NO_NEED.is_planted() {
             self.need_due = self.predecessor.is_some();
         }
+        // The parent counts only what was reported under its own removed set.
         if !NO_MINIMUM_AGAIN.is_planted() {
             self.acked = None;
         }
@@ -206,6 +210,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// Entry `seq`, if it is held. Only this member writes its own memory.
     pub(super) fn entry(&self, fabric: &impl Fabric, seq: u64) -> Option<Entry> {
         let oldest = self.note.entries.saturating_sub(self.window.entries());
+        // Older entries are overwritten, and a later one may be half stored.
         if seq <= oldest || seq > self.note.entries {
             return None;
         }
@@ -261,6 +266,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// a window, or nothing more is on its way to the consumer.
     pub(super) fn ack_due(&self, members: &Members) -> Option<Ack> {
         let ack = Ack { released: self.least(members), removed: members.removed() };
+        // The root frees nothing for a member that has never acknowledged.
         let Some(sent) = self.acked else { return Some(ack) };
         let by_entries = ack.released.entries.saturating_sub(sent.released.entries);
         let by_blocks = ack.released.blocks.saturating_sub(sent.released.blocks);
@@ -296,6 +302,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// At the root: what all have released may have grown.
     pub(super) fn note_stable(&mut self, members: &Members) {
         if members.me == self.root {
+            // The tree may have changed since: what all have released is never taken back.
             self.stable = self.stable.max(self.least(members));
         }
     }

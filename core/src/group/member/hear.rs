@@ -47,6 +47,7 @@ impl<const PEERS: usize> Group<PEERS> {
         }
         match frame {
             Some(Frame::Hold(held)) => stream.adverts[from.index()] = held,
+            // Entries are numbered from 1.
             Some(Frame::Need { next }) => stream.cursors[from.index()] = Some(next.max(1)),
             Some(Frame::Ack { entries, blocks, removed }) => {
                 let released = Position { entries, blocks };
