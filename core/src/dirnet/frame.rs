@@ -126,7 +126,7 @@ impl Body {
             M::Anid { node, life, level } => {
                 Self::new(kind::ANID, node, &[life.boot.0, life.generation, level as u32])
             }
-            M::Span { generation } => Self::new(kind::SPAN, NOBODY, &[generation]),
+            M::Span { node, generation } => Self::new(kind::SPAN, node, &[generation]),
             M::Db { seq, change } => Self::new(kind::DB, NOBODY, &change_words(seq, change)),
             M::RequestDb { node, have } => Self::new(kind::REQUEST_DB, node, &have.words()),
             M::ReplyDb(part) => {
@@ -170,7 +170,7 @@ impl Body {
             kind::NMI => (M::Nmi, 0),
             kind::NIUA => (M::Niua { node, life }, 2),
             kind::ANID => (M::Anid { node, life, level: removal(w[2])? }, 3),
-            kind::SPAN => (M::Span { generation: w[0] }, 1),
+            kind::SPAN => (M::Span { node, generation: w[0] }, 1),
             kind::DB => (M::Db { seq: w[0], change: change(w)? }, 5),
             kind::REQUEST_DB => {
                 let have = Version::from_words(&w[..VERSION_WORDS]).ok_or(FrameError::Field)?;
@@ -203,7 +203,6 @@ impl Body {
                 | M::Rouse
                 | M::Witm
                 | M::Nmi
-                | M::Span { .. }
                 | M::Db { .. }
                 | M::Probe { .. }
                 | M::Alive { .. }

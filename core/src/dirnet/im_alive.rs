@@ -152,7 +152,8 @@ impl ImAliveTask {
         }
         match frame.message {
             Message::Rouse if is_own => self.rouse(now, frame, progress),
-            Message::Span { generation } => self.spawn(frame.term, generation),
+            Message::Span { node, .. } if node != self.post.me => Err(Reject::BadSubject),
+            Message::Span { generation, .. } => self.spawn(frame.term, generation),
             Message::Probe { round } => {
                 self.term = self.term.max(frame.term);
                 self.send(Members::only(from), Message::Alive { round });

@@ -157,8 +157,11 @@ pub enum Message {
         /// Down, isolated or released.
         level: Level,
     },
-    /// "Spawn": asks an I'm-Alive Task for the component of this generation.
+    /// "Spawn": asks the I'm-Alive Task of `node` for the component of this generation. A member
+    /// that receives it from its manager passes it on to that task.
     Span {
+        /// The node.
+        node: Rank,
         /// The generation that must run.
         generation: u32,
     },

@@ -40,11 +40,13 @@ mutants! {
     MEMBERS_ALONE_PROBE = "members-alone-probe", "X-8: a new incarnation is a witness at once";
     QUESTIONS_ARE_NOT_PASSED_ON = "questions-are-not-passed-on", "X-8: all members are witnesses";
     HEIRS_ASK_DIRECTLY = "heirs-ask-directly", "X-8: a new manager asks those it has not heard";
+    SPANS_ARE_NOT_PASSED_ON = "spans-are-not-passed-on", "X-8: a clone is ordered through others";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
     CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";
     UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
     HALF_HEARD_MANAGERS_STAY = "half-heard-managers-stay", "X-9: whom too few hear is followed";
+    THE_PASSED_ARE_DEAD = "the-passed-are-dead", "X-9: a candidate that answers counts as alive";
     UNHEARD_MANAGERS_ISOLATE = "unheard-managers-isolate", "X-9: who is not heard isolates none";
     THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
     OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";

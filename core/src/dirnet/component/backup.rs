@@ -47,6 +47,8 @@ pub(super) struct Succession {
     pub(super) is_outvoted: bool,
     /// When a member last answered that it does not reach the manager.
     pub(super) answered: Option<Instant>,
+    /// The members that have answered in this round.
+    pub(super) alive: Members,
 }
 
 impl Succession {
@@ -128,6 +130,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             (Some(next), _) => {
                 let mut waiting = Succession { candidate: Some((next, due)), ..succession };
                 waiting.round = self.ask_before_turn(waiting, next);
+                waiting.alive = Members::NONE;
                 self.state = State::Backup(waiting);
             }
             // An agent that has passed over all candidates asks who the manager is.
@@ -150,7 +153,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn succeed(&mut self, now: Instant, loss: Loss) {
         let manager = self.term.claimant;
         let State::Backup(succession) = self.state else { return };
-        let passed = succession.passed;
+        let Succession { passed, alive, .. } = succession;
         let Some(rule) = self.may_claim(now, loss, &succession) else {
             if succession.is_outvoted && !crate::dirnet::THE_OUTVOTED_STAY.is_planted() {
                 return self.exclude();
@@ -164,7 +167,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         // that. One that too few members hear is alive.
         let is_met = (matches!(loss, Loss::Agent(_)) || self.is_half_heard(now, manager))
             && !crate::dirnet::LOST_AGENTS_COUNT_AS_DEAD.is_planted();
-        let is_alive = |n: &Rank| (*n != manager || is_met) && !passed.contains(*n);
+        // A candidate that did not claim, but has just answered, may only have met the manager.
+        let is_alive = |n: &Rank| {
+            let has_answered =
+                alive.contains(*n) && !crate::dirnet::THE_PASSED_ARE_DEAD.is_planted();
+            (*n != manager || is_met) && (!passed.contains(*n) || has_answered)
+        };
         let alive = self.members().iter().filter(is_alive);
         if alive.count() + 1 < usize::from(self.config.min_alive()) {
             self.tell(News::TooFew);

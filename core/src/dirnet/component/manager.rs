@@ -49,7 +49,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.explain(now, node, life, Verdict::AgentDown, why);
         let clone = life.clone_of();
         let generation = clone.generation;
-        self.send(Members::only(node), Seat::ImAliveTask, Message::Span { generation });
+        let span = Message::Span { node, generation };
+        self.send(Members::only(node), Seat::ImAliveTask, span);
+        // Those reach the task, which this node may not: its link may be cut.
+        self.send(why.evidence.testimonies.met_task, Seat::Component, span);
         if let Some(fellow) = self.fellow_mut(node) {
             fellow.raised = None;
         }
@@ -57,6 +60,26 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_forgotten = crate::dirnet::CLONES_ARE_FORGOTTEN.is_planted();
         let watch = Watch::Joining { life: clone, due };
         self.set_watch(node, if is_forgotten { Watch::Off } else { watch });
+    }
+
+    /// Passes the manager's order for a clone on to the I'm-Alive Task of `node`.
+    pub(super) fn pass_on_span(
+        &mut self,
+        from: Rank,
+        node: Rank,
+        generation: u32,
+    ) -> Result<(), Reject> {
+        if !self.config.others().contains(node) {
+            return Err(Reject::BadSubject);
+        }
+        if from != self.term.claimant || self.role() != Role::Backup {
+            return Err(Reject::NotForMe);
+        }
+        let span = Message::Span { node, generation };
+        if !crate::dirnet::SPANS_ARE_NOT_PASSED_ON.is_planted() {
+            self.send(Members::only(node), Seat::ImAliveTask, span);
+        }
+        Ok(())
     }
 
     fn decide(&mut self, now: Instant, node: Rank, fault: Fault) -> Recovery {

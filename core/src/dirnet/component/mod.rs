@@ -458,7 +458,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Message::Alive { round } => self.handle_alive(from, frame.seat, round),
             Message::Outbid { term } => self.handle_outbid(now, term),
             Message::Guard { task, action } => self.handle_guard(from, task, action),
-            Message::Rouse | Message::Span { .. } => Err(Reject::WrongSeat),
+            Message::Span { node, generation } => self.pass_on_span(from, node, generation),
+            Message::Rouse => Err(Reject::WrongSeat),
         }
     }
 

@@ -151,8 +151,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             if raised.life < clone {
                 // The SPAN was lost or is in flight: the task spawns once, however often SPAN is
                 // sent.
-                let generation = clone.generation;
-                self.send(Members::only(from), Seat::ImAliveTask, Message::Span { generation });
+                let span = Message::Span { node: from, generation: clone.generation };
+                self.send(Members::only(from), Seat::ImAliveTask, span);
+                // The link to the node may be cut, although the one from it is not.
+                self.send(self.members().without(from), Seat::Component, span);
             } else {
                 // The clone, or the node's next boot, is down before it was heard from.
                 self.conclude_agent(now, from, raised.life, why);
@@ -188,10 +190,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Question { node, round, .. }: Question,
         seen: Seen,
     ) -> Result<(), Reject> {
-        if let State::Backup(succession) = self.state
+        if let State::Backup(succession) = &mut self.state
             && node == self.term.claimant
             && succession.round == Some(round)
         {
+            succession.alive.insert(witness);
             let is_kept = seen.component && !self.is_half_heard(now, node);
             if is_kept && !crate::dirnet::MET_MANAGERS_ARE_FOLLOWED.is_planted() {
                 self.meet_manager(now);

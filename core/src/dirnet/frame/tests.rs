@@ -56,7 +56,7 @@ fn message() -> impl Strategy<Value = Message> {
         Just(M::Nmi),
         (rank(), life()).prop_map(|(node, life)| M::Niua { node, life }),
         (rank(), life()).prop_map(|(node, life)| M::Anid { node, life, level: Level::Down }),
-        any::<u32>().prop_map(|generation| M::Span { generation }),
+        (rank(), any::<u32>()).prop_map(|(node, generation)| M::Span { node, generation }),
         (any::<u32>(), change()).prop_map(|(seq, change)| M::Db { seq, change }),
         (rank(), version()).prop_map(|(node, have)| M::RequestDb { node, have }),
         part().prop_map(M::ReplyDb),

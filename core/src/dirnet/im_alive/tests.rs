@@ -25,6 +25,10 @@ fn hear(task: &mut ImAliveTask, at: u64, sender: u16, message: Message) -> Resul
     task.handle_message(Instant(at), Rank(sender), &frame, Progress::default())
 }
 
+fn span(generation: u32) -> Message {
+    Message::Span { node: Rank(1), generation }
+}
+
 fn watching() -> ImAliveTask {
     let mut task = task();
     assert_eq!(hear(&mut task, 0, 1, Message::Rouse), Ok(()));
@@ -126,11 +130,11 @@ pub(in crate::dirnet) fn g7_an_alarm_is_repeated_with_back_off() {
 #[test]
 pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
     let mut task = watching();
-    assert_eq!(hear(&mut task, 0, 0, Message::Span { generation: 1 }), Ok(()));
+    assert_eq!(hear(&mut task, 0, 0, span(1)), Ok(()));
     assert_eq!(outputs(&mut task), [Output::Spawn { generation: 1 }]);
-    let again = hear(&mut task, 0, 0, Message::Span { generation: 1 });
+    let again = hear(&mut task, 0, 0, span(1));
     assert_eq!((again, task.poll_output()), (Err(Reject::OldLife), None));
-    let old = Frame { term: Term::default(), ..said(0, Message::Span { generation: 9 }) };
+    let old = Frame { term: Term::default(), ..said(0, span(9)) };
     let refused = task.handle_message(Instant(0), Rank(0), &old, Progress::default());
     assert_eq!(refused, Err(Reject::OldTerm));
     task.handle_spawned(Instant(1), Spawned::Runs);
@@ -141,14 +145,14 @@ pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
 #[test]
 fn a_span_that_names_the_component_of_the_alarm_spawns_the_one_after_it() {
     let mut task = watching();
-    hear(&mut task, 0, 0, Message::Span { generation: 1 }).unwrap();
+    hear(&mut task, 0, 0, span(1)).unwrap();
     outputs(&mut task);
     task.handle_spawned(Instant(1), Spawned::Runs);
     task.handle_ended(Instant(2));
     assert_eq!(alarms(&mut task), 1);
-    assert_eq!(hear(&mut task, 3, 2, Message::Span { generation: 1 }), Ok(()));
+    assert_eq!(hear(&mut task, 3, 2, span(1)), Ok(()));
     assert_eq!(outputs(&mut task), [Output::Spawn { generation: 2 }]);
-    let again = hear(&mut task, 4, 2, Message::Span { generation: 1 });
+    let again = hear(&mut task, 4, 2, span(1));
     assert_eq!((again, task.poll_output()), (Err(Reject::OldLife), None));
 }
 
@@ -167,7 +171,7 @@ fn the_end_of_a_component_that_hung_is_reported_at_once() {
 #[test]
 pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_an_alarm() {
     let mut task = watching();
-    hear(&mut task, 0, 0, Message::Span { generation: 1 }).unwrap();
+    hear(&mut task, 0, 0, span(1)).unwrap();
     outputs(&mut task);
     task.handle_spawned(Instant(0), Spawned::Failed);
     for _ in 0..ALARMS_UNANSWERED {
@@ -218,7 +222,7 @@ fn a_task_whose_supervisor_knows_of_nobody_else_helps_itself_once_its_component_
     assert_eq!(outputs(&mut task), [told, Output::Spawn { generation: 1 }]);
     task.handle_alone();
     assert_eq!((outputs(&mut task), task.poll_timeout()), (Vec::new(), None));
-    let late = hear(&mut task, 0, 2, Message::Span { generation: 1 });
+    let late = hear(&mut task, 0, 2, span(1));
     assert_eq!((late, outputs(&mut task)), (Err(Reject::OldLife), Vec::new()));
     task.handle_spawned(Instant(PERIOD + 2), Spawned::Failed);
     outputs(&mut task);

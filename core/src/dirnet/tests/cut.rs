@@ -378,3 +378,28 @@ pub(in crate::dirnet) fn g31_a_witness_with_dead_timers_is_missed_though_it_test
     net.run_while(5_000, |net| !net.rules(1, Verdict::AgentDown).is_empty());
     assert!(!net.rules(1, Verdict::AgentDown).is_empty());
 }
+
+/// The manager does not reach the node, or the node alone reaches the manager: those that reach its
+/// task pass the order on. The task would start its clone itself only after six alarms.
+#[test]
+pub(in crate::dirnet) fn x8_a_clone_is_ordered_through_a_member_that_reaches_the_task() {
+    for is_one_way in [true, false] {
+        let mut net = Net::settled(4);
+        net.cuts.insert((0, 2));
+        if !is_one_way {
+            net.cuts.insert((2, 0));
+        }
+        net.run(1_000);
+        let t = timing();
+        // A verdict on silence, and the longest wait between two alarms.
+        let allowed = t.receive.0 + t.window.0 + t.alarm.0 * 8;
+        let before = net.component(2).life();
+        net.hang(2);
+        let is_new = |net: &Net| {
+            net.nodes[2].component.as_ref().is_some_and(|component| component.life() > before)
+        };
+        let took = net.run_while(5_000, is_new);
+        assert!(took * MS <= allowed, "{took} ms, one way: {is_one_way}");
+        assert_eq!(net.told(News::Unanswered(Rank(2))), 0);
+    }
+}

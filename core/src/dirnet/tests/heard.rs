@@ -59,6 +59,24 @@ pub(in crate::dirnet) fn x9_a_manager_that_too_few_members_hear_is_followed() {
     assert_eq!(net.rules(3, Verdict::NodeDown), [Rule::Silence]);
 }
 
+/// Its first two candidates do not hear it and meet it through the last one, which passes over
+/// both; `weft bench detect` found that it then counted too few members alive.
+#[test]
+pub(in crate::dirnet) fn x9_a_manager_that_only_the_last_candidate_hears_is_followed() {
+    for both_ways in [false, true] {
+        let mut net = Net::new(4);
+        net.min_alive = 3;
+        net.boot_all();
+        net.run(1_000);
+        net.cuts.extend([(0, 1), (0, 2)]);
+        if both_ways {
+            net.cuts.extend([(1, 0), (2, 0)]);
+        }
+        net.run(5_000);
+        assert_eq!((net.manager(), net.rules(0, Verdict::NodeDown).len()), (Some(3), 0));
+    }
+}
+
 /// The manager resets node 3 for the third time, is cut off before it hears of its return, and
 /// waits for it in vain.
 #[test]

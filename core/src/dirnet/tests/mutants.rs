@@ -90,6 +90,7 @@ scenarios! {
         x9_a_deaf_backup_deposes_no_manager
         x9_a_deaf_manager_is_followed
         x9_a_manager_that_too_few_members_hear_is_followed
+        x9_a_manager_that_only_the_last_candidate_hears_is_followed
         x9_a_manager_that_is_not_heard_isolates_no_node
         x9_a_lone_survivor_brings_the_others_back
         x9_a_member_that_does_not_hear_the_manager_does_not_count
@@ -122,6 +123,7 @@ scenarios! {
         g11_the_last_of_a_half_gives_way_to_the_other
         g11_a_joiner_is_not_taken_for_the_manager_that_it_was
         x8_a_witness_that_is_replaced_is_waited_for
+        x8_a_clone_is_ordered_through_a_member_that_reaches_the_task
         g31_a_manager_with_dead_timers_is_missed_though_it_answers
         g31_a_witness_with_dead_timers_is_missed_though_it_testifies;
     rivals:
