@@ -39,6 +39,9 @@ pub enum BenchError {
     /// What it leaves behind could not be removed.
     #[error("{0}")]
     Directory(#[source] RuntimeDirError),
+    /// A note that a fault makes unreadable could not be moved.
+    #[error("the note of a node's last term: {0}")]
+    Note(#[source] io::Error),
     /// Waiting failed.
     #[error("waiting: {0}")]
     Bell(#[from] BellError),
@@ -102,6 +105,7 @@ impl Explain for BenchError {
             | Self::Packet(_)
             | Self::Bell(_)
             | Self::Thread(_)
+            | Self::Note(_)
             | Self::Refused(_)
             | Self::Ended(_) => Code::Internal,
         }
@@ -116,7 +120,7 @@ impl Explain for BenchError {
             Self::Process(_) | Self::Packet(_) | Self::Bell(_) => {
                 "`weft doctor` shows which kernel feature is missing"
             }
-            Self::WriterLost { .. } | Self::Stuck { .. } => {
+            Self::WriterLost { .. } | Self::Stuck { .. } | Self::Note(_) => {
                 "run it again, and leave its processes alone; WEFT_LOG=debug shows more"
             }
             Self::Plan(_)

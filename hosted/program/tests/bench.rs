@@ -186,3 +186,25 @@ fn detection_is_timed_in_the_order_of_its_events() {
     assert_eq!(few["false_verdicts"], 0);
     assert_eq!(report["traffic"].as_array().map(Vec::len), Some(3));
 }
+
+/// Cut links remove no node, a clone comes although its manager does not reach it, and each order
+/// has its effect, at real processes.
+#[test]
+fn each_strike_leads_to_its_own_decision() {
+    let mut arguments = vec!["bench", "detect", "--json", "--runs", "1", "--heartbeats", "0"];
+    arguments.extend(["--rounds", "1", "--profile", "host", "--fault", "cut_pair"]);
+    arguments.extend(["--fault", "kill_under_cut", "--fault", "isolation"]);
+    let output = weft(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["detections"].as_array().expect("detections");
+    let struck: Vec<_> = rows.iter().filter_map(|row| row["fault"].as_str()).collect();
+    assert_eq!(struck, ["cut_pair", "cut_pair", "kill_under_cut", "isolation"]);
+    for row in rows {
+        let counts = [&row["judged"], &row["right"], &row["admitted"]].map(|it| it.as_u64());
+        assert_eq!(counts, [Some(1); 3], "{row}");
+    }
+    let clone = rows.iter().find(|row| row["fault"] == "kill_under_cut").expect("a row");
+    // R + W, and the longest waits between alarms and between questions.
+    assert!(clone["admission"]["max_us"].as_u64() < Some(6_000_000), "{clone}");
+}

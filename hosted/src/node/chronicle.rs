@@ -266,6 +266,12 @@ impl What {
         matches!(self, Self::Alarm { why } if why == alarm_words(alarm))
     }
 
+    /// Whether it is this news, which names no node but the one that the entry is about.
+    #[must_use]
+    pub fn is_news(&self, news: News) -> bool {
+        *self == Self::news(news, Rank(0)).1
+    }
+
     /// The entry for the explanation of a verdict.
     pub(super) fn verdict(of: &Explanation) -> Self {
         let ranks = |set: Members| set.iter().map(|rank| rank.0).collect();

@@ -1,6 +1,5 @@
 //! The goals of the DIR net, and whether this run reached them.
 
-use super::PROFILES;
 use super::fault::Fault;
 use super::report::{Accuracy, Detection, Ground, Report, Rest, Trouble};
 use crate::verdict::Verdict;
@@ -15,9 +14,10 @@ const FEWER: f64 = 50.0;
 
 pub(super) fn judge(report: &Report) -> Vec<Verdict> {
     let mut verdicts: Vec<_> =
-        PROFILES.iter().map(|profile| soon(&report.detections, *profile)).collect();
+        Profile::ALL.iter().map(|profile| soon(&report.detections, *profile)).collect();
     verdicts.push(soon_enough(&report.detections));
     verdicts.push(right(&report.detections));
+    verdicts.push(kept(&report.detections));
     verdicts.push(back(&report.detections));
     verdicts.extend([Profile::Host, Profile::Lan].map(|profile| at_rest(&report.rest, profile)));
     verdicts.push(none_with_few_losses(&report.accuracy));
@@ -66,6 +66,18 @@ fn right(rows: &[Detection]) -> Verdict {
     }
     let reached = right * 1_000 >= judged * RIGHT_PER_THOUSAND;
     Verdict { aim, reached: Some(reached), found: format!("{right} of {judged}") }
+}
+
+/// Those that virtual time has not: cut links, hung supervisors and orders among them.
+fn kept(rows: &[Detection]) -> Verdict {
+    let aim = "each strike at processes led to its own decision first, and to no other".to_owned();
+    let strikes = || rows.iter().filter(|row| !row.fault.is_simulated());
+    let runs: usize = strikes().map(|row| row.runs).sum();
+    let right: usize = strikes().map(|row| row.right).sum();
+    if runs == 0 {
+        return Verdict::unmeasured(aim);
+    }
+    Verdict { aim, reached: Some(runs == right), found: format!("{right} of {runs}") }
 }
 
 fn back(rows: &[Detection]) -> Verdict {

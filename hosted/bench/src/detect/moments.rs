@@ -15,7 +15,7 @@ pub(super) struct Moments {
     pub(super) takeover: Option<u64>,
     /// The node's next incarnation is a member.
     pub(super) admission: Option<u64>,
-    /// The first verdict is the right one of component and node.
+    /// The first verdict is the right one, and no other node was removed.
     pub(super) is_right: bool,
 }
 

@@ -12,29 +12,32 @@
 
 use std::time::Duration;
 
-use super::fault::{Fault, Target};
+use weft_core::dirnet::{News, Verdict};
+use weft_core::ids::Rank;
+
+use super::Plan;
+use super::fault::{Decision, Fault, Target};
 use super::moments::{Moments, Series};
 use super::report::{Detection, Ground, Rest};
+use super::strike::Strike;
 use crate::error::BenchError;
-use weft::client::{self, Client, ClientError};
 use weft::clock::{Deadline, now_ns};
 use weft::cluster::{Cluster, ClusterName, DirNet, Profile, Restart};
 use weft::launch::{LaunchError, Launched};
-use weft::node::chronicle::{Entry, VerdictNote, What};
-use weft::node::control;
+use weft::node::chronicle::{Entry, What};
 
 const NODES: usize = 4;
 /// How long any step may take on a busy host.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 /// How long a cluster without faults may take to agree on a manager.
 const SETTLE: Duration = Duration::from_secs(20);
 /// How long it is watched then.
 const AT_REST: Duration = Duration::from_secs(5);
 
-/// Strikes `rounds` times with each fault under `profile`, if processes keep that on this host.
+/// Strikes as `plan` says under `profile`, if processes keep that on this host.
 pub(super) fn detect(
     profile: Profile,
-    rounds: u32,
+    plan: &Plan,
     on_part: &mut impl FnMut(),
 ) -> Result<(Rest, Vec<Detection>), BenchError> {
     let name = format!("bench-{}-{profile}", std::process::id());
@@ -45,22 +48,22 @@ pub(super) fn detect(
     let dirnet = DirNet { profile, reset, ..DirNet::default() };
     let cluster = Cluster { name, nodes: NODES, restart, dirnet, ..Cluster::default() };
     let mut launched = Launched::start(&cluster).map_err(BenchError::Launch)?;
-    let found = measure(&mut launched, rounds, on_part);
+    let found = measure(&mut launched, plan, on_part);
     let stopped = launched.stop().map_err(BenchError::Directory);
     found.and_then(|found| stopped.map(|()| found))
 }
 
 fn measure(
     launched: &mut Launched,
-    rounds: u32,
+    plan: &Plan,
     on_part: &mut impl FnMut(),
 ) -> Result<(Rest, Vec<Detection>), BenchError> {
     let rest = watch_rest(launched)?;
     on_part();
     let mut detections = Vec::new();
-    for (fault, target) in Fault::all() {
+    for (fault, target) in plan.struck() {
         if rest.is_kept {
-            detections.push(strike_all(launched, fault, target, rounds)?);
+            detections.push(strike_all(launched, fault, target, plan.rounds)?);
         }
         on_part();
     }
@@ -82,15 +85,10 @@ fn watch_rest(launched: &mut Launched) -> Result<Rest, BenchError> {
         launched.next_notice(deadline.remaining()).ok();
     }
     let entries = chronicles(launched, began);
-    let is_false = |entry: &&Entry| matches!(&entry.what, What::Verdict(note) if removes(note));
-    let false_verdicts = entries.iter().filter(is_false).count();
+    let false_verdicts = entries.iter().filter(|entry| removal(&entry.what).is_some()).count();
     let is_kept = came_together && false_verdicts == 0;
     let watched_ms = u64::try_from(AT_REST.as_millis()).unwrap_or(u64::MAX);
     Ok(Rest { profile, nodes: NODES, came_together, watched_ms, false_verdicts, is_kept })
-}
-
-fn removes(note: &VerdictNote) -> bool {
-    matches!(note.verdict.as_str(), "component down" | "node down" | "isolated")
 }
 
 fn strike_all(
@@ -104,14 +102,10 @@ fn strike_all(
         let manager = await_well(launched, PATIENCE)?;
         let other = (manager + 1) % u16::try_from(NODES).unwrap_or(1);
         let victim = if target == Target::Manager { manager } else { other };
-        all.push(strike(launched, fault, victim)?);
+        all.push(strike(&Strike { launched, fault, target, manager, victim })?);
     }
     let profile = launched.cluster().dirnet.profile;
     Ok(Series { ground: Ground::Shm, profile, fault, target }.sum_up(&all))
-}
-
-fn connect(launched: &Launched, rank: u16) -> Result<Client, ClientError> {
-    launched.connect(rank, PATIENCE)
 }
 
 /// Waits until all agree on a manager, and no node is suspected or removed.
@@ -137,55 +131,59 @@ fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError
 }
 
 /// Strikes once, and reads in the chronicles what followed.
-fn strike(launched: &Launched, fault: Fault, victim: u16) -> Result<Moments, BenchError> {
-    let mut client = connect(launched, victim)?;
+fn strike(strike: &Strike<'_>) -> Result<Moments, BenchError> {
+    let Strike { launched, fault, target, victim, .. } = *strike;
     let timing = launched.cluster().dirnet.timing();
     let began = now_ns();
-    let mut heal_at_ns = None;
-    match fault {
-        Fault::Kill => client.kill()?,
-        Fault::Hang => client.inject(control::Fault::Hang)?,
-        Fault::Silence => client.inject(control::Fault::Silence)?,
-        Fault::Node => client.kill_node()?,
-        Fault::Partition => {
-            cut_off(launched, victim)?;
-            heal_at_ns = Some(now_ns() + 2 * (timing.receive.0 + timing.window.0));
-        }
+    if strike.prepare()? {
+        let is_kept = |entry: &Entry| decision(entry, victim) == Some(Decision::Kept);
+        await_ok(launched, || Ok(chronicles(launched, began).iter().any(is_kept)))?;
     }
+    let began = now_ns();
+    strike.strike()?;
+    let expects = fault.expects(target);
+    let heal_at_ns = now_ns() + 2 * (timing.receive.0 + timing.window.0);
+    let (mut moments, mut is_mended) = (Moments::default(), !strike.lasts());
+    let is_done = || {
+        moments = moments_of(&chronicles(launched, began), began, fault, target, victim);
+        let is_due = match fault {
+            Fault::Partition => now_ns() >= heal_at_ns,
+            Fault::KillUnderCut | Fault::NodeUnderCut => moments.admission.is_some(),
+            _ => moments.verdict.is_some(),
+        };
+        if is_due && !is_mended {
+            is_mended = true;
+            strike.mend()?;
+        }
+        Ok(is_mended && (moments.admission.is_some() || !expects.removes()))
+    };
+    await_ok(launched, is_done)?;
+    if !expects.removes() {
+        await_well(launched, PATIENCE)?;
+        moments.admission = Some(now_ns() - began);
+        let entries = chronicles(launched, began);
+        moments.is_right &= !entries.iter().any(|entry| removal(&entry.what).is_some());
+    }
+    Ok(moments)
+}
+
+/// Looks until it is so.
+fn await_ok(
+    launched: &Launched,
+    mut is_so: impl FnMut() -> Result<bool, BenchError>,
+) -> Result<(), BenchError> {
     let deadline = Deadline::after(PATIENCE);
-    loop {
-        if heal_at_ns.is_some_and(|at| now_ns() >= at) {
-            heal_at_ns = None;
-            heal(launched)?;
-        }
-        let moments = moments_of(&chronicles(launched, began), began, fault, victim);
-        if moments.admission.is_some() && heal_at_ns.is_none() {
-            return Ok(moments);
-        }
+    while !is_so()? {
         if deadline.has_passed() {
+            for e in chronicles(launched, now_ns() - 40_000_000_000) {
+                eprintln!("{} by {} about {}: {}", e.at_ns / 1_000_000, e.observer, e.node, e.what);
+            }
             return Err(BenchError::Stuck { patience: PATIENCE });
         }
         // Between two reads of a chronicle there is nothing to find.
         launched.next_notice(LOOK_EVERY).ok();
     }
-}
-
-/// Cuts the links between `victim` and all others, both ways.
-fn cut_off(launched: &Launched, victim: u16) -> Result<(), BenchError> {
-    let others: Vec<u16> = launched.ranks().filter(|rank| *rank != victim).collect();
-    for other in &others {
-        order(launched, *other, &control::Fault::Partition { from: vec![victim] })?;
-    }
-    order(launched, victim, &control::Fault::Partition { from: others })
-}
-
-fn heal(launched: &Launched) -> Result<(), BenchError> {
-    launched.ranks().try_for_each(|rank| order(launched, rank, &control::Fault::Heal))
-}
-
-fn order(launched: &Launched, rank: u16, fault: &control::Fault) -> Result<(), BenchError> {
-    let ask = || connect(launched, rank)?.inject(fault.clone());
-    Ok(client::order_lasting(ask)?)
+    Ok(())
 }
 
 /// How often chronicles are read: seldom, so that reading them does not slow what they record.
@@ -202,7 +200,32 @@ fn chronicles(launched: &Launched, after_ns: u64) -> Vec<Entry> {
     all
 }
 
-fn moments_of(entries: &[Entry], began: u64, fault: Fault, victim: u16) -> Moments {
+/// The decision that removes the node that an entry is about.
+fn removal(what: &What) -> Option<Decision> {
+    let removals = [
+        (Verdict::AgentDown, Decision::Component),
+        (Verdict::NodeDown, Decision::Node),
+        (Verdict::Isolated, Decision::Isolated),
+    ];
+    removals.into_iter().find(|(verdict, _)| what.is_verdict(*verdict)).map(|(_, it)| it)
+}
+
+/// The decision about `victim` that an entry is.
+fn decision(entry: &Entry, victim: u16) -> Option<Decision> {
+    let is_succession = |what: &What| {
+        what.is_verdict(Verdict::TookOver)
+            && matches!(what, What::Verdict(note) if note.rule == "succession")
+    };
+    match &entry.what {
+        what if entry.node != victim => is_succession(what).then_some(Decision::Succeeded),
+        what if what.is_news(News::OneWay(Rank(victim))) => Some(Decision::Kept),
+        what if what.is_news(News::Unheard) => Some(Decision::Unheard),
+        what => removal(what),
+    }
+}
+
+fn moments_of(entries: &[Entry], began: u64, fault: Fault, target: Target, victim: u16) -> Moments {
+    let expects = fault.expects(target);
     let mut moments = Moments::default();
     for entry in entries.iter().filter(|entry| entry.at_ns >= began) {
         let after = Some(entry.at_ns - began);
@@ -211,21 +234,22 @@ fn moments_of(entries: &[Entry], began: u64, fault: Fault, victim: u16) -> Momen
             What::Suspected | What::Alarm { .. } if is_victim => {
                 moments.suspicion = moments.suspicion.or(after);
             }
-            What::Verdict(note) => match note.verdict.as_str() {
-                "takes over as manager" if note.rule == "succession" && !is_victim => {
-                    moments.takeover = moments.takeover.or(after);
-                }
-                _ if removes(note) && is_victim && moments.verdict.is_none() => {
-                    moments.verdict = after;
-                    let is_component = note.verdict == "component down";
-                    moments.is_right = fault.is_of_component() == is_component;
-                }
-                "admitted" if is_victim && moments.verdict.is_some() => {
-                    moments.admission = moments.admission.or(after);
-                }
-                _ => {}
-            },
+            what if is_victim && what.is_verdict(Verdict::Admitted) => {
+                let is_back = moments.verdict.is_some();
+                moments.admission = moments.admission.or(after.filter(|_| is_back));
+            }
             _ => {}
+        }
+        let Some(decision) = decision(entry, victim) else { continue };
+        if decision == Decision::Succeeded {
+            moments.takeover = moments.takeover.or(after);
+        }
+        // A component that cannot be started again has ended first, which is decided first.
+        let is_first_step = fault == Fault::FailedStarts && decision == Decision::Component;
+        let counts = (decision.removes() && !is_first_step) || decision == expects;
+        if counts && moments.verdict.is_none() {
+            moments.verdict = after;
+            moments.is_right = decision == expects;
         }
     }
     moments
@@ -233,6 +257,8 @@ fn moments_of(entries: &[Entry], began: u64, fault: Fault, victim: u16) -> Momen
 
 #[cfg(test)]
 mod tests {
+    use weft::node::chronicle::VerdictNote;
+
     use super::*;
 
     fn verdict(at_ns: u64, observer: u16, node: u16, verdict: &str) -> Entry {
@@ -262,10 +288,10 @@ mod tests {
             verdict(50, 1, 2, "admitted"),
             verdict(60, 1, 0, "admitted"),
         ];
-        let moments = moments_of(&entries, 10, Fault::Node, 0);
+        let moments = moments_of(&entries, 10, Fault::Node, Target::Manager, 0);
         let times = [moments.suspicion, moments.takeover, moments.verdict, moments.admission];
         assert_eq!(times, [Some(10), Some(20), Some(30), Some(50)]);
         assert!(moments.is_right);
-        assert!(!moments_of(&entries, 10, Fault::Hang, 0).is_right);
+        assert!(!moments_of(&entries, 10, Fault::Hang, Target::Manager, 0).is_right);
     }
 }

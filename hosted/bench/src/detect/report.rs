@@ -65,17 +65,19 @@ pub struct Detection {
     pub runs: usize,
     /// Until the first sign; `None` if there was none.
     pub suspicion: Option<Span>,
-    /// Until the first verdict.
+    /// Until the first verdict; of a fault that must remove no node, until the decision about it.
     pub verdict: Option<Span>,
     /// Until another manager reigned; none where none had to.
     pub takeover: Option<Span>,
-    /// Until the next incarnation was a member.
+    /// Until the next incarnation was a member; of a fault that must remove no node, until all
+    /// nodes agreed again.
     pub admission: Option<Span>,
     /// How many led to a verdict.
     pub judged: usize,
     /// How many came back.
     pub admitted: usize,
-    /// In how many the verdict distinguished component and node correctly.
+    /// In how many the first decision was the right one, of component or node among others, and
+    /// no node was removed that was not struck.
     pub right: usize,
 }
 
@@ -224,13 +226,13 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:9} {:4} {:9} {:7} {:>15} {:>15} {:>15} {:>17} right  (p50/p99, ms)",
+            "{:9} {:4} {:16} {:7} {:>17} {:>17} {:>17} {:>17} right  (p50/p99, ms)",
             "#ground", "", "fault", "at", "suspicion", "verdict", "takeover", "admission"
         )?;
         for row in &self.detections {
             writeln!(
                 f,
-                "{:9} {:4} {:9} {:7} {:>15} {:>15} {:>15} {:>17} {}/{}",
+                "{:9} {:4} {:16} {:7} {:>17} {:>17} {:>17} {:>17} {}/{}",
                 row.ground,
                 row.profile,
                 row.fault,

@@ -3,7 +3,7 @@
 use weft_core::dirnet::{Message, News, Output, Rule, Timing, Verdict};
 use weft_core::ids::Rank;
 
-use super::fault::{Fault, Target};
+use super::fault::{Decision, Fault, Target};
 use super::moments::{Moments, Series};
 use super::report::{Detection, Ground, Traffic};
 use weft::cluster::Profile;
@@ -65,6 +65,8 @@ fn strike(lab: &mut Lab, timing: &Timing, fault: Fault, victim: Rank) -> (Moment
                 lab.strike(Strike::Cut(other, node, ms));
             }
         }
+        // Struck at processes alone.
+        _ => {}
     }
     let (mut moments, mut frames, mut is_reset) = (Moments::default(), 0, false);
     let patience = 10 * verdict_ns + timing.clone.0.min(2_000 * MS) + 5_000 * MS;
@@ -113,8 +115,9 @@ fn note(moments: &mut Moments, event: &Event, began: u64, victim: Rank, fault: F
             Verdict::AgentDown | Verdict::NodeDown | Verdict::Isolated => {
                 if moments.verdict.is_none() {
                     moments.verdict = after;
+                    let is_component = why.verdict == Verdict::AgentDown;
                     moments.is_right =
-                        fault.is_of_component() == (why.verdict == Verdict::AgentDown);
+                        is_component == (fault.expects(Target::Backup) == Decision::Component);
                 }
             }
             Verdict::Admitted if moments.verdict.is_some() => {

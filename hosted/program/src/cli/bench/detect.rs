@@ -5,7 +5,8 @@ use clap::Args;
 use super::between;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use weft_bench::detect::{self, Plan};
+use weft::cluster::Profile;
+use weft_bench::detect::{self, Fault, Plan};
 
 /// Ten million heartbeats for the goals: --heartbeats 10000000.
 #[derive(Debug, Args)]
@@ -21,11 +22,22 @@ pub(super) struct Arguments {
     /// Faults of each kind at real processes over shared memory; 0 for none.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(0, 1_000))]
     rounds: u32,
+
+    /// Only faults of this kind; may be repeated.
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
+
+    /// Only this profile; may be repeated.
+    #[arg(long, value_name = "PROFILE")]
+    profile: Vec<Profile>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let Arguments { runs, heartbeats, rounds } = *arguments;
-    let plan = Plan { runs, heartbeats, rounds };
+    let Arguments { runs, heartbeats, rounds, fault, profile } = arguments;
+    let all = || Fault::ALL.map(|(fault, _)| fault).to_vec();
+    let faults = if fault.is_empty() { all() } else { fault.clone() };
+    let profiles = if profile.is_empty() { Profile::ALL.to_vec() } else { profile.clone() };
+    let plan = Plan { runs: *runs, heartbeats: *heartbeats, rounds: *rounds, faults, profiles };
     let bar = output.progress(detect::parts(&plan), "measuring");
     let report = detect::run(&plan, || bar.inc(1));
     bar.finish_and_clear();
