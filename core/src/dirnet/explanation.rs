@@ -212,8 +212,8 @@ pub enum News {
     Isolated(Rank),
     /// Decisions wait until enough members are alive (`min_alive`).
     TooFew,
-    /// Too few members show that they hear this node or answer it: it decides nothing until enough
-    /// do.
+    /// Too few members show that they hear this node or answer it: until enough do, it removes no
+    /// member as manager, and claims no term as backup.
     Unheard,
     /// This node was removed; start it again to take part.
     Excluded,

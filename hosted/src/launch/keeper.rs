@@ -152,7 +152,8 @@ impl Keeper {
                 Err(RecvTimeoutError::Disconnected) => break None,
             }
             if let Err(error) = self.start.home.check_kept() {
-                tracing::error!(%error, "the nodes are ended");
+                // The caller reports it.
+                tracing::debug!(%error, "the nodes are ended");
                 self.notify(Notice::Displaced);
                 break None;
             }

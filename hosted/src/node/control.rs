@@ -470,6 +470,8 @@ pub enum NodeState {
     Joining,
     /// It exchanges messages with every running peer, or goes on without those that do not answer.
     Running,
+    /// Its program has finished, and the component that stands in for it does not run yet.
+    Finished,
     /// It failed more often than the cluster file allows.
     GivenUp,
     /// The cluster has fenced the node until it is released; it has no component.
@@ -484,6 +486,7 @@ impl NodeState {
             Self::Starting => "starting",
             Self::Joining => "joining",
             Self::Running => "running",
+            Self::Finished => "finished",
             Self::GivenUp => "given up",
             Self::Isolated => "isolated",
         }

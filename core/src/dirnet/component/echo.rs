@@ -5,12 +5,13 @@
 //!   manager ◀─ TAIA, echo 7         sender received from its receiver
 //! ```
 //!
-//! A manager decides, admits and resets only while as many members as its decisions need
-//! (`min_alive`; any one member if that is 1) have echoed a new number within R + W. Its heartbeats
-//! carry whether they do. To a backup, the heartbeat of a manager that is not heard, and does not
-//! hear that backup either, is no evidence of liveness: such a manager is succeeded like a dead
-//! one. With `min_alive` above 1 the same holds if it hears the backup: too few hear it, it can
-//! decide nothing, and the backups that hear it know that it is alive.
+//! A manager removes and isolates nodes, and admits incarnations that it hears itself, only while
+//! as many members as its decisions need (`min_alive`; any one member if that is 1) have echoed a
+//! new number within R + W. Its heartbeats carry whether they do. To a backup, the heartbeat of a
+//! manager that is not heard, and does not hear that backup either, is no evidence of liveness:
+//! such a manager is succeeded like a dead one. With `min_alive` above 1 the same holds if it hears
+//! the backup: too few hear it to let it remove a node, and the backups that hear it know that it
+//! is alive.
 //!
 //! In a cluster of two no third node can be asked: there a silent node counts as dead, as before.
 
@@ -41,7 +42,7 @@ impl Echo {
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Whether this node knows that it is heard: for a manager, by as many members as its decisions
-    /// need; for a backup, by its manager. A manager that is not heard decides nothing.
+    /// need; for a backup, by its manager. A manager that is not heard removes no member.
     #[must_use]
     pub fn is_heard(&self, now: Instant) -> bool {
         match self.state {

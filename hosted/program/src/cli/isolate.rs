@@ -185,22 +185,33 @@ impl Order {
     fn check_governable(&self) -> Result<(), Failure> {
         let state = |rank| self.running.connect_now(rank).ok()?.status().ok().map(|it| it.state);
         let states = self.running.ranks().map(|rank| (rank, state(rank)));
-        let mut idle = Vec::new();
+        let (mut idle, mut may_return) = (Vec::new(), false);
         for (rank, state) in states {
+            may_return |= state != Some(NodeState::Isolated);
             match state {
                 None => idle.push(format!("node {rank} does not answer")),
                 Some(NodeState::Isolated | NodeState::GivenUp) => {
                     let words = state.map_or("", NodeState::words);
                     idle.push(format!("node {rank} is {words}"));
                 }
-                Some(NodeState::Starting | NodeState::Joining | NodeState::Running) => {
+                Some(
+                    NodeState::Starting
+                    | NodeState::Joining
+                    | NodeState::Running
+                    | NodeState::Finished,
+                ) => {
                     return Ok(());
                 }
             }
         }
         let cause = format!("no node can decide: {}", idle.join(", "));
-        let cure = "wait until another node is back, or start one; or end the cluster with \
-                    `weft down` and start it again, which forgets who is isolated";
+        let restart = "end the cluster with `weft down` and start it again, which forgets which \
+                       nodes are isolated";
+        let cure = match may_return {
+            true => format!("wait until another node is back, or start one; or {restart}"),
+            // Only a manager releases a node, and an isolated node claims no term.
+            false => restart.to_owned(),
+        };
         Err(Failure::of(Code::Standing, cause, cure))
     }
 

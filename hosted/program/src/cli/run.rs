@@ -63,6 +63,7 @@ pub(super) struct Arguments {
 struct Ended {
     /// Its last exit status, as a shell numbers it.
     status: Option<u8>,
+    /// How often it was started: each start has the next incarnation's number.
     incarnations: u32,
 }
 
@@ -91,6 +92,7 @@ pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Fail
     let lines = lines.map(Lines::start).transpose()?;
     let mut members = vec![Ended::default(); cluster.nodes];
     let over = watch(&launched, &wakes, &mut members, keep, output);
+    count_running(&launched, &mut members);
     let displaced = (over == Over::Displaced).then(|| launched.displaced());
     launched.stop().map_err(Failure::new)?;
     drop(lines);
@@ -99,6 +101,19 @@ pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Fail
     }
     displaced.map_or(Ok(()), |error| Err(Failure::new(error)))?;
     finish(&members, over, output)
+}
+
+/// Counts the incarnations of programs that still run.
+fn count_running(launched: &Launched, members: &mut [Ended]) {
+    let unfinished = (0..).zip(members).filter(|(_, member)| member.status != Some(0));
+    for (rank, member) in unfinished {
+        // A node that does not answer has no program that runs.
+        let client = launched.connect(rank, LOOK_EVERY);
+        let Ok(status) = client.and_then(|mut client| client.status_within(LOOK_EVERY)) else {
+            continue;
+        };
+        member.incarnations = member.incarnations.max(status.incarnation);
+    }
 }
 
 /// The result, and the worst status.
@@ -141,10 +156,10 @@ fn watch(
             return Over::Finished;
         }
         match launched.next_notice(LOOK_EVERY) {
-            Ok(Notice::Exited { rank, status, .. }) => {
+            Ok(Notice::Exited { rank, incarnation, status }) => {
                 let Some(member) = members.get_mut(usize::from(rank)) else { continue };
                 member.status = Some(number(status));
-                member.incarnations += 1;
+                member.incarnations = incarnation;
                 if !status.success() {
                     output.say(&format!("node {rank}: its program failed, by {status}"));
                 }

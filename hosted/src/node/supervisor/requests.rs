@@ -149,6 +149,7 @@ impl Supervisor {
             // A peer that is cut off is shown with the peers; it does not keep the node from
             // running.
             Some(component) if component.entered || self.is_greeted() => NodeState::Running,
+            _ if self.program.finished => NodeState::Finished,
             Some(component) if component.ready => NodeState::Joining,
             Some(_) | None => NodeState::Starting,
         }

@@ -79,7 +79,7 @@ fn node_row(node: &NodeStatus, screen: &Screen) -> Row<'static> {
         peers(node),
     ];
     let colour = match node.state {
-        NodeState::Running => Style::new(),
+        NodeState::Running | NodeState::Finished => Style::new(),
         NodeState::Starting | NodeState::Joining => Style::new().fg(Color::Yellow),
         NodeState::GivenUp | NodeState::Isolated => Style::new().fg(Color::Red),
     };

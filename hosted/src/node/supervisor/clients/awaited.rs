@@ -75,7 +75,10 @@ impl Clients {
                 NodeState::GivenUp => Outcome::Refused(Refused::GivenUp),
                 NodeState::Isolated => Outcome::Refused(Refused::Isolated),
                 _ if now_ns >= wanted.deadline_ns => Outcome::Refused(Refused::TimedOut),
-                NodeState::Starting | NodeState::Joining | NodeState::Running => continue,
+                NodeState::Starting
+                | NodeState::Joining
+                | NodeState::Running
+                | NodeState::Finished => continue,
             };
             over.push((*ticket, what));
         }
