@@ -5,13 +5,13 @@
 //! ```
 //!
 //! Nothing may panic, more outputs than an input can have included. Since a random frame is hardly
-//! ever one of the present reign and of a living member, most are made to be: what is in them stays
+//! ever one of the present term and of a living member, most are made to be: what is in them stays
 //! as it came. What decodes must encode to a frame that decodes to the same.
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::{
-    BEAT_LEN, Beat, Component, Config, FRAME_LEN, Frame, ImAliveTask, Kept, Life, Limits, Members,
-    Output, Part, Post, Profile, Progress, RestartLimit, Seat, Spawned, Timing,
+    BEAT_LEN, Beat, Component, ComponentIncarnation, Config, FRAME_LEN, Frame, ImAliveTask, Kept,
+    Limits, Members, Output, Part, Post, Profile, Progress, RestartLimit, Seat, Spawned, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -37,9 +37,9 @@ impl Node {
         let config = Config::new(ME, &parts, profile, 1, limits).expect("legal");
         let (now, boot) = (Instant(0), Incarnation(1));
         let others: Members = (0..NODES).map(Rank).filter(|rank| *rank != ME).collect();
-        let life = Life { boot, generation: 0 };
+        let incarnation = ComponentIncarnation { boot, generation: 0 };
         let mut node = Self {
-            component: Component::new(now, config, life, 2, Kept::default()),
+            component: Component::new(now, config, incarnation, 2, Kept::default()),
             task: ImAliveTask::new(Post { me: ME, boot, others, profile }),
             now,
             heard: 0,
@@ -83,15 +83,15 @@ impl Node {
         self.drain();
     }
 
-    /// The frame in `bytes` as a living member of the present reign would say it.
+    /// The frame in `bytes` as a living member of the present term would say it.
     fn likely(&self, from: Rank, seat: Seat, bytes: &[u8; FRAME_LEN]) -> Option<Frame> {
         let mut bytes = *bytes;
         // Anything but a seat would be refused for that alone.
         bytes[1] = seat as u8;
         let frame = Frame::decode(&bytes).ok()?;
-        let life = Life { boot: Incarnation(1), generation: 0 };
+        let incarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
         let term = self.component.term();
-        Some(Frame { sender: from, term, life, sequence: self.heard + 1, ..frame })
+        Some(Frame { sender: from, term, incarnation, sequence: self.heard + 1, ..frame })
     }
 
     fn hear(&mut self, from: Rank, frame: Option<Frame>) {

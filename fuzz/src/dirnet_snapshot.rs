@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::{
-    Change, Component, Config, Database, Kept, Life, Limits, Output, Part, Profile, RestartLimit,
-    SNAPSHOT_LEN_MAX, Timing,
+    Change, Component, ComponentIncarnation, Config, Database, Kept, Limits, Output, Part, Profile,
+    RestartLimit, SNAPSHOT_LEN_MAX, Timing,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -44,9 +44,9 @@ fn begun(boot: u32, snapshots: [&[u8]; 2]) -> Component<3, 2> {
     let limits = Limits { restarts: limit(10), resets: limit(100) };
     let parts = [Part::Manager, Part::Backup, Part::Backup];
     let config = Config::new(Rank(0), &parts, profile, 1, limits).expect("legal");
-    let life = Life { boot: Incarnation(boot), generation: 0 };
+    let incarnation = ComponentIncarnation { boot: Incarnation(boot), generation: 0 };
     let kept = Kept { snapshots, ..Kept::default() };
-    let mut component = Component::new(Instant(0), config, life, 2, kept);
+    let mut component = Component::new(Instant(0), config, incarnation, 2, kept);
     drain(&mut component, Instant(0));
     component
 }
@@ -82,7 +82,7 @@ fn restore(bytes: &[u8]) {
     if let Ok(database) = Three::restore(NODES, bytes) {
         assert_eq!(Three::restore(NODES, &saved(&database)), Ok(database));
     }
-    // One of a later life than any that the input may name.
+    // One of a later incarnation than any that the input may name.
     let mut component = begun(u32::MAX, [bytes, &SOUND]);
     for step in 1..=20 {
         let now = Instant(step * 100_000_000);

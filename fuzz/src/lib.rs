@@ -21,14 +21,14 @@
 //! | `component_frames` | what a component says to its supervisor |
 //! | `chronicle_entries` | what other nodes say that they have noted |
 //! | `pair_end` | what a peer offers over verbs |
-//! | `neb_proof` | what somebody says is a proof of equivocation |
-//! | `bootstrap_words` | what a stranger says before it is known |
+//! | `neb_proof` | what a peer presents as a proof of equivocation |
+//! | `bootstrap_messages` | what a stranger says before it is known |
 //! | `network_words` | what comes over a connection between hosts |
 //! | `control_request` | what a client says on a control socket, or a node |
 //! | `cluster_file` `rl_source` | what an operator wrote |
 //! | `rl_image` | what comes as a translated recovery script |
 
-pub mod bootstrap_words;
+pub mod bootstrap_messages;
 pub mod chronicle_entries;
 pub mod cluster_file;
 pub mod component_frames;
@@ -56,7 +56,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    ("bootstrap_words", bootstrap_words::run),
+    ("bootstrap_messages", bootstrap_messages::run),
     ("chronicle_entries", chronicle_entries::run),
     ("cluster_file", cluster_file::run),
     ("component_frames", component_frames::run),

@@ -103,7 +103,9 @@ pub fn run(bytes: &[u8]) {
     let plan = plan();
     let net = Box::new(Net::<2, WORDS>::new(plan.layout().clone()));
     let rest = remember(&net, &plan, bytes);
-    let member = |me, life| Box::new(Endpoint::new(net.endpoint(me, life), &plan, life));
+    let member = |me, incarnation| {
+        Box::new(Endpoint::new(net.endpoint(me, incarnation), &plan, incarnation))
+    };
     let (owner, writer): (Member<'_>, Member<'_>) = (member(OWNER, LATER), member(WRITER, LATER));
     let mut world = World { owner, writer, now: Instant(0), made: 0, taken: 0 };
     world.owner.admit(WRITER, LATER).expect("it lives");

@@ -46,9 +46,9 @@ pub fn run(bytes: &[u8]) {
         let mut again = [0; PROOF_LEN_MAX];
         assert_eq!(proof.encode(&mut again), Ok(bytes.len()));
         assert_eq!(&again[..bytes.len()], bytes);
-        // Whoever made the input may have signed under a key of its own.
+        // The author of the input may have signed under a key of its own.
         let _ = proof.verify();
-        assert!(proof.verify_by(&own).is_err(), "nobody has signed with this key");
+        assert!(proof.verify_by(&own).is_err(), "no member has signed with this key");
     }
     change(bytes);
 }

@@ -36,7 +36,7 @@ struct World<'net> {
     members: [Member<'net>; 2],
     liar: Loopback<'net, PEERS, WORDS>,
     now: Instant,
-    /// What was broadcast by each member, and what whoever was first has delivered of each.
+    /// What was broadcast by each member, and what the first receiver of each has delivered.
     broadcast: [u64; 2],
     agreed: [[Option<Vec<u8>>; SEQS]; PEERS],
 }
@@ -128,7 +128,7 @@ impl<'net> World<'net> {
         slot
     }
 
-    /// Exposes a message of somebody, in the liar's own memory.
+    /// Exposes a message of another member, in the liar's own memory.
     fn show(&mut self, origin: u8, seq: u8, bytes: &[u8]) {
         let (origin, seq) = (Peer(u16::from(origin) % 3), u64::from(seq));
         let at = self.config.exposed_at(&self.regions, origin, seq);

@@ -7,7 +7,7 @@
 //! Frames are the same however the bytes are cut, none is longer than any may be, and what a body
 //! says, which a node hears once it has opened it, is refused or understood without a panic.
 
-use weft::bootstrap::{Frame, Frames, Word};
+use weft::bootstrap::{Frame, Frames, SessionMessage};
 
 const BODY_LEN_MAX: usize = 8192;
 
@@ -32,9 +32,9 @@ fn frames<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Frame>, bool) {
 
 fn hear(body: &[u8]) {
     // A node says nothing, now and then, to be heard at all.
-    let Ok(Some(word)) = serde_json::from_slice::<Option<Word>>(body) else { return };
+    let Ok(Some(word)) = serde_json::from_slice::<Option<SessionMessage>>(body) else { return };
     let said = serde_json::to_vec(&word).expect("it was understood");
-    let again: Word = serde_json::from_slice(&said).expect("it was said");
+    let again: SessionMessage = serde_json::from_slice(&said).expect("it was said");
     let (one, other) = (word.into_news(None), again.into_news(None));
     assert_eq!(format!("{one:?}"), format!("{other:?}"));
 }

@@ -11,7 +11,7 @@
 //!   Fenced {incarnation} ───────────────────▶ B ends that incarnation of its own: A has fenced it
 //!   Isolated, Released {boot} ──────────────▶ B runs no component until it is released
 //!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
-//!   Letter {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
+//!   Datagram {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
 //! ```
 //!
 //! A node sends `Alive` when its component has made its endpoint and `Dead` when it has seen the
@@ -22,25 +22,25 @@
 //!
 //! [`Bootstrap`] is the part that differs between one host ([`LocalBootstrap`]: descriptors over
 //! Unix sockets, same user checked by the kernel) and several ([`NetworkBootstrap`]: TCP inside a
-//! channel that takes the cluster's key). Events arrive as [`Tidings`].
+//! channel that takes the cluster's key). Events arrive as [`BootstrapEvent`].
 
 mod audience;
+mod datagram;
 mod hello;
-mod letter;
 mod local;
 mod network;
 mod offer;
 mod session;
-mod word;
+mod session_message;
 
+pub use datagram::{Datagram, DatagramPort, DatagramSender, NOTE_LEN_MAX};
 pub use hello::{Hello, Refusal, VERSION};
-pub use letter::{Courier, Desk, Letter, NOTE_LEN_MAX};
 pub use local::{LocalBootstrap, LocalError};
 pub use network::{
     Frame, Frames, Key, KeyError, Kind, LinkError, Meeting, NetworkBootstrap, NetworkError, Timing,
 };
 pub use offer::{Offer, PairEnd};
-pub use word::Word;
+pub use session_message::SessionMessage;
 
 pub use weft_core::dirnet::Fenced;
 use weft_core::ids::{Incarnation, Peer};
@@ -51,7 +51,7 @@ use crate::signing::PublicKey;
 
 /// One incarnation of a node's component.
 #[derive(Debug)]
-pub struct Life {
+pub struct AnnouncedIncarnation {
     /// Its number.
     pub incarnation: Incarnation,
     /// Its boot: the number of the boot's first incarnation.
@@ -67,7 +67,7 @@ pub struct Life {
 
 /// An event of the bootstrap.
 #[derive(Debug)]
-pub enum Tidings {
+pub enum BootstrapEvent {
     /// An event of a peer.
     Heard {
         /// The peer.
@@ -93,13 +93,13 @@ pub enum News {
     /// It was met, and may be reached by these descriptors; over verbs there are none.
     Met(Grant),
     /// An incarnation of it has started.
-    Alive(Life),
+    Alive(AnnouncedIncarnation),
     /// An incarnation of it has made its end of the pair with an incarnation of this node.
     Offered(Offer),
     /// An incarnation of it has ended: its process is confirmed dead.
     Dead(Incarnation),
     /// A frame of the DIR net.
-    Letter(Letter),
+    Datagram(Datagram),
     /// It has fenced this incarnation of this node, and will not admit it again.
     Fenced(Fenced),
     /// It has met this node with another memory, whose promises this node does not know.
@@ -120,7 +120,7 @@ pub enum News {
 /// begins with the incarnation that runs then.
 pub trait Bootstrap {
     /// Announces to every peer, met now or later, that this incarnation of the own component runs.
-    fn announce(&mut self, life: Life);
+    fn announce(&mut self, announced: AnnouncedIncarnation);
 
     /// Reports to every peer that this incarnation has ended.
     fn retract(&mut self, incarnation: Incarnation);
@@ -145,5 +145,5 @@ pub trait Bootstrap {
     fn contradict(&mut self, peer: Peer, boot: Incarnation);
 
     /// Sends frames of the DIR net, and entries of the chronicle, to the peers that are met.
-    fn courier(&self) -> Box<dyn Courier>;
+    fn datagrams(&self) -> Box<dyn DatagramSender>;
 }

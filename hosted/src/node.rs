@@ -18,6 +18,7 @@
 //! A node whose supervisor dies is down: the DIR net has it fenced, and below `weft up` the
 //! launcher starts it again as a later boot. `weft node` leaves that to the operator.
 
+mod abort_markers;
 pub(crate) mod backoff;
 mod casts;
 pub mod chronicle;
@@ -46,7 +47,6 @@ mod saved;
 mod supervisor;
 mod takes;
 mod tasks;
-mod wills;
 
 pub use component::{BroadcastError, Event, JoinError, Verdict};
 pub(crate) use component::{Component, Flow};

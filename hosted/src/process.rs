@@ -13,18 +13,18 @@
 //! What this does not do: it does not reap ([`std::process::Child`] does), restart, or count
 //! restarts; that is the node's policy.
 
+mod descendants;
 mod error;
 mod inherited;
-mod kin;
 mod pidfd;
 mod remains;
 mod spawn;
 mod standard;
 mod thread;
 
+pub use descendants::StillRuns;
 pub use error::ProcessError;
 pub use inherited::adopt_inherited;
-pub use kin::StillRuns;
 pub use pidfd::{Liveness, Pidfd, Signalled};
 pub use remains::Remains;
 pub use spawn::{Spawn, Spawned};

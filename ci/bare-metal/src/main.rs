@@ -9,7 +9,7 @@
 //! ```
 //!
 //! There is no std here to be found and no allocator: a crate that asks for either does not build.
-//! The panic handler calls a symbol that nobody defines, so a panic that the optimiser cannot
+//! The panic handler calls a symbol that no library defines, so a panic that the optimiser cannot
 //! prove impossible fails the link. `ci/bare-metal/check` builds it, runs it, and checks that each
 //! planted mistake is refused.
 //!

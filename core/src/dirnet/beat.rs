@@ -8,7 +8,7 @@
 //! MIA when the sender is the claimant of its term, TAIA otherwise. A plain write can tear (F-3),
 //! so the cell carries its own checksum; a reader that finds a broken cell reads it again later.
 
-use super::{Life, Term};
+use super::{ComponentIncarnation, Term};
 use crate::ids::{Incarnation, Rank};
 
 /// Bytes of a heartbeat cell.
@@ -22,7 +22,7 @@ pub struct Beat {
     /// The term that the sender knows.
     pub term: Term,
     /// The sender's incarnation.
-    pub life: Life,
+    pub incarnation: ComponentIncarnation,
     /// Counts the heartbeats of this incarnation, as a serial number that is never zero. A
     /// heartbeat that does not come after the last one carries no news.
     pub sequence: u32,
@@ -44,8 +44,8 @@ impl Beat {
         let words = [
             self.term.epoch,
             u32::from(self.term.claimant.0) | u32::from(self.is_heard) << 16,
-            self.life.boot.0,
-            self.life.generation,
+            self.incarnation.boot.0,
+            self.incarnation.generation,
             self.sequence,
             self.digest,
             self.echo,
@@ -71,7 +71,7 @@ impl Beat {
         let is_whole = checksum(&copy[..CRC]) == crc && sequence != 0;
         is_whole.then_some(Self {
             term: Term { epoch, claimant: Rank(claimant) },
-            life: Life { boot: Incarnation(boot), generation },
+            incarnation: ComponentIncarnation { boot: Incarnation(boot), generation },
             sequence,
             digest,
             echo,
@@ -90,7 +90,7 @@ mod tests {
         (any::<[u32; 6]>(), any::<u16>(), any::<bool>()).prop_map(
             |([epoch, boot, generation, sequence, digest, echo], claimant, is_heard)| Beat {
                 term: Term { epoch, claimant: Rank(claimant) },
-                life: Life { boot: Incarnation(boot), generation },
+                incarnation: ComponentIncarnation { boot: Incarnation(boot), generation },
                 sequence: sequence.max(1),
                 digest,
                 echo,

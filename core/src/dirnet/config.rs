@@ -86,7 +86,7 @@ impl fmt::Display for ConfigError {
                     "{max} resets within {} ns, of which each may take {} ns: ",
                     within.0, period.0
                 )?;
-                write!(f, "a node that never comes back would be reset for ever")
+                write!(f, "a node that never comes back would be reset forever")
             }
         }
     }

@@ -8,7 +8,7 @@
 use super::record::ChangeError;
 use super::replay::is_after;
 use super::resets::Resets;
-use super::{Change, Image, Life, Record, Standing};
+use super::{Change, ComponentIncarnation, Image, Record, Standing};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(super) const VERSION_WORDS: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version {
     /// The incarnation that wrote the entry.
-    pub life: Life,
+    pub incarnation: ComponentIncarnation,
     /// The number of its changes so far.
     pub seq: u32,
     /// The standing of the node.
@@ -31,21 +31,26 @@ impl Version {
     /// The version as words of a frame.
     pub(super) const fn words(self) -> [u32; VERSION_WORDS] {
         let [boot, generation, down, isolated, released] = self.standing.words();
-        let Life { boot: Incarnation(life), generation: of } = self.life;
-        [life, of, self.seq, boot, generation, down, isolated, released]
+        let ComponentIncarnation { boot: Incarnation(incarnation), generation: of } =
+            self.incarnation;
+        [incarnation, of, self.seq, boot, generation, down, isolated, released]
     }
 
     /// The version that [`Self::words`] encoded.
     pub(super) fn from_words(words: &[u32]) -> Option<Self> {
         let &[boot, generation, seq, ref standing @ ..] = words else { return None };
         let standing = Standing::from_words(standing.try_into().ok()?)?;
-        Some(Self { life: Life { boot: Incarnation(boot), generation }, seq, standing })
+        Some(Self {
+            incarnation: ComponentIncarnation { boot: Incarnation(boot), generation },
+            seq,
+            standing,
+        })
     }
 
     /// Whether anything in `other` is newer.
     #[must_use]
     pub fn lacks(self, other: Self) -> bool {
-        is_newer((other.life, other.seq), (self.life, self.seq))
+        is_newer((other.incarnation, other.seq), (self.incarnation, self.seq))
             || self.standing.is_before(other.standing)
     }
 
@@ -155,12 +160,12 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
     pub(super) fn apply(
         &mut self,
         node: Rank,
-        life: Life,
+        incarnation: ComponentIncarnation,
         seq: u32,
         change: Change,
     ) -> Result<(), ChangeError> {
         let mut result = Err(ChangeError::Gap);
-        self.change(node, |entry| result = entry.record.apply(life, seq, change));
+        self.change(node, |entry| result = entry.record.apply(incarnation, seq, change));
         result
     }
 
@@ -169,7 +174,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
         let mut moved = false;
         self.change(node, |entry| {
             let mine = &mut entry.record;
-            moved = is_newer((record.life, record.seq), (mine.life, mine.seq));
+            moved = is_newer((record.incarnation, record.seq), (mine.incarnation, mine.seq));
             if moved {
                 *mine = *record;
             }
@@ -194,7 +199,7 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
 }
 
 /// Whether the change with that incarnation and number comes after the other one.
-fn is_newer(this: (Life, u32), that: (Life, u32)) -> bool {
+fn is_newer(this: (ComponentIncarnation, u32), that: (ComponentIncarnation, u32)) -> bool {
     this.0 > that.0 || (this.0 == that.0 && is_after(this.1, that.1))
 }
 
@@ -213,7 +218,11 @@ fn digest(version: Version, node: Rank) -> u32 {
 
 impl<const TASKS: usize> Entry<TASKS> {
     fn version(&self) -> Version {
-        Version { life: self.record.life, seq: self.record.seq, standing: self.standing }
+        Version {
+            incarnation: self.record.incarnation,
+            seq: self.record.seq,
+            standing: self.standing,
+        }
     }
 }
 
@@ -224,7 +233,8 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    const LIFE: Life = Life { boot: Incarnation(1), generation: 0 };
+    const INCARNATION: ComponentIncarnation =
+        ComponentIncarnation { boot: Incarnation(1), generation: 0 };
 
     /// A random update of a node: a standing or an entry.
     fn words() -> impl Strategy<Value = [u32; 4]> {
@@ -233,12 +243,12 @@ mod tests {
 
     fn hear(db: &mut Database<3, 1>, [node, what, boot, number]: [u32; 4]) {
         let node = Rank(u16::try_from(node).unwrap());
-        let life = Life { boot: Incarnation(boot), generation: 0 };
+        let incarnation = ComponentIncarnation { boot: Incarnation(boot), generation: 0 };
         if what == 0 {
             let levels = [Level::Up, Level::Down, Level::Isolated, Level::Released];
-            db.advance(node, Standing::removed(life, levels[number as usize]));
+            db.advance(node, Standing::removed(incarnation, levels[number as usize]));
         } else {
-            let mut record = Record::new(life, 0, 1);
+            let mut record = Record::new(incarnation, 0, 1);
             record.seq = number.wrapping_sub(2);
             db.merge(node, &record);
         }
@@ -264,14 +274,14 @@ mod tests {
     #[test]
     fn g25_a_change_is_in_the_digest() {
         let mut db = Database::<2, 1>::default();
-        db.merge(Rank(1), &Record::new(LIFE, 0, 1));
+        db.merge(Rank(1), &Record::new(INCARNATION, 0, 1));
         let before = db.digest();
-        assert_eq!(db.apply(Rank(1), LIFE, 1, Change::Status(1)), Ok(()));
+        assert_eq!(db.apply(Rank(1), INCARNATION, 1, Change::Status(1)), Ok(()));
         assert_ne!(db.digest(), before);
-        let change = db.apply(Rank(1), LIFE, 1, Change::Status(2));
+        let change = db.apply(Rank(1), INCARNATION, 1, Change::Status(2));
         assert_eq!(change, Err(ChangeError::Repeated));
-        assert!(db.advance(Rank(0), Standing::removed(LIFE, Level::Down)));
-        assert!(!db.advance(Rank(0), Standing::up(LIFE)));
+        assert!(db.advance(Rank(0), Standing::removed(INCARNATION, Level::Down)));
+        assert!(!db.advance(Rank(0), Standing::up(INCARNATION)));
     }
 
     /// Found by the simulator: sums of CRCs alone cancelled out, and a joiner that lacked four
@@ -281,7 +291,7 @@ mod tests {
         let known = |nodes: &[u16]| {
             let mut db = Database::<6, 1>::default();
             for node in nodes {
-                db.advance(Rank(*node), Standing::up(LIFE));
+                db.advance(Rank(*node), Standing::up(INCARNATION));
             }
             db.digest()
         };
@@ -296,8 +306,11 @@ mod tests {
     #[test]
     fn a_node_that_is_no_member_changes_nothing() {
         let mut db = Database::<2, 1>::default();
-        assert!(!db.advance(Rank(2), Standing::up(LIFE)) && !db.merge(Rank(9), &Record::default()));
-        assert_eq!(db.apply(Rank(2), LIFE, 1, Change::Status(1)), Err(ChangeError::Gap));
+        assert!(
+            !db.advance(Rank(2), Standing::up(INCARNATION))
+                && !db.merge(Rank(9), &Record::default())
+        );
+        assert_eq!(db.apply(Rank(2), INCARNATION, 1, Change::Status(1)), Err(ChangeError::Gap));
         assert_eq!(db, Database::default());
     }
 }

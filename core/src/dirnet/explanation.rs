@@ -1,6 +1,6 @@
 //! Why a verdict was reached, kept in a bounded ring, and what is reported to an operator.
 
-use super::{Alarm, Life, Members, Seen, Term};
+use super::{Alarm, ComponentIncarnation, Members, Seen, Term};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ pub enum Rule {
     /// The manager's node was removed (G-12).
     Removed,
     /// The term names an earlier incarnation of this node (D-8).
-    OwnReign,
+    OwnTerm,
     /// A joiner knew a higher term: the manager claims one above it.
     Outbid,
     /// More restarts than the intensity allows.
@@ -71,13 +71,13 @@ impl Rule {
             Self::SpawnFailed => "spawn-failed",
             Self::SupervisorHung => "supervisor-hung",
             Self::NeverJoined => "never-joined",
-            Self::NewLife => "new-life",
+            Self::NewLife => "new-incarnation",
             Self::Joined => "joined",
             Self::TaskErrors => "task-errors",
             Self::Succession => "succession",
             Self::LastAlive => "last-alive",
             Self::Removed => "removed",
-            Self::OwnReign => "own-reign",
+            Self::OwnTerm => "own-term",
             Self::Outbid => "outbid",
             Self::Intensity => "intensity",
             Self::Operator => "operator",
@@ -152,7 +152,7 @@ pub struct Explanation {
     /// The node that the verdict is about.
     pub node: Rank,
     /// The incarnation of that node.
-    pub life: Life,
+    pub incarnation: ComponentIncarnation,
     /// The verdict.
     pub verdict: Verdict,
     /// The rule that led to it.
@@ -245,7 +245,7 @@ mod tests {
             ring.push(Explanation {
                 observer: Rank(0),
                 node: Rank(1),
-                life: Life::default(),
+                incarnation: ComponentIncarnation::default(),
                 verdict: Verdict::NodeDown,
                 rule: Rule::Silence,
                 evidence: Evidence::default(),

@@ -17,8 +17,8 @@ use core::fmt;
 
 use super::database::VERSION_WORDS;
 use super::{
-    Alarm, Change, ImagePart, Level, Life, Members, Message, Question, Seat, Seen, TaskAction,
-    Term, Version, ViewTag,
+    Alarm, Change, ComponentIncarnation, ImagePart, Level, Members, Message, Question, Seat, Seen,
+    TaskAction, Term, Version, ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
 
@@ -40,7 +40,7 @@ pub struct Frame {
     /// The term that the sender knew.
     pub term: Term,
     /// The sender's incarnation.
-    pub life: Life,
+    pub incarnation: ComponentIncarnation,
     /// Counts the messages of this endpoint in this incarnation; a retransmission repeats it.
     pub sequence: u32,
     /// The last view of a manager, in its own frames that have room.
@@ -113,21 +113,25 @@ impl Body {
 
     fn of(message: &Message) -> Self {
         use Message as M;
-        const NOBODY: Rank = Rank(0);
+        const NO_NODE: Rank = Rank(0);
         match *message {
             M::Teif { generation, alarm } => {
-                Self::new(kind::TEIF, NOBODY, &[generation, alarm as u32])
+                Self::new(kind::TEIF, NO_NODE, &[generation, alarm as u32])
             }
-            M::Enia => Self::new(kind::ENIA, NOBODY, &[]),
-            M::Rouse => Self::new(kind::ROUSE, NOBODY, &[]),
-            M::Witm => Self::new(kind::WITM, NOBODY, &[]),
-            M::Nmi => Self::new(kind::NMI, NOBODY, &[]),
-            M::Niua { node, life } => Self::new(kind::NIUA, node, &[life.boot.0, life.generation]),
-            M::Anid { node, life, level } => {
-                Self::new(kind::ANID, node, &[life.boot.0, life.generation, level as u32])
+            M::Enia => Self::new(kind::ENIA, NO_NODE, &[]),
+            M::Rouse => Self::new(kind::ROUSE, NO_NODE, &[]),
+            M::Witm => Self::new(kind::WITM, NO_NODE, &[]),
+            M::Nmi => Self::new(kind::NMI, NO_NODE, &[]),
+            M::Niua { node, incarnation } => {
+                Self::new(kind::NIUA, node, &[incarnation.boot.0, incarnation.generation])
             }
+            M::Anid { node, incarnation, level } => Self::new(
+                kind::ANID,
+                node,
+                &[incarnation.boot.0, incarnation.generation, level as u32],
+            ),
             M::Span { node, generation } => Self::new(kind::SPAN, node, &[generation]),
-            M::Db { seq, change } => Self::new(kind::DB, NOBODY, &change_words(seq, change)),
+            M::Db { seq, change } => Self::new(kind::DB, NO_NODE, &change_words(seq, change)),
             M::RequestDb { node, have } => Self::new(kind::REQUEST_DB, node, &have.words()),
             M::ReplyDb(part) => {
                 let mut words = [0; WORDS];
@@ -149,10 +153,10 @@ impl Body {
                 let [asker, witness] = [asker, witness].map(|rank| u32::from(rank.0));
                 Self::new(kind::TESTIMONY, node, &[round, asker, witness, seen])
             }
-            M::Probe { round } => Self::new(kind::PROBE, NOBODY, &[round]),
-            M::Alive { round } => Self::new(kind::ALIVE, NOBODY, &[round]),
+            M::Probe { round } => Self::new(kind::PROBE, NO_NODE, &[round]),
+            M::Alive { round } => Self::new(kind::ALIVE, NO_NODE, &[round]),
             M::Guard { task, action } => {
-                Self::new(kind::GUARD, NOBODY, &[u32::from(task), action as u32])
+                Self::new(kind::GUARD, NO_NODE, &[u32::from(task), action as u32])
             }
             M::Outbid { term } => Self::new(kind::OUTBID, term.claimant, &[term.epoch]),
         }
@@ -161,15 +165,15 @@ impl Body {
     fn message(&self) -> Result<Message, FrameError> {
         use Message as M;
         let (node, w) = (self.subject, &self.words);
-        let life = Life { boot: Incarnation(w[0]), generation: w[1] };
+        let incarnation = ComponentIncarnation { boot: Incarnation(w[0]), generation: w[1] };
         let (message, used) = match self.kind {
             kind::TEIF => (M::Teif { generation: w[0], alarm: alarm(w[1])? }, 2),
             kind::ENIA => (M::Enia, 0),
             kind::ROUSE => (M::Rouse, 0),
             kind::WITM => (M::Witm, 0),
             kind::NMI => (M::Nmi, 0),
-            kind::NIUA => (M::Niua { node, life }, 2),
-            kind::ANID => (M::Anid { node, life, level: removal(w[2])? }, 3),
+            kind::NIUA => (M::Niua { node, incarnation }, 2),
+            kind::ANID => (M::Anid { node, incarnation, level: removal(w[2])? }, 3),
             kind::SPAN => (M::Span { node, generation: w[0] }, 1),
             kind::DB => (M::Db { seq: w[0], change: change(w)? }, 5),
             kind::REQUEST_DB => {
@@ -318,7 +322,8 @@ impl Frame {
         for (at, rank) in [(2, self.sender), (4, body.subject), (6, self.term.claimant)] {
             bytes[at..at + 2].copy_from_slice(&rank.0.to_le_bytes());
         }
-        let head = [self.term.epoch, self.life.boot.0, self.life.generation, self.sequence];
+        let head =
+            [self.term.epoch, self.incarnation.boot.0, self.incarnation.generation, self.sequence];
         for (chunk, word) in bytes[8..].chunks_exact_mut(4).zip(head.iter().chain(&body.words)) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
@@ -349,7 +354,10 @@ impl Frame {
             sender: rank(2),
             seat,
             term: Term { epoch: word_at(bytes, 8), claimant: rank(6) },
-            life: Life { boot: Incarnation(word_at(bytes, 12)), generation: word_at(bytes, 16) },
+            incarnation: ComponentIncarnation {
+                boot: Incarnation(word_at(bytes, 12)),
+                generation: word_at(bytes, 16),
+            },
             sequence: word_at(bytes, 20),
             view,
             message,

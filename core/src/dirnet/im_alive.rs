@@ -24,8 +24,8 @@
 use super::output::Outputs;
 use super::replay::BEFORE_FIRST;
 use super::{
-    Alarm, Frame, Life, Members, Message, News, Output, Profile, Reject, Rejects, Seat, Term,
-    ViewTag,
+    Alarm, ComponentIncarnation, Frame, Members, Message, News, Output, Profile, Reject, Rejects,
+    Seat, Term, ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
 use crate::time::{Duration, Instant};
@@ -182,7 +182,9 @@ impl ImAliveTask {
     }
 
     fn rouse(&mut self, now: Instant, frame: &Frame, progress: Progress) -> Result<(), Reject> {
-        if frame.life != (Life { boot: self.post.boot, generation: self.generation }) {
+        if frame.incarnation
+            != (ComponentIncarnation { boot: self.post.boot, generation: self.generation })
+        {
             return Err(Reject::OldLife);
         }
         self.term = self.term.max(frame.term);
@@ -365,7 +367,7 @@ impl ImAliveTask {
             sender: self.post.me,
             seat: Seat::ImAliveTask,
             term: self.term,
-            life: Life { boot: self.post.boot, generation: self.generation },
+            incarnation: ComponentIncarnation { boot: self.post.boot, generation: self.generation },
             sequence: self.sequence,
             view: ViewTag::default(),
             message,

@@ -11,7 +11,7 @@
 //! request; invalid counts are the sender's fault.
 
 use super::record::ERRORS;
-use super::{ImagePart, Life, Record, Standing, Task, TaskError};
+use super::{ComponentIncarnation, ImagePart, Record, Standing, Task, TaskError};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
@@ -55,7 +55,7 @@ impl Image {
         for word in standing.words() {
             image.put(&word.to_le_bytes());
         }
-        image.put_life(record.life);
+        image.put_life(record.incarnation);
         image.put(&record.seq.to_le_bytes());
         image.put(&[record.role, record.status, record.task_count]);
         image.put(&record.reboots.to_le_bytes());
@@ -96,9 +96,9 @@ impl Image {
         self.len += bytes.len();
     }
 
-    fn put_life(&mut self, life: Life) {
-        self.put(&life.boot.0.to_le_bytes());
-        self.put(&life.generation.to_le_bytes());
+    fn put_life(&mut self, incarnation: ComponentIncarnation) {
+        self.put(&incarnation.boot.0.to_le_bytes());
+        self.put(&incarnation.generation.to_le_bytes());
     }
 }
 
@@ -178,9 +178,9 @@ impl Source<'_> {
         Ok(*taken)
     }
 
-    fn life(&mut self) -> Result<Life, ImageError> {
+    fn incarnation(&mut self) -> Result<ComponentIncarnation, ImageError> {
         let boot = Incarnation(u32::from_le_bytes(self.take()?));
-        Ok(Life { boot, generation: u32::from_le_bytes(self.take()?) })
+        Ok(ComponentIncarnation { boot, generation: u32::from_le_bytes(self.take()?) })
     }
 
     fn standing(&mut self) -> Result<Standing, ImageError> {
@@ -193,7 +193,7 @@ impl Source<'_> {
 
     fn entry<const TASKS: usize>(mut self) -> Result<(Standing, Record<TASKS>), ImageError> {
         let standing = self.standing()?;
-        let life = self.life()?;
+        let incarnation = self.incarnation()?;
         let seq = u32::from_le_bytes(self.take()?);
         let [role, status, task_count] = self.take()?;
         let reboots = u32::from_le_bytes(self.take()?);
@@ -201,7 +201,7 @@ impl Source<'_> {
         if usize::from(task_count) > TASKS {
             return Err(ImageError::Count);
         }
-        let mut record = Record { life, seq, role, status, task_count, ..Record::default() };
+        let mut record = Record { incarnation, seq, role, status, task_count, ..Record::default() };
         (record.reboots, record.error_count) = (reboots, error_count);
         for index in 0..usize::from(task_count) {
             let [status] = self.take()?;
@@ -233,14 +233,15 @@ mod tests {
     use crate::dirnet::Change;
     use std::vec::Vec;
 
-    const LIFE: Life = Life { boot: Incarnation(3), generation: 1 };
+    const INCARNATION: ComponentIncarnation =
+        ComponentIncarnation { boot: Incarnation(3), generation: 1 };
 
     fn full<const TASKS: usize>() -> Record<TASKS> {
-        let mut record = Record::new(LIFE, 1, u8::try_from(TASKS).unwrap());
+        let mut record = Record::new(INCARNATION, 1, u8::try_from(TASKS).unwrap());
         for seq in 1..=20 {
             let task = u8::try_from(seq % TASKS as u32).unwrap();
             let change = Change::TaskError { task, kind: 9, at_us: u64::from(seq) };
-            record.apply(LIFE, seq, change).unwrap();
+            record.apply(INCARNATION, seq, change).unwrap();
         }
         record
     }
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn g23_an_entry_arrives_whole_in_any_order_of_its_parts() {
-        let (standing, record) = (Standing::up(LIFE), full::<16>());
+        let (standing, record) = (Standing::up(INCARNATION), full::<16>());
         let mut parts: Vec<_> = Image::of(standing, &record).parts(Rank(2)).collect();
         assert!(parts.len() > 2 && parts.len() <= PARTS_MAX);
         assert_eq!(add_all(&parts), Ok(Some((standing, record))));
@@ -267,7 +268,7 @@ mod tests {
     #[test]
     fn g23_a_damaged_image_is_refused() {
         let mut parts: Vec<_> =
-            Image::of(Standing::up(LIFE), &full::<16>()).parts(Rank(2)).collect();
+            Image::of(Standing::up(INCARNATION), &full::<16>()).parts(Rank(2)).collect();
         parts[1].bytes[3] ^= 1;
         assert_eq!(add_all(&parts), Err(ImageError::Checksum));
     }
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn g23_counts_that_cannot_be_are_refused() {
         let record = full::<16>();
-        let parts: Vec<_> = Image::of(Standing::up(LIFE), &record).parts(Rank(2)).collect();
+        let parts: Vec<_> = Image::of(Standing::up(INCARNATION), &record).parts(Rank(2)).collect();
         let mut assembly = Assembly::EMPTY;
         for part in &parts[..parts.len() - 1] {
             assert_eq!(assembly.add::<4>(part), Ok(None));
@@ -291,7 +292,7 @@ mod tests {
     /// Sets every byte of a valid image to every value, with a matching checksum.
     #[test]
     fn g23_no_image_panics_and_what_is_accepted_can_be_said_again() {
-        let image = Image::of(Standing::up(LIFE), &full::<4>());
+        let image = Image::of(Standing::up(INCARNATION), &full::<4>());
         let parts: Vec<_> = image.parts(Rank(1)).collect();
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.bytes).collect();
         for at in 0..bytes.len() {

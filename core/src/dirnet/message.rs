@@ -1,6 +1,6 @@
 //! The messages between components and I'm-Alive Tasks.
 
-use super::{Life, Members, Term, Version};
+use super::{ComponentIncarnation, Members, Term, Version};
 use crate::ids::{Incarnation, Rank};
 
 /// One of a node's two endpoints, as sender or receiver.
@@ -140,20 +140,20 @@ pub enum Message {
     Witm,
     /// The manager is the claimant of the frame's term.
     Nmi,
-    /// "The node is alive": `life` is a member from now on. Sent to the manager, it reports a node
-    /// that the sender hears and the manager may not.
+    /// "The node is alive": `incarnation` is a member from now on. Sent to the manager, it
+    /// reports a node that the sender hears and the manager may not.
     Niua {
         /// The node.
         node: Rank,
         /// Its incarnation.
-        life: Life,
+        incarnation: ComponentIncarnation,
     },
-    /// "This node is down": the node's incarnations up to `life.boot` are removed; fence them.
+    /// "This node is down": the node's boots up to `incarnation.boot` are removed; fence them.
     Anid {
         /// The node.
         node: Rank,
         /// Its incarnation.
-        life: Life,
+        incarnation: ComponentIncarnation,
         /// Down, isolated or released.
         level: Level,
     },

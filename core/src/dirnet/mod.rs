@@ -79,7 +79,7 @@ pub use reject::{Reject, Rejects};
 pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
 pub use supervision::{Announcement, Fenced, Order, Supervision};
-pub use term::{Life, Members, Term};
+pub use term::{ComponentIncarnation, Members, Term};
 pub use view::{View, ViewNumber, ViewTag};
 
 use mutants::*;

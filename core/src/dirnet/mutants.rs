@@ -20,7 +20,7 @@ mutants! {
     ANYTHING_ROUSES = "anything-rouses", "G-6: the I'm-Alive Task looks at what it gets";
     ALARM_ONCE = "alarm-once", "G-7: an alarm is repeated until it is answered";
     SPAN_IS_REPEATED = "span-is-repeated", "G-8: a late SPAN hits no recovered component";
-    EVERYBODY_SUCCEEDS = "everybody-succeeds", "G-8: only the successor acts";
+    ALL_SUCCEED = "all-succeed", "G-8: only the successor acts";
     SUCCESSOR_UNSEEN = "successor-unseen", "G-9: the successor is alive and no agent";
     NO_CANDIDATE_TIMER = "no-candidate-timer", "G-9: a dead candidate is passed over";
     RIVALS_ARE_IGNORED = "rivals-are-ignored", "G-10: the higher term wins";
@@ -33,7 +33,7 @@ mutants! {
     MANAGERLESS_ARE_DEAF = "managerless-are-deaf", "G-11: who misses the manager hears new lives";
     MANAGERS_HAVE_NO_INCARNATION = "managers-have-no-incarnation", "G-11: a far manager is known";
     THE_OUTVOTED_STAY = "the-outvoted-stay", "G-11: the last of a half gives way to the other";
-    NOBODY_INTRODUCES = "nobody-introduces", "G-11: whom another hears is a member";
+    NONE_INTRODUCES = "none-introduces", "G-11: whom another hears is a member";
     ONE_WITNESS_REMOVES = "one-witness-removes", "X-8: all are asked, and one that meets keeps";
     PROBES_NEED_THE_TERM = "probes-need-the-term", "X-8: who follows another manager is met";
     SILENT_WITNESSES_COUNT = "silent-witnesses-count", "X-8: who has yet to answer is waited for";
@@ -71,8 +71,8 @@ mutants! {
     LOST_JOINERS_ARE_AWAITED = "lost-joiners-are-awaited", "G-18: who dies as it joins is missed";
     HEIRS_OWE_NOTHING = "heirs-owe-nothing", "G-18: a reset outlives who decided it";
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
-    OUTCASTS_REIGN = "outcasts-reign", "G-19: who was removed has no static role";
-    REMOVED_NODES_REIGN = "removed-nodes-reign", "G-10: a removed node's claim is refused";
+    OUTCASTS_CLAIM = "outcasts-claim", "G-19: who was removed has no static role";
+    REMOVED_NODES_CLAIM = "removed-nodes-claim", "G-10: a removed node's claim is refused";
     TERMS_RACE = "terms-race", "G-10: a manager waits before it goes above a term again";
     REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";
     RIVALS_STAY_OUT = "rivals-stay-out", "G-10: who claimed above it is then a member";
@@ -82,7 +82,7 @@ mutants! {
     ALONE_IT_REMOVES = "alone-it-removes", "G-11: a manager that hears no node removes none";
     UNHEARD_COUNT_AS_ALIVE = "unheard-count-as-alive", "G-11: who counts was heard in this term";
     JOINERS_ARE_DEAF = "joiners-are-deaf", "G-20: a rebooted node can be reached";
-    CLONES_START_ANEW = "clones-start-anew", "G-21: a clone joins, it does not start";
+    CLONES_START_AGAIN = "clones-start-again", "G-21: a clone joins, it does not start";
     WINNER_STARTS_OVER = "winner-starts-over", "G-22: the winner is manager in place";
     MISSING_DATABASE_IS_FINE = "missing-database-is-fine", "G-23: the next member is asked";
     ABSENT_ARE_AWAITED = "absent-are-awaited", "G-24: an absent node is noticed";
@@ -112,7 +112,7 @@ mutants! {
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
     RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";
     RESETS_SHARE_A_LIMIT = "resets-share-a-limit", "X-6: resets have a limit of their own";
-    HEIRS_COUNT_ANEW = "heirs-count-anew", "X-6: the count outlives the manager";
+    HEIRS_COUNT_AGAIN = "heirs-count-again", "X-6: the count outlives the manager";
     COUNTS_ARE_NOT_SAVED = "counts-are-not-saved", "X-6: the count outlives all components";
     MEMBERS_NUMBER_VIEWS = "members-number-views", "M-6: the manager numbers the views";
     VIEWS_PRECEDE_FENCES = "views-precede-fences", "M-6: what a view removes is fenced before";

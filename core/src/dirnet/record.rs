@@ -5,7 +5,7 @@
 //! appended with its time and leaves the status unchanged (G-26).
 
 use super::replay::is_after;
-use super::{Change, Life};
+use super::{Change, ComponentIncarnation};
 
 /// The number of a node's latest errors that are kept.
 pub const ERRORS: usize = 8;
@@ -51,7 +51,7 @@ pub enum ChangeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record<const TASKS: usize> {
     /// The incarnation of the node that wrote the entry.
-    pub life: Life,
+    pub incarnation: ComponentIncarnation,
     /// The number of changes that this incarnation has made (update_nr).
     pub seq: u32,
     /// The role of the node.
@@ -72,7 +72,7 @@ pub struct Record<const TASKS: usize> {
 impl<const TASKS: usize> Default for Record<TASKS> {
     fn default() -> Self {
         Self {
-            life: Life::default(),
+            incarnation: ComponentIncarnation::default(),
             seq: 0,
             role: 0,
             status: 0,
@@ -88,16 +88,16 @@ impl<const TASKS: usize> Default for Record<TASKS> {
 impl<const TASKS: usize> Record<TASKS> {
     /// The entry of an incarnation that starts with `task_count` tasks, at most `TASKS`.
     #[must_use]
-    pub fn new(life: Life, role: u8, task_count: u8) -> Self {
+    pub fn new(incarnation: ComponentIncarnation, role: u8, task_count: u8) -> Self {
         let most = u8::try_from(TASKS).unwrap_or(u8::MAX);
-        let reboots = life.boot.0.saturating_sub(1);
-        Self { life, role, task_count: task_count.min(most), reboots, ..Self::default() }
+        let reboots = incarnation.boot.0.saturating_sub(1);
+        Self { incarnation, role, task_count: task_count.min(most), reboots, ..Self::default() }
     }
 
     /// This entry continued under the incarnation of `fresh`: its tasks and their errors are kept.
     pub(super) fn gone_on_as(&self, fresh: &Self) -> Self {
-        let Self { life, role, reboots, .. } = *fresh;
-        Self { life, role, reboots, seq: 0, ..*self }
+        let Self { incarnation, role, reboots, .. } = *fresh;
+        Self { incarnation, role, reboots, seq: 0, ..*self }
     }
 
     /// The states of its tasks.
@@ -120,16 +120,23 @@ impl<const TASKS: usize> Record<TASKS> {
         self.errors().filter(|error| error.task == task && error.at_us >= since_us).count()
     }
 
-    /// Applies change number `seq` of `life`.
+    /// Applies change number `seq` of `incarnation`.
     ///
     /// # Errors
     /// [`ChangeError`].
-    pub fn apply(&mut self, life: Life, seq: u32, change: Change) -> Result<(), ChangeError> {
+    pub fn apply(
+        &mut self,
+        incarnation: ComponentIncarnation,
+        seq: u32,
+        change: Change,
+    ) -> Result<(), ChangeError> {
         if !super::UPDATES_WITHOUT_SEQUENCE.is_planted() {
-            if life < self.life || (life == self.life && !is_after(seq, self.seq)) {
+            if incarnation < self.incarnation
+                || (incarnation == self.incarnation && !is_after(seq, self.seq))
+            {
                 return Err(ChangeError::Repeated);
             }
-            if life > self.life || seq != self.seq.wrapping_add(1) {
+            if incarnation > self.incarnation || seq != self.seq.wrapping_add(1) {
                 return Err(ChangeError::Gap);
             }
         }
@@ -174,10 +181,11 @@ pub(super) mod tests {
     use super::*;
     use crate::ids::Incarnation;
 
-    const LIFE: Life = Life { boot: Incarnation(2), generation: 1 };
+    const INCARNATION: ComponentIncarnation =
+        ComponentIncarnation { boot: Incarnation(2), generation: 1 };
 
     fn record() -> Record<2> {
-        Record::new(LIFE, 0, 2)
+        Record::new(INCARNATION, 0, 2)
     }
 
     fn error(task: u8, at_us: u64) -> Change {
@@ -188,11 +196,11 @@ pub(super) mod tests {
     #[test]
     pub(in crate::dirnet) fn g25_a_repeated_change_changes_nothing() {
         let mut record = record();
-        assert_eq!(record.apply(LIFE, 1, Change::Reboots(5)), Ok(()));
+        assert_eq!(record.apply(INCARNATION, 1, Change::Reboots(5)), Ok(()));
         let before = record;
-        assert_eq!(record.apply(LIFE, 1, Change::Reboots(6)), Err(ChangeError::Repeated));
-        assert_eq!(record.apply(LIFE, 3, Change::Reboots(7)), Err(ChangeError::Gap));
-        let later = LIFE.clone_of();
+        assert_eq!(record.apply(INCARNATION, 1, Change::Reboots(6)), Err(ChangeError::Repeated));
+        assert_eq!(record.apply(INCARNATION, 3, Change::Reboots(7)), Err(ChangeError::Gap));
+        let later = INCARNATION.clone_of();
         assert_eq!(record.apply(later, 1, Change::Reboots(7)), Err(ChangeError::Gap));
         assert_eq!(record, before);
     }
@@ -201,17 +209,17 @@ pub(super) mod tests {
     pub(in crate::dirnet) fn g25_a_change_of_a_task_that_does_not_exist_is_refused() {
         let mut record = record();
         let change = Change::TaskStatus { task: 2, status: 1 };
-        assert_eq!(record.apply(LIFE, 1, change), Err(ChangeError::NoSuchTask));
-        assert_eq!(record.apply(LIFE, 1, error(9, 0)), Err(ChangeError::NoSuchTask));
-        assert_eq!(record, Record::new(LIFE, 0, 2));
+        assert_eq!(record.apply(INCARNATION, 1, change), Err(ChangeError::NoSuchTask));
+        assert_eq!(record.apply(INCARNATION, 1, error(9, 0)), Err(ChangeError::NoSuchTask));
+        assert_eq!(record, Record::new(INCARNATION, 0, 2));
     }
 
     /// G-26: the original's NEW_TASK_ERROR overwrote the status and incremented no counter.
     #[test]
     pub(in crate::dirnet) fn g26_an_error_is_appended_and_the_status_stays() {
         let mut record = record();
-        record.apply(LIFE, 1, Change::TaskStatus { task: 1, status: 3 }).unwrap();
-        record.apply(LIFE, 2, error(1, 500)).unwrap();
+        record.apply(INCARNATION, 1, Change::TaskStatus { task: 1, status: 3 }).unwrap();
+        record.apply(INCARNATION, 2, error(1, 500)).unwrap();
         let task = record.tasks()[1];
         assert_eq!(task, Task { status: 3, errors: 1, alpha: 256 });
         assert_eq!((record.error_count, record.seq), (1, 2));
@@ -221,12 +229,12 @@ pub(super) mod tests {
     #[test]
     pub(in crate::dirnet) fn g26_the_alpha_count_forgets() {
         let mut record = record();
-        record.apply(LIFE, 1, error(0, 0)).unwrap();
-        record.apply(LIFE, 2, error(0, 10)).unwrap();
+        record.apply(INCARNATION, 1, error(0, 0)).unwrap();
+        record.apply(INCARNATION, 2, error(0, 10)).unwrap();
         assert_eq!(record.tasks()[0].alpha, 512);
-        record.apply(LIFE, 3, error(0, 2_000_010)).unwrap();
+        record.apply(INCARNATION, 3, error(0, 2_000_010)).unwrap();
         assert_eq!(record.tasks()[0].alpha, 128 + 256);
-        record.apply(LIFE, 4, error(0, u64::MAX)).unwrap();
+        record.apply(INCARNATION, 4, error(0, u64::MAX)).unwrap();
         assert_eq!(record.tasks()[0].alpha, 256);
     }
 
@@ -237,9 +245,9 @@ pub(super) mod tests {
         let mut record = Record { seq: last, error_count: last, ..record() };
         for n in 1..=40_u32 {
             let seq = last.wrapping_add(n);
-            assert_eq!(record.apply(LIFE, seq, error(0, n.into())), Ok(()), "change {n}");
-            assert_eq!(record.apply(LIFE, seq, error(0, 0)), Err(ChangeError::Repeated));
-            let gap = record.apply(LIFE, seq.wrapping_add(2), error(0, 0));
+            assert_eq!(record.apply(INCARNATION, seq, error(0, n.into())), Ok(()), "change {n}");
+            assert_eq!(record.apply(INCARNATION, seq, error(0, 0)), Err(ChangeError::Repeated));
+            let gap = record.apply(INCARNATION, seq.wrapping_add(2), error(0, 0));
             assert_eq!(gap, Err(ChangeError::Gap));
             if n >= ERRORS as u32 {
                 let latest = u64::from(n) + 1 - ERRORS as u64..=u64::from(n);
@@ -252,7 +260,7 @@ pub(super) mod tests {
     pub(in crate::dirnet) fn only_the_last_errors_are_kept() {
         let mut record = record();
         for (seq, at_us) in (1..=20).zip(0..) {
-            record.apply(LIFE, seq, error(0, at_us)).unwrap();
+            record.apply(INCARNATION, seq, error(0, at_us)).unwrap();
         }
         assert!(record.errors().map(|error| error.at_us).eq(12..20));
         assert_eq!(record.errors_of(0, 17), 3);

@@ -39,9 +39,9 @@ rejects! {
     /// The node is isolated until an operator releases it.
     Isolated = "isolated",
     /// The sender's component was replaced by a clone.
-    OldLife = "old-life",
+    OldLife = "old-incarnation",
     /// An incarnation that the manager has not admitted here yet.
-    UnknownLife = "unknown-life",
+    UnknownLife = "unknown-incarnation",
     /// The message was received before.
     Duplicate = "duplicate",
     /// This component was removed and accepts no messages.

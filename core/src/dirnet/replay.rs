@@ -1,6 +1,6 @@
 //! Replay protection: the latest sequence number of an endpoint and the 64 before it.
 
-use super::Life;
+use super::ComponentIncarnation;
 
 /// The number before the first one that an endpoint uses. It is close to the maximum, so that every
 /// run wraps around early, as Linux does with its jiffies.
@@ -17,19 +17,19 @@ pub(super) fn is_after(this: u32, that: u32) -> bool {
 /// A sliding window over the sequence numbers of one incarnation; a later incarnation resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Replay {
-    life: Life,
+    incarnation: ComponentIncarnation,
     latest: u32,
     /// Bit n is set if `latest - n` was received.
     heard: u64,
 }
 
 impl Replay {
-    /// Whether `sequence` of `life` is received for the first time. A number too old for the window
-    /// is not new, nor is any number of an incarnation before the latest.
-    pub(super) fn is_new(&mut self, life: Life, sequence: u32) -> bool {
-        if life > self.life {
-            *self = Self { life, ..Self::default() };
-        } else if life < self.life {
+    /// Whether `sequence` of `incarnation` is received for the first time. A number too old for
+    /// the window is not new, nor is any number of an incarnation before the latest.
+    pub(super) fn is_new(&mut self, incarnation: ComponentIncarnation, sequence: u32) -> bool {
+        if incarnation > self.incarnation {
+            *self = Self { incarnation, ..Self::default() };
+        } else if incarnation < self.incarnation {
             return false;
         }
         if self.heard == 0 || is_after(sequence, self.latest) {
@@ -53,7 +53,8 @@ mod tests {
 
     use crate::ids::Incarnation;
 
-    const LIFE: Life = Life { boot: Incarnation(1), generation: 0 };
+    const INCARNATION: ComponentIncarnation =
+        ComponentIncarnation { boot: Incarnation(1), generation: 0 };
 
     proptest! {
         #[test]
@@ -64,7 +65,7 @@ mod tests {
                 let (mut replay, mut heard) = (Replay::default(), BTreeSet::new());
                 for word in words.iter().copied().map(u32::from) {
                     let is_near = heard.last().is_none_or(|latest| word + 64 > *latest);
-                    let is_new = replay.is_new(LIFE, first.wrapping_add(word));
+                    let is_new = replay.is_new(INCARNATION, first.wrapping_add(word));
                     prop_assert_eq!(is_new, is_near && heard.insert(word));
                 }
             }
@@ -74,14 +75,14 @@ mod tests {
     #[test]
     fn the_ends_of_the_numbers_are_numbers() {
         let mut replay = Replay::default();
-        assert!(replay.is_new(LIFE, 0) && replay.is_new(LIFE, u32::MAX));
-        assert!(!replay.is_new(LIFE, 0));
+        assert!(replay.is_new(INCARNATION, 0) && replay.is_new(INCARNATION, u32::MAX));
+        assert!(!replay.is_new(INCARNATION, 0));
     }
 
     #[test]
     fn each_incarnation_begins_again_and_ends_the_one_before() {
         let mut replay = Replay::default();
-        assert!(replay.is_new(LIFE, 9) && replay.is_new(LIFE.clone_of(), 5));
-        assert!(!replay.is_new(LIFE, 10) && !replay.is_new(LIFE.clone_of(), 5));
+        assert!(replay.is_new(INCARNATION, 9) && replay.is_new(INCARNATION.clone_of(), 5));
+        assert!(!replay.is_new(INCARNATION, 10) && !replay.is_new(INCARNATION.clone_of(), 5));
     }
 }

@@ -116,28 +116,34 @@ impl<const NODES: usize, const TASKS: usize> Database<NODES, TASKS> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dirnet::{Change, Level, Life, Record, RestartLimit, Standing};
+    use crate::dirnet::{Change, ComponentIncarnation, Level, Record, RestartLimit, Standing};
     use crate::ids::Incarnation;
     use crate::time::{Duration, Instant};
     use std::vec::Vec;
 
     type Three = Database<3, 2>;
 
-    const LIFE: Life = Life { boot: Incarnation(4), generation: 2 };
+    const INCARNATION: ComponentIncarnation =
+        ComponentIncarnation { boot: Incarnation(4), generation: 2 };
     const LIMIT: RestartLimit = RestartLimit { max: 3, within: Duration(100) };
 
     fn database() -> Three {
         let mut database = Three::default();
         for node in [Rank(0), Rank(1)] {
-            database.merge(node, &Record::new(LIFE, 0, 2));
-            database.advance(node, Standing::up(LIFE));
+            database.merge(node, &Record::new(INCARNATION, 0, 2));
+            database.advance(node, Standing::up(INCARNATION));
         }
         for seq in 1..=20 {
             let change = Change::TaskError { task: 1, kind: 7, at_us: u64::from(seq) };
-            database.apply(Rank(1), LIFE, seq, change).unwrap();
+            database.apply(Rank(1), INCARNATION, seq, change).unwrap();
         }
-        database.advance(Rank(2), Standing::removed(LIFE, Level::Isolated));
-        database.resets_mut(Rank(2)).unwrap().note(Instant(9), LIFE.boot, LIMIT, Duration(1));
+        database.advance(Rank(2), Standing::removed(INCARNATION, Level::Isolated));
+        database.resets_mut(Rank(2)).unwrap().note(
+            Instant(9),
+            INCARNATION.boot,
+            LIMIT,
+            Duration(1),
+        );
         database
     }
 
@@ -165,10 +171,10 @@ mod tests {
     fn the_largest_fits() {
         let mut largest = Database::<64, 16>::default();
         for node in (0..64).map(Rank) {
-            largest.merge(node, &Record::new(LIFE, 0, 16));
+            largest.merge(node, &Record::new(INCARNATION, 0, 16));
             for seq in 1..=8 {
                 let change = Change::TaskError { task: 15, kind: 1, at_us: 1 };
-                largest.apply(node, LIFE, seq, change).unwrap();
+                largest.apply(node, INCARNATION, seq, change).unwrap();
                 let resets = largest.resets_mut(node).unwrap();
                 resets.note(Instant(u64::from(seq)), Incarnation(seq), LIMIT, Duration(1));
             }
@@ -182,7 +188,7 @@ mod tests {
     #[test]
     fn one_that_was_torn_anywhere_is_refused() {
         let (old, mut new) = (saved(&Three::default()), database());
-        new.advance(Rank(0), Standing::removed(LIFE, Level::Down));
+        new.advance(Rank(0), Standing::removed(INCARNATION, Level::Down));
         let new = saved(&new);
         let mut old = old;
         old.resize(new.len(), 0);

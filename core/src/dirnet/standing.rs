@@ -15,7 +15,7 @@
 //! arrival. A node that is isolated again before it has come back is isolated in the boot in which
 //! it would come back.
 
-use super::{Level, Life};
+use super::{ComponentIncarnation, Level};
 use crate::ids::Incarnation;
 
 /// What becomes of an incarnation that a node announces.
@@ -33,7 +33,7 @@ pub(super) enum Admission {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
     /// The incarnation. Boot zero: never seen.
-    pub life: Life,
+    pub incarnation: ComponentIncarnation,
     /// The level of the incarnation.
     pub level: Level,
     /// Whether the incarnation was removed.
@@ -47,22 +47,26 @@ pub struct Standing {
 impl Standing {
     /// A member with this incarnation.
     #[must_use]
-    pub const fn up(life: Life) -> Self {
+    pub const fn up(incarnation: ComponentIncarnation) -> Self {
         let never = Incarnation(0);
-        Self { life, level: Level::Up, is_down: false, isolated: never, released: never }
+        Self { incarnation, level: Level::Up, is_down: false, isolated: never, released: never }
     }
 
     /// A node that was removed in this incarnation, isolated since, or released from all isolations
     /// up to it.
     #[must_use]
-    pub fn removed(life: Life, level: Level) -> Self {
+    pub fn removed(incarnation: ComponentIncarnation, level: Level) -> Self {
         let is_down = level != Level::Up;
         // All generations of a boot are removed together.
-        let generation = if is_down { 0 } else { life.generation };
-        let mut standing = Self { life: Life { generation, ..life }, is_down, ..Self::default() };
+        let generation = if is_down { 0 } else { incarnation.generation };
+        let mut standing = Self {
+            incarnation: ComponentIncarnation { generation, ..incarnation },
+            is_down,
+            ..Self::default()
+        };
         match level {
-            Level::Isolated => standing.isolated = life.boot,
-            Level::Released => standing.released = life.boot,
+            Level::Isolated => standing.isolated = incarnation.boot,
+            Level::Released => standing.released = incarnation.boot,
             Level::Up | Level::Down => {}
         }
         standing.leveled()
@@ -71,7 +75,7 @@ impl Standing {
     /// The isolation numbered `boot`, the boot that it ended.
     #[must_use]
     pub fn isolate(boot: Incarnation) -> Self {
-        Self::removed(Life { boot, generation: 0 }, Level::Isolated)
+        Self::removed(ComponentIncarnation { boot, generation: 0 }, Level::Isolated)
     }
 
     /// Isolations up to the number `up_to` are over; nothing else is known of the node.
@@ -80,19 +84,19 @@ impl Standing {
         Self { released: up_to, ..Self::default() }
     }
 
-    /// The incarnation that an isolation of `life` ends: a later one if an isolation of `life` is
-    /// already over.
-    pub(super) fn to_isolate(self, life: Life) -> Life {
-        if self.released < life.boot {
-            return life;
+    /// The incarnation that an isolation of `incarnation` ends: a later one if an isolation of it
+    /// is already over.
+    pub(super) fn to_isolate(self, incarnation: ComponentIncarnation) -> ComponentIncarnation {
+        if self.released < incarnation.boot {
+            return incarnation;
         }
-        Life { boot: self.released.next(), generation: 0 }
+        ComponentIncarnation { boot: self.released.next(), generation: 0 }
     }
 
     /// Whether the node was ever heard from.
     #[must_use]
     pub fn is_known(self) -> bool {
-        self.life.boot != Incarnation(0)
+        self.incarnation.boot != Incarnation(0)
     }
 
     /// Whether the node is a member.
@@ -119,16 +123,18 @@ impl Standing {
         self.merged(other) != self
     }
 
-    /// Whether the incarnation `life` is over.
-    pub(super) fn is_past(self, life: Life) -> bool {
-        Self::up(life).order() < self.order()
+    /// Whether the incarnation `incarnation` is over.
+    pub(super) fn is_past(self, incarnation: ComponentIncarnation) -> bool {
+        Self::up(incarnation).order() < self.order()
     }
 
     /// What becomes of an incarnation of this boot.
     pub(super) fn admission(self, boot: Incarnation) -> Admission {
         match self.isolation() {
             Some(since) => Admission::Isolate(since),
-            None if self.is_past(Life { boot, generation: 0 }) => Admission::Fence(self.life.boot),
+            None if self.is_past(ComponentIncarnation { boot, generation: 0 }) => {
+                Admission::Fence(self.incarnation.boot)
+            }
             None => Admission::Admit,
         }
     }
@@ -152,18 +158,20 @@ impl Standing {
     }
 
     fn order(self) -> (Incarnation, bool, u32) {
-        (self.life.boot, self.is_down, self.life.generation)
+        (self.incarnation.boot, self.is_down, self.incarnation.generation)
     }
 
     fn leveled(self) -> Self {
         let holds = match self.isolated {
             _ if super::STALE_RELEASES_COUNT.is_planted() => self.released == Incarnation(0),
-            isolated if isolated < self.life.boot => !super::LATER_BOOTS_ARE_FREE.is_planted(),
+            isolated if isolated < self.incarnation.boot => {
+                !super::LATER_BOOTS_ARE_FREE.is_planted()
+            }
             _ => true,
         };
         let level = match self.is_down {
             _ if self.isolated > self.released && holds => Level::Isolated,
-            true if self.released >= self.life.boot => Level::Released,
+            true if self.released >= self.incarnation.boot => Level::Released,
             true => Level::Down,
             false => Level::Up,
         };
@@ -172,7 +180,7 @@ impl Standing {
 
     /// The standing as numbers: boot, generation, 1 if that was removed, isolation, release.
     pub(super) const fn words(self) -> [u32; 5] {
-        let Life { boot, generation } = self.life;
+        let ComponentIncarnation { boot, generation } = self.incarnation;
         [boot.0, generation, self.is_down as u32, self.isolated.0, self.released.0]
     }
 
@@ -180,7 +188,7 @@ impl Standing {
     pub(super) fn from_words(
         [boot, generation, down, isolated, released]: [u32; 5],
     ) -> Option<Self> {
-        let life = Life { boot: Incarnation(boot), generation };
+        let incarnation = ComponentIncarnation { boot: Incarnation(boot), generation };
         let is_down = match down {
             0 => false,
             1 if generation == 0 => true,
@@ -192,7 +200,7 @@ impl Standing {
             return None;
         }
         let (isolated, released) = (Incarnation(isolated), Incarnation(released));
-        Some(Self { life, level: Level::Up, is_down, isolated, released }.leveled())
+        Some(Self { incarnation, level: Level::Up, is_down, isolated, released }.leveled())
     }
 }
 
@@ -201,18 +209,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const fn life(boot: u32, generation: u32) -> Life {
-        Life { boot: Incarnation(boot), generation }
+    const fn incarnation(boot: u32, generation: u32) -> ComponentIncarnation {
+        ComponentIncarnation { boot: Incarnation(boot), generation }
     }
 
     #[test]
     fn a_standing_only_moves_forward() {
         let forward = [
             Standing::default(),
-            Standing::up(life(1, 0)),
-            Standing::up(life(1, 7)),
-            Standing::removed(life(1, 3), Level::Down),
-            Standing::removed(life(1, 0), Level::Isolated),
+            Standing::up(incarnation(1, 0)),
+            Standing::up(incarnation(1, 7)),
+            Standing::removed(incarnation(1, 3), Level::Down),
+            Standing::removed(incarnation(1, 0), Level::Isolated),
         ];
         for (at, early) in forward.iter().enumerate() {
             for (other, late) in forward.iter().enumerate().filter(|(other, _)| *other != at) {
@@ -223,34 +231,34 @@ mod tests {
 
     #[test]
     fn a_node_is_removed_once_whatever_its_generation() {
-        let first = Standing::removed(life(0, 0), Level::Down);
-        let again = Standing::removed(life(0, 5), Level::Down);
+        let first = Standing::removed(incarnation(0, 0), Level::Down);
+        let again = Standing::removed(incarnation(0, 5), Level::Down);
         assert!(!first.is_before(again) && !again.is_before(first));
     }
 
     #[test]
     fn x11_an_isolation_ends_with_its_release_and_with_no_later_incarnation() {
-        let isolated = Standing::removed(life(1, 0), Level::Isolated);
-        let back = isolated.merged(Standing::up(life(2, 0)));
+        let isolated = Standing::removed(incarnation(1, 0), Level::Isolated);
+        let back = isolated.merged(Standing::up(incarnation(2, 0)));
         assert_eq!((back.level, back.isolation()), (Level::Isolated, Some(Incarnation(1))));
-        assert_eq!(Standing::up(life(2, 0)).merged(isolated), back);
-        let released = back.merged(Standing::removed(life(1, 0), Level::Released));
-        assert_eq!((released.level, released.life), (Level::Up, life(2, 0)));
+        assert_eq!(Standing::up(incarnation(2, 0)).merged(isolated), back);
+        let released = back.merged(Standing::removed(incarnation(1, 0), Level::Released));
+        assert_eq!((released.level, released.incarnation), (Level::Up, incarnation(2, 0)));
         assert!(!released.is_before(isolated), "an old database isolates no node again");
-        let again = released.merged(Standing::removed(life(2, 0), Level::Isolated));
+        let again = released.merged(Standing::removed(incarnation(2, 0), Level::Isolated));
         assert_eq!(again.isolation(), Some(Incarnation(2)));
     }
 
     /// Any standing that can result from three messages.
     fn standings() -> impl Strategy<Value = Standing> {
         let one = (0..4u32, 0..2u32, 0..5u8).prop_map(|(boot, generation, what)| {
-            let life = life(boot, generation);
+            let incarnation = incarnation(boot, generation);
             match what {
-                0 => Standing::up(life),
-                1 => Standing::removed(life, Level::Down),
-                2 => Standing::removed(life, Level::Isolated),
-                3 => Standing::removed(life, Level::Released),
-                _ => Standing::release(life.boot),
+                0 => Standing::up(incarnation),
+                1 => Standing::removed(incarnation, Level::Down),
+                2 => Standing::removed(incarnation, Level::Isolated),
+                3 => Standing::removed(incarnation, Level::Released),
+                _ => Standing::release(incarnation.boot),
             }
         });
         proptest::collection::vec(one, 0..4)
@@ -270,7 +278,7 @@ mod tests {
         fn x11_a_release_of_its_number_alone_ends_an_isolation(
             before in standings(), after in standings(), boot in 1..4u32,
         ) {
-            let isolated = Standing::removed(life(boot, 0), Level::Isolated);
+            let isolated = Standing::removed(incarnation(boot, 0), Level::Isolated);
             let stands = before.merged(isolated).merged(after);
             let released = before.released().max(after.released());
             prop_assert_eq!(stands.isolation().is_none(), stands.isolated <= released);
@@ -282,11 +290,11 @@ mod tests {
 
     #[test]
     fn x11_a_node_that_has_not_come_back_can_be_isolated_again() {
-        let isolated = Standing::removed(life(3, 1), Level::Isolated);
-        assert_eq!(Standing::default().to_isolate(life(3, 1)), life(3, 1));
+        let isolated = Standing::removed(incarnation(3, 1), Level::Isolated);
+        assert_eq!(Standing::default().to_isolate(incarnation(3, 1)), incarnation(3, 1));
         let released = isolated.merged(Standing::release(Incarnation(3)));
         assert_eq!(released.level, Level::Released);
-        let again = released.to_isolate(life(3, 1));
+        let again = released.to_isolate(incarnation(3, 1));
         let again = released.merged(Standing::removed(again, Level::Isolated));
         assert_eq!(again.isolation(), Some(Incarnation(4)));
         assert_eq!(again.merged(released), again, "an earlier release does not end it");
@@ -294,8 +302,8 @@ mod tests {
 
     #[test]
     fn a_standing_is_had_back_from_its_words() {
-        let standing =
-            Standing::removed(life(3, 1), Level::Isolated).merged(Standing::up(life(4, 2)));
+        let standing = Standing::removed(incarnation(3, 1), Level::Isolated)
+            .merged(Standing::up(incarnation(4, 2)));
         assert_eq!(Standing::from_words(standing.words()), Some(standing));
         let forgotten = standing.without_incarnation();
         assert_eq!(Standing::from_words(forgotten.words()), Some(forgotten));

@@ -35,14 +35,14 @@ impl fmt::Display for Term {
 /// An incarnation of a component: the boot of its node and its generation in that boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Life {
+pub struct ComponentIncarnation {
     /// How often the node was started. Zero: never seen.
     pub boot: Incarnation,
     /// How many components this boot of the node had before.
     pub generation: u32,
 }
 
-impl Life {
+impl ComponentIncarnation {
     /// The incarnation that starts when a clone of the component is spawned.
     #[must_use]
     pub const fn clone_of(self) -> Self {
@@ -50,7 +50,7 @@ impl Life {
     }
 }
 
-impl fmt::Display for Life {
+impl fmt::Display for ComponentIncarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.boot, self.generation)
     }
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_clone_is_a_later_life_and_a_reboot_a_later_one_still() {
-        let life = Life { boot: Incarnation(2), generation: 5 };
-        let reboot = Life { boot: Incarnation(3), generation: 0 };
-        assert!(life < life.clone_of() && life.clone_of() < reboot);
+        let incarnation = ComponentIncarnation { boot: Incarnation(2), generation: 5 };
+        let reboot = ComponentIncarnation { boot: Incarnation(3), generation: 0 };
+        assert!(incarnation < incarnation.clone_of() && incarnation.clone_of() < reboot);
     }
 }

@@ -13,7 +13,7 @@
 //! standings shows the view; by the digest it finds that it does. Different memberships have the
 //! same digest with a probability of 2⁻⁶⁴: a digest detects what was lost, not what was forged.
 
-use super::{Life, Members, Term};
+use super::{ComponentIncarnation, Members, Term};
 use crate::ids::{Incarnation, Rank};
 
 /// The place of a view in the order of all views.
@@ -40,7 +40,7 @@ impl ViewNumber {
 }
 
 /// The incarnation of each node; of one that is no member, the default.
-pub(super) type Incarnations<const NODES: usize> = [Life; NODES];
+pub(super) type Incarnations<const NODES: usize> = [ComponentIncarnation; NODES];
 
 /// The members of a cluster, as its manager decided and this member has carried out: what the view
 /// does not contain is fenced here.
@@ -52,7 +52,10 @@ pub struct View<const NODES: usize> {
 
 impl<const NODES: usize> Default for View<NODES> {
     fn default() -> Self {
-        Self { number: ViewNumber::default(), incarnations: [Life::default(); NODES] }
+        Self {
+            number: ViewNumber::default(),
+            incarnations: [ComponentIncarnation::default(); NODES],
+        }
     }
 }
 
@@ -78,7 +81,7 @@ impl<const NODES: usize> View<NODES> {
 
     /// The incarnation of `node`, if it is a member.
     #[must_use]
-    pub fn incarnation(&self, node: Rank) -> Option<Life> {
+    pub fn incarnation(&self, node: Rank) -> Option<ComponentIncarnation> {
         self.incarnations.get(usize::from(node.0)).copied().filter(is_member)
     }
 }
@@ -123,7 +126,7 @@ pub(super) fn digest<const NODES: usize>(incarnations: &Incarnations<NODES>) -> 
     })
 }
 
-fn is_member(incarnation: &Life) -> bool {
+fn is_member(incarnation: &ComponentIncarnation) -> bool {
     incarnation.boot != Incarnation(0)
 }
 
@@ -170,7 +173,7 @@ mod tests {
 
     #[test]
     fn m6_memberships_have_digests_of_their_own() {
-        let one = Life { boot: Incarnation(1), generation: 0 };
+        let one = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
         let other = one.clone_of();
         let memberships = [[one, one], [one, other], [other, one], [one, Default::default()]];
         let mut digests = memberships.map(|it| digest(&it));

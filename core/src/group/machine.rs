@@ -319,7 +319,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
                         let frame = (message.kind, head, rest);
                         group.handle_frame(fabric, peer, frame, &mut self.counters);
                     }
-                    // A member may open the group later than its peers: they repeat what is cumulative.
+                    // A member may open the group after its peers: they send their state again.
                     _ => self.counters.bad_frames += 1,
                 }
             }

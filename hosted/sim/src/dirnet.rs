@@ -13,7 +13,7 @@
 //! | checker | promise |
 //! |---|---|
 //! | `one-manager` | no term has two managers, nor one that is not its claimant |
-//! | `terms` | no node ever knows a lower term than before, its earlier lives included |
+//! | `terms` | no node ever knows a lower term than before, its earlier incarnations included |
 //! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
 //! | `fence` | a node is reset only after every live member has fenced that boot |
 //! | `detection` | a manager that is heard doubts a node that is gone for long, or awaits it |

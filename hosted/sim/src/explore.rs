@@ -90,7 +90,7 @@ pub struct Bounds {
     pub crashes: u32,
     /// Restarts while others go on; without any, dead peers stay dead until the end. `None` for the
     /// configuration's number.
-    pub births: Option<u32>,
+    pub starts: Option<u32>,
     /// Torn work, lost pairs, lost and repeated messages; as above.
     pub faults: Option<u32>,
     /// How often time may pass to the next deadline; `None` for the configuration's number.
@@ -215,7 +215,7 @@ fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
         name += &format!(", rounds {}", steps.join("/"));
     }
     name += &counted(bounds.crashes.min(small.crashes), "a crash", "crashes");
-    name += &counted(bounds.births.unwrap_or(small.births), "a birth", "births");
+    name += &counted(bounds.starts.unwrap_or(small.starts), "a start", "starts");
     name += &counted(bounds.faults.unwrap_or(small.faults), "a mishap", "mishaps");
     name += &counted(small.refusals, "a full queue", "full queues");
     name += &counted(small.removable.count(), "a removal", "removals");

@@ -36,13 +36,13 @@ impl<W: BorrowMut<World>> SimFabric<W> {
     /// altered.
     pub fn send(&mut self, to: Peer, bytes: &[u8]) {
         let me = self.me;
-        self.world().send_letter(me, to, bytes);
+        self.world().send_datagram(me, to, bytes);
     }
 
     /// The next message of the message port, and who sent it.
     pub fn receive(&mut self) -> Option<(Peer, Vec<u8>)> {
         let me = self.me;
-        self.world().receive_letter(me)
+        self.world().receive_datagram(me)
     }
 }
 

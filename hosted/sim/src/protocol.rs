@@ -245,7 +245,7 @@ pub struct Small<P> {
     /// Crashes, unless the explorer's bounds are lower.
     pub crashes: u32,
     /// Restarts while others go on, unless the explorer's bounds say otherwise.
-    pub births: u32,
+    pub starts: u32,
     /// Torn works, lost pairs, lost and repeated messages, unless the explorer's bounds say
     /// otherwise.
     pub faults: u32,
@@ -279,7 +279,7 @@ impl<P> Small<P> {
             orders,
             steps: None,
             crashes: u32::MAX,
-            births: 0,
+            starts: 0,
             faults: 0,
             refusals: 0,
             removable: PeerSet::EMPTY,

@@ -112,7 +112,7 @@ impl Subject {
         Bounds {
             steps: None,
             crashes: self.crashes,
-            births: None,
+            starts: None,
             faults: None,
             waits: None,
             states_max: STATES_MAX,

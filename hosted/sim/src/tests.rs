@@ -48,7 +48,7 @@ fn the_explorer_finishes_the_small_broadcasts() {
     let bounds = Bounds {
         steps: None,
         crashes: 1,
-        births: None,
+        starts: None,
         faults: None,
         waits: None,
         states_max: 700,
@@ -75,7 +75,7 @@ fn the_explorer_sees_all_of_one_step_and_a_crash() {
     let bounds = Bounds {
         steps: Some(1),
         crashes: 1,
-        births: Some(0),
+        starts: Some(0),
         faults: Some(0),
         waits: Some(0),
         states_max: 100_000,

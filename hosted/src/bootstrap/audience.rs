@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_core::ids::{Incarnation, Peer};
 
-use super::word::Word;
-use super::{Fenced, Letter, Life, News, Offer, Tidings};
+use super::session_message::SessionMessage;
+use super::{AnnouncedIncarnation, BootstrapEvent, Datagram, Fenced, News, Offer};
 use crate::process::Pidfd;
 
 /// Receives events, from several threads.
-pub(super) type Sink = Box<dyn Fn(Tidings) + Send + Sync>;
+pub(super) type Sink = Box<dyn Fn(BootstrapEvent) + Send + Sync>;
 
 /// The connection to one peer that was met.
 pub(super) trait Line {
@@ -24,10 +24,10 @@ pub(super) trait Line {
     type Error: Display;
 
     /// Sends a message, with the process that it is about where descriptors can travel.
-    fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), Self::Error>;
+    fn tell(&self, word: &SessionMessage, process: Option<&Pidfd>) -> Result<(), Self::Error>;
 
     /// Sends a message if it need not wait; fails otherwise.
-    fn tell_at_once(&self, word: &Word) -> Result<(), Self::Error>;
+    fn tell_at_once(&self, word: &SessionMessage) -> Result<(), Self::Error>;
 
     /// Ends the session, at both ends.
     fn shut_down(&self);
@@ -41,7 +41,7 @@ pub(super) struct Audience<L> {
 }
 
 struct Sessions<L> {
-    life: Option<Arc<Life>>,
+    announced: Option<Arc<AnnouncedIncarnation>>,
     peers: BTreeMap<Peer, Arc<Session<L>>>,
     count: u64,
 }
@@ -54,9 +54,9 @@ struct Session<L> {
 impl<L: Line> Session<L> {
     /// Sends a message. A failure ends the session: the next one begins with what the peer has
     /// missed.
-    fn tell(&self, peer: Peer, word: &Word, process: Option<&Pidfd>) {
+    fn tell(&self, peer: Peer, word: &SessionMessage, process: Option<&Pidfd>) {
         if let Err(error) = self.line.tell(word, process) {
-            tracing::debug!(%error, peer = peer.0, "a peer cannot be told");
+            tracing::debug!(%error, peer = peer.0, "a message to a peer cannot be sent");
             self.line.shut_down();
         }
     }
@@ -64,7 +64,7 @@ impl<L: Line> Session<L> {
 
 impl<L: Line> Audience<L> {
     pub(super) fn new(sink: Sink) -> Self {
-        let sessions = Sessions { life: None, peers: BTreeMap::new(), count: 0 };
+        let sessions = Sessions { announced: None, peers: BTreeMap::new(), count: 0 };
         Self { sink, over: AtomicBool::new(false), sessions: Mutex::new(sessions) }
     }
 
@@ -77,59 +77,59 @@ impl<L: Line> Audience<L> {
         self.over.load(Ordering::Relaxed)
     }
 
-    pub(super) fn publish(&self, tidings: Tidings) {
-        (self.sink)(tidings);
+    pub(super) fn publish(&self, event: BootstrapEvent) {
+        (self.sink)(event);
     }
 
     pub(super) fn has_met(&self, peer: Peer) -> bool {
         self.sessions().peers.contains_key(&peer)
     }
 
-    pub(super) fn announce(&self, life: Life) {
-        let (word, life) = (Word::alive(&life), Arc::new(life));
+    pub(super) fn announce(&self, announced: AnnouncedIncarnation) {
+        let (word, announced) = (SessionMessage::alive(&announced), Arc::new(announced));
         let peers = {
             let mut sessions = self.sessions();
-            sessions.life = Some(Arc::clone(&life));
+            sessions.announced = Some(Arc::clone(&announced));
             sessions.peers.clone()
         };
         for (peer, session) in &peers {
-            session.tell(*peer, &word, life.process.as_ref());
+            session.tell(*peer, &word, announced.process.as_ref());
         }
     }
 
     pub(super) fn retract(&self, incarnation: Incarnation) {
         let peers = {
             let mut sessions = self.sessions();
-            sessions.life = None;
+            sessions.announced = None;
             sessions.peers.clone()
         };
         for (peer, session) in &peers {
-            session.tell(*peer, &Word::dead(incarnation), None);
+            session.tell(*peer, &SessionMessage::dead(incarnation), None);
         }
     }
 
     pub(super) fn offer(&self, peer: Peer, offer: &Offer) {
-        self.tell_one(peer, &Word::offer(offer));
+        self.tell_one(peer, &SessionMessage::offer(offer));
     }
 
     pub(super) fn refuse(&self, peer: Peer, fenced: Fenced) {
-        self.tell_one(peer, &Word::fenced(fenced));
+        self.tell_one(peer, &SessionMessage::fenced(fenced));
     }
 
     pub(super) fn isolate(&self, peer: Peer, boot: Incarnation) {
-        self.tell_one(peer, &Word::Isolated { boot: boot.0 });
+        self.tell_one(peer, &SessionMessage::Isolated { boot: boot.0 });
     }
 
     pub(super) fn note_other_memory(&self, peer: Peer) {
-        self.tell_one(peer, &Word::OtherMemory);
+        self.tell_one(peer, &SessionMessage::OtherMemory);
     }
 
     pub(super) fn release(&self, peer: Peer, boot: Incarnation) {
-        self.tell_one(peer, &Word::Released { boot: boot.0 });
+        self.tell_one(peer, &SessionMessage::Released { boot: boot.0 });
     }
 
     pub(super) fn contradict(&self, peer: Peer, boot: Incarnation) {
-        self.tell_one(peer, &Word::Free { boot: boot.0 });
+        self.tell_one(peer, &SessionMessage::Free { boot: boot.0 });
     }
 
     /// Ends the session with `peer`, if there is one; its thread leaves soon after.
@@ -139,15 +139,15 @@ impl<L: Line> Audience<L> {
         }
     }
 
-    /// Sends a `Letter`, or drops it; a dropped one is no evidence about the peer.
-    pub(super) fn send(&self, peer: Peer, letter: &Letter) {
+    /// Sends a `Datagram`, or drops it; a dropped one is no evidence about the peer.
+    pub(super) fn send(&self, peer: Peer, datagram: &Datagram) {
         let Some(session) = self.session(peer) else { return };
-        if let Err(error) = session.line.tell_at_once(&Word::Letter(letter.clone())) {
+        if let Err(error) = session.line.tell_at_once(&SessionMessage::Datagram(datagram.clone())) {
             tracing::debug!(%error, peer = peer.0, "a frame is dropped");
         }
     }
 
-    fn tell_one(&self, peer: Peer, word: &Word) {
+    fn tell_one(&self, peer: Peer, word: &SessionMessage) {
         // If the session has ended meanwhile, the next one begins with the incarnation that runs
         // then.
         if let Some(session) = self.session(peer) {
@@ -170,7 +170,7 @@ impl<L: Line> Audience<L> {
     ) {
         // Of two connections under one rank at once, the second is dropped.
         let Some(session) = self.join(peer, line) else { return };
-        let tell = |news| (self.sink)(Tidings::Heard { peer, session, news });
+        let tell = |news| (self.sink)(BootstrapEvent::Heard { peer, session, news });
         tell(met);
         while !self.is_over() {
             match hear() {
@@ -197,8 +197,8 @@ impl<L: Line> Audience<L> {
         let number = sessions.count;
         let session = Arc::new(Session { number, line });
         // A connection that has just been made has room for this.
-        if let Some(life) = &sessions.life {
-            session.tell(peer, &Word::alive(life), life.process.as_ref());
+        if let Some(announced) = &sessions.announced {
+            session.tell(peer, &SessionMessage::alive(announced), announced.process.as_ref());
         }
         sessions.peers.insert(peer, session);
         Some(number)

@@ -15,7 +15,9 @@ use weft_core::ids::{Incarnation, Peer};
 use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
-use super::{Bootstrap, Courier, Fenced, Letter, Life, News, Offer, Tidings};
+use super::{
+    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Datagram, DatagramSender, Fenced, News, Offer,
+};
 use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::{ClusterDir, RuntimeDirError};
@@ -66,7 +68,7 @@ impl LocalBootstrap {
         hello: Hello,
         layout: Layout,
         memory: Option<Arc<NodeMemory>>,
-        sink: impl Fn(Tidings) + Send + Sync + 'static,
+        sink: impl Fn(BootstrapEvent) + Send + Sync + 'static,
     ) -> Result<Self, LocalError> {
         let rank = hello.rank;
         let own = dir.peer_socket(usize::from(rank)).map_err(LocalError::Path)?;
@@ -90,8 +92,8 @@ impl LocalBootstrap {
 }
 
 impl Bootstrap for LocalBootstrap {
-    fn announce(&mut self, life: Life) {
-        self.shared.audience.announce(life);
+    fn announce(&mut self, announced: AnnouncedIncarnation) {
+        self.shared.audience.announce(announced);
     }
 
     fn retract(&mut self, incarnation: Incarnation) {
@@ -122,17 +124,17 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.contradict(peer, boot);
     }
 
-    fn courier(&self) -> Box<dyn Courier> {
-        Box::new(LocalCourier(Arc::clone(&self.shared)))
+    fn datagrams(&self) -> Box<dyn DatagramSender> {
+        Box::new(LocalDatagrams(Arc::clone(&self.shared)))
     }
 }
 
-/// Sends each `Letter` over the sockets of this host.
-struct LocalCourier(Arc<Shared>);
+/// Sends each `Datagram` over the sockets of this host.
+struct LocalDatagrams(Arc<Shared>);
 
-impl Courier for LocalCourier {
-    fn send(&self, peer: Peer, letter: &Letter) {
-        self.0.audience.send(peer, letter);
+impl DatagramSender for LocalDatagrams {
+    fn send(&self, peer: Peer, datagram: &Datagram) {
+        self.0.audience.send(peer, datagram);
     }
 }
 
@@ -221,7 +223,7 @@ impl Shared {
         match error {
             SessionError::Refused(reason) => {
                 let who = "a process of this host".to_owned();
-                self.audience.publish(Tidings::Refused { who, reason });
+                self.audience.publish(BootstrapEvent::Refused { who, reason });
             }
             SessionError::Packet(error) => tracing::debug!(%error, "a handshake ended early"),
         }

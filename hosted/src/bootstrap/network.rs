@@ -39,7 +39,9 @@ use std::time::Duration;
 use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Bootstrap, Courier, Fenced, Hello, Letter, Life, Offer, Tidings};
+use super::{
+    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Datagram, DatagramSender, Fenced, Hello, Offer,
+};
 use crate::process::start_thread;
 use calling::Shared;
 
@@ -97,7 +99,7 @@ impl NetworkBootstrap {
         hello: Hello,
         nodes: u16,
         meeting: Meeting,
-        sink: impl Fn(Tidings) + Send + Sync + 'static,
+        sink: impl Fn(BootstrapEvent) + Send + Sync + 'static,
     ) -> Result<Self, NetworkError> {
         let (rank, found) = (hello.rank, meeting.addresses.len());
         let own = meeting.addresses.get(usize::from(rank)).filter(|_| found == usize::from(nodes));
@@ -135,8 +137,8 @@ fn begin(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), NetworkE
 }
 
 impl Bootstrap for NetworkBootstrap {
-    fn announce(&mut self, life: Life) {
-        self.shared.audience().announce(life);
+    fn announce(&mut self, announced: AnnouncedIncarnation) {
+        self.shared.audience().announce(announced);
     }
 
     fn retract(&mut self, incarnation: Incarnation) {
@@ -167,17 +169,17 @@ impl Bootstrap for NetworkBootstrap {
         self.shared.audience().contradict(peer, boot);
     }
 
-    fn courier(&self) -> Box<dyn Courier> {
-        Box::new(NetworkCourier(Arc::clone(&self.shared)))
+    fn datagrams(&self) -> Box<dyn DatagramSender> {
+        Box::new(NetworkDatagrams(Arc::clone(&self.shared)))
     }
 }
 
-/// Sends each `Letter` inside the channels.
-struct NetworkCourier(Arc<Shared>);
+/// Sends each `Datagram` inside the channels.
+struct NetworkDatagrams(Arc<Shared>);
 
-impl Courier for NetworkCourier {
-    fn send(&self, peer: Peer, letter: &Letter) {
-        self.0.audience().send(peer, letter);
+impl DatagramSender for NetworkDatagrams {
+    fn send(&self, peer: Peer, datagram: &Datagram) {
+        self.0.audience().send(peer, datagram);
     }
 }
 

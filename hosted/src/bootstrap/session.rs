@@ -10,7 +10,7 @@ use weft_core::ids::Peer;
 use super::News;
 use super::audience::Line;
 use super::hello::{Hello, Refusal};
-use super::word::Word;
+use super::session_message::SessionMessage;
 use crate::clock::Deadline;
 use crate::packet::{Caller, PacketError, Socket};
 use crate::process::Pidfd;
@@ -92,14 +92,14 @@ impl Line for Socket {
     type Error = PacketError;
 
     /// Never waits: a peer that has left the whole socket buffer unread loses the session.
-    fn tell(&self, word: &Word, process: Option<&Pidfd>) -> Result<(), PacketError> {
+    fn tell(&self, word: &SessionMessage, process: Option<&Pidfd>) -> Result<(), PacketError> {
         let process: Vec<_> = process.map(AsFd::as_fd).into_iter().collect();
         self.send(word, &process, Duration::ZERO)
     }
 
     /// A socket counts as writable while three quarters of its buffer are free; the rest is kept
     /// for messages that must not be lost.
-    fn tell_at_once(&self, word: &Word) -> Result<(), PacketError> {
+    fn tell_at_once(&self, word: &SessionMessage) -> Result<(), PacketError> {
         let now = Deadline::after(Duration::ZERO);
         match await_events(self.as_fd(), PollFlags::OUT, now) {
             Ok(Readiness::Ready) => self.send(word, &[], Duration::ZERO),
@@ -118,14 +118,14 @@ impl Line for Socket {
 /// Waits up to `timeout` for an event; none in time is `Ok(None)`. A message that makes no sense
 /// ends the session, since the other side is not a node of this build.
 pub(super) fn hear(socket: &Socket, timeout: Duration) -> Result<Option<News>, PacketError> {
-    let (word, mut fds) = match socket.recv::<Word>(timeout) {
+    let (word, mut fds) = match socket.recv::<SessionMessage>(timeout) {
         Ok(heard) => heard,
         Err(PacketError::TimedOut { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     let process = fds.pop().map(Pidfd::from_fd).transpose();
     let process = process.map_err(|_| PacketError::TruncatedDescriptors)?;
-    if matches!(word, Word::Alive { .. }) && process.is_none() {
+    if matches!(word, SessionMessage::Alive { .. }) && process.is_none() {
         return Err(PacketError::TruncatedDescriptors);
     }
     let nonsense = || PacketError::Decode(serde::de::Error::custom("no node says such a thing"));

@@ -18,7 +18,7 @@ use crate::node::control::{BroadcastOutcome, Payload, Refused, Then};
 pub struct Speaker {
     client: Client,
     tag: u64,
-    will: Vec<u8>,
+    marker: Vec<u8>,
     /// The number of the last message that the node broadcast.
     last: u64,
 }
@@ -35,10 +35,10 @@ impl Speaker {
     pub fn begin(
         client: Client,
         tag: u64,
-        will: &[u8],
+        marker: &[u8],
         timeout: Duration,
     ) -> Result<Self, ClientError> {
-        let mut speaker = Self { client, tag, will: will.to_vec(), last: 0 };
+        let mut speaker = Self { client, tag, marker: marker.to_vec(), last: 0 };
         speaker.last = speaker.ask_last(&speaker.go_on(), timeout)?;
         Ok(speaker)
     }
@@ -50,12 +50,12 @@ impl Speaker {
     /// What `look` says, before all others; inside, as [`Self::begin`].
     pub fn begin_looking<E>(
         client: Client,
-        (tag, will): (u64, &[u8]),
+        (tag, marker): (u64, &[u8]),
         timeout: Duration,
         every: Duration,
         mut look: impl FnMut() -> Result<(), E>,
     ) -> Result<Result<Self, ClientError>, E> {
-        let mut speaker = Self { client, tag, will: will.to_vec(), last: 0 };
+        let mut speaker = Self { client, tag, marker: marker.to_vec(), last: 0 };
         let last = speaker.ask_last_looking(&speaker.go_on(), timeout, (every, &mut look))?;
         Ok(last.map(|last| Self { last, ..speaker }))
     }
@@ -99,7 +99,7 @@ impl Speaker {
     }
 
     fn go_on(&self) -> Then {
-        Then::GoOn { will: Payload(self.will.clone()) }
+        Then::GoOn { marker: Payload(self.marker.clone()) }
     }
 
     /// The number of the last message that the node broadcast.

@@ -4,7 +4,8 @@
 //! reply gives how many messages were broadcast and why no more. What counts as broadcast is in the
 //! supervisor's memory, so the next incarnation of the component goes on with it.
 //!
-//! An abort marker (`Will`) is queued like a broadcast and has no deadline: see [`super::wills`].
+//! An abort marker is queued like a broadcast and has no deadline: see
+//! [`super::abort_markers`].
 //! The last slot of the window is reserved for it, so that receivers that wait for the rest of a
 //! transfer learn at once that it does not come, however full the window is.
 //!
@@ -16,11 +17,11 @@ use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::{BroadcastError, Standing};
 
 use super::NodeEndpoint;
+use super::abort_markers::AbortMarker;
 use super::control::{BroadcastOutcome, BroadcastStopped, Outcome, Payload, Refused};
 use super::faults::LIE_TAG;
 use super::link::Ticket;
 use super::puts::Answer;
-use super::wills::Will;
 
 /// Slots of the window that no broadcast of a client takes.
 const KEPT_FREE: u64 = 1;
@@ -60,7 +61,7 @@ impl CastJob {
 #[derive(Debug)]
 enum InLine {
     Job(CastJob),
-    Will { number: u64, will: Will },
+    AbortMarker { number: u64, marker: AbortMarker },
 }
 
 /// The queue.
@@ -82,8 +83,8 @@ impl Casts {
     }
 
     /// Queues an abort marker; the supervisor bounds how many there are.
-    pub(super) fn execute(&mut self, number: u64, will: Will) {
-        self.line.push_back(InLine::Will { number, will });
+    pub(super) fn execute(&mut self, number: u64, marker: AbortMarker) {
+        self.line.push_back(InLine::AbortMarker { number, marker });
     }
 
     /// Counts an abort marker as done: it is void.
@@ -108,14 +109,14 @@ impl Casts {
         while let Some(first) = self.line.front_mut() {
             let is_over = match first {
                 InLine::Job(job) => advance(job, endpoint, now_ns),
-                InLine::Will { will, .. } => execute(will, endpoint),
+                InLine::AbortMarker { marker, .. } => execute(marker, endpoint),
             };
             if !is_over {
                 break;
             }
             match self.line.pop_front() {
                 Some(InLine::Job(mut job)) => answers.push(job.answer()),
-                Some(InLine::Will { number, .. }) => self.executed.push(number),
+                Some(InLine::AbortMarker { number, .. }) => self.executed.push(number),
                 None => {}
             }
         }
@@ -126,7 +127,7 @@ impl Casts {
                 answers.push(job.answer());
                 false
             }
-            InLine::Job(_) | InLine::Will { .. } => true,
+            InLine::Job(_) | InLine::AbortMarker { .. } => true,
         });
         answers
     }
@@ -135,7 +136,7 @@ impl Casts {
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let deadline = |it: &InLine| match it {
             InLine::Job(job) => Some(job.deadline_ns),
-            InLine::Will { .. } => None,
+            InLine::AbortMarker { .. } => None,
         };
         self.line.iter().filter_map(deadline).min()
     }
@@ -199,24 +200,24 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
 }
 
 /// Broadcasts an abort marker once there is room, unless it is void; whether it is done.
-fn execute(will: &Will, endpoint: &mut NodeEndpoint) -> bool {
+fn execute(marker: &AbortMarker, endpoint: &mut NodeEndpoint) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
     let Standing { seen, .. } = broadcast.standing(me).unwrap_or_default();
     // An injected equivocation in the middle of a transfer is not part of it.
-    let is_part = |tag| tag == will.tag || tag != LIE_TAG;
+    let is_part = |tag| tag == marker.tag || tag != LIE_TAG;
     let is_due = (1..=seen)
         .rev()
         .map_while(|seq| {
             let message = broadcast.delivered(fabric, me, seq)?;
-            Some((message.tag, message.payload != will.message.0))
+            Some((message.tag, message.payload != marker.message.0))
         })
         .find(|(tag, _)| is_part(*tag))
-        .is_some_and(|(tag, is_rest)| tag == will.tag && is_rest);
+        .is_some_and(|(tag, is_rest)| tag == marker.tag && is_rest);
     if !is_due {
         return true;
     }
-    match broadcast.stage(fabric, will.tag, &will.message.0) {
+    match broadcast.stage(fabric, marker.tag, &marker.message.0) {
         Ok(_) => {
             while broadcast.take_from(fabric, me).is_some() {}
             broadcast.flush(fabric);

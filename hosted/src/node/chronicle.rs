@@ -77,7 +77,7 @@ pub enum What {
         ms: u64,
     },
     /// A report for the operator.
-    Told {
+    Noted {
         /// Its text.
         words: String,
     },
@@ -131,7 +131,7 @@ pub struct VerdictNote {
     /// The rule that led to it.
     pub rule: String,
     /// The incarnation of the node, as its boot and the number of its component.
-    pub life: String,
+    pub incarnation: String,
     /// The term, as its epoch and its manager.
     pub term: String,
     /// The alarm that arrived, if one did.
@@ -152,7 +152,7 @@ impl VerdictNote {
     /// The incarnation of the node, as boot and generation.
     #[must_use]
     pub fn incarnation(&self) -> &str {
-        &self.life
+        &self.incarnation
     }
 }
 
@@ -173,7 +173,7 @@ impl std::fmt::Display for What {
             Self::Suspected => f.write_str("suspected: not heard"),
             Self::Restored => f.write_str("heard again"),
             Self::Late { ms } => write!(f, "own loop was {ms} ms late"),
-            Self::Told { words } => f.write_str(words),
+            Self::Noted { words } => f.write_str(words),
             Self::Verdict(note) => note.fmt(f),
             Self::Fenced { boot } => write!(f, "fenced, boot {boot}"),
             Self::ResetOrdered { boot, possible: true } => write!(f, "reset ordered, boot {boot}"),
@@ -280,7 +280,7 @@ impl What {
         Self::Verdict(VerdictNote {
             verdict: verdict_words(of.verdict).to_owned(),
             rule: of.rule.name().to_owned(),
-            life: of.life.to_string(),
+            incarnation: of.incarnation.to_string(),
             term: of.term.to_string(),
             alarm: of.evidence.alarm.map(|alarm| alarm_words(alarm).to_owned()),
             asked: ranks(said.asked),
@@ -293,39 +293,39 @@ impl What {
 
     /// The entry for `news`, and the node that it is about: `me` where that is the observer.
     pub(super) fn news(news: News, me: Rank) -> (Rank, Self) {
-        let told = |node: Rank, words: &str| (node, Self::Told { words: words.to_owned() });
+        let noted = |node: Rank, words: &str| (node, Self::Noted { words: words.to_owned() });
         match news {
             News::Suspected(node) => (node, Self::Suspected),
             News::Restored(node) => (node, Self::Restored),
-            News::OneWay(node) => told(node, "not heard here, but met by a second observer"),
+            News::OneWay(node) => noted(node, "not heard here, but met by a second observer"),
             News::Uncorroborated(node) => {
-                told(node, "silent, and not removed: no second observer can be asked")
+                noted(node, "silent, and not removed: no second observer can be asked")
             }
-            News::Absent(node) => told(node, "was never heard"),
+            News::Absent(node) => noted(node, "was never heard"),
             News::Unanswered(node) => {
-                told(node, "no manager answers its alarm: it starts its next component itself")
+                noted(node, "no manager answers its alarm: it starts its next component itself")
             }
             News::Alone(node) => {
-                told(node, "no other component can be reached: it starts its next one itself")
+                noted(node, "no other component can be reached: it starts its next one itself")
             }
             News::Isolated(node) => {
                 let words = format!("isolated until `weft release {node}` admits it again");
-                (node, Self::Told { words })
+                (node, Self::Noted { words })
             }
-            News::TooFew => told(me, "too few members are alive for a decision"),
+            News::TooFew => noted(me, "too few members are alive for a decision"),
             News::Unheard => {
                 let words = "too few members hear or answer this node: as manager it removes no \
                              node, as backup it claims no term";
-                told(me, words)
+                noted(me, words)
             }
-            News::Excluded => told(me, "was removed"),
-            News::NoDatabase => told(me, "no member could send the database"),
-            News::NoMoreTerms => told(me, "the last term has been used"),
-            News::Follows(node) => told(node, "is the manager now"),
+            News::Excluded => noted(me, "was removed"),
+            News::NoDatabase => noted(me, "no member could send the database"),
+            News::NoMoreTerms => noted(me, "the last term has been used"),
+            News::Follows(node) => noted(node, "is the manager now"),
             News::Lagged(by) => (me, Self::Late { ms: by.as_micros() / 1_000 }),
             News::TaskIsolated { node, task } => {
                 let words = format!("task {task} fails too often and is isolated");
-                (node, Self::Told { words })
+                (node, Self::Noted { words })
             }
         }
     }
@@ -401,9 +401,9 @@ mod tests {
             chronicle.note(suspected(at_ns, u16::from(at_ns % 3 == 0)));
         }
         let last = 3 * ENTRIES as u64 - 3;
-        let told = chronicle.about(Some(1), last - 6, 2);
-        assert_eq!(told, [suspected(last - 3, 1), suspected(last, 1)]);
-        assert_eq!(chronicle.about(Some(1), last - 6, 1), told[..1]);
+        let found = chronicle.about(Some(1), last - 6, 2);
+        assert_eq!(found, [suspected(last - 3, 1), suspected(last, 1)]);
+        assert_eq!(chronicle.about(Some(1), last - 6, 1), found[..1]);
         assert_eq!(chronicle.about(None, 0, usize::MAX).len(), ENTRIES);
         assert_eq!(chronicle.dropped(None), 2 * ENTRIES as u64);
         assert!(chronicle.dropped(Some(1)) > 0 && chronicle.dropped(Some(7)) == 0);
@@ -424,7 +424,7 @@ mod tests {
         let verdict = |verdict: Verdict, rule: Rule| VerdictNote {
             verdict: verdict_words(verdict).to_owned(),
             rule: rule.name().to_owned(),
-            life: "4/0".to_owned(),
+            incarnation: "4/0".to_owned(),
             term: "2.0".to_owned(),
             alarm: None,
             asked: vec![],
@@ -445,7 +445,7 @@ mod tests {
         let note = VerdictNote {
             verdict: "component down".to_owned(),
             rule: "alarm-in-window".to_owned(),
-            life: "3/1".to_owned(),
+            incarnation: "3/1".to_owned(),
             term: "2.0".to_owned(),
             alarm: Some(alarm_words(Alarm::NoProgress).to_owned()),
             asked: vec![1, 2, 5],

@@ -10,13 +10,13 @@ mod dirnet;
 mod equivocate;
 mod events;
 mod forgeries;
+mod idle_backoff;
 mod inputs;
 mod inquiries;
 mod join;
 mod leavers;
 mod messages;
 mod naming;
-mod nap;
 pub(super) mod overseer;
 mod pairs;
 mod removals;
@@ -35,7 +35,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use weft_core::dirnet::Life;
+use weft_core::dirnet::ComponentIncarnation;
 use weft_core::endpoint::Plan;
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
@@ -61,10 +61,10 @@ use crate::process::start_thread;
 use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use forgeries::Forgeries;
+use idle_backoff::IdleBackoff;
 use inputs::{Heard, read_link};
 use inquiries::Inquiries;
 use naming::Naming;
-use nap::Nap;
 use removals::Removals;
 use signing::KeyBook;
 
@@ -81,10 +81,10 @@ const OWN_PUTS: u32 = 6;
 
 /// The identity of this component: its node and its incarnation.
 #[derive(Clone, Copy)]
-struct Born {
+struct Identity {
     me: Peer,
     incarnation: Incarnation,
-    life: Life,
+    component: ComponentIncarnation,
     /// The first incarnation of its supervisor, whose memory it has taken over.
     memory_since: Incarnation,
     /// The last boot of this node that its peers have removed.
@@ -105,7 +105,7 @@ struct Handed {
 /// A component; one in a process.
 pub(crate) struct Component {
     cluster: Cluster,
-    born: Born,
+    identity: Identity,
     /// What it needs to enter the DIR net, until it has entered.
     entry: Option<Entry>,
     dirnet: Option<DirNet>,
@@ -140,7 +140,7 @@ pub(crate) struct Component {
     deliveries: DeliveryLine,
     inquiries: Inquiries,
     faults: FaultPlan,
-    nap: Nap,
+    idle_backoff: IdleBackoff,
     forgeries: Forgeries,
     naming: Naming,
 }
@@ -160,11 +160,11 @@ impl Component {
     fn new(
         socket: Socket,
         cluster: Cluster,
-        born: Born,
+        identity: Identity,
         handed: Handed,
     ) -> Result<Self, NodeError> {
         let Handed { mut fds, places } = handed;
-        let Born { me, incarnation, .. } = born;
+        let Identity { me, incarnation, .. } = identity;
         let plan = super::plan(&cluster)?;
         let state = cluster.component.as_ref().map(|program| program.state).filter(|len| *len > 0);
         let state = state.map(|len| {
@@ -191,7 +191,7 @@ impl Component {
             read_link(&reading, &control_sender, &request_sender, &reader_bell);
         })?;
         Ok(Self {
-            born,
+            identity,
             entry: Some(entry),
             dirnet: None,
             boots: vec![Incarnation(0); cluster.nodes],
@@ -203,7 +203,7 @@ impl Component {
             plan,
             endpoint,
             waiter: Some(waiter),
-            membership: Membership::new(cluster.nodes, incarnation, born.finished),
+            membership: Membership::new(cluster.nodes, incarnation, identity.finished),
             keys: KeyBook::new(cluster.nodes),
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
@@ -218,7 +218,7 @@ impl Component {
             deliveries: DeliveryLine::new(places),
             inquiries: Inquiries::default(),
             faults: FaultPlan::default(),
-            nap: Nap::new(cluster.fabric, now_ns()),
+            idle_backoff: IdleBackoff::new(cluster.fabric, now_ns()),
             forgeries: Forgeries::default(),
             naming: Naming::default(),
             cluster,
@@ -269,7 +269,7 @@ impl Component {
             return Ok(Flow::Idle);
         }
         if let Some(entry) = &mut self.entry {
-            entry.note_pass(self.born.life);
+            entry.note_pass(self.identity.component);
         }
         let mut progress = self.own_puts.flush(&mut self.endpoint, now_ns);
         progress |= self.endpoint.poll(Instant(now_ns)) > 0;
@@ -317,7 +317,7 @@ impl Component {
         if !progress {
             return Ok(Flow::Idle);
         }
-        self.nap.note_progress(now_ns);
+        self.idle_backoff.note_progress(now_ns);
         Ok(Flow::Progress)
     }
 
@@ -356,7 +356,7 @@ impl Component {
         let next = self.endpoint.poll_timeout();
         let now_ns = now_ns();
         let left = next.map(|at| Duration::from_nanos(at.0.saturating_sub(now_ns)));
-        let longest = self.nap.longest(now_ns);
+        let longest = self.idle_backoff.longest(now_ns);
         let longest = if self.outgoing.is_empty() { longest } else { longest.min(ROOM_EVERY) };
         left.unwrap_or(longest).min(longest)
     }
@@ -403,7 +403,7 @@ impl Component {
             ToComponent::Key { peer, key } => self.hold_key(Peer(peer), key),
             ToComponent::AllNamed => self.handle_all_named(),
             ToComponent::Enter => self.enter(now_ns)?,
-            ToComponent::Letter { from, bytes } => {
+            ToComponent::Datagram { from, bytes } => {
                 let from = Rank(from);
                 self.with_dirnet(|dirnet, ground| {
                     dirnet.handle_frame(now_ns, from, &bytes.0, ground)
@@ -416,7 +416,7 @@ impl Component {
                 }
             }
             ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
-            ToComponent::Execute { number, will } => self.execute(number, will),
+            ToComponent::Execute { number, marker } => self.execute(number, marker),
             ToComponent::Left { client } => {
                 self.puts.forget(client);
                 self.takes.forget(&mut self.endpoint, client);
@@ -435,7 +435,7 @@ impl Component {
     /// Enters the DIR net, once.
     fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
         let Some(entry) = self.entry.take() else { return Ok(()) };
-        self.dirnet = Some(DirNet::enter(&self.cluster, self.born, entry, now_ns)?);
+        self.dirnet = Some(DirNet::enter(&self.cluster, self.identity, entry, now_ns)?);
         // Its first frames go out before it handles any.
         self.step_dirnet(&[], now_ns).map(drop)
     }

@@ -67,7 +67,7 @@ pub(super) struct DeliveryLine {
     waiting: Vec<DeliverJob>,
     places: Places,
     /// The places as last sent to the supervisor.
-    told: Places,
+    confirmed: Places,
     /// For each origin, its first conflict.
     conflicts: Vec<Option<ConflictStatus>>,
     /// Conflicts and proofs on their way to the supervisor.
@@ -80,8 +80,8 @@ impl DeliveryLine {
     pub(super) fn new(places: Places) -> Self {
         let conflicts = vec![None; places.len()];
         let (disputes, proofs) = (Vec::new(), Vec::new());
-        let (waiting, told) = (Vec::new(), places.clone());
-        Self { waiting, places, told, conflicts, disputes, proofs }
+        let (waiting, confirmed) = (Vec::new(), places.clone());
+        Self { waiting, places, confirmed, conflicts, disputes, proofs }
     }
 
     /// Takes on a client's request.
@@ -117,12 +117,12 @@ impl DeliveryLine {
         &mut self,
         endpoint: &mut NodeEndpoint,
         client: u64,
-        told: &[u64],
+        confirmed: &[u64],
     ) -> Outcome {
-        if told.len() != self.places.len() {
-            return Outcome::Refused(positions_of(told.len()));
+        if confirmed.len() != self.places.len() {
+            return Outcome::Refused(positions_of(confirmed.len()));
         }
-        self.note_dealt_with(endpoint, client, told);
+        self.note_dealt_with(endpoint, client, confirmed);
         self.forget(client);
         Outcome::Delivered(Deliveries { after: self.places.after(), ..Deliveries::default() })
     }
@@ -135,8 +135,8 @@ impl DeliveryLine {
 
     /// The places, if they have changed since the last call.
     pub(super) fn take_places(&mut self) -> Option<Places> {
-        (self.told != self.places).then(|| {
-            self.told.clone_from(&self.places);
+        (self.confirmed != self.places).then(|| {
+            self.confirmed.clone_from(&self.places);
             self.places.clone()
         })
     }
@@ -178,9 +178,9 @@ impl DeliveryLine {
     }
 
     /// Records what a client reports as processed for each origin.
-    fn note_dealt_with(&mut self, endpoint: &mut NodeEndpoint, client: u64, told: &[u64]) {
+    fn note_dealt_with(&mut self, endpoint: &mut NodeEndpoint, client: u64, confirmed: &[u64]) {
         let delivered = |origin| standing(endpoint, origin).delivered;
-        self.places.note_dealt_with(client, told, delivered);
+        self.places.note_dealt_with(client, confirmed, delivered);
     }
 
     fn note_conflict(&mut self, endpoint: &mut NodeEndpoint, conflict: Conflict) {

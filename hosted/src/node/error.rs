@@ -174,7 +174,7 @@ impl Explain for NodeError {
             Self::Network(error) => error.cure(),
             Self::NotShared => "add `--fabric verbs`, or leave network.addresses empty".to_owned(),
             Self::OwnPair => {
-                "see that the device's port is up; the next life tries again".to_owned()
+                "see that the device's port is up; the next incarnation tries again".to_owned()
             }
             Self::Verbs(error) => error.cure(),
             // A forgotten term could be claimed again.

@@ -42,7 +42,7 @@ impl What {
             | Self::Suspected
             | Self::Restored
             | Self::Late { .. }
-            | Self::Told { .. }
+            | Self::Noted { .. }
             | Self::Fenced { .. }
             | Self::Forged { .. }
             | Self::Reborn

@@ -19,7 +19,7 @@ use weft_core::dirnet::{Alarm, Frame, ImAliveTask, Message, News, Output, Post, 
 use weft_core::ids::{Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
-use crate::bootstrap::{Courier, Desk, Letter};
+use crate::bootstrap::{Datagram, DatagramPort, DatagramSender};
 use crate::clock::now_ns;
 use crate::node::component::{no_frame, overseer};
 use crate::node::control::Payload;
@@ -48,7 +48,7 @@ pub(super) enum Order {
 pub(super) type Sink = Box<dyn Fn(Order) + Send>;
 
 enum Input {
-    Letter { from: Rank, bytes: Vec<u8> },
+    Datagram { from: Rank, bytes: Vec<u8> },
     Ended,
     Alone,
     Spawned(Spawned),
@@ -82,7 +82,7 @@ struct Thread {
     flag: Flag,
     /// Its longest sleep: the component watches this thread, too.
     nap: Duration,
-    courier: Box<dyn Courier>,
+    datagrams: Box<dyn DatagramSender>,
     cut: Cut,
     sink: Sink,
     refusals: Refusals,
@@ -93,7 +93,7 @@ impl ImAlive {
     pub(super) fn start(
         post: Post,
         flag: Flag,
-        courier: Box<dyn Courier>,
+        datagrams: Box<dyn DatagramSender>,
         cut: Cut,
         sink: Sink,
     ) -> Result<Self, ProcessError> {
@@ -101,19 +101,19 @@ impl ImAlive {
         let nap = Duration::from_nanos(overseer::bound_ns(&post.profile) / 8);
         let (task, refusals) = (ImAliveTask::new(post), Refusals::default());
         let mut running =
-            Thread { task, flag, nap, courier, cut, sink, refusals: refusals.clone() };
+            Thread { task, flag, nap, datagrams, cut, sink, refusals: refusals.clone() };
         start_thread("weft-im-alive", move || running.run(&received))?;
         Ok(Self { inputs, refusals })
     }
 
     /// How many frames it has refused, by reason.
     pub(super) fn refused(&self) -> BTreeMap<String, u32> {
-        self.refusals.told()
+        self.refusals.counts()
     }
 
     /// Hands a frame from `from` to the thread.
-    pub(super) fn handle_letter(&self, from: Rank, bytes: Vec<u8>) {
-        self.put(Input::Letter { from, bytes });
+    pub(super) fn handle_datagram(&self, from: Rank, bytes: Vec<u8>) {
+        self.put(Input::Datagram { from, bytes });
     }
 
     /// Reports that the component's process has ended.
@@ -148,7 +148,7 @@ impl Thread {
             let now = Instant(now_ns());
             self.flag.note_task();
             match input {
-                Ok(Input::Letter { from, bytes }) => self.handle_letter(now, from, &bytes),
+                Ok(Input::Datagram { from, bytes }) => self.handle_datagram(now, from, &bytes),
                 Ok(Input::Ended) => self.task.handle_ended(now),
                 Ok(Input::Alone) => self.task.handle_alone(),
                 Ok(Input::Spawned(spawned)) => self.task.handle_spawned(now, spawned),
@@ -165,7 +165,7 @@ impl Thread {
         }
     }
 
-    fn handle_letter(&mut self, now: Instant, from: Rank, bytes: &[u8]) {
+    fn handle_datagram(&mut self, now: Instant, from: Rank, bytes: &[u8]) {
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
             Err(error) => {
@@ -185,9 +185,9 @@ impl Thread {
             Output::Send { to, seat: _, frame } => {
                 // The frames first: no other thread of this process delays an alarm.
                 let bytes = Payload(frame.encode().to_vec());
-                let letter = Letter { to: Desk::Component, bytes };
+                let datagram = Datagram { to: DatagramPort::Component, bytes };
                 for rank in to.iter().filter(|rank| !self.cut.has(Peer(rank.0))) {
-                    self.courier.send(Peer(rank.0), &letter);
+                    self.datagrams.send(Peer(rank.0), &datagram);
                 }
                 if let Message::Teif { alarm, .. } = frame.message {
                     (self.sink)(Order::Alarm(alarm));
@@ -215,10 +215,10 @@ mod tests {
     fn what_a_full_inbox_drops_is_counted() {
         let (inputs, _inbox) = sync_channel(2);
         let im_alive = ImAlive { inputs, refusals: Refusals::default() };
-        im_alive.handle_letter(Rank(1), Vec::new());
+        im_alive.handle_datagram(Rank(1), Vec::new());
         im_alive.handle_ended();
         assert!(im_alive.refused().is_empty());
-        im_alive.handle_letter(Rank(2), Vec::new());
+        im_alive.handle_datagram(Rank(2), Vec::new());
         im_alive.handle_ended();
         assert_eq!(im_alive.refused().get(INBOX_FULL), Some(&2));
     }

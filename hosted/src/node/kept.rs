@@ -133,8 +133,8 @@ mod tests {
         let path = scratch.path().join("term");
         let is_refused = || {
             let refused = open_term(&path, Lives::Some);
-            matches!(refused, Err(NodeError::Kept { path: told, error })
-                if told == path && error.kind() == ErrorKind::InvalidData)
+            matches!(refused, Err(NodeError::Kept { path: reported, error })
+                if reported == path && error.kind() == ErrorKind::InvalidData)
         };
         for at in 0..RECORD_LEN {
             let mut record = encode(TERM);
@@ -162,8 +162,8 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         for lives in [Lives::None, Lives::Some] {
             let refused = open_term(&path, lives).unwrap_err();
-            let (told, cure) = (refused.to_string(), refused.cure());
-            assert!(told.contains("term: it is a symbolic link"), "{told}");
+            let (reported, cure) = (refused.to_string(), refused.cure());
+            assert!(reported.contains("term: it is a symbolic link"), "{reported}");
             assert!(cure.starts_with("remove "), "{cure}");
         }
     }

@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use outgoing::{Outgoing, SendError};
 
+use super::abort_markers::AbortMarker;
 use super::chronicle::Entry;
 use super::control::{ConflictStatus, HeldProof, Outcome, Payload, ViewStatus, Want};
 use super::places::Places;
-use super::wills::Will;
 use crate::bootstrap::PairEnd;
 use crate::signing::PublicKey;
 
@@ -73,7 +73,7 @@ impl Classed for ToComponent {
             | Self::Enter
             | Self::AllNamed
             | Self::Acknowledged { .. }
-            | Self::Letter { .. }
+            | Self::Datagram { .. }
             | Self::Change(_)
             | Self::Offer { .. }
             | Self::Fence { .. }
@@ -149,7 +149,7 @@ pub(super) enum ToComponent {
     /// Take part in the DIR net: every running peer can be reached.
     Enter,
     /// A frame of the DIR net, from the I'm-Alive Task of node `from`.
-    Letter { from: u16, bytes: Payload },
+    Datagram { from: u16, bytes: Payload },
     /// A task of this node has changed.
     Change(TaskChange),
     /// That incarnation of `peer` has made its end of the pair with this incarnation.
@@ -166,7 +166,7 @@ pub(super) enum ToComponent {
     Request { ticket: Ticket, what: Want },
     /// Broadcast this abort marker, if the last message that was broadcast has its tag and is
     /// another one; answered by [`FromComponent::Executed`].
-    Execute { number: u64, will: Will },
+    Execute { number: u64, marker: AbortMarker },
     /// A client has left: what it holds goes back, what it waits for is dropped; answered by
     /// [`FromComponent::Forgotten`].
     Left { client: u64 },

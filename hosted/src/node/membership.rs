@@ -76,7 +76,7 @@ impl Membership {
     }
 
     /// The incarnation of `peer` that is admitted, if one is.
-    pub(super) fn life_of(&self, peer: Peer) -> Option<Incarnation> {
+    pub(super) fn incarnation_of(&self, peer: Peer) -> Option<Incarnation> {
         let theirs = self.greetings.get(peer.index())?.theirs;
         (theirs != Incarnation(0)).then_some(theirs)
     }

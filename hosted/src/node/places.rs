@@ -74,12 +74,12 @@ impl Places {
     pub(super) fn note_dealt_with(
         &mut self,
         client: u64,
-        told: &[u64],
+        confirmed: &[u64],
         mut delivered: impl FnMut(Peer) -> u64,
     ) {
-        for (origin, (place, told)) in (0..).map(Peer).zip(self.0.iter_mut().zip(told)) {
+        for (origin, (place, confirmed)) in (0..).map(Peer).zip(self.0.iter_mut().zip(confirmed)) {
             if place.holder.is_some_and(|holder| holder.client == client) {
-                place.after = place.after.max((*told).min(delivered(origin)));
+                place.after = place.after.max((*confirmed).min(delivered(origin)));
             }
         }
     }

@@ -16,7 +16,7 @@ impl Refusals {
     }
 
     /// All counts, by reason.
-    pub(super) fn told(&self) -> BTreeMap<String, u32> {
+    pub(super) fn counts(&self) -> BTreeMap<String, u32> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
     }
@@ -33,7 +33,7 @@ mod tests {
         refusals.count("late");
         clone.count("late");
         clone.count("inbox-full");
-        let told: Vec<_> = refusals.told().into_iter().collect();
-        assert_eq!(told, [("inbox-full".to_owned(), 1), ("late".to_owned(), 2)]);
+        let counts: Vec<_> = refusals.counts().into_iter().collect();
+        assert_eq!(counts, [("inbox-full".to_owned(), 1), ("late".to_owned(), 2)]);
     }
 }

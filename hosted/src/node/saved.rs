@@ -113,7 +113,7 @@ mod tests {
     use crate::explain::Explain;
     use crate::scratch::Scratch;
     use weft_core::dirnet::{
-        Change, Config, Kept, Life, Limits, Part, Profile, RestartLimit, Timing,
+        Change, ComponentIncarnation, Config, Kept, Limits, Part, Profile, RestartLimit, Timing,
     };
     use weft_core::ids::{Incarnation, Rank};
     use weft_core::time::{Duration, Instant};
@@ -126,8 +126,8 @@ mod tests {
         let limit = RestartLimit { max: 0, within: Duration(1) };
         let limits = Limits { restarts: limit, resets: limit };
         let config = Config::new(Rank(0), &[Part::Manager], profile, 1, limits).unwrap();
-        let life = Life { boot: Incarnation(1), generation: 0 };
-        let mut component = Component::new(Instant(0), config, life, 1, Kept::default());
+        let incarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
+        let mut component = Component::new(Instant(0), config, incarnation, 1, Kept::default());
         while component.poll_output().is_some() {}
         for status in 1..=changes {
             component.handle_change(Instant(0), Change::TaskStatus { task: 0, status }).unwrap();

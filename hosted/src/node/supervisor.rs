@@ -6,16 +6,13 @@
 //! component is started from that thread, which ends with the process, because the kernel ties the
 //! child to its parent thread.
 
-mod births;
 mod broadcasts;
 mod clients;
 mod component;
 mod deadlines;
 mod event;
 mod evidence;
-mod floor;
 mod guarded;
-mod infancy;
 mod isolation;
 mod meet;
 mod peers;
@@ -23,6 +20,9 @@ mod program;
 mod reach;
 mod recovery;
 mod requests;
+mod send_queue;
+mod starts;
+mod startup_watchdog;
 mod turn;
 mod watch;
 
@@ -35,7 +35,6 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::dirnet::Supervision;
 use weft_core::ids::{Incarnation, PeerSet, Rank};
 
-use births::Births;
 use broadcasts::Broadcasts;
 use clients::Clients;
 use component::Component;
@@ -44,6 +43,7 @@ use event::{Event, Events};
 use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
+use starts::Starts;
 use watch::Watch;
 
 use super::NodeError;
@@ -57,7 +57,7 @@ use super::link::{Ticket, ToComponent};
 use super::refusals::Refusals;
 use super::reset::ResetNode;
 use super::tasks::Tasks;
-use crate::bootstrap::{Bootstrap, Courier, Meeting};
+use crate::bootstrap::{Bootstrap, DatagramSender, Meeting};
 use crate::clock::now_ns;
 use crate::cluster::{Cluster, Form};
 use crate::process::ProcessError;
@@ -131,7 +131,7 @@ struct Supervisor {
     /// the DIR net does not count.
     generation: u32,
     im_alive: Option<ImAlive>,
-    courier: Box<dyn Courier>,
+    datagrams: Box<dyn DatagramSender>,
     /// The transports that an injected partition has cut.
     cut: Cut,
     cut_off: PeerSet,
@@ -150,7 +150,7 @@ struct Supervisor {
     /// Requests that arrived while no component was ready.
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
-    births: Births,
+    starts: Starts,
     given_up: bool,
     isolation_note: IsolationNote,
     lost_at_ns: Option<u64>,
@@ -193,11 +193,11 @@ impl Supervisor {
         fabric::rehearse(cluster, rank, &plan, &memory)?;
         let tasks = guarded::tasks(cluster, dir, rank, &events)?;
         let sink = events.clone();
-        let sink = move |tidings| sink.bring(Event::Tidings(tidings));
+        let sink = move |event| sink.bring(Event::Bootstrap(event));
         let me = meet::Member { cluster, home, rank, layout: plan.layout() };
         let is_on_one_host = meeting.is_none();
         let bootstrap = me.begin(&memory, meeting, sink)?;
-        let courier = bootstrap.courier();
+        let datagrams = bootstrap.datagrams();
         let flag = Flag::segment(&format!("{name}-flag"))?;
         let progress = Flag::open(flag.writable_fd())?;
         let signing = (cluster.neb.form == Form::Signed).then(SecretKey::draw).transpose();
@@ -224,7 +224,7 @@ impl Supervisor {
             broadcasts: Broadcasts::new(cluster.nodes),
             generation: 0,
             im_alive: None,
-            courier,
+            datagrams,
             cut: Cut::default(),
             cut_off: PeerSet::EMPTY,
             flag,
@@ -238,7 +238,7 @@ impl Supervisor {
             refusals: Refusals::default(),
             parked: VecDeque::new(),
             restarts: 0,
-            births: Births::new(),
+            starts: Starts::new(),
             given_up: false,
             isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
             lost_at_ns: None,

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::kin::{Group, Kin};
+use super::descendants::{Descendants, Group};
 use super::{Pid, ProcessError, StillRuns};
 use crate::sealed;
 
@@ -113,7 +113,7 @@ impl Remains {
     /// # Errors
     /// One of them still runs after `patience`.
     pub fn end(&self, patience: Duration) -> Result<usize, StillRuns> {
-        Kin::with(Self::VARIABLE, &self.mark).or_in(&self.groups).end(patience)
+        Descendants::with(Self::VARIABLE, &self.mark).or_in(&self.groups).end(patience)
     }
 
     /// As [`Self::end`], but only what the task of this name has started, in whatever group.
@@ -121,7 +121,7 @@ impl Remains {
     /// # Errors
     /// One of them still runs after `patience`.
     pub fn end_task(&self, name: &str, patience: Duration) -> Result<usize, StillRuns> {
-        Kin::with(Self::VARIABLE, &self.mark).and(Self::VARIABLE_TASK, name).end(patience)
+        Descendants::with(Self::VARIABLE, &self.mark).and(Self::VARIABLE_TASK, name).end(patience)
     }
 
     /// Kills every task, with all that it has started, of any incarnation of the node whose control
@@ -130,7 +130,7 @@ impl Remains {
     /// # Errors
     /// One of them still runs after `patience`.
     fn end_of_node(control: &Path, patience: Duration) -> Result<usize, StillRuns> {
-        let all = Kin::with(Self::VARIABLE_CONTROL, control).and_any(Self::VARIABLE_TASK);
+        let all = Descendants::with(Self::VARIABLE_CONTROL, control).and_any(Self::VARIABLE_TASK);
         all.end(patience)
     }
 
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(Remains::end_of_node(&own, SOON), Ok(0));
         assert_eq!(Remains::end_of_node(&other, SOON), Ok(2));
         // A process that has the socket without a task's name is not a task.
-        assert_eq!(Kin::with(Remains::VARIABLE_CONTROL, &own).end(SOON), Ok(2));
+        assert_eq!(Descendants::with(Remains::VARIABLE_CONTROL, &own).end(SOON), Ok(2));
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl FromStr for PublicKey {
 
     fn from_str(text: &str) -> Result<Self, PublicKeyError> {
         let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(PublicKeyError) };
-        let digit = |letter: u8| char::from(letter).to_digit(16).and_then(|n| u8::try_from(n).ok());
+        let digit =
+            |datagram: u8| char::from(datagram).to_digit(16).and_then(|n| u8::try_from(n).ok());
         let byte = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
         let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
         let bytes = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());

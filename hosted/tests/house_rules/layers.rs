@@ -253,7 +253,10 @@ fn imports_that_point_down_pass() {
 #[test]
 fn an_import_that_points_up_is_found_in_the_library_as_well() {
     let check = |path, text| points_down(&HOSTED, &Source::parse(path, text)).len();
-    assert_eq!(check("hosted/src/bootstrap/word.rs", "use crate::node::control::Payload;"), 1);
+    assert_eq!(
+        check("hosted/src/bootstrap/session_message.rs", "use crate::node::control::Payload;"),
+        1
+    );
     assert_eq!(check("hosted/src/node/reset.rs", "use crate::launch::ToLauncher;"), 1);
     assert_eq!(check("hosted/src/node/reset.rs", "use crate::packet::Socket;"), 0);
 }

@@ -18,7 +18,9 @@
 use super::echo::Echo;
 use super::{Component, Rule, State, Verdict, Watch};
 use crate::dirnet::replay::is_after;
-use crate::dirnet::{Beat, Frame, Level, Life, Members, Message, Reject, Seat, Standing, Term};
+use crate::dirnet::{
+    Beat, ComponentIncarnation, Frame, Level, Members, Message, Reject, Seat, Standing, Term,
+};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -44,17 +46,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let is_witm = frame.message == Message::Witm;
         self.check_claimant(from, frame.term, is_witm)?;
-        let age = self.age(from, frame.seat, frame.life).inspect_err(|reason| {
+        let age = self.age(from, frame.seat, frame.incarnation).inspect_err(|reason| {
             // An ANID is not answered with an ANID: two nodes that removed each other would never
             // stop.
             if !matches!(frame.message, Message::Anid { .. }) {
-                self.tell_removed(from, frame.life, *reason);
+                self.tell_removed(from, frame.incarnation, *reason);
             }
         })?;
         let needs_term = !is_asked_in_any_term(&frame.message);
         let mut in_term = Ok(());
         if !is_witm && frame.seat == Seat::Component {
-            in_term = self.check_reign(now, from, frame.life, frame.term);
+            in_term = self.check_reign(now, from, frame.incarnation, frame.term);
             if in_term.is_err() {
                 self.hear_of_claimant(now, frame, matches!(age, Age::Current));
             }
@@ -67,7 +69,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         match age {
             // A probe asks whether the component runs, not whether it is a member.
-            Age::Later if !is_witm => match self.meet(now, from, frame.life, frame.term) {
+            Age::Later if !is_witm => match self.meet(now, from, frame.incarnation, frame.term) {
                 Err(_) if !needs_term && !crate::dirnet::MEMBERS_ALONE_PROBE.is_planted() => {
                     return Ok(());
                 }
@@ -75,7 +77,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             },
             Age::Current | Age::Later => {}
             Age::Unmet => {
-                self.introduce(now, from, frame.life);
+                self.introduce(now, from, frame.incarnation);
                 self.watch_anew(now, from);
             }
         }
@@ -83,7 +85,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let seat = frame.seat as usize;
         if !is_witm
             && let Some(fellow) = self.fellow_mut(from)
-            && !fellow.replay[seat].is_new(frame.life, sequence)
+            && !fellow.replay[seat].is_new(frame.incarnation, sequence)
         {
             return Err(Reject::Duplicate);
         }
@@ -120,17 +122,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         beat: &Beat,
     ) -> Result<(), Reject> {
         self.check_claimant(from, beat.term, false)?;
-        let age = self.age(from, Seat::Component, beat.life).inspect_err(|reason| {
-            self.tell_removed(from, beat.life, *reason);
+        let age = self.age(from, Seat::Component, beat.incarnation).inspect_err(|reason| {
+            self.tell_removed(from, beat.incarnation, *reason);
         })?;
-        self.check_reign(now, from, beat.life, beat.term)?;
+        self.check_reign(now, from, beat.incarnation, beat.term)?;
         if !matches!(age, Age::Current) {
             // A node that is not admitted yet may be the first that shows that it hears the
             // manager.
             if beat.term == self.term {
                 self.note_echo(now, from, beat);
             }
-            self.meet(now, from, beat.life, beat.term)?;
+            self.meet(now, from, beat.incarnation, beat.term)?;
         }
         let Some(fellow) = self.fellow_mut(from) else { return Err(Reject::UnknownSender) };
         if fellow.beat != 0 && !is_after(beat.sequence, fellow.beat) {
@@ -181,12 +183,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         &mut self,
         now: Instant,
         from: Rank,
-        life: Life,
+        incarnation: ComponentIncarnation,
         term: Term,
     ) -> Result<(), Reject> {
         let has_opinion = matches!(self.state, State::Manager | State::Backup(_));
         let is_refused = has_opinion && term > self.term && self.is_removed(term.claimant);
-        if !is_refused || crate::dirnet::REMOVED_NODES_REIGN.is_planted() {
+        if !is_refused || crate::dirnet::REMOVED_NODES_CLAIM.is_planted() {
             return Ok(());
         }
         if let State::Manager = self.state
@@ -195,9 +197,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         {
             self.send(Members::only(from), Seat::Component, Message::Nmi);
             if from == term.claimant && !crate::dirnet::RIVALS_STAY_OUT.is_planted() {
-                self.admit(now, from, life, Rule::NewLife);
+                self.admit(now, from, incarnation, Rule::NewLife);
             } else {
-                self.await_joiner(now, from, life);
+                self.await_joiner(now, from, incarnation);
             }
         }
         self.tell_isolated(Members::only(from), term.claimant);
@@ -209,7 +211,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             // This node's manager admits the claimant, as a manager that hears it would; otherwise
             // the two would claim higher terms in turn without end, and neither would follow.
             if !crate::dirnet::FAR_RIVALS_STAY_OUT.is_planted() {
-                self.tell_manager(from, life);
+                self.tell_manager(from, incarnation);
             }
             self.tell_above(term);
             // This node's manager may follow the claimant. Then no member will report that it
@@ -226,13 +228,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// an earlier incarnation of the manager removed, and never hear the manager itself (G-11).
     fn name_manager(&mut self, to: Rank) {
         let manager = self.term.claimant;
-        let Standing { life, .. } = self.db.standing(manager);
+        let Standing { incarnation, .. } = self.db.standing(manager);
         let is_named = matches!(self.state, State::Backup(_)) && to != manager;
         if is_named
             && self.db.standing(manager).is_up()
             && !crate::dirnet::MANAGERS_HAVE_NO_INCARNATION.is_planted()
         {
-            let niua = Message::Niua { node: manager, life };
+            let niua = Message::Niua { node: manager, incarnation };
             self.send(Members::only(to), Seat::Component, niua);
         }
         self.send(Members::only(to), Seat::Component, Message::Nmi);
@@ -246,7 +248,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// gives way if no member is left that could follow its own manager with it. Only a release
     /// brings an isolated node back.
     fn hear_of_claimant(&mut self, now: Instant, frame: &Frame, is_current: bool) {
-        let Message::Niua { node, life } = frame.message else { return };
+        let Message::Niua { node, incarnation } = frame.message else { return };
         let standing = self.db.standing(node);
         let is_manager = is_current && frame.sender == self.term.claimant;
         let is_missed = self.misses_manager();
@@ -255,18 +257,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !is_claimed || standing.level != Level::Down || !(is_manager || is_missed) {
             return;
         }
-        if standing.life.boot < life.boot {
-            self.introduce(now, node, life);
-        } else if standing.life.boot == life.boot {
+        if standing.incarnation.boot < incarnation.boot {
+            self.introduce(now, node, incarnation);
+        } else if standing.incarnation.boot == incarnation.boot {
             succession.is_outvoted = true;
         }
     }
 
     /// Reports a later incarnation of `node` to the manager, which may not hear it itself.
-    fn tell_manager(&mut self, node: Rank, life: Life) {
+    fn tell_manager(&mut self, node: Rank, incarnation: ComponentIncarnation) {
         let manager = Members::only(self.term.claimant);
-        if !crate::dirnet::NOBODY_INTRODUCES.is_planted() {
-            self.send(manager, Seat::Component, Message::Niua { node, life });
+        if !crate::dirnet::NONE_INTRODUCES.is_planted() {
+            self.send(manager, Seat::Component, Message::Niua { node, incarnation });
         }
     }
 
@@ -276,48 +278,59 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         &mut self,
         now: Instant,
         node: Rank,
-        life: Life,
+        incarnation: ComponentIncarnation,
     ) -> Result<(), Reject> {
-        let Age::Later = self.age(node, Seat::Component, life)? else { return Err(Reject::Late) };
-        self.admit(now, node, life, Rule::Joined);
+        let Age::Later = self.age(node, Seat::Component, incarnation)? else {
+            return Err(Reject::Late);
+        };
+        self.admit(now, node, incarnation, Rule::Joined);
         Ok(())
     }
 
     /// Whether the frame is a removal of this incarnation in an earlier term. Its sender gets no
     /// answer: it would only send the removal again.
     fn is_removed_by(&self, frame: &Frame) -> bool {
-        let Message::Anid { node, life, .. } = frame.message else { return false };
-        node == self.me() && life.boot == self.life.boot && frame.term < self.term
+        let Message::Anid { node, incarnation, .. } = frame.message else { return false };
+        node == self.me() && incarnation.boot == self.incarnation.boot && frame.term < self.term
     }
 
     /// Answers a node that may not know yet that it was removed or is isolated.
-    fn tell_removed(&mut self, node: Rank, life: Life, reason: Reject) {
+    fn tell_removed(&mut self, node: Rank, incarnation: ComponentIncarnation, reason: Reject) {
         if !matches!(reason, Reject::Fenced | Reject::Isolated) {
             return;
         }
         let is_isolated = self.tell_isolated(Members::only(node), node);
         if matches!(self.state, State::Manager) && !is_isolated {
             let level = self.db.standing(node).level.max(Level::Down);
-            self.send(Members::only(node), Seat::Component, Message::Anid { node, life, level });
+            self.send(
+                Members::only(node),
+                Seat::Component,
+                Message::Anid { node, incarnation, level },
+            );
         }
     }
 
-    fn age(&self, from: Rank, seat: Seat, life: Life) -> Result<Age, Reject> {
+    fn age(
+        &self,
+        from: Rank,
+        seat: Seat,
+        incarnation: ComponentIncarnation,
+    ) -> Result<Age, Reject> {
         let standing = self.db.standing(from);
-        let known = standing.life;
+        let known = standing.incarnation;
         let is_removed =
             standing.level != Level::Up && !crate::dirnet::FENCED_ARE_HEARD.is_planted();
-        if life.boot < known.boot || (life.boot == known.boot && is_removed) {
+        if incarnation.boot < known.boot || (incarnation.boot == known.boot && is_removed) {
             return Err(Reject::Fenced);
         }
         if standing.level == Level::Isolated {
             return Err(Reject::Isolated);
         }
         match seat {
-            Seat::Component if life == known => Ok(Age::Current),
-            Seat::Component if life < known => Err(Reject::OldLife),
+            Seat::Component if incarnation == known => Ok(Age::Current),
+            Seat::Component if incarnation < known => Err(Reject::OldLife),
             Seat::Component => Ok(Age::Later),
-            Seat::ImAliveTask if life.boot == known.boot => Ok(Age::Current),
+            Seat::ImAliveTask if incarnation.boot == known.boot => Ok(Age::Current),
             // If the manager that knew the component is gone, no other member may know it either.
             Seat::ImAliveTask if !standing.is_known() => Ok(Age::Unmet),
             Seat::ImAliveTask if self.expects(from) => Ok(Age::Current),
@@ -327,25 +340,31 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Handles a frame of a later incarnation that has already joined, as its term shows, or that
     /// was never known here.
-    fn meet(&mut self, now: Instant, from: Rank, life: Life, term: Term) -> Result<(), Reject> {
+    fn meet(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        incarnation: ComponentIncarnation,
+        term: Term,
+    ) -> Result<(), Reject> {
         match self.state {
             // An unheard manager may have been superseded already, and does not admit. An
             // incarnation that hears this manager echoes its heartbeats, and so counts.
             State::Manager if term == self.term && !self.is_heard(now) => {
                 return Err(Reject::UnknownLife);
             }
-            State::Manager if term == self.term => self.admit(now, from, life, Rule::Joined),
-            _ if !self.db.standing(from).is_known() => self.introduce(now, from, life),
+            State::Manager if term == self.term => self.admit(now, from, incarnation, Rule::Joined),
+            _ if !self.db.standing(from).is_known() => self.introduce(now, from, incarnation),
             _ if term.claimant == from && term >= self.term => {
-                self.introduce(now, from, life);
-                self.explain(now, from, life, Verdict::Admitted, Rule::NewLife.into());
+                self.introduce(now, from, incarnation);
+                self.explain(now, from, incarnation, Verdict::Admitted, Rule::NewLife.into());
             }
             State::Manager | State::Backup(_) if term < self.term => {
                 self.name_manager(from);
                 return Err(Reject::OldTerm);
             }
             State::Manager if term > self.term => {}
-            State::Joining(_) => self.introduce(now, from, life),
+            State::Joining(_) => self.introduce(now, from, incarnation),
             // Without a manager a backup cannot claim a term unanswered. What it has missed
             // meanwhile, including a later term, it learns from a member that it does not know yet.
             State::Backup(_)
@@ -353,10 +372,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                     && self.misses_manager()
                     && !crate::dirnet::MANAGERLESS_ARE_DEAF.is_planted() =>
             {
-                self.introduce(now, from, life);
+                self.introduce(now, from, incarnation);
             }
             State::Backup(_) if term == self.term => {
-                self.tell_manager(from, life);
+                self.tell_manager(from, incarnation);
                 return Err(Reject::UnknownLife);
             }
             State::Manager | State::Backup(_) | State::Excluded => return Err(Reject::UnknownLife),
@@ -365,9 +384,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Records a later incarnation; the one before is fenced.
-    pub(super) fn introduce(&mut self, now: Instant, node: Rank, life: Life) {
+    pub(super) fn introduce(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+    ) {
         let before = self.db.standing(node);
-        if !self.db.advance(node, Standing::up(life)) {
+        if !self.db.advance(node, Standing::up(incarnation)) {
             return;
         }
         if let Some(fellow) = self.fellow_mut(node) {
@@ -386,16 +410,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 }
             }
         }
-        if before.is_up() && before.life.boot < life.boot {
-            self.fence(node, before.life.boot);
+        if before.is_up() && before.incarnation.boot < incarnation.boot {
+            self.fence(node, before.incarnation.boot);
         }
     }
 
     /// The manager has heard from a later incarnation in its own term: admits it as a member (D-21,
     /// NIUA).
-    fn admit(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
-        self.introduce(now, node, life);
-        self.explain(now, node, life, Verdict::Admitted, rule.into());
+    fn admit(&mut self, now: Instant, node: Rank, incarnation: ComponentIncarnation, rule: Rule) {
+        self.introduce(now, node, incarnation);
+        self.explain(now, node, incarnation, Verdict::Admitted, rule.into());
         let due = now.after(self.timing().receive);
         self.set_watch(node, Watch::Up { due });
         // A node that was removed before this member joined must be fenced by it too, before a
@@ -405,8 +429,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 *due = now;
             }
         }
-        let told = self.members().without(node);
-        self.send(told, Seat::Component, Message::Niua { node, life });
+        let reported = self.members().without(node);
+        self.send(reported, Seat::Component, Message::Niua { node, incarnation });
     }
 
     fn settle_term(&mut self, now: Instant, from: Rank, term: Term) -> Result<(), Reject> {

@@ -27,7 +27,7 @@ use super::suspicion::Loss;
 use super::watch::Reset;
 use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::config::Part;
-use crate::dirnet::{Change, Level, Life, Members, Message, Output, Seat, Term};
+use crate::dirnet::{Change, ComponentIncarnation, Level, Members, Message, Output, Seat, Term};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
 
@@ -120,11 +120,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let State::Backup(succession) = self.state else { return };
         let manager = self.term.claimant;
         self.set_watch(manager, Watch::Off);
-        let everybody = crate::dirnet::EVERYBODY_SUCCEEDS.is_planted();
+        let all = crate::dirnet::ALL_SUCCEED.is_planted();
         let due = now.after(self.timing().candidate);
         let (next, loss) = (succession.next(self), succession.loss);
         match (next, loss) {
-            (Some(next), Some(loss)) if next == self.me() || everybody => {
+            (Some(next), Some(loss)) if next == self.me() || all => {
                 self.succeed(now, loss);
             }
             (Some(next), _) => {
@@ -160,8 +160,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             self.tell_unheard();
             self.state = State::Backup(Succession::default());
-            let life = self.db.standing(manager).life;
-            return self.doubt(now, manager, life, Rule::Silence);
+            let incarnation = self.db.standing(manager).incarnation;
+            return self.doubt(now, manager, incarnation, Rule::Silence);
         };
         // If only the manager's component is down, its node is reachable: its own task reports
         // that. One that too few members hear is alive.
@@ -183,18 +183,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !self.claim(now, rule) {
             return;
         }
-        let life = self.db.standing(manager).life;
+        let incarnation = self.db.standing(manager).incarnation;
         if !self.db.standing(manager).is_up() {
             return;
         }
         match loss {
-            Loss::Agent(why) => self.recover_agent(now, manager, life, why),
+            Loss::Agent(why) => self.recover_agent(now, manager, incarnation, why),
             Loss::Node { why, is_corroborated: true }
                 if self.may_decide(now) && self.is_settled(&passed, why) =>
             {
-                self.remove_node(now, manager, life, why);
+                self.remove_node(now, manager, incarnation, why);
             }
-            Loss::Node { .. } => self.doubt(now, manager, life, Rule::Silence),
+            Loss::Node { .. } => self.doubt(now, manager, incarnation, Rule::Silence),
         }
     }
 
@@ -270,8 +270,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             let turn = timing.send.0.saturating_mul(u64::from(self.me().0));
             self.outbids_after = now.after(timing.receive).after(Duration(turn));
         }
-        self.reign(now, term);
-        self.explain(now, self.me(), self.life, Verdict::TookOver, rule.into());
+        self.become_manager(now, term);
+        self.explain(now, self.me(), self.incarnation, Verdict::TookOver, rule.into());
         let members = self.members();
         self.send(members, Seat::Component, Message::Nmi);
         true
@@ -281,7 +281,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// previous manager may have left undone. A node that is down is reset once all members have
     /// fenced it, even if it was reset before: a reset names the incarnation that it ends and
     /// affects no later one. A node that was never heard from is awaited, and then reported.
-    pub(super) fn reign(&mut self, now: Instant, term: Term) {
+    pub(super) fn become_manager(&mut self, now: Instant, term: Term) {
         self.term = term;
         self.outputs.push(Output::Keep(term));
         let was_manager = self.role() == Role::Manager;
@@ -310,12 +310,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 Watch::Off
             }
             // A node that is not heard from in time is reported (G-24).
-            _ if !standing.is_known() => {
-                Watch::Joining { life: Life::default(), due: now.after(self.timing().clone) }
-            }
+            _ if !standing.is_known() => Watch::Joining {
+                incarnation: ComponentIncarnation::default(),
+                due: now.after(self.timing().clone),
+            },
             Level::Up => Watch::Up { due: now.after(self.timing().receive) },
             Level::Down if !forgets => Watch::Fencing {
-                life: standing.life,
+                incarnation: standing.incarnation,
                 fenced: Members::NONE,
                 due: now,
                 reset: Reset::Follows,
@@ -336,7 +337,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Joining(_) | State::Excluded => {}
             // An earlier incarnation of this node claimed it.
             State::Manager | State::Backup(_) if term.claimant == self.me() => {
-                self.claim(now, Rule::OwnReign);
+                self.claim(now, Rule::OwnTerm);
             }
             State::Manager | State::Backup(_) => {
                 self.follow(now);

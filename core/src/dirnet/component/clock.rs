@@ -83,9 +83,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Watch::Off => {}
             Watch::Up { .. } => self.suspect(now, node),
             Watch::Suspect(suspicion) => self.window_over(now, node, suspicion),
-            Watch::Joining { life, .. } => self.joining_over(now, node, life),
-            Watch::Fencing { life, fenced, reset, .. } => {
-                self.fence_again(now, node, life, fenced, reset);
+            Watch::Joining { incarnation, .. } => self.joining_over(now, node, incarnation),
+            Watch::Fencing { incarnation, fenced, reset, .. } => {
+                self.fence_again(now, node, incarnation, fenced, reset);
             }
         }
     }

@@ -143,7 +143,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let echo = self.fellow(to).map_or(0, |fellow| fellow.beat);
         let beat = Beat {
             term: self.term,
-            life: self.life,
+            incarnation: self.incarnation,
             sequence: self.beats,
             digest: self.digest(),
             echo,

@@ -12,7 +12,7 @@
 //! nodes, or the loss of some databases therefore ends no isolation.
 
 use super::{Component, Evidence, News, Role, Rule, State, Verdict, Watch, Why};
-use crate::dirnet::{Frame, Level, Life, Members, Message, Reject, Seat, Standing};
+use crate::dirnet::{ComponentIncarnation, Frame, Level, Members, Message, Reject, Seat, Standing};
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
@@ -33,8 +33,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Ok(());
         }
         let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
-        self.explain(now, node, standing.life, Verdict::Isolated, why);
-        self.isolate_node(now, node, standing.life);
+        self.explain(now, node, standing.incarnation, Verdict::Isolated, why);
+        self.isolate_node(now, node, standing.incarnation);
         Ok(())
     }
 
@@ -99,12 +99,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         from: Rank,
         frame: &Frame,
     ) -> Option<Result<(), Reject>> {
-        let Message::Anid { node, life, level } = frame.message else { return None };
+        let Message::Anid { node, incarnation, level } = frame.message else { return None };
         let is_order = from == frame.term.claimant && node != from;
         if level == Level::Down || is_order {
             return None;
         }
-        Some(self.learn_report(now, from, frame, Standing::removed(life, level)))
+        Some(self.learn_report(now, from, frame, Standing::removed(incarnation, level)))
     }
 
     /// Does the same for an order that was refused: where its sender is not followed, its content
@@ -116,11 +116,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         frame: &Frame,
         reason: Reject,
     ) -> Result<(), Reject> {
-        let Message::Anid { life, level, .. } = frame.message else { return Err(reason) };
+        let Message::Anid { incarnation, level, .. } = frame.message else { return Err(reason) };
         if level == Level::Down {
             return Err(reason);
         }
-        self.learn_report(now, from, frame, Standing::removed(life, level)).map_err(|_| reason)
+        self.learn_report(now, from, frame, Standing::removed(incarnation, level))
+            .map_err(|_| reason)
     }
 
     fn learn_report(
@@ -134,7 +135,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::Forged);
         }
         self.check_claimant(from, frame.term, true)?;
-        let Message::Anid { node, life, .. } = frame.message else { return Err(Reject::NotForMe) };
+        let Message::Anid { node, incarnation, .. } = frame.message else {
+            return Err(Reject::NotForMe);
+        };
         if frame.seat != Seat::Component {
             return Err(Reject::WrongSeat);
         }
@@ -148,7 +151,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.end_isolation(now, node, report.released());
             return Ok(());
         }
-        if life.boot <= self.db.standing(node).released() {
+        if incarnation.boot <= self.db.standing(node).released() {
             self.tell_released(Members::only(from), node);
             return Err(Reject::Late);
         }
@@ -165,15 +168,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Reports the isolation of `node`; returns whether it is isolated.
     pub(super) fn tell_isolated(&mut self, to: Members, node: Rank) -> bool {
         let Some(boot) = self.db.standing(node).isolation() else { return false };
-        let life = Life { boot, generation: 0 };
-        let anid = Message::Anid { node, life, level: Level::Isolated };
+        let incarnation = ComponentIncarnation { boot, generation: 0 };
+        let anid = Message::Anid { node, incarnation, level: Level::Isolated };
         self.send(to, Seat::Component, anid);
         true
     }
 
     fn tell_released(&mut self, to: Members, node: Rank) {
-        let life = Life { boot: self.db.standing(node).released(), generation: 0 };
-        let anid = Message::Anid { node, life, level: Level::Released };
+        let incarnation =
+            ComponentIncarnation { boot: self.db.standing(node).released(), generation: 0 };
+        let anid = Message::Anid { node, incarnation, level: Level::Released };
         self.send(to, Seat::Component, anid);
     }
 
@@ -182,7 +186,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let me = self.me();
         let is_isolated = self.is_isolated();
         self.db.advance(me, report.without_incarnation());
-        let is_removed = report.life.boot == self.life.boot && report.is_past(self.life);
+        let is_removed =
+            report.incarnation.boot == self.incarnation.boot && report.is_past(self.incarnation);
         let is_over = is_removed || (self.is_isolated() && !is_isolated);
         if is_over {
             self.exclude();
@@ -199,8 +204,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return;
         }
         self.tell(News::Isolated(node));
-        if !standing.is_past(standing.life) {
-            self.isolate_node(now, node, standing.life);
+        if !standing.is_past(standing.incarnation) {
+            self.isolate_node(now, node, standing.incarnation);
         }
     }
 

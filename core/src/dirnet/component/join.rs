@@ -36,7 +36,7 @@ impl Joining {
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Starts the component. The only start predicate (G-21) is whether a term was saved.
     pub(super) fn start(&mut self, now: Instant, kept: Option<Term>) {
-        let is_first = kept.is_none() || crate::dirnet::CLONES_START_ANEW.is_planted();
+        let is_first = kept.is_none() || crate::dirnet::CLONES_START_AGAIN.is_planted();
         if is_first && !self.is_isolated() {
             self.start_static(now);
         } else {
@@ -71,7 +71,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.rise(now, term);
             return self.follow(now);
         }
-        self.reign(now, term);
+        self.become_manager(now, term);
     }
 
     /// Ends the time for answers.
@@ -92,7 +92,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.ask_for_manager(now);
         }
         if claims && may_manage {
-            let rule = if joining.is_answered { Rule::OwnReign } else { Rule::Succession };
+            let rule = if joining.is_answered { Rule::OwnTerm } else { Rule::Succession };
             self.claim(now, rule);
         } else {
             self.follow(now);
@@ -116,12 +116,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// yet.
     pub(super) fn is_outcast(&self) -> bool {
         let standing = self.db.standing(self.me());
-        standing.is_known() && !standing.is_up() && !crate::dirnet::OUTCASTS_REIGN.is_planted()
+        standing.is_known() && !standing.is_up() && !crate::dirnet::OUTCASTS_CLAIM.is_planted()
     }
 
     /// Records that this node's present incarnation is the one to admit.
     pub(super) fn stand_up(&mut self) {
-        self.db.advance(self.me(), Standing::up(self.life));
+        self.db.advance(self.me(), Standing::up(self.incarnation));
     }
 
     /// Handles the answer that names the manager; its term is already known.
@@ -153,7 +153,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 if frame.term > self.term {
                     self.claim_above(now, frame.term, Rule::Outbid);
                 }
-                self.await_joiner(now, from, frame.life);
+                self.await_joiner(now, from, frame.incarnation);
             }
             // The manager may not hear the joiner.
             State::Backup(_) if frame.term > self.term => {

@@ -11,7 +11,9 @@
 use super::watch::Reset;
 use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::strategy::{Fault, Recoveries, Recovery};
-use crate::dirnet::{Level, Life, Members, Message, Output, Reject, Seat, Standing, TaskAction};
+use crate::dirnet::{
+    ComponentIncarnation, Level, Members, Message, Output, Reject, Seat, Standing, TaskAction,
+};
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
 
@@ -35,19 +37,25 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// The component of `node` is down: orders a clone, as long as clones help.
-    pub(super) fn recover_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
+    pub(super) fn recover_agent(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        why: Why,
+    ) {
         match self.decide(now, node, Fault::Agent) {
-            Recovery::Spawn => self.spawn(now, node, life, why),
+            Recovery::Spawn => self.spawn(now, node, incarnation, why),
             Recovery::RestartTask { .. }
             | Recovery::Escalate
             | Recovery::Reset
-            | Recovery::Isolate => self.doubt(now, node, life, Rule::Intensity),
+            | Recovery::Isolate => self.doubt(now, node, incarnation, Rule::Intensity),
         }
     }
 
-    fn spawn(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
-        self.explain(now, node, life, Verdict::AgentDown, why);
-        let clone = life.clone_of();
+    fn spawn(&mut self, now: Instant, node: Rank, incarnation: ComponentIncarnation, why: Why) {
+        self.explain(now, node, incarnation, Verdict::AgentDown, why);
+        let clone = incarnation.clone_of();
         let generation = clone.generation;
         let span = Message::Span { node, generation };
         self.send(Members::only(node), Seat::ImAliveTask, span);
@@ -58,7 +66,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let due = now.after(self.timing().clone);
         let is_forgotten = crate::dirnet::CLONES_ARE_FORGOTTEN.is_planted();
-        let watch = Watch::Joining { life: clone, due };
+        let watch = Watch::Joining { incarnation: clone, due };
         self.set_watch(node, if is_forgotten { Watch::Off } else { watch });
     }
 
@@ -103,55 +111,75 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// The node is down, by the testimony of a second observer if the cluster file has one: removes
     /// it, has it fenced everywhere, and resets it.
-    pub(super) fn remove_node(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
-        match self.decide(now, node, Fault::Node { boot: life.boot }) {
+    pub(super) fn remove_node(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        why: Why,
+    ) {
+        match self.decide(now, node, Fault::Node { boot: incarnation.boot }) {
             Recovery::Isolate => {
                 let why = Why { rule: Rule::Intensity, ..why };
-                self.explain(now, node, life, Verdict::Isolated, why);
+                self.explain(now, node, incarnation, Verdict::Isolated, why);
                 self.tell(News::Isolated(node));
-                self.isolate_node(now, node, life);
+                self.isolate_node(now, node, incarnation);
             }
             Recovery::Reset
             | Recovery::RestartTask { .. }
             | Recovery::Spawn
             | Recovery::Escalate => {
-                self.explain(now, node, life, Verdict::NodeDown, why);
-                self.shut_out(now, node, life, Level::Down, Reset::Follows);
+                self.explain(now, node, incarnation, Verdict::NodeDown, why);
+                self.shut_out(now, node, incarnation, Level::Down, Reset::Follows);
             }
         }
     }
 
     /// Removes all incarnations of the node, without a reset.
-    pub(super) fn isolate_node(&mut self, now: Instant, node: Rank, life: Life) {
-        let life = self.db.standing(node).to_isolate(life);
-        self.shut_out(now, node, life, Level::Isolated, Reset::Withheld);
+    pub(super) fn isolate_node(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+    ) {
+        let incarnation = self.db.standing(node).to_isolate(incarnation);
+        self.shut_out(now, node, incarnation, Level::Isolated, Reset::Withheld);
     }
 
     /// Announces the removal and waits for the fence of every member.
-    fn shut_out(&mut self, now: Instant, node: Rank, life: Life, level: Level, reset: Reset) {
-        self.db.advance(node, Standing::removed(life, level));
+    fn shut_out(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        level: Level,
+        reset: Reset,
+    ) {
+        self.db.advance(node, Standing::removed(incarnation, level));
         let members = self.members();
         let due = now.after(self.timing().window);
-        self.set_watch(node, Watch::Fencing { life, fenced: Members::NONE, due, reset });
-        self.fence(node, life.boot);
+        self.set_watch(node, Watch::Fencing { incarnation, fenced: Members::NONE, due, reset });
+        self.fence(node, incarnation.boot);
         if !crate::dirnet::VERDICTS_ARE_NOT_SPREAD.is_planted() {
-            self.send(members, Seat::Component, Message::Anid { node, life, level });
+            self.send(members, Seat::Component, Message::Anid { node, incarnation, level });
         }
         if crate::dirnet::RESET_BEFORE_FENCES.is_planted() {
-            self.finish_fencing(now, node, life, reset);
+            self.finish_fencing(now, node, incarnation, reset);
         }
     }
 
     /// Records that `by` has fenced the incarnations of `node` up to `boot`.
     pub(super) fn note_fenced(&mut self, now: Instant, by: Rank, node: Rank, boot: Incarnation) {
-        let Watch::Fencing { life, mut fenced, due, reset } = self.watch(node) else { return };
-        if boot < life.boot {
+        let Watch::Fencing { incarnation, mut fenced, due, reset } = self.watch(node) else {
+            return;
+        };
+        if boot < incarnation.boot {
             return;
         }
         fenced.insert(by);
-        self.set_watch(node, Watch::Fencing { life, fenced, due, reset });
+        self.set_watch(node, Watch::Fencing { incarnation, fenced, due, reset });
         if self.without_fence(fenced).is_empty() {
-            self.finish_fencing(now, node, life, reset);
+            self.finish_fencing(now, node, incarnation, reset);
         }
     }
 
@@ -169,27 +197,33 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         &mut self,
         now: Instant,
         node: Rank,
-        life: Life,
+        incarnation: ComponentIncarnation,
         fenced: Members,
         reset: Reset,
     ) {
         let (me, left) = (self.me(), self.without_fence(fenced));
         if left.is_empty() {
-            return self.finish_fencing(now, node, life, reset);
+            return self.finish_fencing(now, node, incarnation, reset);
         }
         let due = now.after(self.timing().window);
-        self.set_watch(node, Watch::Fencing { life, fenced, due, reset });
+        self.set_watch(node, Watch::Fencing { incarnation, fenced, due, reset });
         if left.contains(me) {
-            self.fence(node, life.boot);
+            self.fence(node, incarnation.boot);
         }
         let level = self.db.standing(node).level;
-        self.send(left.without(me), Seat::Component, Message::Anid { node, life, level });
+        self.send(left.without(me), Seat::Component, Message::Anid { node, incarnation, level });
     }
 
-    fn finish_fencing(&mut self, now: Instant, node: Rank, life: Life, reset: Reset) {
+    fn finish_fencing(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        reset: Reset,
+    ) {
         match reset {
             Reset::Withheld => self.set_watch(node, Watch::Off),
-            Reset::Follows => self.reset(now, node, life.boot),
+            Reset::Follows => self.reset(now, node, incarnation.boot),
         }
     }
 
@@ -197,71 +231,83 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !crate::dirnet::NOTHING_IS_RESET.is_planted() {
             self.outputs.push(Output::Reset { node, boot });
         }
-        let life = Life { boot: boot.next(), generation: 0 };
-        self.set_watch(node, Watch::Joining { life, due: now.after(self.timing().reboot) });
+        let incarnation = ComponentIncarnation { boot: boot.next(), generation: 0 };
+        self.set_watch(node, Watch::Joining { incarnation, due: now.after(self.timing().reboot) });
     }
 
     /// A later incarnation was expected and has not come in time (G-18).
-    pub(super) fn joining_over(&mut self, now: Instant, node: Rank, life: Life) {
+    pub(super) fn joining_over(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+    ) {
         let standing = self.db.standing(node);
-        if !standing.is_known() && life.boot == Incarnation(0) {
+        if !standing.is_known() && incarnation.boot == Incarnation(0) {
             self.set_watch(node, Watch::Off);
             return self.tell(News::Absent(node));
         }
-        if standing.is_up() || standing.life.boot < life.boot && self.has_asked(node, life) {
-            return self.doubt(now, node, life, Rule::NeverJoined);
+        if standing.is_up()
+            || standing.incarnation.boot < incarnation.boot && self.has_asked(node, incarnation)
+        {
+            return self.doubt(now, node, incarnation, Rule::NeverJoined);
         }
-        match self.decide(now, node, Fault::Node { boot: standing.life.boot }) {
+        match self.decide(now, node, Fault::Node { boot: standing.incarnation.boot }) {
             Recovery::Reset if crate::dirnet::REPEATED_RESETS_ARE_RASH.is_planted() => {
-                self.reset(now, node, standing.life.boot);
+                self.reset(now, node, standing.incarnation.boot);
             }
             // Members that were introduced since the last reset have not fenced the node.
             Recovery::Reset => {
-                self.fence_again(now, node, standing.life, Members::NONE, Reset::Follows);
+                self.fence_again(now, node, standing.incarnation, Members::NONE, Reset::Follows);
             }
             Recovery::RestartTask { .. }
             | Recovery::Spawn
             | Recovery::Escalate
             | Recovery::Isolate => {
-                self.explain(now, node, life, Verdict::Isolated, Rule::Intensity.into());
+                self.explain(now, node, incarnation, Verdict::Isolated, Rule::Intensity.into());
                 self.tell(News::Isolated(node));
-                self.isolate_node(now, node, standing.life);
+                self.isolate_node(now, node, standing.incarnation);
             }
         }
     }
 
     /// An incarnation of `node` is expected, and the node is lost: suspects it like any member.
     pub(super) fn doubt_expected(&mut self, now: Instant, node: Rank) {
-        let Watch::Joining { life, .. } = self.watch(node) else { return };
+        let Watch::Joining { incarnation, .. } = self.watch(node) else { return };
         let standing = self.db.standing(node);
         let suspect = match standing.is_up() {
             _ if crate::dirnet::LOST_JOINERS_ARE_AWAITED.is_planted() => None,
-            _ if self.has_asked(node, life) => Some(life),
-            true => Some(standing.life),
+            _ if self.has_asked(node, incarnation) => Some(incarnation),
+            true => Some(standing.incarnation),
             // It was reset and has not been heard from since: what was lost is unknown.
             false => None,
         };
-        if let Some(life) = suspect {
+        if let Some(incarnation) = suspect {
             self.tell(News::Suspected(node));
-            self.doubt(now, node, life, Rule::Silence);
+            self.doubt(now, node, incarnation, Rule::Silence);
         }
     }
 
     /// Whether that incarnation has asked to join, rather than being merely hoped for.
-    fn has_asked(&self, node: Rank, life: Life) -> bool {
-        self.fellow(node).is_some_and(|fellow| fellow.asked == Some(life))
+    fn has_asked(&self, node: Rank, incarnation: ComponentIncarnation) -> bool {
+        self.fellow(node).is_some_and(|fellow| fellow.asked == Some(incarnation))
     }
 
     /// A later incarnation of `node` asks to join.
-    pub(super) fn await_joiner(&mut self, now: Instant, node: Rank, life: Life) {
-        if life <= self.db.standing(node).life && self.db.standing(node).is_up() {
+    pub(super) fn await_joiner(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+    ) {
+        if incarnation <= self.db.standing(node).incarnation && self.db.standing(node).is_up() {
             return;
         }
         if let Some(fellow) = self.fellow_mut(node) {
-            fellow.asked = Some(life);
+            fellow.asked = Some(incarnation);
         }
         let due = now.after(self.timing().clone);
-        self.set_watch(node, Watch::Joining { life, due });
+        self.set_watch(node, Watch::Joining { incarnation, due });
     }
 
     pub(super) fn handle_niua(
@@ -269,19 +315,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         now: Instant,
         from: Rank,
         node: Rank,
-        life: Life,
+        incarnation: ComponentIncarnation,
     ) -> Result<(), Reject> {
         if node == self.me() || !self.config.others().contains(node) {
             return Err(Reject::BadSubject);
         }
         if let State::Manager = self.state {
-            return self.handle_introduction(now, node, life);
+            return self.handle_introduction(now, node, incarnation);
         }
         if from != self.term.claimant {
             return Err(Reject::NotManager);
         }
         if !crate::dirnet::RETURN_IS_NOT_HEARD.is_planted() {
-            self.stand(now, node, Standing::up(life));
+            self.stand(now, node, Standing::up(incarnation));
         }
         Ok(())
     }
@@ -291,27 +337,27 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         now: Instant,
         from: Rank,
         node: Rank,
-        life: Life,
+        incarnation: ComponentIncarnation,
         level: Level,
     ) -> Result<(), Reject> {
         if from != self.term.claimant {
             return Err(Reject::NotManager);
         }
         let is_member = node == self.me() || self.config.others().contains(node);
-        if !is_member || (node == self.me() && life.boot != self.life.boot) {
+        if !is_member || (node == self.me() && incarnation.boot != self.incarnation.boot) {
             return Err(Reject::BadSubject);
         }
         if crate::dirnet::REMOVAL_IS_NOT_HEARD.is_planted() {
             return Ok(());
         }
-        let standing = Standing::removed(life, level);
+        let standing = Standing::removed(incarnation, level);
         let moved = self.stand(now, node, standing);
         let is_repeated = !moved && !self.db.standing(node).is_before(standing);
-        let still_stands = self.db.standing(node).life.boot == life.boot;
+        let still_stands = self.db.standing(node).incarnation.boot == incarnation.boot;
         if is_repeated && still_stands && node != self.me() {
             // The manager has not received the report of the fence, or the node has not come back.
             self.note_reset(now, node, standing);
-            self.fence(node, life.boot);
+            self.fence(node, incarnation.boot);
         }
         Ok(())
     }
@@ -320,7 +366,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn stand(&mut self, now: Instant, node: Rank, standing: Standing) -> bool {
         if standing.level == Level::Up {
             let moved = self.db.standing(node).is_before(standing);
-            self.introduce(now, node, standing.life);
+            self.introduce(now, node, standing.incarnation);
             // The standing also carries which isolations are over.
             self.db.advance(node, standing);
             if moved && self.db.standing(node).is_up() {
@@ -337,7 +383,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let stands = self.db.standing(node);
         self.note_reset(now, node, standing);
-        if (stands.life, stands.level) == (before.life, before.level) {
+        if (stands.incarnation, stands.level) == (before.incarnation, before.level) {
             // Only the end of an isolation was new.
             return true;
         }
@@ -347,7 +393,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Level::Up => self.watch_anew(now, node),
             // An isolation ends every incarnation of the node that is known here.
             Level::Down | Level::Isolated => {
-                self.fence(node, stands.life.boot);
+                self.fence(node, stands.incarnation.boot);
             }
             Level::Released => {}
         }
@@ -364,9 +410,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let (reboot, limit) = (self.timing().reboot, self.config.limits().resets);
         if standing.level == Level::Down
             && let Some(resets) = self.db.resets_mut(node)
-            && !crate::dirnet::HEIRS_COUNT_ANEW.is_planted()
+            && !crate::dirnet::HEIRS_COUNT_AGAIN.is_planted()
         {
-            resets.note(now, standing.life.boot, limit, reboot);
+            resets.note(now, standing.incarnation.boot, limit, reboot);
         }
     }
 
@@ -380,8 +426,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         match self.decide(now, node, Fault::Task { task, recent }) {
             Recovery::RestartTask { task } => self.guard(node, task, TaskAction::Restart),
             Recovery::Spawn => {
-                let life = self.db.standing(node).life;
-                self.spawn(now, node, life, Rule::TaskErrors.into());
+                let incarnation = self.db.standing(node).incarnation;
+                self.spawn(now, node, incarnation, Rule::TaskErrors.into());
             }
             Recovery::Escalate | Recovery::Reset | Recovery::Isolate => {
                 self.tell(News::TaskIsolated { node, task });

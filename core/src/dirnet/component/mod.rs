@@ -49,7 +49,8 @@ use super::intensity::Intensity;
 use super::output::{Output, Outputs};
 use super::replay::{BEFORE_FIRST, Replay};
 use super::{
-    Alarm, Assembly, Beat, Database, Frame, Kept, Level, Life, Members, Message, Progress, Record,
+    Alarm, Assembly, Beat, ComponentIncarnation, Database, Frame, Kept, Level, Members, Message,
+    Progress, Record,
 };
 use super::{Reject, Rejects, Seat, Standing, Term, Timing};
 use crate::ids::{Incarnation, Rank};
@@ -82,7 +83,7 @@ enum State {
 /// An alarm that came from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Raised {
-    life: Life,
+    incarnation: ComponentIncarnation,
     alarm: Alarm,
     at: Instant,
 }
@@ -107,7 +108,7 @@ struct Fellow {
     /// When the transport or its own task reported its end.
     lost: Option<Instant>,
     /// Its last incarnation that asked who the manager is.
-    asked: Option<Life>,
+    asked: Option<ComponentIncarnation>,
     /// Clones of its component that this manager has ordered.
     spawns: Intensity,
     /// The last boot whose fence was ordered here and is not carried out; zero for none.
@@ -118,7 +119,7 @@ struct Fellow {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Component<const NODES: usize, const TASKS: usize> {
     config: Config<NODES>,
-    life: Life,
+    incarnation: ComponentIncarnation,
     term: Term,
     state: State,
     fellows: [Fellow; NODES],
@@ -156,20 +157,20 @@ pub type LargestComponent = Component<64, 16>;
 const _: () = assert!(size_of::<LargestComponent>() <= 64 * 1024);
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// The component of incarnation `life` of node `config.me()`, with `task_count` tasks to guard.
+    /// The component `incarnation` of node `config.me()`, with `task_count` tasks to guard.
     /// `kept` is what is left of any earlier incarnation of this node.
     #[must_use]
     pub fn new(
         now: Instant,
         config: Config<NODES>,
-        life: Life,
+        incarnation: ComponentIncarnation,
         task_count: u8,
         kept: Kept<'_>,
     ) -> Self {
         let timing = config.profile().timing();
         let mut component = Self {
             config,
-            life,
+            incarnation,
             term: kept.term.unwrap_or_default(),
             state: State::Joining(Joining::new(now.after(timing.join))),
             fellows: [Fellow::default(); NODES],
@@ -184,7 +185,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             views: Views::default(),
             clear_due: now.after(timing.clear),
             beat_due: now,
-            progress: Progress { generation: life.generation, ..Progress::default() },
+            progress: Progress { generation: incarnation.generation, ..Progress::default() },
             sequence: BEFORE_FIRST,
             beats: BEFORE_FIRST,
             owed: Members::NONE,
@@ -194,10 +195,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             outputs: Outputs::default(),
             rejects: Rejects::default(),
         };
-        let record = Record::new(life, Part::Backup as u8, task_count);
+        let record = Record::new(incarnation, Part::Backup as u8, task_count);
         component.restore(now, kept.snapshots, &record);
-        if kept.removed < life.boot && kept.removed != Incarnation(0) {
-            let removed = Life { boot: kept.removed, generation: 0 };
+        if kept.removed < incarnation.boot && kept.removed != Incarnation(0) {
+            let removed = ComponentIncarnation { boot: kept.removed, generation: 0 };
             component.db.advance(config.me(), Standing::removed(removed, Level::Down));
         }
         if !component.is_outcast() {
@@ -217,8 +218,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// The incarnation of this component: the boot of the node and the component's generation in
     /// it.
     #[must_use]
-    pub const fn life(&self) -> Life {
-        self.life
+    pub const fn incarnation(&self) -> ComponentIncarnation {
+        self.incarnation
     }
 
     /// The highest term that it has known.
@@ -391,7 +392,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn exclude(&mut self) {
         if self.role() != Role::Excluded {
             self.state = State::Excluded;
-            self.db.advance(self.me(), Standing::removed(self.life, Level::Down));
+            self.db.advance(self.me(), Standing::removed(self.incarnation, Level::Down));
             self.tell(News::Excluded);
         }
     }
@@ -414,8 +415,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 {
                     fellow.lost = Some(now);
                 }
-                let life = Life { boot: frame.life.boot, generation };
-                let raised = Raised { life, alarm, at: now };
+                let incarnation = ComponentIncarnation { boot: frame.incarnation.boot, generation };
+                let raised = Raised { incarnation, alarm, at: now };
                 match (alarm, frame.seat) {
                     (Alarm::SupervisorHung, Seat::Component) => self.handle_hung(now, from, raised),
                     (Alarm::SupervisorHung, Seat::ImAliveTask) => Err(Reject::WrongSeat),
@@ -431,8 +432,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.handle_nmi(now);
                 Ok(())
             }
-            Message::Niua { node, life } => self.handle_niua(now, from, node, life),
-            Message::Anid { node, life, level } => self.handle_anid(now, from, node, life, level),
+            Message::Niua { node, incarnation } => self.handle_niua(now, from, node, incarnation),
+            Message::Anid { node, incarnation, level } => {
+                self.handle_anid(now, from, node, incarnation, level)
+            }
             Message::Db { seq, change } => self.handle_db(now, frame, seq, change),
             Message::RequestDb { node, have } => self.handle_request_db(now, from, node, have),
             Message::ReplyDb(part) => self.handle_reply_db(now, from, &part),
@@ -511,7 +514,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             sender: self.me(),
             seat: Seat::Component,
             term: self.term,
-            life: self.life,
+            incarnation: self.incarnation,
             sequence: self.sequence,
             view: self.tag_of(&message),
             message,
@@ -531,12 +534,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Records an explanation of a verdict.
-    fn explain(&mut self, now: Instant, node: Rank, life: Life, verdict: Verdict, why: Why) {
+    fn explain(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        verdict: Verdict,
+        why: Why,
+    ) {
         debug!("verdict on node {} by rule {}", node.0, why.rule as u8);
         let explanation = Explanation {
             observer: self.me(),
             node,
-            life,
+            incarnation,
             verdict,
             rule: why.rule,
             evidence: why.evidence,

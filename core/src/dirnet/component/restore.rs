@@ -13,7 +13,7 @@
 
 use super::sync::Past;
 use super::{Component, Role};
-use crate::dirnet::{Database, ImageError, Level, Life, Record, Reject, Task};
+use crate::dirnet::{ComponentIncarnation, Database, ImageError, Level, Record, Reject, Task};
 use crate::time::Instant;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
@@ -58,7 +58,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         let me = self.me();
         let Some(own) = self.db.record(me).copied() else { return };
-        let is_earlier = said.life != Life::default() && said.life < self.life;
+        let is_earlier = said.incarnation != ComponentIncarnation::default()
+            && said.incarnation < self.incarnation;
         if is_earlier && said.task_count == own.task_count && own.error_count == 0 {
             let (seq, status) = (own.seq.wrapping_add(1), own.status);
             self.db.merge(me, &Record { seq, status, ..said.gone_on_as(&own) });
@@ -75,10 +76,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let (standing, record) = (db.standing(me), db.record(me).copied().unwrap_or_default());
         let is_forgotten =
             standing.isolation().is_some() && crate::dirnet::ISOLATED_NODES_FORGET.is_planted();
-        if is_forgotten || standing.is_past(self.life) || self.life < record.life {
+        if is_forgotten
+            || standing.is_past(self.incarnation)
+            || self.incarnation < record.incarnation
+        {
             return Err(ImageError::Field);
         }
-        if record.life != Life::default() && record.task_count != fresh.task_count {
+        if record.incarnation != ComponentIncarnation::default()
+            && record.task_count != fresh.task_count
+        {
             return Err(ImageError::Count);
         }
         Ok(db)
@@ -86,7 +92,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     fn go_on_with(&mut self, db: Database<NODES, TASKS>, fresh: &Record<TASKS>) {
         self.db = db;
-        if let Some(record) = self.db.record(self.me()).filter(|it| it.life < self.life) {
+        if let Some(record) =
+            self.db.record(self.me()).filter(|it| it.incarnation < self.incarnation)
+        {
             let went_on = record.gone_on_as(fresh);
             self.db.merge(self.me(), &went_on);
         }
@@ -110,7 +118,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.sync.refences.remove(node);
         let standing = self.db.standing(node);
         if standing.level == Level::Isolated {
-            self.fence(node, standing.life.boot);
+            self.fence(node, standing.incarnation.boot);
         }
     }
 }

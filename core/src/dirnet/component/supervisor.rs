@@ -22,7 +22,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub fn handle_supervisor_hung(&mut self, now: Instant) {
         self.begin(now);
         if let State::Manager | State::Backup(_) = self.state {
-            let (to, generation) = (self.members(), self.life.generation);
+            let (to, generation) = (self.members(), self.incarnation.generation);
             let alarm = Alarm::SupervisorHung;
             self.send(to, Seat::Component, Message::Teif { generation, alarm });
         }
@@ -36,7 +36,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         raised: Raised,
     ) -> Result<(), Reject> {
         let standing = self.db.standing(from);
-        if !standing.is_up() || raised.life != standing.life {
+        if !standing.is_up() || raised.incarnation != standing.incarnation {
             return Err(Reject::OldLife);
         }
         let is_awaited = matches!(self.watch(from), Watch::Up { .. } | Watch::Suspect(_));
@@ -52,7 +52,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.lose_manager(now, Loss::Node { why, is_corroborated: true });
             }
             State::Manager if self.may_decide(now) => {
-                self.remove_node(now, from, standing.life, why);
+                self.remove_node(now, from, standing.incarnation, why);
             }
             // The node repeats its report.
             State::Manager => self.tell(News::TooFew),

@@ -15,7 +15,9 @@
 
 use super::watch::Suspicion;
 use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
-use crate::dirnet::{Alarm, Life, Members, Message, Question, Reject, Seat, Seen, Testimonies};
+use crate::dirnet::{
+    Alarm, ComponentIncarnation, Members, Message, Question, Reject, Seat, Seen, Testimonies,
+};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -31,23 +33,29 @@ pub(super) enum Loss {
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// `node` has been silent for R.
     pub(super) fn suspect(&mut self, now: Instant, node: Rank) {
-        let life = self.db.standing(node).life;
+        let incarnation = self.db.standing(node).incarnation;
         self.tell(News::Suspected(node));
         let fresh = self.timing().receive.0.saturating_add(self.timing().window.0);
         let raised = self.fellow(node).and_then(|fellow| fellow.raised);
         if let Some(raised) = raised
             && now.since(raised.at).0 <= fresh
-            && raised.life == life
+            && raised.incarnation == incarnation
         {
             let why = Why::of_alarm(Rule::AlarmBefore, raised.alarm);
-            return self.conclude_agent(now, node, life, why);
+            return self.conclude_agent(now, node, incarnation, why);
         }
-        self.doubt(now, node, life, Rule::Silence);
+        self.doubt(now, node, incarnation, Rule::Silence);
     }
 
     /// Opens the window: unless the node is heard from, a verdict on it follows.
-    pub(super) fn doubt(&mut self, now: Instant, node: Rank, life: Life, rule: Rule) {
-        self.ask(now, node, Suspicion::new(life, now.after(self.timing().window), rule));
+    pub(super) fn doubt(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        rule: Rule,
+    ) {
+        self.ask(now, node, Suspicion::new(incarnation, now.after(self.timing().window), rule));
     }
 
     /// Asks all other members, if this component would act on their answers: as manager, or as the
@@ -114,7 +122,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         raised: Raised,
     ) -> Result<(), Reject> {
         let standing = self.db.standing(from);
-        if raised.life < standing.life {
+        if raised.incarnation < standing.incarnation {
             return Err(Reject::OldLife);
         }
         if !self.watches(from) {
@@ -134,21 +142,21 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::NotForMe);
         }
         if raised.alarm == Alarm::SpawnFailed {
-            self.conclude_spawn_failed(now, from, raised.life);
+            self.conclude_spawn_failed(now, from, raised.incarnation);
             return Ok(());
         }
         let why = Why::of_alarm(Rule::AlarmInWindow, raised.alarm);
         if let Watch::Suspect(suspicion) = self.watch(from)
             && suspicion.rule == Rule::Silence
         {
-            self.conclude_agent(now, from, raised.life, why);
+            self.conclude_agent(now, from, raised.incarnation, why);
             return Ok(());
         }
-        if let Watch::Joining { life: clone, .. } = self.watch(from)
+        if let Watch::Joining { incarnation: clone, .. } = self.watch(from)
             && self.role() == Role::Manager
-            && clone.boot <= raised.life.boot
+            && clone.boot <= raised.incarnation.boot
         {
-            if raised.life < clone {
+            if raised.incarnation < clone {
                 // The SPAN was lost or is in flight: the task spawns once, however often SPAN is
                 // sent.
                 let span = Message::Span { node: from, generation: clone.generation };
@@ -157,7 +165,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.send(self.members().without(from), Seat::Component, span);
             } else {
                 // The clone, or the node's next boot, is down before it was heard from.
-                self.conclude_agent(now, from, raised.life, why);
+                self.conclude_agent(now, from, raised.incarnation, why);
             }
             return Ok(());
         }
@@ -251,7 +259,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !self.is_fresh(now, &suspicion) {
             return self.ask_again(now, node, suspicion);
         }
-        let Suspicion { life, testimonies, rule, .. } = suspicion;
+        let Suspicion { incarnation, testimonies, rule, .. } = suspicion;
         let is_owed = self.role() == Role::Manager && self.is_owed(now, node, &testimonies);
         if testimonies.met.is_empty() && is_owed {
             return self.ask_again(now, node, suspicion);
@@ -265,7 +273,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return self.look_again(now, node, suspicion);
         }
         if !testimonies.met_task.is_empty() && !is_escalated && !is_half_heard {
-            return self.conclude_agent(now, node, life, Why { rule: Rule::TaskAlone, evidence });
+            return self.conclude_agent(
+                now,
+                node,
+                incarnation,
+                Why { rule: Rule::TaskAlone, evidence },
+            );
         }
         let why = Why { rule, evidence };
         let is_alone = self.next_witness(node).is_none();
@@ -284,7 +297,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.wait_for_more(now, node, suspicion, News::TooFew);
             }
             State::Manager if may_decide && is_corroborated => {
-                self.remove_node(now, node, life, why);
+                self.remove_node(now, node, incarnation, why);
             }
             // All others may be silent because this node is cut off from them.
             State::Manager if is_alone => {
@@ -298,9 +311,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A second observer reaches the manager that was about to be succeeded: it is not lost.
     fn meet_manager(&mut self, now: Instant) {
         let manager = self.term.claimant;
-        let life = self.db.standing(manager).life;
+        let incarnation = self.db.standing(manager).incarnation;
         self.state = State::Backup(Succession::default());
-        self.look_again(now, manager, Suspicion::new(life, now, Rule::Silence));
+        self.look_again(now, manager, Suspicion::new(incarnation, now, Rule::Silence));
     }
 
     /// A second observer reaches the node: it is not removed, and is watched again.
@@ -321,35 +334,46 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !suspicion.is_told {
             self.tell(news);
         }
-        let told = Suspicion { is_told: true, ..suspicion };
+        let reported = Suspicion { is_told: true, ..suspicion };
         if crate::dirnet::TESTIMONIES_NEVER_EXPIRE.is_planted() {
             let due = now.after(self.timing().window);
-            return self.set_watch(node, Watch::Suspect(Suspicion { due, ..told }));
+            return self.set_watch(node, Watch::Suspect(Suspicion { due, ..reported }));
         }
-        self.ask_again(now, node, told);
+        self.ask_again(now, node, reported);
     }
 
     /// The node's own task reports that only a reset helps: no witness knows better.
-    fn conclude_spawn_failed(&mut self, now: Instant, node: Rank, life: Life) {
+    fn conclude_spawn_failed(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+    ) {
         let why = Why::of_alarm(Rule::SpawnFailed, Alarm::SpawnFailed);
         let is_own_word = !crate::dirnet::FAILED_SPAWNS_NEED_WITNESSES.is_planted();
         let may_decide = self.config.min_alive() <= 1 || self.may_decide(now);
         match (self.state, self.watch(node)) {
             (State::Manager, Watch::Fencing { .. }) | (State::Joining(_) | State::Excluded, _) => {}
             (State::Manager, _) if is_own_word && may_decide => {
-                self.remove_node(now, node, life, why);
+                self.remove_node(now, node, incarnation, why);
             }
             (State::Manager, Watch::Suspect(Suspicion { rule: Rule::SpawnFailed, .. })) => {}
-            (State::Manager, _) => self.doubt(now, node, life, Rule::SpawnFailed),
+            (State::Manager, _) => self.doubt(now, node, incarnation, Rule::SpawnFailed),
             (State::Backup(_), _) => {
                 self.lose_manager(now, Loss::Node { why, is_corroborated: true });
             }
         }
     }
 
-    fn conclude_agent(&mut self, now: Instant, node: Rank, life: Life, why: Why) {
+    fn conclude_agent(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        why: Why,
+    ) {
         match self.state {
-            State::Manager => self.recover_agent(now, node, life, why),
+            State::Manager => self.recover_agent(now, node, incarnation, why),
             State::Backup(_) => self.lose_manager(now, Loss::Agent(why)),
             State::Joining(_) | State::Excluded => {}
         }

@@ -98,9 +98,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Changes this node's own entry and sends the change to the others; returns whether it was
     /// possible.
     pub(super) fn change_own(&mut self, change: Change) -> bool {
-        let (me, life) = (self.me(), self.life);
+        let (me, incarnation) = (self.me(), self.incarnation);
         let seq = self.db.version(me).seq.wrapping_add(1);
-        let is_changed = self.db.apply(me, life, seq, change).is_ok();
+        let is_changed = self.db.apply(me, incarnation, seq, change).is_ok();
         if is_changed {
             let members = self.members();
             self.send(members, Seat::Component, Message::Db { seq, change });
@@ -116,7 +116,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         change: Change,
     ) -> Result<(), Reject> {
         let from = frame.sender;
-        match self.db.apply(from, frame.life, seq, change) {
+        match self.db.apply(from, frame.incarnation, seq, change) {
             Ok(()) => {
                 if let Change::TaskError { task, at_us, .. } = change {
                     self.recover_task(now, from, task, at_us);

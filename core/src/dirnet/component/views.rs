@@ -133,7 +133,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn membership(&self) -> Incarnations<NODES> {
         core::array::from_fn(|node| {
             let standing = self.db.standing(Rank(u16::try_from(node).unwrap_or(u16::MAX)));
-            if standing.is_up() { standing.life } else { Default::default() }
+            if standing.is_up() { standing.incarnation } else { Default::default() }
         })
     }
 
@@ -162,7 +162,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn renew_view_numbers(&mut self, now: Instant) {
         let is_half_used = self.view_tag().count > ViewNumber::COUNT_MAX / 2;
         if self.role() == Role::Manager && is_half_used {
-            self.claim(now, Rule::OwnReign);
+            self.claim(now, Rule::OwnTerm);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Component, News, Role, Rule, State};
-use crate::dirnet::{Life, Members, Testimonies};
+use crate::dirnet::{ComponentIncarnation, Members, Testimonies};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Suspicion {
     /// The incarnation that is suspected.
-    pub(super) life: Life,
+    pub(super) incarnation: ComponentIncarnation,
     /// When W ends (the TEIF timer; each suspect has its own, G-2).
     pub(super) due: Instant,
     /// The round and time of the question to the other members, and their answers.
@@ -34,9 +34,9 @@ pub(super) struct Suspicion {
 
 impl Suspicion {
     /// Nothing has been learned so far.
-    pub(super) fn new(life: Life, due: Instant, rule: Rule) -> Self {
+    pub(super) fn new(incarnation: ComponentIncarnation, due: Instant, rule: Rule) -> Self {
         let (testimonies, unheard, asked_at) = Default::default();
-        Self { life, due, round: 0, asked_at, testimonies, unheard, rule, is_told: false }
+        Self { incarnation, due, round: 0, asked_at, testimonies, unheard, rule, is_told: false }
     }
 }
 
@@ -51,9 +51,9 @@ pub(super) enum Watch {
     Suspect(Suspicion),
     /// A later incarnation is expected: a clone, or a node that was reset or asks who the manager
     /// is.
-    Joining { life: Life, due: Instant },
+    Joining { incarnation: ComponentIncarnation, due: Instant },
     /// Removed; `fenced` have fenced it. It is reset once every member has, if that is allowed.
-    Fencing { life: Life, fenced: Members, due: Instant, reset: Reset },
+    Fencing { incarnation: ComponentIncarnation, fenced: Members, due: Instant, reset: Reset },
 }
 
 /// What follows the last fence.
@@ -110,7 +110,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.is_unheard_told = false;
         }
         let due = now.after(self.timing().receive);
-        let life = self.db.standing(node).life;
+        let incarnation = self.db.standing(node).incarnation;
         let keeps_alarm = crate::dirnet::SUSPICION_LEAVES_ALARM.is_planted();
         let Some(fellow) = self.fellow_mut(node) else { return };
         fellow.heard = now;
@@ -127,7 +127,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             Watch::Off | Watch::Up { .. } => fellow.watch = Watch::Up { due },
             // The expected clone has not been heard yet; frames of the old one may still arrive.
-            Watch::Joining { life: expected, .. } if life < expected => {}
+            Watch::Joining { incarnation: expected, .. } if incarnation < expected => {}
             Watch::Joining { .. } => fellow.watch = Watch::Up { due },
             Watch::Fencing { .. } => {}
         }
@@ -141,11 +141,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn watch_anew(&mut self, now: Instant, node: Rank) {
         let is_unwatched = match self.watch(node) {
             Watch::Off => true,
-            Watch::Joining { life, .. } => life == Life::default(),
+            Watch::Joining { incarnation, .. } => incarnation == ComponentIncarnation::default(),
             // A fence of an earlier boot is over once the next boot is a member, and a member is
             // watched.
             Watch::Fencing { .. } if crate::dirnet::OVERTAKEN_FENCES_GO_ON.is_planted() => false,
-            Watch::Fencing { life, .. } => life.boot < self.db.standing(node).life.boot,
+            Watch::Fencing { incarnation, .. } => {
+                incarnation.boot < self.db.standing(node).incarnation.boot
+            }
             Watch::Up { .. } | Watch::Suspect(_) => false,
         };
         if is_unwatched && self.role() == Role::Manager && self.watches(node) {

@@ -5,8 +5,9 @@ use crate::dirnet::Standing;
 use proptest::prelude::*;
 use std::vec;
 
-fn life() -> impl Strategy<Value = Life> {
-    any::<[u32; 2]>().prop_map(|[boot, generation]| Life { boot: Incarnation(boot), generation })
+fn incarnation() -> impl Strategy<Value = ComponentIncarnation> {
+    any::<[u32; 2]>()
+        .prop_map(|[boot, generation]| ComponentIncarnation { boot: Incarnation(boot), generation })
 }
 
 fn rank() -> impl Strategy<Value = Rank> {
@@ -28,8 +29,8 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn version() -> impl Strategy<Value = Version> {
-    (life(), any::<u32>(), life()).prop_map(|(life, seq, stands)| Version {
-        life,
+    (incarnation(), any::<u32>(), incarnation()).prop_map(|(incarnation, seq, stands)| Version {
+        incarnation,
         seq,
         standing: Standing::removed(stands, Level::Isolated),
     })
@@ -54,8 +55,12 @@ fn message() -> impl Strategy<Value = Message> {
         Just(M::Rouse),
         Just(M::Witm),
         Just(M::Nmi),
-        (rank(), life()).prop_map(|(node, life)| M::Niua { node, life }),
-        (rank(), life()).prop_map(|(node, life)| M::Anid { node, life, level: Level::Down }),
+        (rank(), incarnation()).prop_map(|(node, incarnation)| M::Niua { node, incarnation }),
+        (rank(), incarnation()).prop_map(|(node, incarnation)| M::Anid {
+            node,
+            incarnation,
+            level: Level::Down
+        }),
         (rank(), any::<u32>()).prop_map(|(node, generation)| M::Span { node, generation }),
         (any::<u32>(), change()).prop_map(|(seq, change)| M::Db { seq, change }),
         (rank(), version()).prop_map(|(node, have)| M::RequestDb { node, have }),
@@ -82,12 +87,12 @@ fn tag() -> impl Strategy<Value = ViewTag> {
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
-    (rank(), any::<bool>(), any::<[u32; 2]>(), rank(), life(), tag(), message()).prop_map(
-        |(sender, is_task, [epoch, sequence], claimant, life, view, message)| Frame {
+    (rank(), any::<bool>(), any::<[u32; 2]>(), rank(), incarnation(), tag(), message()).prop_map(
+        |(sender, is_task, [epoch, sequence], claimant, incarnation, view, message)| Frame {
             sender,
             seat: if is_task { Seat::ImAliveTask } else { Seat::Component },
             term: Term { epoch, claimant },
-            life,
+            incarnation,
             sequence,
             view: if message.has_room_for_view() { view } else { ViewTag::default() },
             message,

@@ -14,10 +14,10 @@ fn task() -> ImAliveTask {
 }
 
 fn said(sender: u16, message: Message) -> Frame {
-    let life = Life { boot: Incarnation(4), generation: 0 };
+    let incarnation = ComponentIncarnation { boot: Incarnation(4), generation: 0 };
     let term = Term { epoch: 3, claimant: Rank(0) };
     let (seat, view) = (Seat::Component, Default::default());
-    Frame { sender: Rank(sender), seat, term, life, sequence: 1, view, message }
+    Frame { sender: Rank(sender), seat, term, incarnation, sequence: 1, view, message }
 }
 
 fn hear(task: &mut ImAliveTask, at: u64, sender: u16, message: Message) -> Result<(), Reject> {
@@ -179,8 +179,8 @@ pub(in crate::dirnet) fn g6_a_spawn_that_fails_is_an_alarm() {
         let due = task.poll_timeout().unwrap();
         task.handle_timeout(due, ticks(0));
     }
-    let told = Output::Tell(News::Unanswered(Rank(1)));
-    assert_eq!(outputs(&mut task), [told, Output::Spawn { generation: 2 }]);
+    let reported = Output::Tell(News::Unanswered(Rank(1)));
+    assert_eq!(outputs(&mut task), [reported, Output::Spawn { generation: 2 }]);
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn a_task_whose_supervisor_knows_of_nobody_else_helps_itself_once_its_component_
     task.handle_ended(Instant(PERIOD + 1));
     outputs(&mut task);
     task.handle_alone();
-    let told = Output::Tell(News::Alone(Rank(1)));
-    assert_eq!(outputs(&mut task), [told, Output::Spawn { generation: 1 }]);
+    let reported = Output::Tell(News::Alone(Rank(1)));
+    assert_eq!(outputs(&mut task), [reported, Output::Spawn { generation: 1 }]);
     task.handle_alone();
     assert_eq!((outputs(&mut task), task.poll_timeout()), (Vec::new(), None));
     let late = hear(&mut task, 0, 2, span(1));

@@ -1,7 +1,7 @@
 //! The own node: the incarnation that runs, what ends its boot, and its isolation.
 
 use super::{Announcement, Fenced, Order, Supervision};
-use crate::dirnet::{Level, Life, Standing};
+use crate::dirnet::{ComponentIncarnation, Level, Standing};
 use crate::ids::{Incarnation, Peer, PeerSet};
 
 /// What a supervisor knows of its own node.
@@ -64,7 +64,8 @@ impl<const NODES: usize> Supervision<NODES> {
             return;
         }
         if let (Some(boot), Some(_)) = (self.own.boot, theirs.decided) {
-            let removal = Standing::removed(Life { boot, generation: 0 }, Level::Down);
+            let removal =
+                Standing::removed(ComponentIncarnation { boot, generation: 0 }, Level::Down);
             self.own.standing = self.own.standing.merged(removal);
         }
         self.reboot();
@@ -75,14 +76,14 @@ impl<const NODES: usize> Supervision<NODES> {
     /// saved in its database.
     #[must_use]
     pub fn removed(&self) -> Incarnation {
-        if self.own.standing.is_up() { Incarnation(0) } else { self.own.standing.life.boot }
+        if self.own.standing.is_up() { Incarnation(0) } else { self.own.standing.incarnation.boot }
     }
 
     /// The own component enters the DIR net. It saves in its database that the boot before was
     /// removed, and later that this one was admitted; the removal must not outlast that.
     pub fn handle_entered(&mut self) {
         if let Some(boot) = self.own.boot {
-            let entered = Standing::up(Life { boot, generation: 0 });
+            let entered = Standing::up(ComponentIncarnation { boot, generation: 0 });
             self.own.standing = self.own.standing.merged(entered);
         }
     }

@@ -3,7 +3,7 @@
 use super::{Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, Supervision, Term};
 use crate::dirnet::OLD_REMOVALS_COUNT;
 use crate::dirnet::standing::Admission;
-use crate::dirnet::{Life, Standing};
+use crate::dirnet::{ComponentIncarnation, Standing};
 use crate::ids::{Incarnation, Peer, Rank};
 use crate::time::{Duration, Instant};
 
@@ -60,9 +60,9 @@ impl Neighbour {
     fn stand(&mut self, report: Standing, decided: Option<Term>) -> bool {
         let before = self.standing;
         self.standing = before.merged(report);
-        if self.standing.life.boot > before.life.boot {
+        if self.standing.incarnation.boot > before.incarnation.boot {
             self.decided = decided;
-        } else if report.life.boot == before.life.boot {
+        } else if report.incarnation.boot == before.incarnation.boot {
             // The same removal, decided again in another term.
             self.decided = self.decided.max(decided);
         }
@@ -167,7 +167,7 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_removed(&mut self, peer: Peer, boot: Incarnation, term: Term) {
         self.begin();
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
-        let removal = Standing::removed(Life { boot, generation: 0 }, Level::Down);
+        let removal = Standing::removed(ComponentIncarnation { boot, generation: 0 }, Level::Down);
         known.stand(removal, Some(term));
         if known.admitted.is_some_and(|it| it.boot <= boot) {
             known.fence();

@@ -83,8 +83,8 @@ pub(in crate::dirnet) fn g11_a_life_that_its_manager_does_not_hear_is_introduced
                 net.boot(node);
                 assert_settles(&mut net, (count, one, other, node, late_ms));
                 let manager = net.component(net.manager().expect("it stays"));
-                let life = net.component(node).life();
-                assert_eq!(manager.database().standing(Rank(node)), Standing::up(life));
+                let incarnation = net.component(node).incarnation();
+                assert_eq!(manager.database().standing(Rank(node)), Standing::up(incarnation));
                 let removed = (0..count).filter(|n| !net.rules(*n, Verdict::NodeDown).is_empty());
                 let removed = removed.filter(|n| *n != node).collect::<Vec<_>>();
                 let case = (count, one, other, node, late_ms);
@@ -146,7 +146,7 @@ pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
     net.run(1_000);
     let term = Term { epoch: 9, claimant: Rank(3) };
     net.refuse(3, 1, (1, Incarnation(1)), term);
-    assert_eq!(net.told(News::Excluded), 1);
+    assert_eq!(net.reported(News::Excluded), 1);
     net.nodes[3].kept = Some(term);
     net.run_while(1_000, |net| net.nodes[3].component.is_some());
     assert_settles(&mut net, ());
@@ -167,7 +167,8 @@ fn readmitted() -> Net {
     net.boot(2);
     let is_up = |net: &Net, at: u16| net.component(at).database().standing(Rank(2)).is_up();
     net.run_while(5_000, |net| is_up(net, 0));
-    let niua = net.frame(0, Message::Niua { node: Rank(2), life: net.component(2).life() });
+    let niua =
+        net.frame(0, Message::Niua { node: Rank(2), incarnation: net.component(2).incarnation() });
     assert_eq!(net.deliver(3, niua), Ok(()));
     assert!(is_up(&net, 0) && is_up(&net, 3) && !is_up(&net, 4));
     net.crash(0);
@@ -183,7 +184,7 @@ pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_
     net.run_while(9_000, |net| net.manager() == Some(2));
     assert_eq!(net.manager(), Some(2));
     let standing = net.component(4).database().standing(Rank(2));
-    assert_eq!(standing, Standing::up(net.component(2).life()));
+    assert_eq!(standing, Standing::up(net.component(2).incarnation()));
     let is_removed = |node| !net.rules(node, Verdict::NodeDown).is_empty();
     assert!(!is_removed(3) && !is_removed(4));
 }
@@ -248,7 +249,7 @@ pub(in crate::dirnet) fn x8_a_witness_that_was_just_admitted_is_waited_for() {
     cut(&mut net, 1, 0);
     cut(&mut net, 1, 2);
     let is_admitted = |net: &Net| {
-        net.component(0).database().standing(Rank(3)).life.generation == 1
+        net.component(0).database().standing(Rank(3)).incarnation.generation == 1
             && net.component(0).suspects(Rank(1))
     };
     net.run_while(9_000, is_admitted);
@@ -273,9 +274,9 @@ pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
     net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
     net.run(100);
     let term = Term { epoch: 5, claimant: Rank(2) };
-    let life = Life { boot: Incarnation(2), generation: 0 };
+    let incarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
     let said = |net: &Net, from| {
-        let niua = Message::Niua { node: Rank(2), life };
+        let niua = Message::Niua { node: Rank(2), incarnation };
         Frame { term, ..net.frame(from, niua) }
     };
     let is_up = |net: &Net| net.component(1).database().standing(Rank(2)).is_up();
@@ -287,16 +288,16 @@ pub(in crate::dirnet) fn g11_no_claimant_is_readmitted_against_the_manager() {
         let _ = node.handle_message(Instant(net.now), Rank(0), &frame);
         node.database().standing(Rank(2)).is_up()
     };
-    assert!(!readmits(Frame { life, ..first }), "another incarnation of the manager");
+    assert!(!readmits(Frame { incarnation, ..first }), "another incarnation of the manager");
     assert!(readmits(first));
     let mut isolated = net.component(1).clone();
-    let anid = Message::Anid { node: Rank(2), life, level: Level::Isolated };
+    let anid = Message::Anid { node: Rank(2), incarnation, level: Level::Isolated };
     let now = Instant(net.now);
     assert_eq!(isolated.handle_message(now, Rank(0), &net.frame(0, anid)), Ok(()));
     while isolated.poll_output().is_some() {}
     // The NIUA names a later incarnation than the one that was isolated.
-    let next = Life { boot: Incarnation(3), generation: 0 };
-    let niua = Message::Niua { node: Rank(2), life: next };
+    let next = ComponentIncarnation { boot: Incarnation(3), generation: 0 };
+    let niua = Message::Niua { node: Rank(2), incarnation: next };
     let again = Frame { sequence: first.sequence + 1, message: niua, ..first };
     assert_eq!(isolated.handle_message(now, Rank(0), &again), Err(Reject::RemovedClaimant));
     assert_eq!(isolated.database().standing(Rank(2)).level, Level::Isolated);
@@ -315,8 +316,8 @@ pub(in crate::dirnet) fn g11_the_last_of_a_half_gives_way_to_the_other() {
         net.crash(2);
         net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
         net.run(100);
-        let removed = net.component(1).database().standing(Rank(2)).life;
-        let said = net.frame(3, Message::Niua { node: Rank(2), life: removed });
+        let removed = net.component(1).database().standing(Rank(2)).incarnation;
+        let said = net.frame(3, Message::Niua { node: Rank(2), incarnation: removed });
         net.crash(0);
         if is_last {
             net.crash(3);
@@ -327,11 +328,11 @@ pub(in crate::dirnet) fn g11_the_last_of_a_half_gives_way_to_the_other() {
                 assert_eq!(net.deliver(1, said), Err(Reject::RemovedClaimant));
                 net.run(40);
             }
-            if net.told(News::Excluded) > 0 {
+            if net.reported(News::Excluded) > 0 {
                 break;
             }
         }
-        assert_eq!(net.told(News::Excluded), usize::from(is_last));
+        assert_eq!(net.reported(News::Excluded), usize::from(is_last));
         if !is_last {
             assert_eq!(net.manager(), Some(1), "a member of its own half follows it");
         }
@@ -359,7 +360,7 @@ pub(in crate::dirnet) fn g31_a_manager_with_dead_timers_is_missed_though_it_answ
     let mut net = Net::settled(4);
     cut(&mut net, 0, 3);
     net.run(3_000);
-    assert_eq!(net.told(News::OneWay(Rank(0))), 1);
+    assert_eq!(net.reported(News::OneWay(Rank(0))), 1);
     net.nodes[0].has_dead_timers = true;
     net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
     assert_eq!(net.component(1).role(), Role::Manager);
@@ -373,7 +374,7 @@ pub(in crate::dirnet) fn g31_a_witness_with_dead_timers_is_missed_though_it_test
     let mut net = Net::settled(3);
     cut(&mut net, 0, 2);
     net.run(3_000);
-    assert_eq!(net.told(News::OneWay(Rank(2))), 1);
+    assert_eq!(net.reported(News::OneWay(Rank(2))), 1);
     net.nodes[1].has_dead_timers = true;
     net.run_while(5_000, |net| !net.rules(1, Verdict::AgentDown).is_empty());
     assert!(!net.rules(1, Verdict::AgentDown).is_empty());
@@ -393,13 +394,16 @@ pub(in crate::dirnet) fn x8_a_clone_is_ordered_through_a_member_that_reaches_the
         let t = timing();
         // A verdict on silence, and the longest wait between two alarms.
         let allowed = t.receive.0 + t.window.0 + t.alarm.0 * 8;
-        let before = net.component(2).life();
+        let before = net.component(2).incarnation();
         net.hang(2);
         let is_new = |net: &Net| {
-            net.nodes[2].component.as_ref().is_some_and(|component| component.life() > before)
+            net.nodes[2]
+                .component
+                .as_ref()
+                .is_some_and(|component| component.incarnation() > before)
         };
         let took = net.run_while(5_000, is_new);
         assert!(took * MS <= allowed, "{took} ms, one way: {is_one_way}");
-        assert_eq!(net.told(News::Unanswered(Rank(2))), 0);
+        assert_eq!(net.reported(News::Unanswered(Rank(2))), 0);
     }
 }

@@ -58,7 +58,7 @@ pub(in crate::dirnet) fn a_hung_component_is_told_from_a_dead_node_and_cloned() 
     assert!(net.rules(3, Verdict::NodeDown).is_empty());
     assert_eq!(net.rules(3, Verdict::AgentDown).len(), 1);
     assert_eq!(alarm_of_the_first_verdict(&net), Some(Alarm::NoProgress));
-    assert_eq!(net.component(3).life().generation, 1);
+    assert_eq!(net.component(3).incarnation().generation, 1);
     assert!(net.resets().is_empty());
 }
 
@@ -88,12 +88,12 @@ pub(in crate::dirnet) fn g2_one_suspect_that_returns_does_not_save_another() {
 #[test]
 pub(in crate::dirnet) fn g3_the_second_suspicion_begins_anew() {
     let mut net = Net::settled(3);
-    let life = net.component(1).life();
+    let incarnation = net.component(1).incarnation();
     net.cuts.insert((1, 0));
     net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
     net.run(100);
     net.cuts.clear();
-    let alarm = Message::Teif { generation: life.generation, alarm: Alarm::NoProgress };
+    let alarm = Message::Teif { generation: incarnation.generation, alarm: Alarm::NoProgress };
     let frame = Frame { seat: Seat::ImAliveTask, ..net.frame(1, alarm) };
     net.run(timing().send.0 / MS);
     assert!(!net.component(0).suspects(Rank(1)));
@@ -103,7 +103,10 @@ pub(in crate::dirnet) fn g3_the_second_suspicion_begins_anew() {
     net.run_while(1_000, |net| net.component(0).suspects(Rank(1)));
     let window = net.run_while(1_000, |net| !net.rules(1, Verdict::NodeDown).is_empty());
     assert!(window + 2 >= timing().window.0 / MS, "{window} ms");
-    assert!(net.rules(1, Verdict::AgentDown).is_empty(), "the alarm was before a sign of life");
+    assert!(
+        net.rules(1, Verdict::AgentDown).is_empty(),
+        "the alarm was before a sign of incarnation"
+    );
 }
 
 /// G-5: the original answered an early alarm with ENIA, forgot it, and reset the node.
@@ -141,7 +144,7 @@ pub(in crate::dirnet) fn g11_a_reset_needs_a_second_observer() {
     }
     net.run(5_000);
     for node in [1, 2, 3] {
-        assert_eq!(net.told(News::Uncorroborated(Rank(node))), 1);
+        assert_eq!(net.reported(News::Uncorroborated(Rank(node))), 1);
     }
     assert_eq!(net.verdicts(), []);
     assert!(net.resets().is_empty());
@@ -165,7 +168,10 @@ pub(in crate::dirnet) fn g11_a_manager_that_is_cut_off_removes_nobody() {
     net.cuts.clear();
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole() && net.manager() == Some(1));
-    assert!((1..4).all(|node| net.component(node).life().boot.0 == 1), "nobody else began anew");
+    assert!(
+        (1..4).all(|node| net.component(node).incarnation().boot.0 == 1),
+        "no other node started again"
+    );
 }
 
 /// G-11: if `min_alive` is a majority, no half of a partition removes any node. A node counts as
@@ -204,7 +210,10 @@ pub(in crate::dirnet) fn g11_a_minority_with_the_manager_removes_no_node_of_the_
     net.cuts.clear();
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole());
-    assert!((2..7).all(|node| net.component(node).life().boot.0 == 1), "a memory was replaced");
+    assert!(
+        (2..7).all(|node| net.component(node).incarnation().boot.0 == 1),
+        "a memory was replaced"
+    );
 }
 
 fn is_removal(verdict: &Explanation) -> bool {
@@ -281,7 +290,9 @@ pub(in crate::dirnet) fn g11_a_member_that_came_after_a_reset_fences_before_the_
     net.crash(2);
     net.forget_saved(2);
     net.boot(2);
-    net.run_while(2_000, |net| net.component(0).database().standing(Rank(2)).life.boot.0 == 2);
+    net.run_while(2_000, |net| {
+        net.component(0).database().standing(Rank(2)).incarnation.boot.0 == 2
+    });
     net.run(2 * timing().reboot.0 / MS);
     assert!(!net.component(2).database().standing(Rank(3)).is_known());
     assert_eq!(net.resets().len(), 1, "it waits for the fence of node 2");
@@ -300,7 +311,7 @@ pub(in crate::dirnet) fn g11_too_few_remove_nobody() {
     net.crash(1);
     net.crash(2);
     net.run(2_000);
-    assert!(net.told(News::TooFew) > 0);
+    assert!(net.reported(News::TooFew) > 0);
     assert!(net.verdicts().iter().all(|e| e.verdict != Verdict::NodeDown));
 }
 
@@ -310,11 +321,11 @@ pub(in crate::dirnet) fn x1_a_one_way_partition_removes_nobody() {
     let mut net = Net::settled(4);
     net.cuts.insert((2, 0));
     net.run(5_000);
-    assert_eq!(net.told(News::OneWay(Rank(2))), 1);
+    assert_eq!(net.reported(News::OneWay(Rank(2))), 1);
     assert!(net.verdicts().is_empty(), "{:?}", net.verdicts());
     net.cuts.clear();
     net.run(500);
-    assert!(net.is_whole() && net.told(News::Restored(Rank(2))) == 1);
+    assert!(net.is_whole() && net.reported(News::Restored(Rank(2))) == 1);
 }
 
 /// G-12, G-14: the original never reported that a backup was dead, and no node handled the report.
@@ -425,8 +436,8 @@ pub(in crate::dirnet) fn g30_nodes_that_die_together_are_each_removed() {
 pub(in crate::dirnet) fn g31_a_component_with_dead_timers_is_replaced() {
     let mut net = Net::settled(3);
     net.nodes[1].has_dead_timers = true;
-    net.run_while(5_000, |net| net.is_whole() && net.component(1).life().generation == 1);
-    assert_eq!(net.component(1).life().generation, 1);
+    net.run_while(5_000, |net| net.is_whole() && net.component(1).incarnation().generation == 1);
+    assert_eq!(net.component(1).incarnation().generation, 1);
     assert_eq!(alarm_of_the_first_verdict(&net), Some(Alarm::TimersStopped));
 }
 
@@ -443,7 +454,7 @@ pub(in crate::dirnet) fn g31_two_with_dead_timers_do_not_quiet_each_others_alarm
     }
     let are_replaced = |net: &Net| {
         let generation =
-            |node: usize| net.nodes[node].component.as_ref().map(|it| it.life().generation);
+            |node: usize| net.nodes[node].component.as_ref().map(|it| it.incarnation().generation);
         [0, 1].map(generation) == [Some(1); 2]
     };
     net.run_while(10_000, are_replaced);
@@ -497,7 +508,7 @@ pub(in crate::dirnet) fn x6_a_component_that_keeps_dying_escalates_to_the_operat
         }
         net.run(100);
     }
-    assert_eq!(net.told(News::Isolated(Rank(2))), 1);
+    assert_eq!(net.reported(News::Isolated(Rank(2))), 1);
     assert_eq!(net.resets().len(), 3);
     let standing = net.component(0).database().standing(Rank(2));
     assert_eq!(standing.level, Level::Isolated);
@@ -536,7 +547,7 @@ pub(in crate::dirnet) fn x5_an_isolated_node_stays_out_until_it_is_released() {
         let standing = net.component(node).database().standing(Rank(1));
         assert_eq!(standing.level, Level::Isolated);
     }
-    assert!(net.component(0).rejects().of(Reject::Isolated) > 0, "its later life knocked");
+    assert!(net.component(0).rejects().of(Reject::Isolated) > 0, "its later incarnation knocked");
     net.input(0, |component, now| component.release(now, Rank(1))).unwrap();
     net.boot(1);
     net.run(2_000);

@@ -20,7 +20,7 @@ pub(in crate::dirnet) fn x9_a_deaf_backup_deposes_no_manager() {
     net.cuts.extend([(0, 1), (2, 1)]);
     net.run(5_000);
     assert_eq!((net.manager(), net.component(0).term()), (Some(0), term));
-    assert_eq!((net.verdicts(), net.told(News::Unheard)), (Vec::new(), 1));
+    assert_eq!((net.verdicts(), net.reported(News::Unheard)), (Vec::new(), 1));
     net.cuts.clear();
     net.run(1_000);
     assert!(net.is_whole() && net.component(1).is_heard(Instant(net.now)));
@@ -113,7 +113,7 @@ pub(in crate::dirnet) fn x9_a_lone_survivor_brings_the_others_back() {
     net.lost.clear();
     net.resets_work = true;
     net.run(30_000);
-    assert!(net.is_whole() && net.component(1).life().generation == 1);
+    assert!(net.is_whole() && net.component(1).incarnation().generation == 1);
 }
 
 /// The deaf manager is removed and restarts, still deaf: each of its incarnations used to claim a
@@ -124,7 +124,7 @@ pub(in crate::dirnet) fn x9_a_node_that_starts_and_hears_none_claims_no_term() {
     net.cuts.extend([(1, 0), (2, 0), (3, 0)]);
     net.run(3_000);
     let removals = net.rules(0, Verdict::NodeDown).len();
-    assert!(removals > 0 && net.component(0).life().boot.0 > 1);
+    assert!(removals > 0 && net.component(0).incarnation().boot.0 > 1);
     let term = net.component(1).term();
     assert_eq!((net.component(0).role(), term.claimant), (Role::Joining, Rank(1)));
     net.run(5_000);
@@ -176,7 +176,7 @@ pub(in crate::dirnet) fn x9_the_last_one_claims_when_the_end_of_all_others_is_re
         net.crash(node);
     }
     net.run(5_000);
-    assert_eq!((net.component(2).role(), net.told(News::Unheard)), (Role::Backup, 1));
+    assert_eq!((net.component(2).role(), net.reported(News::Unheard)), (Role::Backup, 1));
     for node in [0, 1, 3] {
         net.part(node);
         assert_eq!(net.component(2).role(), Role::Backup);
@@ -257,16 +257,16 @@ fn hears_only(
 #[test]
 pub(in crate::dirnet) fn x9_a_claim_that_is_refused_is_an_answer() {
     let mut net = Net::settled(4);
-    let first = Life { boot: Incarnation(1), generation: 0 };
+    let first = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
     for node in [Rank(1), Rank(3)] {
-        let removed = net.frame(0, Message::Anid { node, life: first, level: Level::Down });
+        let removed = net.frame(0, Message::Anid { node, incarnation: first, level: Level::Down });
         assert_eq!(net.deliver(2, removed), Ok(()));
         net.run(1);
     }
     let mut left = net.component(2).clone();
     let mut claim = net.frame(1, Message::Nmi);
     claim.term = Term { epoch: 5, claimant: Rank(1) };
-    claim.life = Life { boot: Incarnation(2), generation: 0 };
+    claim.incarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
     hears_only(&net, &mut left, 40, |left, now| {
         claim.sequence += 1;
         assert_eq!(left.handle_message(now, Rank(1), &claim), Err(Reject::RemovedClaimant));
@@ -282,7 +282,7 @@ pub(in crate::dirnet) fn x9_a_joiner_of_a_later_term_is_an_answer() {
     let mut left = net.component(1).clone();
     let mut witm = net.frame(3, Message::Witm);
     witm.term = Term { epoch: 5, claimant: Rank(2) };
-    witm.life = Life { boot: Incarnation(2), generation: 0 };
+    witm.incarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
     hears_only(&net, &mut left, 100, |left, now| {
         assert_eq!(left.handle_message(now, Rank(3), &witm), Ok(()));
     });
@@ -301,7 +301,7 @@ pub(in crate::dirnet) fn x9_a_node_that_its_manager_does_not_hear_is_introduced_
     net.boot(3);
     net.run(5_000);
     let standing = net.component(0).database().standing(Rank(3));
-    assert_eq!(standing, Standing::up(net.component(3).life()));
+    assert_eq!(standing, Standing::up(net.component(3).incarnation()));
 }
 
 /// A decision needs both of two nodes, and the manager's timers stop.

@@ -33,9 +33,9 @@ pub(in crate::dirnet) fn g8_a_reset_that_was_done_hits_no_later_life() {
     net.crash(0);
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole());
-    let life = net.component(2).life();
+    let incarnation = net.component(2).incarnation();
     net.run(9_000);
-    assert_eq!(net.component(2).life(), life);
+    assert_eq!(net.component(2).incarnation(), incarnation);
 }
 
 /// All components end together with the manager that would have noticed a dead node: their
@@ -63,8 +63,8 @@ pub(in crate::dirnet) fn g24_an_absent_node_is_told_of_by_the_next_manager() {
     net.resets_work = false;
     [0, 1, 2].into_iter().for_each(|node| net.boot(node));
     net.run(500);
-    assert_eq!(net.told(News::Absent(Rank(3))), 0);
+    assert_eq!(net.reported(News::Absent(Rank(3))), 0);
     net.crash(0);
     net.run(5_000 + timing().clone.0 / MS);
-    assert_eq!((net.manager(), net.told(News::Absent(Rank(3)))), (Some(1), 1));
+    assert_eq!((net.manager(), net.reported(News::Absent(Rank(3)))), (Some(1), 1));
 }

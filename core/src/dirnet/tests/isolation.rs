@@ -76,8 +76,8 @@ pub(in crate::dirnet) fn x11_a_release_that_is_late_ends_no_later_isolation() {
     isolate(&mut net);
     net.run(3_000);
     assert!(hold(&net, &[0, 1, 2]), "it can be isolated again");
-    let life = Life { boot: first, generation: 0 };
-    let late = net.frame(1, Message::Anid { node: LOST, life, level: Level::Released });
+    let incarnation = ComponentIncarnation { boot: first, generation: 0 };
+    let late = net.frame(1, Message::Anid { node: LOST, incarnation, level: Level::Released });
     for at in [0, 2] {
         let _ = net.deliver(at, late);
         net.input(at, |it, now| it.learn_release(now, LOST, first));
@@ -91,8 +91,8 @@ pub(in crate::dirnet) fn x11_a_release_that_is_late_ends_no_later_isolation() {
 #[test]
 pub(in crate::dirnet) fn x11_an_isolation_by_an_earlier_manager_holds() {
     let mut net = Net::settled(4);
-    let life = Life { boot: Incarnation(1), generation: 0 };
-    let order = net.frame(0, Message::Anid { node: LOST, life, level: Level::Isolated });
+    let incarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
+    let order = net.frame(0, Message::Anid { node: LOST, incarnation, level: Level::Isolated });
     let term = Term { epoch: 9, claimant: Rank(2) };
     let claim = Frame { term, ..net.frame(2, Message::Nmi) };
     assert_eq!(net.deliver(1, claim), Ok(()));

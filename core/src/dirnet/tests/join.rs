@@ -15,7 +15,7 @@ pub(in crate::dirnet) fn g13_a_return_is_known_to_the_backups_at_once() {
     net.run(5);
     for node in [1, 2] {
         let standing = net.component(node).database().standing(Rank(3));
-        assert!(standing.is_up() && standing.life.boot == Incarnation(2), "at node {node}");
+        assert!(standing.is_up() && standing.incarnation.boot == Incarnation(2), "at node {node}");
     }
 }
 
@@ -62,14 +62,17 @@ pub(in crate::dirnet) fn g19_who_was_removed_asks_until_it_is_answered() {
     net.run_while(3_000, |net| net.component(2).term().claimant == Rank(1));
     net.run(1_000);
     net.cuts.clear();
-    net.run_while(3_000, |net| net.told(News::Excluded) == 1);
+    net.run_while(3_000, |net| net.reported(News::Excluded) == 1);
     net.cut_off(0);
     net.run(500);
     // Another node asks as well, and does not answer.
     let asks = net.frame(2, Message::Witm);
     assert_eq!(net.deliver(0, asks), Err(Reject::Joining));
     net.run(5_000);
-    assert_eq!((net.component(0).role(), net.component(0).life().boot.0), (Role::Joining, 2));
+    assert_eq!(
+        (net.component(0).role(), net.component(0).incarnation().boot.0),
+        (Role::Joining, 2)
+    );
     assert!(net.rules(0, Verdict::TookOver).is_empty());
     net.cuts.clear();
     net.run_while(9_000, Net::is_whole);
@@ -83,7 +86,7 @@ pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
     for (node, by) in [(0, 1), (1, 0)] {
         net.refuse(node, 1, (by, Incarnation(1)), Term { epoch: 9, claimant: Rank(by) });
     }
-    assert_eq!(net.told(News::Excluded), 2);
+    assert_eq!(net.reported(News::Excluded), 2);
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole() && net.manager() == Some(0));
 }
@@ -112,7 +115,9 @@ pub(in crate::dirnet) fn g21_a_clone_joins_and_does_not_start() {
     net.run_while(9_000, |net| net.is_whole() && net.manager() == Some(1));
     let (term, asked) = (net.component(1).term(), net.sent["WITM"]);
     net.hang(0);
-    net.run_while(9_000, |net| net.component(1).database().standing(Rank(0)).life.generation == 1);
+    net.run_while(9_000, |net| {
+        net.component(1).database().standing(Rank(0)).incarnation.generation == 1
+    });
     let clone = net.component(0);
     assert_eq!((clone.role(), clone.term()), (Role::Backup, term));
     assert!(net.sent["WITM"] > asked, "the clone has asked, not begun with the first roles");
@@ -134,7 +139,7 @@ pub(in crate::dirnet) fn g23_the_next_member_is_asked_and_failure_is_said() {
     net.lost.extend(["REPLY_DB", "NOTHING_NEWER"]);
     net.hang(2);
     net.run(4_000);
-    assert!(net.told(News::NoDatabase) > 0);
+    assert!(net.reported(News::NoDatabase) > 0);
     let sources: Vec<u16> = net
         .log
         .iter()
@@ -158,7 +163,7 @@ pub(in crate::dirnet) fn g24_a_node_that_is_absent_at_the_start_is_told_of() {
         net.boot(node);
     }
     net.run(4_000);
-    assert_eq!(net.told(News::Absent(Rank(3))), 1);
+    assert_eq!(net.reported(News::Absent(Rank(3))), 1);
     assert!(net.resets().is_empty());
     let digests: Vec<_> = (0..3).map(|n| net.component(n).database().digest()).collect();
     assert!(digests.windows(2).all(|pair| pair[0] == pair[1]));

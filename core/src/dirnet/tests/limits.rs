@@ -9,7 +9,7 @@ use std::vec::Vec;
 const LOST: Rank = Rank(2);
 
 fn is_isolated(net: &Net) -> bool {
-    net.told(News::Isolated(LOST)) > 0
+    net.reported(News::Isolated(LOST)) > 0
 }
 
 /// Node 2 fails whenever all are members again, `times` times or until it is isolated; returns how
@@ -42,7 +42,7 @@ fn levels(net: &Net) -> Vec<Level> {
 pub(in crate::dirnet) fn x6_a_node_that_keeps_failing_is_isolated() {
     let mut net = Net::settled(3);
     assert_eq!(fail(&mut net, 9), 4);
-    assert_eq!((net.resets().len(), net.told(News::Isolated(LOST))), (3, 1));
+    assert_eq!((net.resets().len(), net.reported(News::Isolated(LOST))), (3, 1));
     assert_eq!(net.rules(LOST.0, Verdict::Isolated), [Rule::Intensity]);
     assert_eq!(levels(&net), [Level::Isolated; 2]);
 }
@@ -54,7 +54,7 @@ pub(in crate::dirnet) fn x6_a_node_that_never_comes_back_is_isolated() {
     net.resets_work = false;
     net.crash(LOST.0);
     net.run_while(100_000, is_isolated);
-    assert_eq!((net.resets().len(), net.told(News::Isolated(LOST))), (3, 1));
+    assert_eq!((net.resets().len(), net.reported(News::Isolated(LOST))), (3, 1));
     net.run(30_000);
     assert_eq!((net.resets().len(), levels(&net)), (3, [Level::Isolated; 2].into()));
 }

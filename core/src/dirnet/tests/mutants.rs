@@ -255,7 +255,7 @@ fn every_planted_bug_is_caught() {
     let (mut rows, mut unnoticed) = (Vec::new(), Vec::new());
     for mutant in MUTANTS {
         let (played, caught) = judge(mutant);
-        let by = caught.unwrap_or("NOBODY");
+        let by = caught.unwrap_or("NONE");
         eprintln!("{:28} {played:>3} {by:<52} {}", mutant.name, mutant.breaks);
         rows.push(row(mutant, (played, caught)));
         unnoticed.extend(caught.is_none().then_some(mutant.name));

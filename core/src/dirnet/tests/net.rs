@@ -47,7 +47,7 @@ enum Flight {
     },
     Refused {
         at: u16,
-        life: u32,
+        incarnation: u32,
         by: u16,
         boot: Incarnation,
         term: Term,
@@ -155,14 +155,14 @@ impl Net {
     fn start_component(&mut self, node: u16, generation: u32) {
         let config = self.config(node);
         let it = &mut self.nodes[usize::from(node)];
-        let life = Life { boot: Incarnation(it.boot), generation };
+        let incarnation = ComponentIncarnation { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.has_dead_timers = false;
         // The stalls were those of another process.
         it.component_stalls = 0;
         let snapshots = [&it.saved[0][..], &it.saved[1][..]];
         let kept = Kept { term: it.kept, snapshots, removed: it.removed };
-        it.component = Some(Component::new(Instant(self.now), config, life, 2, kept));
+        it.component = Some(Component::new(Instant(self.now), config, incarnation, 2, kept));
         self.drain(node);
         // It is in the database now.
         self.nodes[usize::from(node)].removed = Incarnation(0);
@@ -239,7 +239,7 @@ impl Net {
             sender: Rank(from),
             seat: Seat::Component,
             term: component.term(),
-            life: component.life(),
+            incarnation: component.incarnation(),
             sequence: 1_000_000 + u32::try_from(self.now / MS).unwrap(),
             view: ViewTag::default(),
             message,
@@ -319,7 +319,7 @@ impl Net {
                 if stalls > self.now {
                     return self.post_at(stalls, Flight::Frame { from, to, seat, frame });
                 }
-                if it.fenced.get(&from).is_some_and(|boot| frame.life.boot.0 <= *boot) {
+                if it.fenced.get(&from).is_some_and(|boot| frame.incarnation.boot.0 <= *boot) {
                     return;
                 }
                 match (seat, &mut it.component, &mut it.task) {
@@ -344,7 +344,9 @@ impl Net {
             Flight::Spawned { at, generation } => self.land_spawned(at, generation),
             Flight::Boot { node } => self.boot(node),
             Flight::Knock => self.knock(),
-            Flight::Refused { at, life, by, boot, term } => self.refuse(at, life, (by, boot), term),
+            Flight::Refused { at, incarnation, by, boot, term } => {
+                self.refuse(at, incarnation, (by, boot), term);
+            }
         }
     }
 
@@ -355,7 +357,7 @@ impl Net {
             return self.post_at(stalls, Flight::Beat { from, to });
         }
         let Some(beat) = it.cells.get(&from).copied() else { return };
-        if it.fenced.get(&from).is_some_and(|boot| beat.life.boot.0 <= *boot) {
+        if it.fenced.get(&from).is_some_and(|boot| beat.incarnation.boot.0 <= *boot) {
             return;
         }
         if it.component.is_some() {
@@ -375,22 +377,24 @@ impl Net {
         }
     }
 
-    /// Boot `life` of `at` learns that it is fenced, in `term`. It ends, unless it has fenced that
-    /// boot of `by` with precedence.
+    /// Boot `incarnation` of `at` learns that it is fenced, in `term`. It ends, unless it has
+    /// fenced that boot of `by` with precedence.
     pub(super) fn refuse(
         &mut self,
         at: u16,
-        life: u32,
+        incarnation: u32,
         (by, boot): (u16, Incarnation),
         term: Term,
     ) {
         let it = &mut self.nodes[usize::from(at)];
-        let Some(component) = it.component.as_ref().filter(|_| it.boot == life) else { return };
+        let Some(component) = it.component.as_ref().filter(|_| it.boot == incarnation) else {
+            return;
+        };
         let fenced = |up_to, term| Fenced { up_to: Incarnation(up_to), decided: Some(term) };
         let ours = it.fenced.get(&by).filter(|up_to| boot.0 <= **up_to);
         let ours = ours.map(|up_to| fenced(*up_to, component.term()));
-        if !ours.is_some_and(|ours| ours.outranks(Peer(at), fenced(life, term), Peer(by))) {
-            it.removed = Incarnation(life);
+        if !ours.is_some_and(|ours| ours.outranks(Peer(at), fenced(incarnation, term), Peer(by))) {
+            it.removed = Incarnation(incarnation);
             self.log.push((self.now, at, Output::Tell(News::Excluded)));
             self.perform(at, Output::Tell(News::Excluded));
         }
@@ -407,8 +411,8 @@ impl Net {
                     && !is_cut
                 {
                     let boot = Incarnation(other.boot);
-                    let (life, term) = (node.boot, component.term());
-                    let refused = Flight::Refused { at, life, by, boot, term };
+                    let (incarnation, term) = (node.boot, component.term());
+                    let refused = Flight::Refused { at, incarnation, by, boot, term };
                     self.flights
                         .insert((self.now + DELAY, u64::from(at) << 32 | u64::from(by)), refused);
                 }
@@ -500,7 +504,7 @@ impl Net {
         self.verdicts().into_iter().filter(of).map(|e| e.rule).collect()
     }
 
-    pub(super) fn told(&self, news: News) -> usize {
+    pub(super) fn reported(&self, news: News) -> usize {
         self.log.iter().filter(|(_, _, output)| *output == Output::Tell(news)).count()
     }
 

@@ -15,14 +15,15 @@ fn expect(change: impl Fn(Frame) -> Frame, message: Message, reason: Reject) {
 
 #[test]
 pub(in crate::dirnet) fn words_of_strangers_and_of_old_are_refused() {
-    let life = |boot, generation| Life { boot: Incarnation(boot), generation };
+    let incarnation =
+        |boot, generation| ComponentIncarnation { boot: Incarnation(boot), generation };
     let stranger = Rank(7);
     expect(|f| Frame { sender: stranger, ..f }, Message::Nmi, Reject::UnknownSender);
     let agent = Term { epoch: 3, claimant: stranger };
     expect(|f| Frame { term: agent, ..f }, Message::Nmi, Reject::BadTerm);
     let old = Term { epoch: 0, claimant: Rank(0) };
     expect(|f| Frame { term: old, ..f }, Message::Enia, Reject::OldTerm);
-    expect(|f| Frame { life: life(0, 0), ..f }, Message::Enia, Reject::Fenced);
+    expect(|f| Frame { incarnation: incarnation(0, 0), ..f }, Message::Enia, Reject::Fenced);
 }
 
 #[test]
@@ -43,12 +44,13 @@ pub(in crate::dirnet) fn a_repeated_frame_is_refused() {
 
 #[test]
 pub(in crate::dirnet) fn only_the_manager_decides() {
-    let (node, life) = (Rank(2), Life { boot: Incarnation(1), generation: 0 });
-    let anid = Message::Anid { node, life, level: Level::Down };
+    let (node, incarnation) =
+        (Rank(2), ComponentIncarnation { boot: Incarnation(1), generation: 0 });
+    let anid = Message::Anid { node, incarnation, level: Level::Down };
     expect(|f| f, anid, Reject::NotManager);
-    expect(|f| f, Message::Niua { node, life }, Reject::Late);
+    expect(|f| f, Message::Niua { node, incarnation }, Reject::Late);
     let mut net = Net::settled(3);
-    let introduced = net.frame(1, Message::Niua { node: Rank(0), life });
+    let introduced = net.frame(1, Message::Niua { node: Rank(0), incarnation });
     assert_eq!(net.deliver(2, introduced), Err(Reject::NotManager));
     let guard = Message::Guard { task: 0, action: TaskAction::Isolate };
     expect(|f| f, guard, Reject::NotManager);
@@ -102,9 +104,9 @@ pub(in crate::dirnet) fn x5_a_removed_life_is_not_heard() {
 pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
     let mut net = Net::settled(3);
     net.resets_work = false;
-    let life = net.component(0).life();
+    let incarnation = net.component(0).incarnation();
     let word = net.frame(1, Message::Nmi);
-    let removal = net.frame(1, Message::Anid { node: Rank(0), life, level: Level::Down });
+    let removal = net.frame(1, Message::Anid { node: Rank(0), incarnation, level: Level::Down });
     net.crash(1);
     net.run(1_000);
     let said = |net: &Net| net.sent.get("ANID").copied();
@@ -120,10 +122,10 @@ pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
 #[test]
 pub(in crate::dirnet) fn x5_a_removal_in_an_old_term_is_not_answered() {
     let mut net = Net::settled(3);
-    let (node, life) = (Rank(1), net.component(1).life());
+    let (node, incarnation) = (Rank(1), net.component(1).incarnation());
     let term = Term { epoch: 0, claimant: Rank(0) };
     let said = |net: &Net| net.sent.get("NMI").copied().unwrap_or_default();
-    let removal = Message::Anid { node, life, level: Level::Down };
+    let removal = Message::Anid { node, incarnation, level: Level::Down };
     let removal = Frame { term, ..net.frame(0, removal) };
     assert_eq!(net.deliver(1, removal), Err(Reject::OldTerm));
     assert_eq!((said(&net), net.component(1).role()), (0, Role::Backup));
@@ -147,8 +149,8 @@ pub(in crate::dirnet) fn g29_an_answer_carries_the_answerers_name() {
 #[test]
 pub(in crate::dirnet) fn a_removed_component_is_silent() {
     let net = Net::settled(3);
-    let life = net.component(1).life();
-    let anid = Message::Anid { node: Rank(1), life, level: Level::Down };
+    let incarnation = net.component(1).incarnation();
+    let anid = Message::Anid { node: Rank(1), incarnation, level: Level::Down };
     let frame = net.frame(0, anid);
     let mut component = net.component(1).clone();
     let now = crate::time::Instant(net.now);

@@ -45,8 +45,12 @@ pub(in crate::dirnet) fn all_components_end_at_once_and_nothing_is_lost() {
     assert_eq!([role(0), role(1)], [Role::Manager, Role::Backup]);
     for node in [0, 1] {
         assert_marked(&net, node);
-        let life = net.component(node).database().record(Rank(1)).unwrap().life;
-        assert_eq!(life.boot, Incarnation(2), "the next life goes on with the record");
+        let incarnation = net.component(node).database().record(Rank(1)).unwrap().incarnation;
+        assert_eq!(
+            incarnation.boot,
+            Incarnation(2),
+            "the next incarnation goes on with the record"
+        );
         let fenced = Output::Fence { node: Rank(2), boot: Incarnation(1) };
         assert!(net.log.iter().any(|(_, at, output)| *at == node && *output == fenced));
     }
@@ -134,7 +138,7 @@ pub(in crate::dirnet) fn the_own_entry_is_had_back_where_it_cannot_be_restored()
     for node in [0, 1] {
         assert_marked(&net, node);
         let record = *net.component(node).database().record(Rank(1)).unwrap();
-        assert_eq!((record.life.boot, record.tasks()[0].status), (Incarnation(2), 2));
+        assert_eq!((record.incarnation.boot, record.tasks()[0].status), (Incarnation(2), 2));
         assert_eq!(record.tasks()[1].status, 3, "at node {node}");
     }
 }
@@ -144,7 +148,7 @@ pub(in crate::dirnet) fn the_own_entry_is_had_back_where_it_cannot_be_restored()
 pub(in crate::dirnet) fn a_past_that_nobody_knows_is_settled_as_such() {
     let net = Net::settled(3);
     for node in 0..3 {
-        let tasks = net.component(node).past().expect("a first life");
+        let tasks = net.component(node).past().expect("a first incarnation");
         assert!(tasks.iter().all(|task| *task == Task::default()));
     }
     let mut net = Net::settled(3);
@@ -161,11 +165,11 @@ pub(in crate::dirnet) fn a_snapshot_of_another_is_refused() {
     let mut net = marked();
     net.crash(1);
     let mut other = Database::<8, 2>::default();
-    let later = Life { boot: Incarnation(9), generation: 0 };
+    let later = ComponentIncarnation { boot: Incarnation(9), generation: 0 };
     other.merge(Rank(1), &Record::new(later, 0, 2));
     net.nodes[1].saved[0] = other.save(3, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
     let mut other = Database::<8, 2>::default();
-    let early = Life { boot: Incarnation(1), generation: 0 };
+    let early = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
     other.merge(Rank(1), &Record::new(early, 0, 1));
     net.nodes[1].saved[1] = other.save(3, &mut [0; SNAPSHOT_LEN_MAX]).to_vec();
     net.boot(1);

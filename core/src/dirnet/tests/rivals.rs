@@ -4,8 +4,8 @@ use super::net::Net;
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
 
-const fn life(boot: u32) -> Life {
-    Life { boot: Incarnation(boot), generation: 0 }
+const fn incarnation(boot: u32) -> ComponentIncarnation {
+    ComponentIncarnation { boot: Incarnation(boot), generation: 0 }
 }
 
 /// Nodes 0 and 1 are cut from 2 and 3. In each half the backup restarts, learns which nodes its
@@ -30,8 +30,8 @@ fn rivals() -> Net {
     net.run(2_000);
     for (node, other) in [(1, Rank(3)), (3, Rank(1))] {
         let component = net.component(node);
-        assert_eq!((component.role(), component.life()), (Role::Manager, life(2)));
-        let removed = Standing::removed(life(1), Level::Down);
+        assert_eq!((component.role(), component.incarnation()), (Role::Manager, incarnation(2)));
+        let removed = Standing::removed(incarnation(1), Level::Down);
         assert_eq!(component.database().standing(other), removed);
     }
     net
@@ -47,7 +47,7 @@ pub(in crate::dirnet) fn g10_managers_that_removed_each_others_earlier_lives_mee
     assert!(net.manager().is_some(), "not after {took} ms");
     assert!(net.component(1).term() > before, "the higher claim is above both");
     for node in [1, 3] {
-        assert_eq!(net.component(node).life(), life(2), "nobody has to begin anew");
+        assert_eq!(net.component(node).incarnation(), incarnation(2), "no node starts again");
     }
     net.boot(0);
     net.boot(2);
@@ -87,7 +87,10 @@ fn uneven_rivals() -> Net {
     net.run(1_000);
     net.part(0);
     net.run_while(2_000, |net| net.component(1).role() == Role::Manager);
-    assert_eq!((net.component(1).life(), net.component(2).life()), (life(2), life(1)));
+    assert_eq!(
+        (net.component(1).incarnation(), net.component(2).incarnation()),
+        (incarnation(2), incarnation(1))
+    );
     assert!(net.component(1).term() < net.component(2).term());
     net
 }
@@ -100,11 +103,11 @@ pub(in crate::dirnet) fn g10_who_is_shut_out_by_a_life_that_it_has_not_removed_b
     net.cuts.clear();
     net.run_while(2_000, |net| net.manager() == Some(1));
     assert_eq!(net.manager(), Some(1));
-    assert_eq!(net.told(News::Excluded), 2);
+    assert_eq!(net.reported(News::Excluded), 2);
     net.boot(0);
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole());
-    assert_eq!([1, 2, 3].map(|node| net.component(node).life()), [life(2); 3]);
+    assert_eq!([1, 2, 3].map(|node| net.component(node).incarnation()), [incarnation(2); 3]);
 }
 
 /// Node 2 was removed and claims a term in its second incarnation.
@@ -116,7 +119,7 @@ fn claimant() -> (Net, Frame) {
     net.run_while(5_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
     net.run(100);
     let term = Term { epoch: 5, claimant: Rank(2) };
-    (net, Frame { term, life: life(2), ..word })
+    (net, Frame { term, incarnation: incarnation(2), ..word })
 }
 
 /// The manager claims a term above a refused claim and admits the claimant. If the claimant refuses
@@ -125,12 +128,12 @@ fn claimant() -> (Net, Frame) {
 pub(in crate::dirnet) fn g10_a_claimant_that_claims_again_is_followed() {
     let (mut net, claim) = claimant();
     assert_eq!(net.deliver(0, claim), Err(Reject::RemovedClaimant));
-    let reign = Term { epoch: 6, claimant: Rank(0) };
-    assert_eq!((net.component(0).role(), net.component(0).term()), (Role::Manager, reign));
+    let term = Term { epoch: 6, claimant: Rank(0) };
+    assert_eq!((net.component(0).role(), net.component(0).term()), (Role::Manager, term));
     net.run(5);
     for node in [0, 1, 3] {
         let standing = net.component(node).database().standing(Rank(2));
-        assert_eq!(standing, Standing::up(life(2)), "at node {node}");
+        assert_eq!(standing, Standing::up(incarnation(2)), "at node {node}");
     }
     let term = Term { epoch: 7, claimant: Rank(2) };
     let again = Frame { term, sequence: claim.sequence + 1, ..claim };
@@ -169,7 +172,7 @@ pub(in crate::dirnet) fn g10_a_claimant_that_a_member_hears_is_admitted() {
     net.run(20);
     let manager = net.component(0);
     assert!(manager.role() == Role::Manager && manager.term() > claim.term);
-    assert_eq!(manager.database().standing(Rank(2)), Standing::up(life(2)));
+    assert_eq!(manager.database().standing(Rank(2)), Standing::up(incarnation(2)));
 }
 
 /// Found by the swarm: the manager learned of a node's next boot from a member's database alone,

@@ -130,13 +130,13 @@ pub(in crate::dirnet) fn g10_a_backup_does_not_go_back_to_a_lower_term() {
     assert_eq!(net.component(1).term(), term);
     assert_eq!(net.deliver(1, old), Err(Reject::OldTerm));
     assert_eq!((net.component(1).role(), net.component(1).term()), (Role::Backup, term));
-    let told = net.log.iter().any(|(_, at, output)| match output {
+    let reported = net.log.iter().any(|(_, at, output)| match output {
         Output::Send { to, frame, .. } => {
             *at == 1 && to.contains(Rank(0)) && (frame.term, frame.message) == (term, Message::Nmi)
         }
         _ => false,
     });
-    assert!(told, "who is behind is told of it");
+    assert!(reported, "a node that is behind learns of it");
 }
 
 /// G-10: node 0 was removed and starts again; it hears one member ask but no answer, its own
@@ -212,10 +212,13 @@ pub(in crate::dirnet) fn g17_another_nodes_alarms_do_not_mask_the_manager() {
 #[test]
 pub(in crate::dirnet) fn g22_the_winner_is_manager_without_a_restart() {
     let mut net = Net::settled(3);
-    let life = net.component(1).life();
+    let incarnation = net.component(1).incarnation();
     net.crash(0);
     net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
-    assert_eq!((net.component(1).role(), net.component(1).life()), (Role::Manager, life));
+    assert_eq!(
+        (net.component(1).role(), net.component(1).incarnation()),
+        (Role::Manager, incarnation)
+    );
 }
 
 /// G-28: the original allowed agents to become manager.
@@ -270,7 +273,7 @@ pub(in crate::dirnet) fn the_last_component_is_cloned_by_its_own_task() {
     net.hang(0);
     net.run(10_000);
     assert_eq!(net.component(0).role(), Role::Manager);
-    assert!(net.component(0).life().generation >= 1);
+    assert!(net.component(0).incarnation().generation >= 1);
 }
 
 /// A backup's clone has heard only from the manager, which then dies; nodes 2 and 3 are members
@@ -284,7 +287,8 @@ fn ignorant_successor() -> Net {
     net.hang(1);
     net.forget_saved(1);
     let is_backup = |net: &Net| {
-        let clone = net.nodes[1].component.as_ref().filter(|clone| clone.life().generation == 1);
+        let clone =
+            net.nodes[1].component.as_ref().filter(|clone| clone.incarnation().generation == 1);
         clone.is_some_and(|clone| clone.role() == Role::Backup)
     };
     net.run_while(2_000, is_backup);

@@ -8,9 +8,9 @@ use crate::ids::Rank;
 /// it once per R until `done`.
 fn stop_supervisor(net: &mut Net, node: u16, done: impl Fn(&Net) -> bool) {
     net.nodes[usize::from(node)].task = None;
-    let life = net.component(node).life();
+    let incarnation = net.component(node).incarnation();
     for _ in 0..20 {
-        let is_same = |it: &Component<8, 2>| it.life() == life;
+        let is_same = |it: &Component<8, 2>| it.incarnation() == incarnation;
         if done(net) || !net.nodes[usize::from(node)].component.as_ref().is_some_and(is_same) {
             return;
         }
@@ -44,7 +44,7 @@ pub(in crate::dirnet) fn x13_a_manager_whose_supervisor_hangs_is_followed_and_re
 #[test]
 pub(in crate::dirnet) fn x13_an_im_alive_task_reports_no_supervisor() {
     let mut net = Net::settled(3);
-    let generation = net.component(1).life().generation;
+    let generation = net.component(1).incarnation().generation;
     let alarm = Message::Teif { generation, alarm: Alarm::SupervisorHung };
     let frame = Frame { seat: Seat::ImAliveTask, ..net.frame(1, alarm) };
     assert_eq!(net.deliver(0, frame), Err(Reject::WrongSeat));

@@ -109,7 +109,7 @@ pub(in crate::dirnet) fn m6_a_view_whose_announcement_is_lost_is_shown_later() {
     net.crash(2);
     net.run_while(9_000, Net::is_whole);
     net.run(1_000);
-    assert_eq!(agreed(&net).incarnation(Rank(2)), Some(net.component(2).life()));
+    assert_eq!(agreed(&net).incarnation(Rank(2)), Some(net.component(2).incarnation()));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(in crate::dirnet) fn x8_one_negative_testimony_removes_no_node_that_others_m
     cut(&mut net, &[(3, 0), (3, 4)]);
     net.run(5_000);
     assert_eq!(removed(&net), []);
-    assert_eq!(net.told(News::OneWay(Rank(3))), 1, "the link is reported");
+    assert_eq!(net.reported(News::OneWay(Rank(3))), 1, "the link is reported");
     assert_eq!(net.manager(), Some(0));
 }
 
@@ -57,7 +57,7 @@ pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
     net.run(1_000);
     cut(&mut net, &[(0, 2), (1, 2), (0, 3), (1, 3)]);
     net.run(3_000);
-    assert!(net.told(News::TooFew) > 0);
+    assert!(net.reported(News::TooFew) > 0);
     net.cuts.clear();
     cut(&mut net, &[(0, 2), (0, 3)]);
     // Not for long: node 1, which reaches all, succeeds a manager that too few hear.

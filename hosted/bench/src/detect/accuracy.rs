@@ -69,7 +69,7 @@ fn count(lab: &mut Lab, stalled: Option<Rank>) -> u64 {
         let is_removal =
             matches!(why.verdict, Verdict::AgentDown | Verdict::NodeDown | Verdict::Isolated);
         if is_removal && Some(why.node) != stalled {
-            judged.insert((why.node, why.life));
+            judged.insert((why.node, why.incarnation));
         }
     }
     judged.len() as u64

@@ -265,7 +265,7 @@ mod tests {
         let note = VerdictNote {
             verdict: verdict.to_owned(),
             rule: "succession".to_owned(),
-            life: String::new(),
+            incarnation: String::new(),
             term: String::new(),
             alarm: None,
             asked: vec![],

@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     /// With --explore: later incarnations that begin while others go on; what the configuration
     /// says if not given.
     #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
-    births: Option<u32>,
+    starts: Option<u32>,
 
     /// With --explore: torn works, lost pairs, lost or repeated messages; as above.
     #[arg(long, value_name = "COUNT", requires = "explore", conflicts_with_all = ["seed", "seeds"])]
@@ -105,7 +105,7 @@ impl Arguments {
         Bounds {
             steps: self.steps,
             crashes: self.crashes.unwrap_or(usual.crashes),
-            births: self.births,
+            starts: self.starts,
             faults: self.mishaps,
             waits: self.waits,
             states_max: self.states.unwrap_or(usual.states_max),
@@ -335,7 +335,7 @@ mod tests {
             "--faults 1",
             "--seed 1 --steps 3",
             "--seed 1 --first 3",
-            "--seed 1 --births 1",
+            "--seed 1 --starts 1",
             "--explore --seeds 3",
             "--explore --first 3",
             "--explore --orders 3",

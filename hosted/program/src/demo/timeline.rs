@@ -85,7 +85,7 @@ impl Moment {
             What::Verdict(_) => Kind::Verdict,
             What::Running { .. } | What::Restored => Kind::Return,
             What::Started { .. }
-            | What::Told { .. }
+            | What::Noted { .. }
             | What::Fenced { .. }
             | What::ResetOrdered { .. }
             | What::Reborn => Kind::Deed,

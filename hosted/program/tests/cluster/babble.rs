@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use weft::bootstrap::{
-    Bootstrap, Courier, Desk, Hello, Letter, LocalBootstrap, News, Tidings, VERSION,
+    Bootstrap, BootstrapEvent, Datagram, DatagramPort, DatagramSender, Hello, LocalBootstrap, News,
+    VERSION,
 };
 use weft::cluster::FabricKind;
 use weft::node;
@@ -18,7 +19,7 @@ use crate::PATIENCE;
 use crate::place::{Nodes, Place, eventually};
 
 /// Plays node 1 as a stranger would: node 0 meets it, and no component of it runs.
-fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
+fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn DatagramSender>) {
     let layout = node::plan(&nodes.cluster).expect("it runs").layout().clone();
     let memory = Arc::new(NodeMemory::create("babbler", &layout).expect("memory"));
     let (cluster, fabric) = ("t".to_owned(), FabricKind::Shm);
@@ -27,21 +28,21 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn Courier>) {
     let instance = nodes.dir.instance().expect("it runs");
     let hello =
         Hello { version: VERSION, cluster, instance, layout: digest, dirnet, fabric, rank: 1 };
-    let (sender, tidings) = channel();
-    let sink = move |tidings| {
+    let (sender, events) = channel();
+    let sink = move |event| {
         // Once the two have met, the events are no longer received.
-        let _ = sender.send(tidings);
+        let _ = sender.send(event);
     };
     let met = LocalBootstrap::start(&nodes.dir, hello, layout, Some(memory), sink);
     let bootstrap = met.expect("its place is free");
-    let is_met = |it| matches!(it, Tidings::Heard { peer: Peer(0), news: News::Met(_), .. });
-    while !is_met(tidings.recv_timeout(PATIENCE).expect("node 0 is there")) {}
-    let courier = bootstrap.courier();
-    (bootstrap, courier)
+    let is_met = |it| matches!(it, BootstrapEvent::Heard { peer: Peer(0), news: News::Met(_), .. });
+    while !is_met(events.recv_timeout(PATIENCE).expect("node 0 is there")) {}
+    let datagrams = bootstrap.datagrams();
+    (bootstrap, datagrams)
 }
 
 #[test]
-fn a_letter_that_nobody_can_take_is_counted_and_shown() {
+fn a_datagram_that_nobody_can_take_is_counted_and_shown() {
     let place = Place::new();
     let file = place.file("t.toml", "name = \"t\"\nnodes = 2\nrestart.max = 0\n");
     let _first = place.start(&format!("node {file} --rank 0"), "");
@@ -50,10 +51,10 @@ fn a_letter_that_nobody_can_take_is_counted_and_shown() {
     eventually("node 0 runs", || look().dirnet.is_some());
     nodes.client(0).kill().expect("it is there");
     eventually("it has given up", || look().state == NodeState::GivenUp);
-    let (_bootstrap, courier) = meet(&nodes);
+    let (_bootstrap, datagrams) = meet(&nodes);
     for _ in 0..3 {
         let bytes = Payload(vec![0; FRAME_LEN]);
-        courier.send(Peer(0), &Letter { to: Desk::Component, bytes });
+        datagrams.send(Peer(0), &Datagram { to: DatagramPort::Component, bytes });
     }
     eventually("each is counted", || look().refused_by_supervisor.get("not-entered") == Some(&3));
     let shown = place.weft("status --name t").done();
@@ -70,12 +71,12 @@ fn what_is_no_frame_is_counted_by_reason_and_shown() {
         let dirnet = nodes.client(0).status().expect("a status").dirnet;
         dirnet.is_some_and(|dirnet| dirnet.role == "manager")
     });
-    let (_bootstrap, courier) = meet(&nodes);
+    let (_bootstrap, datagrams) = meet(&nodes);
     let bytes = [0, 0x55, 0xFF].map(|byte| vec![byte; FRAME_LEN]);
     let lengths = [0, FRAME_LEN - 1, FRAME_LEN + 1, 4_000].map(|len| vec![0; len]);
     for nonsense in bytes.into_iter().chain(lengths) {
-        for to in [Desk::Component, Desk::ImAliveTask] {
-            courier.send(Peer(0), &Letter { to, bytes: Payload(nonsense.clone()) });
+        for to in [DatagramPort::Component, DatagramPort::ImAliveTask] {
+            datagrams.send(Peer(0), &Datagram { to, bytes: Payload(nonsense.clone()) });
         }
     }
     let counts = |refused: &BTreeMap<String, u32>| {
@@ -92,5 +93,9 @@ fn what_is_no_frame_is_counted_by_reason_and_shown() {
     for said in ["frame-length 4,", "frame-length 4 (I'm-Alive Task)"] {
         assert!(shown.contains(said), "people are shown it, too: {shown}");
     }
-    assert_eq!(nodes.client(0).status().expect("a status").restarts, 0, "nobody is harmed");
+    assert_eq!(
+        nodes.client(0).status().expect("a status").restarts,
+        0,
+        "no other node is affected"
+    );
 }

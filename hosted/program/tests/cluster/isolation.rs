@@ -32,8 +32,8 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     let (_up, nodes) = place.up(&place.file("t.toml", TASK));
     await_manager(&nodes);
     let before = look(&nodes, 2);
-    let told = place.weft("isolate 2 --name t --wait 60 --json").object();
-    assert_eq!((&told["node"], &told["isolated"]), (&2.into(), &true.into()));
+    let reply = place.weft("isolate 2 --name t --wait 60 --json").object();
+    assert_eq!((&reply["node"], &reply["isolated"]), (&2.into(), &true.into()));
     eventually("it is quiet", || {
         let status = look(&nodes, 2);
         status.state == NodeState::Isolated
@@ -63,8 +63,8 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     let noted = why["noted"].as_array().expect("a list");
     assert_eq!(noted.iter().filter(|it| by_order(it)).count(), 1, "{why}");
 
-    let told = place.weft("release 2 --name t --wait 60 --json").object();
-    assert!(told["incarnation"].as_u64() > Some(u64::from(before.incarnation)), "{told}");
+    let reply = place.weft("release 2 --name t --wait 60 --json").object();
+    assert!(reply["incarnation"].as_u64() > Some(u64::from(before.incarnation)), "{reply}");
     nodes.await_joined();
     eventually("its task runs", || look(&nodes, 2).tasks[0].state == TaskState::Running);
     place.weft_with("put --name t --from 2 --to 0", "back\n").done();
@@ -198,9 +198,9 @@ fn a_manager_that_nobody_can_follow_says_so_and_releases_one_that_was_killed() {
         place.weft(&format!("isolate {node} --name t --wait 60")).done();
         eventually("it is quiet", || look(&nodes, node).state == NodeState::Isolated);
     }
-    let told = place.weft(&format!("isolate {manager} --name t --json")).refused(17, "standing");
-    assert!(told.contains("no other node could take over now"), "{told}");
-    assert!(told.contains(&format!("weft release {}", one.min(other))), "{told}");
+    let reply = place.weft(&format!("isolate {manager} --name t --json")).refused(17, "standing");
+    assert!(reply.contains("no other node could take over now"), "{reply}");
+    assert!(reply.contains(&format!("weft release {}", one.min(other))), "{reply}");
     nodes.kill(one);
     place.weft(&format!("release {one} --name t --wait 60")).done();
 }
@@ -243,16 +243,16 @@ fn who_comes_back_with_an_old_database_isolates_nobody_who_was_released() {
         if takes_over {
             nodes.client(manager).kill().expect("it runs");
             eventually("it is succeeded", || {
-                let reign = look(&nodes, one).dirnet;
-                reign.is_some_and(|reign| reign.role == "manager" || reign.manager != manager)
+                let dirnet = look(&nodes, one).dirnet;
+                dirnet.is_some_and(|dirnet| dirnet.role == "manager" || dirnet.manager != manager)
             });
         }
         let before = look(&nodes, one);
         place.weft(&format!("release {other} --name t --wait 60")).done();
         nodes.await_joined();
         let after = look(&nodes, one);
-        let life = |status: &NodeStatus| (status.incarnation, status.component_pid);
-        assert_eq!(life(&after), life(&before), "{}", nodes.state());
+        let incarnation = |status: &NodeStatus| (status.incarnation, status.component_pid);
+        assert_eq!(incarnation(&after), incarnation(&before), "{}", nodes.state());
     }
 }
 
@@ -263,8 +263,8 @@ fn orders_that_do_not_fit_are_refused() {
     await_manager(&nodes);
     place.weft("isolate 2 --name t --json").refused(15, "node_out_of_range");
     place.weft("release 2 --name t --json").refused(15, "node_out_of_range");
-    let told = place.weft("isolate 0 --name t --json").refused(17, "standing");
-    assert!(told.contains("node 0 is the manager"), "{told}");
+    let reply = place.weft("isolate 0 --name t --json").refused(17, "standing");
+    assert!(reply.contains("node 0 is the manager"), "{reply}");
     place.weft("release 1 --name t --json").refused(17, "standing");
     nodes.assert_unharmed();
 }

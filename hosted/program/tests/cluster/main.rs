@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   babble     a peer that is met and talks nonsense
-//!   births     components and nodes that cannot start
+//!   starts     components and nodes that cannot start
 //!   broadcast  one file for all nodes, while members die and lie
 //!   program    a cluster from start to end: up, put, get, status, inject, every way to end it
 //!   database   what is known of tasks and nodes outlives those who know it
@@ -37,7 +37,6 @@
 //! deadline of that wait is there to end a hang, not to measure.
 
 mod babble;
-mod births;
 mod broadcast;
 mod control;
 mod damage;
@@ -49,7 +48,6 @@ mod faults;
 mod hosts;
 mod hung;
 mod identity;
-mod infancy;
 mod isolation;
 mod ledger;
 mod limits;
@@ -66,6 +64,8 @@ mod removal;
 mod run;
 mod said;
 mod signed;
+mod starts;
+mod startup_watchdog;
 mod storm;
 mod survivors;
 mod task_lives;

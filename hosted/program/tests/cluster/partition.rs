@@ -47,7 +47,7 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
         assert!(shown.contains(&line), "{shown}");
     }
     assert_eq!(look(&nodes, 2).cut, [0]);
-    eventually("its next life is known, and does not answer", || {
+    eventually("its next incarnation is known, and does not answer", || {
         let is_it = |peer: &PeerStatus| peer.rank == 0 && peer.incarnation.is_some();
         look(&nodes, 1).peers.iter().any(|peer| is_it(peer) && !peer.joined)
     });
@@ -58,7 +58,7 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
     }
 
     place.weft("inject heal --name t").done();
-    eventually("everybody is back", || are_whole(&nodes, 0..4));
+    eventually("all nodes are back", || are_whole(&nodes, 0..4));
     nodes.await_joined();
     for rank in 1..4 {
         let why = place.weft(&format!("status --name t --why {rank}")).done();
@@ -128,9 +128,9 @@ fn g32_a_fault_strikes_the_node_it_names_with_what_it_was_given() {
         place.weft(&format!("inject {fault} --name t")).done();
     }
     let why = |node: u16| place.weft(&format!("status --name t --why {node}")).done();
-    let told = why(1);
+    let reply = why(1);
     for (_, words) in faults {
-        assert!(told.contains(&format!("by order: {words}")), "{words}: {told}");
+        assert!(reply.contains(&format!("by order: {words}")), "{words}: {reply}");
     }
     assert!(!why(0).contains("by order"), "{}", why(0));
     assert_eq!(why(2).matches("by order").count(), 1, "{}", why(2));

@@ -23,7 +23,7 @@ enum Answer {
 
 /// What a node says when its component begins.
 #[derive(Debug, Serialize, Deserialize)]
-enum Word {
+enum SessionMessage {
     Alive { incarnation: u32, boot: u32, memory: u64 },
 }
 
@@ -121,10 +121,10 @@ fn a_peer_that_grants_nothing_is_let_go_and_the_true_one_let_in() {
     assert!(matches!(answer, Answer::Welcome(Hello { rank: 0, .. })), "{answer:?}");
     let idler = Idler::new();
     let process = Pidfd::from_child(&idler.0).expect("a child");
-    let word = Word::Alive { incarnation: 1, boot: 1, memory: 1 };
+    let word = SessionMessage::Alive { incarnation: 1, boot: 1, memory: 1 };
     socket.send(&word, &[process.as_fd()], PATIENCE).expect("it is open");
     // A peer that learns of the node's own incarnation has been met.
-    let (Word::Alive { incarnation, .. }, _) =
+    let (SessionMessage::Alive { incarnation, .. }, _) =
         socket.recv(PATIENCE).expect("it sends its incarnation");
     assert_eq!(incarnation, 1);
     let (_, second) = greet(&nodes, &hello(&nodes, 1));

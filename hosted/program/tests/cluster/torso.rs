@@ -87,7 +87,7 @@ fn a_file_behind_one_that_was_given_up_is_not_lost() {
 }
 
 #[test]
-fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
+fn an_abort_marker_is_sent_once_and_only_by_a_sender_that_leaves_in_the_middle() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
     let speak = |tag| Speaker::begin(nodes.client(0), tag, b"will", crate::PATIENCE);
@@ -118,7 +118,7 @@ fn a_will_is_said_once_and_only_by_who_leaves_in_the_midst() {
 }
 
 #[test]
-fn a_will_is_said_behind_a_lie_that_was_told_in_between() {
+fn an_abort_marker_follows_a_lie_that_was_sent_in_between() {
     let place = Place::new();
     let (_up, nodes) = place.up_calm(3);
     let mut speaker =

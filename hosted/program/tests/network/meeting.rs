@@ -21,7 +21,9 @@ fn two_nodes_meet_and_hear_of_each_others_lives() {
     second.await_alive(3);
     assert!(matches!(first.news(), News::Met(_)));
     second.announce(8);
-    assert!(matches!(first.news(), News::Alive(life) if life.incarnation == Incarnation(8)));
+    assert!(
+        matches!(first.news(), News::Alive(announced) if announced.incarnation == Incarnation(8))
+    );
 
     let end = PairEnd::new(vec![5; 2000]).expect("short enough");
     let offer = Offer { from: Incarnation(8), to: Incarnation(3), end };

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use weft::bootstrap::{
-    Bootstrap, Hello, Key, Life, Meeting, NetworkBootstrap, News, Refusal, Tidings, Timing, VERSION,
+    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Hello, Key, Meeting, NetworkBootstrap, News,
+    Refusal, Timing, VERSION,
 };
 use weft::cluster::FabricKind;
 use weft::core::ids::Incarnation;
@@ -18,7 +19,7 @@ use crate::PATIENCE;
 /// A node that meets others.
 pub(crate) struct Node {
     pub(crate) bootstrap: NetworkBootstrap,
-    tidings: Receiver<Tidings>,
+    events: Receiver<BootstrapEvent>,
 }
 
 /// The hello of a node of the tests.
@@ -45,14 +46,14 @@ impl Node {
         assert_eq!(usize::from(hello.rank), addresses.len());
         // Its own address, and those of the nodes above it, which it never calls.
         addresses.resize(3, "127.0.0.1:0".to_owned());
-        let (sender, tidings) = channel();
+        let (sender, events) = channel();
         let meeting = Meeting { addresses, key, timing };
-        let sink = move |tidings| {
+        let sink = move |event| {
             // The test is over.
-            let _ = sender.send(tidings);
+            let _ = sender.send(event);
         };
         let bootstrap = NetworkBootstrap::start(hello, 3, meeting, sink).expect("a free port");
-        Self { bootstrap, tidings }
+        Self { bootstrap, events }
     }
 
     /// Node 0 with this key.
@@ -64,16 +65,16 @@ impl Node {
         self.bootstrap.address()
     }
 
-    pub(crate) fn next(&self) -> Tidings {
-        self.tidings.recv_timeout(PATIENCE).expect("tidings in time")
+    pub(crate) fn next(&self) -> BootstrapEvent {
+        self.events.recv_timeout(PATIENCE).expect("an event in time")
     }
 
     /// The next event of any peer.
     #[track_caller]
     pub(crate) fn news(&self) -> News {
         match self.next() {
-            Tidings::Heard { news, .. } => news,
-            other @ Tidings::Refused { .. } => panic!("{other:?}"),
+            BootstrapEvent::Heard { news, .. } => news,
+            other @ BootstrapEvent::Refused { .. } => panic!("{other:?}"),
         }
     }
 
@@ -81,13 +82,13 @@ impl Node {
     #[track_caller]
     pub(crate) fn refusal(&self) -> Refusal {
         match self.next() {
-            Tidings::Refused { reason, .. } => reason,
-            other @ Tidings::Heard { .. } => panic!("{other:?}"),
+            BootstrapEvent::Refused { reason, .. } => reason,
+            other @ BootstrapEvent::Heard { .. } => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn announce(&mut self, incarnation: u32) {
-        self.bootstrap.announce(Life {
+        self.bootstrap.announce(AnnouncedIncarnation {
             incarnation: Incarnation(incarnation),
             boot: Incarnation(incarnation),
             process: None,
@@ -108,8 +109,8 @@ impl Node {
         assert!(matches!(met, News::Met(_)), "{met:?}");
         let alive = self.news();
         let key = Some(Self::key_of(incarnation));
-        let is_it = matches!(&alive, News::Alive(life)
-            if life.incarnation.0 == incarnation && life.key == key);
+        let is_it = matches!(&alive, News::Alive(announced)
+            if announced.incarnation.0 == incarnation && announced.key == key);
         assert!(is_it, "{alive:?}");
     }
 }

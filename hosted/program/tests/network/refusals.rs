@@ -17,17 +17,17 @@ fn refusals(theirs: Hello, listeners: &Key, callers: &Key) -> (Refusal, Refusal)
 
 #[test]
 fn another_key_is_refused_on_both_sides() {
-    let told = refusals(hello(1), &key(), &key());
-    assert_eq!(told, (Refusal::Key, Refusal::Key));
-    assert!(told.0.cure().contains("key file"), "{}", told.0.cure());
+    let reply = refusals(hello(1), &key(), &key());
+    assert_eq!(reply, (Refusal::Key, Refusal::Key));
+    assert!(reply.0.cure().contains("key file"), "{}", reply.0.cure());
 }
 
 #[test]
 fn who_does_without_a_key_meets_nobody_who_has_one() {
-    let told = refusals(hello(1), &key(), &Key::INSECURE);
-    assert_eq!(told, (Refusal::Key, Refusal::Key));
-    let told = refusals(hello(1), &Key::INSECURE, &key());
-    assert_eq!(told, (Refusal::Key, Refusal::Key));
+    let reply = refusals(hello(1), &key(), &Key::INSECURE);
+    assert_eq!(reply, (Refusal::Key, Refusal::Key));
+    let reply = refusals(hello(1), &Key::INSECURE, &key());
+    assert_eq!(reply, (Refusal::Key, Refusal::Key));
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn another_cluster_layout_net_and_fabric_are_refused_by_name() {
 #[test]
 fn another_version_is_told_on_both_sides_each_in_its_own_view() {
     let key = key();
-    let told = refusals(Hello { version: 99, ..hello(1) }, &key, &key);
+    let reply = refusals(Hello { version: 99, ..hello(1) }, &key, &key);
     let listener = Refusal::Version { ours: VERSION, theirs: 99 };
-    assert_eq!(told, (listener, Refusal::Version { ours: 99, theirs: VERSION }));
+    assert_eq!(reply, (listener, Refusal::Version { ours: 99, theirs: VERSION }));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use weft::bootstrap::{News, Refusal, Tidings, Timing};
+use weft::bootstrap::{BootstrapEvent, News, Refusal, Timing};
 
 use crate::PATIENCE;
 use crate::node::{Node, hello, key};
@@ -41,7 +41,7 @@ fn a_greeting_that_was_heard_is_refused_and_its_node_unharmed() {
     assert_eq!(first.refusal(), Refusal::Replayed);
     // The session goes on: the next event belongs to it.
     second.announce(5);
-    assert!(matches!(first.news(), News::Alive(life) if life.incarnation.0 == 5));
+    assert!(matches!(first.news(), News::Alive(announced) if announced.incarnation.0 == 5));
 }
 
 /// The listener has never seen a greeting that did not get through; an attacker that replays it
@@ -104,14 +104,14 @@ fn a_call_that_is_led_to_another_node_is_refused_and_harms_no_session() {
     let mut met = 0;
     for _ in 0..2 {
         match second.next() {
-            Tidings::Heard { news: News::Met(_), .. } => met += 1,
-            Tidings::Refused { reason: found, .. } => assert_eq!(found, reason),
-            other @ Tidings::Heard { .. } => panic!("{other:?}"),
+            BootstrapEvent::Heard { news: News::Met(_), .. } => met += 1,
+            BootstrapEvent::Refused { reason: found, .. } => assert_eq!(found, reason),
+            other @ BootstrapEvent::Heard { .. } => panic!("{other:?}"),
         }
     }
     assert_eq!(met, 1, "one session, and one refusal");
     // Reported once; the calls go on, several in this time.
     relay.await_callers(4);
     third.announce(5);
-    assert!(matches!(second.news(), News::Alive(life) if life.incarnation.0 == 5));
+    assert!(matches!(second.news(), News::Alive(announced) if announced.incarnation.0 == 5));
 }

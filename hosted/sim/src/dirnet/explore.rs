@@ -41,7 +41,7 @@ use crate::protocol::Violation;
 const CLUSTERS: [(Begin, Budget); 6] = [
     (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
-    (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, births: 1, ..CALM }),
+    (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, starts: 1, ..CALM }),
     (Begin::Settled(3), Budget { deadlines: 2, crashes: 1, beats: 2, ..CALM }),
     (Begin::Settled(4), Budget { deadlines: 1, ..CALM }),
     (Begin::Rivals, Budget { deadlines: 1, ..FAULTY }),
@@ -49,7 +49,7 @@ const CLUSTERS: [(Begin, Budget); 6] = [
 
 /// Lanes neither lose nor duplicate, where such faults would lead to too many states.
 const CALM: Budget =
-    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, births: 0 };
+    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, starts: 0 };
 const FAULTY: Budget = Budget { losses: 1, repeats: 1, ..CALM };
 
 /// How many events of each kind may happen on a path.
@@ -62,7 +62,7 @@ struct Budget {
     /// Heartbeats that arrive.
     beats: u32,
     /// Resets that are carried out.
-    births: u32,
+    starts: u32,
 }
 
 impl Budget {
@@ -74,7 +74,7 @@ impl Budget {
             crashes: self.crashes.min(bounds.crashes),
             losses: faults(self.losses),
             repeats: faults(self.repeats),
-            births: self.births.min(bounds.births.unwrap_or(u32::MAX)),
+            starts: self.starts.min(bounds.starts.unwrap_or(u32::MAX)),
             ..self
         }
     }
@@ -139,8 +139,8 @@ impl fmt::Display for Move {
 /// from time to time with the number of new states.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
     let mut findings = Findings::new();
-    let most = CLUSTERS.iter().map(|(_, budget)| budget.births).max();
-    if bounds.births > most || bounds.steps.is_some() {
+    let most = CLUSTERS.iter().map(|(_, budget)| budget.starts).max();
+    if bounds.starts > most || bounds.steps.is_some() {
         return findings;
     }
     for (begin, budget) in CLUSTERS {
@@ -171,7 +171,7 @@ fn name(begin: Begin, budget: Budget) -> String {
     name += &counted(budget.losses, "message lost", "messages lost");
     name += &counted(budget.repeats, "repeated", "repeated");
     name += &counted(budget.beats, "heartbeat", "heartbeats");
-    name += &counted(budget.births, "reset", "resets");
+    name += &counted(budget.starts, "reset", "resets");
     name
 }
 
@@ -181,7 +181,7 @@ fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u6
     let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
     seen.insert(fingerprint(&first));
     let mut open: Vec<(World, Path<Move>)> = vec![(first, Path::default())];
-    let (mut told, mut violation) = (0, None);
+    let (mut reported, mut violation) = (0, None);
     while let Some((world, path)) = open.pop() {
         let next = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| world.successors())));
         let next = next.unwrap_or_else(|panic| {
@@ -201,9 +201,9 @@ fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u6
             }
         }
         let states = seen.len() as u64;
-        if states >= told + TELL_EVERY {
-            on_states(states - told);
-            told = states;
+        if states >= reported + TELL_EVERY {
+            on_states(states - reported);
+            reported = states;
         }
         if violation.is_some() || states > states_max {
             return Found { states, finished: false, violation };
@@ -225,7 +225,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds {
         steps: None,
         crashes: 2,
-        births: None,
+        starts: None,
         faults: Some(1),
         waits: Some(0),
         states_max: 1_000_000,
@@ -249,7 +249,7 @@ mod tests {
     /// A node is removed, fenced by both others, reset, and restarts.
     #[test]
     fn x7_the_walk_meets_resets() {
-        let mut world = World::settled(3, Budget { deadlines: 9, births: 1, ..CALM });
+        let mut world = World::settled(3, Budget { deadlines: 9, starts: 1, ..CALM });
         let act = |world: &mut World, wanted: fn(&Move) -> bool| {
             let next = world.successors().into_iter().find(|(what, _)| wanted(what));
             let Some((_, mut next)) = next else { return false };
@@ -283,7 +283,7 @@ mod tests {
         while let Some(world) = open.pop() {
             let next = world.successors();
             ends += u32::from(next.is_empty());
-            assert!(!next.is_empty() || world.managers() == 1, "nobody says any more");
+            assert!(!next.is_empty() || world.managers() == 1, "no frame is in flight");
             open.extend(next.into_iter().map(|(_, next)| next));
         }
         assert!(ends > 1, "{ends} ways");
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_it_cannot_do_it_refuses() {
-        assert!(explore(&Bounds { births: Some(2), ..BOUNDS }, &|_| {}).is_empty());
+        assert!(explore(&Bounds { starts: Some(2), ..BOUNDS }, &|_| {}).is_empty());
         assert!(explore(&Bounds { steps: Some(1), ..BOUNDS }, &|_| {}).is_empty());
     }
 
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_name_says_the_size_and_the_bounds() {
-        let calm = Budget { deadlines: 2, crashes: 1, beats: 2, births: 1, ..CALM };
+        let calm = Budget { deadlines: 2, crashes: 1, beats: 2, starts: 1, ..CALM };
         assert_eq!(
             name(Begin::Settled(4), calm),
             "n = 4, 2 deadlines, 1 crash, 2 heartbeats, 1 reset"

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Explanation, Frame, Life, Members, Reject, Role, Term, Timing, Verdict};
+use weft_core::dirnet::{
+    ComponentIncarnation, Explanation, Frame, Members, Reject, Role, Term, Timing, Verdict,
+};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
@@ -22,7 +24,7 @@ pub(super) struct Ledger {
     views: Views,
     weather: Weather,
     /// The manager of each term.
-    reigns: BTreeMap<Term, (Rank, Life)>,
+    reigns: BTreeMap<Term, (Rank, ComponentIncarnation)>,
     /// The highest term of each node.
     terms: Vec<Term>,
     /// The state of each node when it was last inspected.
@@ -35,7 +37,7 @@ pub(super) struct Ledger {
 /// The state of a component after its last input.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    life: Life,
+    incarnation: ComponentIncarnation,
     role: Role,
     term: Term,
     /// Since when it has managed without interruption, if it does.
@@ -51,7 +53,7 @@ impl Seen {
             standing.is_known() && !standing.is_up()
         };
         Self {
-            life: component.life(),
+            incarnation: component.incarnation(),
             role: component.role(),
             term: component.term(),
             manages_since: None,
@@ -60,7 +62,7 @@ impl Seen {
     }
 
     const NOTHING: Self = Self {
-        life: Life { boot: weft_core::ids::Incarnation(0), generation: 0 },
+        incarnation: ComponentIncarnation { boot: weft_core::ids::Incarnation(0), generation: 0 },
         role: Role::Joining,
         term: Term { epoch: 0, claimant: Rank(0) },
         manages_since: None,
@@ -89,7 +91,7 @@ impl Ledger {
 
     /// Inspects `component` after an input.
     pub(super) fn look(&mut self, now: u64, component: &Machine) {
-        let (me, life, term) = (component.me(), component.life(), component.term());
+        let (me, incarnation, term) = (component.me(), component.incarnation(), component.term());
         let before = self.terms[usize::from(me.0)];
         if term < before {
             self.broken("terms", format!("node {me} went from term {before} to {term}"));
@@ -102,10 +104,12 @@ impl Ledger {
         if component.role() != Role::Manager {
             return;
         }
-        let owner = *self.reigns.entry(term).or_insert((me, life));
-        if owner != (me, life) || term.claimant != me {
+        let owner = *self.reigns.entry(term).or_insert((me, incarnation));
+        if owner != (me, incarnation) || term.claimant != me {
             let (other, its) = owner;
-            let what = format!("term {term} of node {other} in life {its}: {me} in life {life}");
+            let what = format!(
+                "term {term} of node {other}, incarnation {its}: {me}, incarnation {incarnation}"
+            );
             self.broken("one-manager", what);
         }
     }
@@ -124,13 +128,14 @@ impl Ledger {
         let mut now = Seen::of(component);
         let before = self.seen[usize::from(me.0)];
         if now.role == Role::Manager {
-            let since = before.manages_since.filter(|_| before.life == now.life);
+            let since = before.manages_since.filter(|_| before.incarnation == now.incarnation);
             now.manages_since = Some(since.unwrap_or(at));
         }
         self.seen[usize::from(me.0)] = now;
         let claimant = now.term.claimant;
         let has_opinion = matches!(before.role, Role::Manager | Role::Backup);
-        let is_adopted = before.life == now.life && before.term != now.term && claimant != me;
+        let is_adopted =
+            before.incarnation == now.incarnation && before.term != now.term && claimant != me;
         if has_opinion && is_adopted && before.removed.contains(claimant) {
             let what = format!("node {me} follows {claimant}, which it held removed");
             self.broken("outcast", what);

@@ -13,8 +13,8 @@ mod setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, ImAliveTask, Life, Limits, Members, News, Output, Post,
-    Profile, Progress, RestartLimit, Seat, Spawned, Term,
+    Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Limits, Members, News,
+    Output, Post, Profile, Progress, RestartLimit, Seat, Spawned, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -38,12 +38,12 @@ pub(super) type Machine = Component<8, 2>;
 enum Flight {
     Frame { from: u16, to: u16, seat: Seat, frame: Frame },
     Beat { from: u16, to: u16 },
-    Fenced { at: u16, life: u32, node: Rank, boot: Incarnation },
-    Spawned { at: u16, life: u32, generation: u32 },
-    Boot { node: u16, life: u32 },
-    Ended { at: u16, life: u32 },
-    Refused { at: u16, by: u16, boot: u32, life: u32, term: Term },
-    Parted { at: u16, life: u32, node: u16, boot: u32, is_whole: bool },
+    Fenced { at: u16, incarnation: u32, node: Rank, boot: Incarnation },
+    Spawned { at: u16, incarnation: u32, generation: u32 },
+    Boot { node: u16, incarnation: u32 },
+    Ended { at: u16, incarnation: u32 },
+    Refused { at: u16, by: u16, boot: u32, incarnation: u32, term: Term },
+    Parted { at: u16, incarnation: u32, node: u16, boot: u32, is_whole: bool },
     Strike { number: u32, strike: Strike },
     Heal { cut: (u16, u16) },
     Look,
@@ -120,11 +120,11 @@ impl Net {
         net.trace = plan.trace.clone();
         for node in 0..count {
             let at = draws.below(spread + 1) * net.setting.unit;
-            net.post_at(at, Flight::Boot { node, life: net.setting.first_boot });
+            net.post_at(at, Flight::Boot { node, incarnation: net.setting.first_boot });
         }
         let strikes = strike::draw(&mut draws, &mut orders, count, weather);
         for ((at, strike), number) in strikes.iter().zip(0..) {
-            if is_kept(&plan.keep, number) {
+            if !matches!(&plan.keep, Keep::Only(numbers) if !numbers.contains(&number)) {
                 net.post_at(*at * net.setting.unit, Flight::Strike { number, strike: *strike });
             }
         }
@@ -256,11 +256,12 @@ impl Net {
     fn start_component(&mut self, node: u16, generation: u32) {
         let (config, now) = (self.config(node), Instant(self.now));
         let it = self.node(node);
-        let life = Life { boot: Incarnation(it.boot), generation };
+        let incarnation = ComponentIncarnation { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.component_stalls = 0;
         it.has_dead_timers = false;
-        let component = Component::new(now, config, life, 2, it.saved.kept(it.kept, it.removed));
+        let component =
+            Component::new(now, config, incarnation, 2, it.saved.kept(it.kept, it.removed));
         let wrong = it.saved.judge(config.nodes(), &component);
         let is_memory_lost = it.saved.is_newest_damaged();
         it.component = Some(component);
@@ -268,7 +269,7 @@ impl Net {
             self.ledger.handle_memory_lost(Rank(node));
         }
         wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
-        self.note(|| format!("{node} begins life {life}"));
+        self.note(|| format!("{node} begins incarnation {incarnation}"));
         self.drain(node);
         // It is in the database now.
         self.node(node).removed = Incarnation(0);
@@ -306,7 +307,7 @@ impl Net {
         match flight {
             Flight::Frame { from, to, seat, frame } => self.land_frame(from, to, seat, frame),
             Flight::Beat { from, to } => self.land_beat(from, to),
-            Flight::Fenced { at, life, node, boot } if self.node(at).boot == life => {
+            Flight::Fenced { at, incarnation, node, boot } if self.node(at).boot == incarnation => {
                 let known = self.node(at).fenced.entry(node.0).or_default();
                 *known = boot.0.max(*known);
                 if let Some(component) = &mut self.node(at).component {
@@ -314,22 +315,28 @@ impl Net {
                 }
                 self.drain(at);
             }
-            Flight::Spawned { at, life, generation } if self.node(at).boot == life => {
+            Flight::Spawned { at, incarnation, generation }
+                if self.node(at).boot == incarnation =>
+            {
                 self.land_spawned(at, generation);
             }
-            Flight::Boot { node, life } if self.node(node).boot == life => self.boot(node),
-            Flight::Ended { at, life } if self.node(at).boot == life => {
+            Flight::Boot { node, incarnation } if self.node(node).boot == incarnation => {
+                self.boot(node);
+            }
+            Flight::Ended { at, incarnation } if self.node(at).boot == incarnation => {
                 if let Some(task) = &mut self.node(at).task {
                     task.handle_ended(now);
                 }
                 self.drain(at);
                 self.tell_alone();
             }
-            Flight::Refused { at, by, boot, life, term } if self.node(at).boot == life => {
+            Flight::Refused { at, by, boot, incarnation, term }
+                if self.node(at).boot == incarnation =>
+            {
                 self.refuse(at, (by, boot), term);
             }
-            Flight::Parted { at, life, node, boot, is_whole }
-                if self.node(at).boot == life && self.node(node).boot == boot =>
+            Flight::Parted { at, incarnation, node, boot, is_whole }
+                if self.node(at).boot == incarnation && self.node(node).boot == boot =>
             {
                 match &mut self.node(at).component {
                     Some(component) if is_whole => component.handle_parted(now, Rank(node)),
@@ -368,7 +375,7 @@ impl Net {
         if stalls > now.0 {
             return self.post_at(stalls, Flight::Frame { from, to, seat, frame });
         }
-        if it.fenced.get(&from).is_some_and(|boot| frame.life.boot.0 <= *boot) {
+        if it.fenced.get(&from).is_some_and(|boot| frame.incarnation.boot.0 <= *boot) {
             return;
         }
         let handled = match (seat, &mut it.component, &mut it.task) {
@@ -394,7 +401,7 @@ impl Net {
             return self.post_at(stalls, Flight::Beat { from, to });
         }
         let Some(beat) = beat else { return };
-        if it.fenced.get(&from).is_some_and(|boot| beat.life.boot.0 <= *boot) {
+        if it.fenced.get(&from).is_some_and(|boot| beat.incarnation.boot.0 <= *boot) {
             return;
         }
         if let Some(component) = &mut it.component {
@@ -520,7 +527,7 @@ impl Net {
     }
 
     fn perform(&mut self, node: u16, output: Output) {
-        let (now, life) = (self.now, self.node(node).boot);
+        let (now, incarnation) = (self.now, self.node(node).boot);
         match (&mut self.said.log, &output) {
             (None, _) | (_, Output::Beat { .. }) => {}
             (Some(log), output) => log.push((now, Rank(node), *output)),
@@ -543,14 +550,17 @@ impl Net {
             Output::Keep(term) => self.node(node).kept = Some(term),
             Output::Fence { node: other, boot } => {
                 let after = self.draws.between(1, self.setting.fence_max);
-                self.post_at(now + after, Flight::Fenced { at: node, life, node: other, boot });
+                self.post_at(
+                    now + after,
+                    Flight::Fenced { at: node, incarnation, node: other, boot },
+                );
             }
             Output::Reset { node: other, boot } => self.reset(node, other, boot),
             Output::Spawn { generation } => {
                 self.node(node).component = None;
                 self.post_at(
                     now + self.setting.spawn,
-                    Flight::Spawned { at: node, life, generation },
+                    Flight::Spawned { at: node, incarnation, generation },
                 );
             }
             Output::Verdict(why) => {
@@ -584,12 +594,5 @@ impl Node {
             fenced: BTreeMap::new(),
             cells: BTreeMap::new(),
         }
-    }
-}
-
-fn is_kept(keep: &Keep, number: u32) -> bool {
-    match keep {
-        Keep::All => true,
-        Keep::Only(numbers) => numbers.contains(&number),
     }
 }

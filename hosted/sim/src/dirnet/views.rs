@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Life, View, ViewNumber};
+use weft_core::dirnet::{ComponentIncarnation, View, ViewNumber};
 use weft_core::ids::Rank;
 
 use super::net::Machine;
@@ -24,7 +24,7 @@ pub(super) struct Views {
     /// The content of each number.
     contents: BTreeMap<ViewNumber, Shown>,
     /// The last view of each node, and the incarnation that showed it.
-    last: BTreeMap<Rank, (Life, Shown)>,
+    last: BTreeMap<Rank, (ComponentIncarnation, Shown)>,
 }
 
 impl Views {
@@ -40,14 +40,14 @@ impl Views {
         if number == ViewNumber::default() {
             return None;
         }
-        let last = self.last.insert(me, (component.life(), view));
+        let last = self.last.insert(me, (component.incarnation(), view));
         if last.is_some_and(|(_, last)| last == view) {
             return None;
         }
         if *self.contents.entry(number).or_insert(view) != view {
             return Some(("view-agreement", format!("node {me} shows another view {number:?}")));
         }
-        if view.incarnation(me) != Some(component.life()) {
+        if view.incarnation(me) != Some(component.incarnation()) {
             return Some(("view-agreement", format!("node {me} shows a view without itself")));
         }
         let (shown_in, last) = last?;
@@ -55,7 +55,7 @@ impl Views {
             let before = last.number();
             return Some(("view-monotone", format!("node {me}: {number:?} after {before:?}")));
         }
-        let mut shown = last.members().iter().filter(|_| shown_in == component.life());
+        let mut shown = last.members().iter().filter(|_| shown_in == component.incarnation());
         let left = shown.find_map(|node| {
             let was = last.incarnation(node)?.boot;
             let is_gone = view.incarnation(node).is_none_or(|it| it.boot != was);

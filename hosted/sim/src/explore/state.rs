@@ -32,7 +32,7 @@ pub(super) struct State<P: Protocol> {
     /// Rounds that may still do something; nothing where they are not counted.
     steps: Option<Vec<u32>>,
     crashes: u32,
-    births: u32,
+    starts: u32,
     faults: u32,
     refusals: u32,
     waits: u32,
@@ -83,7 +83,7 @@ impl<P: Protocol> State<P> {
             known: vec![vec![Incarnation(0); peers]; peers],
             steps: bounds.steps.map(|steps| vec![steps; peers]).or(steps),
             crashes: bounds.crashes.min(small.crashes),
-            births: bounds.births.unwrap_or(small.births),
+            starts: bounds.starts.unwrap_or(small.starts),
             faults: bounds.faults.unwrap_or(small.faults),
             refusals: small.refusals,
             removable: small.removable,
@@ -171,7 +171,7 @@ impl<P: Protocol> State<P> {
         self.protocol.hash(&mut hasher);
         self.nodes.hash(&mut hasher);
         (&self.orders, &self.known, &self.steps).hash(&mut hasher);
-        (self.crashes, self.births, self.faults, self.waits, self.struck).hash(&mut hasher);
+        (self.crashes, self.starts, self.faults, self.waits, self.struck).hash(&mut hasher);
         (self.refusals, self.removable, self.removed).hash(&mut hasher);
         hasher.finish()
     }
@@ -201,10 +201,10 @@ impl<P: Protocol> State<P> {
         }
         self.remove(&mut next);
         let waits = |peer| self.world.is_alive(peer) || self.removed.contains(peer);
-        let dead = |&peer: &Peer| self.births > 0 && !waits(peer) && concerns(peer);
+        let dead = |&peer: &Peer| self.starts > 0 && !waits(peer) && concerns(peer);
         for peer in self.world.peers().filter(dead) {
             next.push(self.after(Move::Birth(peer), |state| {
-                state.births -= 1;
+                state.starts -= 1;
                 state.start_peer(peer);
             }));
         }
@@ -267,7 +267,7 @@ impl<P: Protocol> State<P> {
     /// Who reads of whom what stands for good, so that nothing is lost when that happens next.
     fn read_first(&self) -> Option<(Peer, Peer)> {
         let waits = self.settled != Settled::First || self.struck.is_some();
-        let may_fail = self.crashes > 0 || self.births > 0 || self.faults > 0;
+        let may_fail = self.crashes > 0 || self.starts > 0 || self.faults > 0;
         let is_bounded = self.steps.is_some() || self.waits > 0 || self.pace == Pace::AtWill;
         if waits || may_fail || is_bounded {
             return None;
@@ -523,7 +523,7 @@ impl<P: Protocol> State<P> {
     pub(super) fn settle(&self, settled: &mut Seen) -> Result<(), Violation> {
         let mut state = self.clone();
         (state.steps, state.struck) = (None, None);
-        (state.crashes, state.births, state.faults, state.waits) = (0, 0, 0, 0);
+        (state.crashes, state.starts, state.faults, state.waits) = (0, 0, 0, 0);
         (state.refusals, state.removable) = (0, PeerSet::EMPTY);
         state.end_removed();
         let mut goal = Ok(());

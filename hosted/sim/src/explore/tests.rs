@@ -14,7 +14,7 @@ use crate::protocol::{Pace, Protocol, Small};
 const BOUNDS: Bounds = Bounds {
     steps: None,
     crashes: 1,
-    births: Some(0),
+    starts: Some(0),
     faults: Some(0),
     waits: Some(0),
     states_max: 1 << 20,

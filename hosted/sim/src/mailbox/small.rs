@@ -57,21 +57,21 @@ fn of_two() -> Vec<Small<Mailboxes>> {
     let stalling = Mailboxes { stalls: true, ..mailbox(2) };
     let lanes = Mailboxes { traffic: Traffic::Lanes, ..mailbox(2) };
     vec![
-        Small { crashes: 1, births: 1, ..small("two puts", mailbox(2), [&[0, 2], &[7, 6]]) },
+        Small { crashes: 1, starts: 1, ..small("two puts", mailbox(2), [&[0, 2], &[7, 6]]) },
         Small {
             crashes: 1,
-            births: 1,
+            starts: 1,
             ..small("two puts across the wrap", worn(2), [&[0, 2], &[7, 6]])
         },
         Small {
             faults: 1,
-            births: 1,
+            starts: 1,
             ..small("a batch of two", batches(2, 2), [&[0, 1], &[6, 4]])
         },
         Small { refusals: 1, ..small("a batch of three", batches(2, 3), [&[0, 1], &[6, 6]]) },
         Small {
             crashes: 1,
-            births: 1,
+            starts: 1,
             faults: 1,
             pace: Pace::AtOnce,
             ..small("messages of two incarnations, handled at once", mailbox(2), [&[0, 3], &[4, 5]])
@@ -79,13 +79,13 @@ fn of_two() -> Vec<Small<Mailboxes>> {
         Small { removable, ..small("two puts", mailbox(2), [&[0, 2], &[7, 6]]) },
         Small {
             crashes: 1,
-            births: 1,
+            starts: 1,
             stalls: true,
             ..small("a writer that stalls inside a post", stalling, [&[0, 1], &[6, 3]])
         },
         Small {
             crashes: 1,
-            births: 1,
+            starts: 1,
             refusals: 1,
             ..small("four in a lane", lanes, [&[0, 4], &[6, 6]])
         },
@@ -103,8 +103,8 @@ fn of_three() -> Vec<Small<Mailboxes>> {
     let worn = small("two writers across the wrap", worn(3), [&[0, 1, 1], &[2, 3, 3]]);
     vec![
         Small { crashes: 1, ..each() },
-        Small { crashes: 1, births: 1, ..at_once() },
-        Small { faults: 1, births: 1, ..at_once() },
+        Small { crashes: 1, starts: 1, ..at_once() },
+        Small { faults: 1, starts: 1, ..at_once() },
         Small { removable, ..each() },
         worn,
     ]
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn two_and_three_members_see_a_birth_a_mishap_a_removal_and_the_wrap() {
         let kinds: [fn(&Small<Mailboxes>) -> bool; 4] = [
-            |small| small.crashes > 0 && small.births > 0,
-            |small| small.faults > 0 && small.births > 0,
+            |small| small.crashes > 0 && small.starts > 0,
+            |small| small.faults > 0 && small.starts > 0,
             |small| !small.removable.is_empty(),
             |small| small.protocol.first_epoch == u32::MAX,
         ];

@@ -126,7 +126,7 @@ fn window_of_one(peers: u16, pace: Pace) -> Small<Broadcasts> {
 
 fn next_life(peers: u16, pace: Pace) -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(peers, 4, Form::Unsigned), PeerSet::EMPTY, PeerSet::EMPTY);
-    Small { pace, crashes: 1, births: 1, ..small("one message", run, 1, honest) }
+    Small { pace, crashes: 1, starts: 1, ..small("one message", run, 1, honest) }
 }
 
 fn memory_lost() -> Small<Broadcasts> {
@@ -135,7 +135,7 @@ fn memory_lost() -> Small<Broadcasts> {
     let small = small("two faces, and the memory of 1 is lost", run, 1, |run| {
         vec![send(run, P, 1, b'y'), send(run, Q, 1, b'n')]
     });
-    Small { crashes: 1, births: 1, ..small }
+    Small { crashes: 1, starts: 1, ..small }
 }
 
 fn mishap() -> Small<Broadcasts> {

@@ -4,7 +4,7 @@ use crate::toy::{Counter, DEAF, FETCH_ADD, IDLE, ORDERS, READ_THEN_WRITE};
 use crate::{Bounds, Found, Protocol, explore};
 
 const CALM: Bounds =
-    Bounds { steps: None, crashes: 0, births: None, faults: None, waits: None, states_max: 10_000 };
+    Bounds { steps: None, crashes: 0, starts: None, faults: None, waits: None, states_max: 10_000 };
 
 fn explored<P: Protocol>(bounds: &Bounds) -> Found {
     let [(_, found)] = <[_; 1]>::try_from(explore::<P>(bounds, &|_| ())).expect("it has one");

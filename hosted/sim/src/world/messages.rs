@@ -26,7 +26,7 @@ impl std::hash::Hash for Message {
 
 impl World {
     /// `from` sends `bytes` to `to`, to the incarnation that is alive when they arrive.
-    pub(crate) fn send_letter(&mut self, from: Peer, to: Peer, bytes: &[u8]) {
+    pub(crate) fn send_datagram(&mut self, from: Peer, to: Peer, bytes: &[u8]) {
         let full = self.messages.iter().filter(|l| (l.from.0, l.to) == (from, to)).count();
         if !self.memory(from).fuse.acts() || full >= LETTERS_MAX {
             return;
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// The next message for `peer`, and who sent it.
-    pub(crate) fn receive_letter(&mut self, peer: Peer) -> Option<(Peer, Vec<u8>)> {
+    pub(crate) fn receive_datagram(&mut self, peer: Peer) -> Option<(Peer, Vec<u8>)> {
         self.places[peer.index()].inbox.pop_front()
     }
 }

@@ -26,7 +26,7 @@ use super::half_open::HalfOpen;
 use super::reported::Reported;
 use super::{LinkError, Meeting};
 use crate::bootstrap::audience::{Audience, Sink};
-use crate::bootstrap::{Hello, News, Refusal, Tidings};
+use crate::bootstrap::{BootstrapEvent, Hello, News, Refusal};
 use crate::clock::{Deadline, now_ns};
 use crate::process::start_thread;
 use crate::readiness::{Readiness, await_events};
@@ -206,7 +206,7 @@ impl Shared {
     fn report(&self, who: String, reason: Option<Refusal>) {
         let Some(reason) = reason else { return };
         if lock(&self.reported).is_news(&who, &reason, now_ns()) {
-            self.audience.publish(Tidings::Refused { who, reason });
+            self.audience.publish(BootstrapEvent::Refused { who, reason });
         }
     }
 }

@@ -15,7 +15,7 @@ use super::noise::TAG_LEN;
 use super::{LinkError, Timing};
 use crate::bootstrap::News;
 use crate::bootstrap::audience::Line;
-use crate::bootstrap::word::Word;
+use crate::bootstrap::session_message::SessionMessage;
 use crate::clock::Deadline;
 use crate::process::Pidfd;
 
@@ -64,7 +64,7 @@ impl Channel {
     }
 
     /// Sends a message; none is a keep-alive.
-    pub(super) fn say(&self, word: Option<&Word>) -> Result<(), LinkError> {
+    pub(super) fn say(&self, word: Option<&SessionMessage>) -> Result<(), LinkError> {
         let plain = serde_json::to_vec(&word).map_err(|_| LinkError::Nonsense)?;
         let mut sealed = vec![0; plain.len() + TAG_LEN];
         // Held until the frame is out, so that frames go out in the order of their nonces.
@@ -79,12 +79,12 @@ impl Channel {
 impl Line for Channel {
     type Error = LinkError;
 
-    fn tell(&self, word: &Word, _process: Option<&Pidfd>) -> Result<(), LinkError> {
+    fn tell(&self, word: &SessionMessage, _process: Option<&Pidfd>) -> Result<(), LinkError> {
         self.say(Some(word))
     }
 
     /// Half a message would end the channel, so this may take as long as any message.
-    fn tell_at_once(&self, word: &Word) -> Result<(), LinkError> {
+    fn tell_at_once(&self, word: &SessionMessage) -> Result<(), LinkError> {
         self.say(Some(word))
     }
 
@@ -108,7 +108,10 @@ impl Hearing {
     }
 
     /// The next message or keep-alive, or none by the deadline.
-    pub(super) fn listen(&mut self, deadline: Deadline) -> Result<Option<Option<Word>>, LinkError> {
+    pub(super) fn listen(
+        &mut self,
+        deadline: Deadline,
+    ) -> Result<Option<Option<SessionMessage>>, LinkError> {
         loop {
             if let Some(frame) = self.frames.take()? {
                 if frame.kind != Kind::Noise {
@@ -128,7 +131,7 @@ impl Hearing {
         }
     }
 
-    fn open(&mut self, sealed: &[u8]) -> Result<Option<Word>, LinkError> {
+    fn open(&mut self, sealed: &[u8]) -> Result<Option<SessionMessage>, LinkError> {
         let mut plain = [0; BODY_LEN_MAX];
         let len = self.channel.shared.noise.read_message(self.heard, sealed, &mut plain)?;
         self.heard += 1;

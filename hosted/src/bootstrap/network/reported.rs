@@ -52,11 +52,11 @@ mod tests {
     #[test]
     fn reasons_in_turn_are_told_once_each_and_again_after_a_minute() {
         let mut reported = Reported::default();
-        let told = (0..100).filter(|round| {
+        let new = (0..100).filter(|round| {
             let reason = if round % 2 == 0 { ONE } else { OTHER };
             reported.is_news("a", &reason, round * 100_000_000)
         });
-        assert_eq!(told.count(), 2);
+        assert_eq!(new.count(), 2);
         assert!(reported.is_news("b", &ONE, 0));
         assert!(reported.is_news("a", &ONE, AGAIN_AFTER_NS));
         assert!(!reported.is_news("a", &ONE, AGAIN_AFTER_NS + 1));
@@ -73,8 +73,8 @@ mod tests {
     #[test]
     fn a_crowd_is_not_told_of_without_end() {
         let mut reported = Reported::default();
-        let told = (0..1000).filter(|who| reported.is_news(&format!("{who}"), &ONE, 5));
-        assert_eq!(told.count(), ENTRIES_MAX);
+        let new = (0..1000).filter(|who| reported.is_news(&format!("{who}"), &ONE, 5));
+        assert_eq!(new.count(), ENTRIES_MAX);
         assert!(reported.is_news("late", &ONE, 5 + AGAIN_AFTER_NS));
     }
 }

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
-    Beat, Change, Component, Config, FRAME_LEN, Frame, FrameError, Kept, Level, Life, Limits,
-    Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX,
-    TaskAction, Term, ViewNumber,
+    Beat, Change, Component, ComponentIncarnation, Config, FRAME_LEN, Frame, FrameError, Kept,
+    Level, Limits, Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing,
+    TASKS_MAX, TaskAction, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
 use weft_core::time::{self, Instant};
 
-use super::Born;
+use super::Identity;
 use super::leavers;
 use super::overseer::Overseer;
 use super::removals::Removals;
@@ -65,8 +65,8 @@ pub(super) struct DirNet {
     look_every_ns: u64,
     look_at_ns: u64,
     /// For each node, the standing that was last reported to the supervisor.
-    told: Vec<Standing>,
-    reported: ViewNumber,
+    reported: Vec<Standing>,
+    reported_view: ViewNumber,
     /// Whether the supervisor has the tasks' history of earlier incarnations from the database.
     past_told: bool,
     /// Fences that failed, and when they are tried again.
@@ -105,9 +105,9 @@ impl Entry {
     }
 
     /// Records a pass of the loop, in the net or not: the flag shows it to the supervisor.
-    pub(super) fn note_pass(&mut self, life: Life) {
+    pub(super) fn note_pass(&mut self, incarnation: ComponentIncarnation) {
         self.passes = self.passes.wrapping_add(1);
-        let (generation, timers) = (life.generation, self.passes);
+        let (generation, timers) = (incarnation.generation, self.passes);
         self.flag.store(Progress { generation, timers, ..Progress::default() });
     }
 }
@@ -166,14 +166,14 @@ fn restart_limit(cluster: &Cluster) -> RestartLimit {
 }
 
 impl DirNet {
-    /// Enters the net as the component `born`. Step it before it is handed any input.
+    /// Enters the net as the component `identity`. Step it before it is handed any input.
     pub(super) fn enter(
         cluster: &Cluster,
-        born: Born,
+        identity: Identity,
         entry: Entry,
         now_ns: u64,
     ) -> Result<Self, NodeError> {
-        let Born { me: Peer(me), life, removed, tasks, .. } = born;
+        let Identity { me: Peer(me), component, removed, tasks, .. } = identity;
         let me = Rank(me);
         let config = config(cluster, me)?;
         let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
@@ -184,7 +184,7 @@ impl DirNet {
         let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before], removed };
-        let machine = Box::new(Machine::new(Instant(now_ns), config, life, tasks, past));
+        let machine = Box::new(Machine::new(Instant(now_ns), config, component, tasks, past));
         // A node that has known a term has saved a database.
         let is_gone = term.is_some() && snapshots.iter().all(Vec::is_empty);
         let is_damaged = machine.rejects().iter().next().is_some();
@@ -194,9 +194,9 @@ impl DirNet {
             (false, false) => None,
         };
         let gone = is_gone.then_some((IMAGE_MISSING, 1));
-        let told = lost.map(|lost| {
+        let reported = lost.map(|lost| {
             let words = format!("{lost}: what is missing is asked of the others");
-            let (at_ns, observer, what) = (now_ns, me.0, What::Told { words });
+            let (at_ns, observer, what) = (now_ns, me.0, What::Noted { words });
             FromComponent::Note(Noted { at_ns, observer, node: me.0, what })
         });
         Ok(Self {
@@ -210,12 +210,12 @@ impl DirNet {
             seen: vec![[0; PULSE_LEN]; cluster.nodes],
             look_every_ns,
             look_at_ns: now_ns,
-            told: vec![Standing::default(); cluster.nodes],
-            reported: ViewNumber::default(),
+            reported: vec![Standing::default(); cluster.nodes],
+            reported_view: ViewNumber::default(),
             past_told: false,
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
-            words: told.into_iter().collect(),
+            words: reported.into_iter().collect(),
             unread: early.into_iter().chain(gone).collect(),
         })
     }
@@ -339,9 +339,9 @@ impl DirNet {
 
     /// Reports isolations and releases to the supervisor, which admits peers.
     fn tell_standings(&mut self) {
-        for (rank, told) in (0..).map(Rank).zip(&mut self.told) {
+        for (rank, reported) in (0..).map(Rank).zip(&mut self.reported) {
             let standing = self.machine.database().standing(rank);
-            let before = std::mem::replace(told, standing);
+            let before = std::mem::replace(reported, standing);
             let node = rank.0;
             if let Some(Incarnation(boot)) = standing.isolation()
                 && before.isolation() != standing.isolation()
@@ -420,8 +420,8 @@ impl DirNet {
             role: role.to_owned(),
             epoch: machine.term().epoch,
             manager: machine.term().claimant.0,
-            boot: machine.life().boot.0,
-            generation: machine.life().generation,
+            boot: machine.incarnation().boot.0,
+            generation: machine.incarnation().generation,
             timing: self.timing.clone(),
             suspects: others.clone().filter(|rank| machine.suspects(*rank)).map(|r| r.0).collect(),
             removed: others.clone().filter(is_removed).map(|rank| rank.0).collect(),

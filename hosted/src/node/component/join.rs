@@ -16,10 +16,10 @@ use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use weft_core::dirnet::Life;
+use weft_core::dirnet::ComponentIncarnation;
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Born, Component, Handed};
+use super::{Component, Handed, Identity};
 use crate::cluster::Cluster;
 use crate::explain::{Code, Explain, advice};
 use crate::node::NodeError;
@@ -183,10 +183,10 @@ impl Component {
         if places.len() != cluster.nodes {
             return Err(NodeError::Link("positions of another number of origins").into());
         }
-        let born = Born {
+        let identity = Identity {
             me: Peer(rank),
             incarnation: Incarnation(incarnation),
-            life: Life { boot: Incarnation(boot), generation },
+            component: ComponentIncarnation { boot: Incarnation(boot), generation },
             memory_since: Incarnation(memory_since),
             removed: Incarnation(removed),
             tasks,
@@ -194,7 +194,7 @@ impl Component {
             finished,
         };
         let speaking = socket.try_clone()?;
-        let made = Self::new(socket, cluster, born, Handed { fds, places });
+        let made = Self::new(socket, cluster, identity, Handed { fds, places });
         let ready = made.and_then(|mut component| {
             component.tell(&FromComponent::Ready)?;
             Ok(component)

@@ -23,11 +23,11 @@ use weft_core::dirnet;
 use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::neb::{Decision, RemoveError};
 
-use super::{Born, Component};
+use super::{Component, Identity};
 use crate::cluster::Membership;
 use crate::node::NodeEndpoint;
+use crate::node::abort_markers::AbortMarker;
 use crate::node::control::{Fault, OriginStatus, Want};
-use crate::node::wills::Will;
 
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
@@ -60,10 +60,10 @@ pub(super) fn remove(
 }
 
 /// Whether a component with this identity takes part in broadcasts.
-fn takes_part(membership: Membership, born: &Born) -> bool {
+fn takes_part(membership: Membership, identity: &Identity) -> bool {
     match membership {
-        Membership::Decided => born.life.boot <= FIRST,
-        Membership::Fixed => born.memory_since <= FIRST,
+        Membership::Decided => identity.component.boot <= FIRST,
+        Membership::Fixed => identity.memory_since <= FIRST,
     }
 }
 
@@ -81,13 +81,13 @@ impl Component {
 
     /// Whether this node takes part in broadcasts.
     pub(super) fn takes_part(&self) -> bool {
-        takes_part(self.cluster.neb.membership, &self.born)
+        takes_part(self.cluster.neb.membership, &self.identity)
     }
 
     /// Queues the abort marker of a client that has left; at a node that takes no part it is void.
-    pub(super) fn execute(&mut self, number: u64, will: Will) {
+    pub(super) fn execute(&mut self, number: u64, marker: AbortMarker) {
         if self.takes_part() {
-            self.casts.execute(number, will);
+            self.casts.execute(number, marker);
         } else {
             self.casts.void(number);
         }
@@ -121,25 +121,26 @@ impl Component {
 
 #[cfg(test)]
 mod tests {
-    use weft_core::dirnet::Life;
+    use weft_core::dirnet::ComponentIncarnation;
 
     use super::*;
 
     #[test]
     fn the_first_boot_takes_part_and_where_all_are_waited_for_its_memory_does() {
-        let born = |boot, memory_since| Born {
+        let identity = |boot, memory_since| Identity {
             me: Peer(0),
             incarnation: Incarnation(boot),
-            life: Life { boot: Incarnation(boot), generation: 0 },
+            component: ComponentIncarnation { boot: Incarnation(boot), generation: 0 },
             memory_since: Incarnation(memory_since),
             removed: Incarnation(0),
             tasks: 0,
             owned: false,
             finished: false,
         };
-        let both = |born| [Membership::Decided, Membership::Fixed].map(|it| takes_part(it, &born));
-        assert_eq!(both(born(1, 1)), [true, true]);
-        assert_eq!(both(born(5, 1)), [false, true], "removed, below the same supervisor");
-        assert_eq!(both(born(5, 5)), [false, false], "below another one");
+        let both =
+            |identity| [Membership::Decided, Membership::Fixed].map(|it| takes_part(it, &identity));
+        assert_eq!(both(identity(1, 1)), [true, true]);
+        assert_eq!(both(identity(5, 1)), [false, true], "removed, below the same supervisor");
+        assert_eq!(both(identity(5, 5)), [false, false], "below another one");
     }
 }

@@ -43,11 +43,11 @@ pub enum BroadcastError {
 
 impl Component {
     pub(crate) fn rank(&self) -> Rank {
-        Rank(self.born.me.0)
+        Rank(self.identity.me.0)
     }
 
     pub(crate) const fn incarnation(&self) -> Incarnation {
-        self.born.incarnation
+        self.identity.incarnation
     }
 
     pub(crate) const fn cluster(&self) -> &Cluster {
@@ -56,7 +56,7 @@ impl Component {
 
     /// Whether it stands in for a program that has finished.
     pub(crate) const fn has_finished(&self) -> bool {
-        self.born.finished
+        self.identity.finished
     }
 
     /// Whether its supervisor has ordered it to end.
@@ -172,7 +172,7 @@ impl Component {
     /// Whether the program has anything to drain, take or deliver.
     pub(super) fn is_due(&mut self) -> bool {
         // Before, it waits in `join`; without a program, clients take what arrives.
-        let drains = self.born.owned && self.is_admitted();
+        let drains = self.identity.owned && self.is_admitted();
         drains
             && (!self.events.is_empty()
                 || self.endpoint.has_message(Instant(now_ns()))

@@ -89,8 +89,8 @@ mod tests {
         let still: [fn(u64) -> [u64; 2]; 2] = [|ms| [7, ms], |ms| [ms, 9]];
         for passes in still {
             let mut it = overseer();
-            let told = reports(&mut it, (0, 2_500), passes);
-            assert_eq!(told, [2_000, 2_220, 2_440]);
+            let reported = reports(&mut it, (0, 2_500), passes);
+            assert_eq!(reported, [2_000, 2_220, 2_440]);
             assert!(reports(&mut it, (2_500, 9_000), |ms| [ms, ms]).is_empty());
         }
     }

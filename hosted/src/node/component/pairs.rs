@@ -51,7 +51,7 @@ impl Component {
     pub(super) fn connect(
         &mut self,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
         fds: Vec<OwnedFd>,
     ) -> Result<(), NodeError> {
         if self.fence_for(peer)? == Fenced::No {
@@ -63,11 +63,11 @@ impl Component {
         let begun = match self.endpoint.fabric().whole() {
             NodeFabric::Shm(_) => {
                 self.note_named(peer);
-                self.map(peer, life, fds)?
+                self.map(peer, incarnation, fds)?
             }
             NodeFabric::Verbs(_) => {
-                self.expected[peer.index()] = Some(life);
-                if self.endpoint.me() > peer { self.offer(peer, life)? } else { Ok(()) }
+                self.expected[peer.index()] = Some(incarnation);
+                if self.endpoint.me() > peer { self.offer(peer, incarnation)? } else { Ok(()) }
             }
         };
         self.report(peer, begun)
@@ -77,18 +77,18 @@ impl Component {
     pub(super) fn handle_offer(
         &mut self,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
         end: &PairEnd,
     ) -> Result<(), NodeError> {
         // For another incarnation, or repeated: its sender gets no reply.
-        if self.expected.get(peer.index()) != Some(&Some(life)) {
+        if self.expected.get(peer.index()) != Some(&Some(incarnation)) {
             return Ok(());
         }
         self.expected[peer.index()] = None;
         let admitted = if self.endpoint.me() > peer {
-            self.admit_offered(peer, life, end)
+            self.admit_offered(peer, incarnation, end)
         } else {
-            self.answer_offer(peer, life, end)?
+            self.answer_offer(peer, incarnation, end)?
         };
         self.report(peer, admitted)
     }
@@ -108,10 +108,10 @@ impl Component {
             // Without the loopback pair the own mailbox stops, and it cannot be made again.
             return Err(NodeError::OwnPair);
         }
-        let told = std::mem::replace(&mut self.told_lost, lost);
-        for peer in lost.iter().filter(|peer| !told.contains(*peer)) {
-            if let Some(life) = self.membership.life_of(peer) {
-                self.tell(&FromComponent::Lost { peer: peer.0, incarnation: life.0 })?;
+        let reported = std::mem::replace(&mut self.told_lost, lost);
+        for peer in lost.iter().filter(|peer| !reported.contains(*peer)) {
+            if let Some(incarnation) = self.membership.incarnation_of(peer) {
+                self.tell(&FromComponent::Lost { peer: peer.0, incarnation: incarnation.0 })?;
             }
         }
         Ok(())
@@ -141,7 +141,7 @@ impl Component {
     fn map(
         &mut self,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
         mut fds: Vec<OwnedFd>,
     ) -> Result<Result<(), PairError>, NodeError> {
         let process = fds.pop().ok_or(NodeError::Link("a peer without a process"))?;
@@ -154,17 +154,21 @@ impl Component {
         if let NodeFabric::Shm(fabric) = self.endpoint.fabric().whole() {
             fabric.connect(peer, memory, Some(process));
         }
-        Ok(self.admit(peer, life))
+        Ok(self.admit(peer, incarnation))
     }
 
     /// Makes the own end of the pair and sends it.
-    fn offer(&mut self, peer: Peer, life: Incarnation) -> Result<Result<(), PairError>, NodeError> {
+    fn offer(
+        &mut self,
+        peer: Peer,
+        incarnation: Incarnation,
+    ) -> Result<Result<(), PairError>, NodeError> {
         let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() else { return Ok(Ok(())) };
-        let end = match port.offer(peer, life) {
+        let end = match port.offer(peer, incarnation) {
             Ok(end) => end,
             Err(error) => return Ok(Err(PairError::Verbs(error))),
         };
-        self.tell(&FromComponent::Offer { peer: peer.0, incarnation: life.0, end })?;
+        self.tell(&FromComponent::Offer { peer: peer.0, incarnation: incarnation.0, end })?;
         Ok(Ok(()))
     }
 
@@ -172,13 +176,13 @@ impl Component {
     fn admit_offered(
         &mut self,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
         end: &PairEnd,
     ) -> Result<(), PairError> {
         if let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() {
             port.accept(peer, end).map_err(PairError::Verbs)?;
         }
-        self.admit(peer, life)
+        self.admit(peer, incarnation)
     }
 
     /// Admits a peer that has made an offer, and only then answers: so the peer finds this end
@@ -186,11 +190,11 @@ impl Component {
     fn answer_offer(
         &mut self,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
         end: &PairEnd,
     ) -> Result<Result<(), PairError>, NodeError> {
         let NodeFabric::Verbs(port) = self.endpoint.fabric().whole() else { return Ok(Ok(())) };
-        let made = port.offer(peer, life).and_then(|mine| {
+        let made = port.offer(peer, incarnation).and_then(|mine| {
             port.accept(peer, end)?;
             port.await_word(peer);
             Ok(mine)
@@ -199,16 +203,16 @@ impl Component {
             Ok(mine) => mine,
             Err(error) => return Ok(Err(PairError::Verbs(error))),
         };
-        if let Err(error) = self.admit(peer, life) {
+        if let Err(error) = self.admit(peer, incarnation) {
             return Ok(Err(error));
         }
-        self.tell(&FromComponent::Offer { peer: peer.0, incarnation: life.0, end: mine })?;
+        self.tell(&FromComponent::Offer { peer: peer.0, incarnation: incarnation.0, end: mine })?;
         Ok(Ok(()))
     }
 
-    fn admit(&mut self, peer: Peer, life: Incarnation) -> Result<(), PairError> {
-        self.endpoint.admit(peer, life).map_err(PairError::Admit)?;
-        self.membership.handle_admitted(peer, life);
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), PairError> {
+        self.endpoint.admit(peer, incarnation).map_err(PairError::Admit)?;
+        self.membership.handle_admitted(peer, incarnation);
         self.note_settled(peer);
         Ok(())
     }

@@ -25,7 +25,7 @@ pub enum Then {
     GoOn {
         /// The abort marker that the node broadcasts if the client leaves first, with the same tag
         /// and behind its broadcasts, if there are any; one longer than a message is void.
-        will: Payload,
+        marker: Payload,
     },
     /// Nothing: others may broadcast.
     Rest,

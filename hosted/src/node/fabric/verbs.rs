@@ -65,9 +65,9 @@ impl VerbsPort {
     pub(in crate::node) fn offer(
         &mut self,
         peer: Peer,
-        life: Incarnation,
+        incarnation: Incarnation,
     ) -> Result<PairEnd, VerbsError> {
-        let bytes = self.fabric.prepare(peer, life)?.to_bytes();
+        let bytes = self.fabric.prepare(peer, incarnation)?.to_bytes();
         let found = bytes.len();
         Ok(PairEnd::new(bytes).ok_or(EndError::Length { found })?)
     }

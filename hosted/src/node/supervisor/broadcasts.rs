@@ -10,15 +10,15 @@ use weft_core::neb::Proof;
 
 use super::Supervisor;
 use super::clients::Clients;
-use super::floor::{Asked, Cast, Floor};
+use super::send_queue::{Asked, Cast, SendQueue};
 use crate::clock::now_ns;
+use crate::node::abort_markers::AbortMarkers;
 use crate::node::chronicle::What;
 use crate::node::control::{
     ConflictStatus, HeldProof, OriginStatus, Outcome, ProofStatus, Refused,
 };
 use crate::node::link::{Ticket, ToComponent};
 use crate::node::places::Places;
-use crate::node::wills::Wills;
 use crate::signing::PublicKey;
 
 /// The most conflicts that are remembered.
@@ -33,8 +33,8 @@ pub(super) struct Broadcasts {
     disputes: BTreeMap<(u16, u64), u16>,
     /// The receivers, as last reported by a component.
     places: Places,
-    pub(super) wills: Wills,
-    pub(super) floor: Floor,
+    pub(super) abort_markers: AbortMarkers,
+    pub(super) send_queue: SendQueue,
 }
 
 impl Broadcasts {
@@ -44,8 +44,8 @@ impl Broadcasts {
             proofs,
             disputes,
             places: Places::new(nodes),
-            wills: Wills::default(),
-            floor: Floor::default(),
+            abort_markers: AbortMarkers::default(),
+            send_queue: SendQueue::default(),
         }
     }
 
@@ -143,8 +143,8 @@ impl Supervisor {
     }
 
     /// Queues a client's broadcast: it starts at once, or when it is the client's turn.
-    pub(super) fn ask_for_floor(&mut self, ticket: Ticket, cast: Cast) {
-        match self.broadcasts.floor.ask(ticket, cast) {
+    pub(super) fn ask_to_send(&mut self, ticket: Ticket, cast: Cast) {
+        match self.broadcasts.send_queue.ask(ticket, cast) {
             Asked::Now(cast) => {
                 let what = cast.want(now_ns());
                 self.forward(ticket, ToComponent::Request { ticket, what });
@@ -165,15 +165,15 @@ impl Supervisor {
     /// A client has left: what it has not broadcast yet is dropped, and if it was in the middle of
     /// a broadcast, its abort marker is broadcast before anything of another client.
     fn end_turn(&mut self, client: u64, is_known_below: bool) {
-        let will = self.broadcasts.floor.forget(client);
+        let marker = self.broadcasts.send_queue.forget(client);
         if is_known_below && self.component.is_some() {
             self.tell(&ToComponent::Left { client }, &[]);
         } else {
             self.clients.handle_forgotten(client);
         }
-        let Some(will) = will else { return };
-        if let Some(number) = self.broadcasts.wills.keep(will.clone()) {
-            self.tell(&ToComponent::Execute { number, will }, &[]);
+        let Some(marker) = marker else { return };
+        if let Some(number) = self.broadcasts.abort_markers.keep(marker.clone()) {
+            self.tell(&ToComponent::Execute { number, marker }, &[]);
         } else {
             tracing::warn!(
                 client,
@@ -183,25 +183,25 @@ impl Supervisor {
     }
 
     /// Sends a component that is ready the abort markers that none has executed.
-    pub(super) fn tell_wills(&mut self) {
-        let kept = self.broadcasts.wills.kept();
-        let kept: Vec<_> = kept.map(|(number, will)| (number, will.clone())).collect();
-        for (number, will) in kept {
-            self.tell(&ToComponent::Execute { number, will }, &[]);
+    pub(super) fn send_abort_markers(&mut self) {
+        let kept = self.broadcasts.abort_markers.kept();
+        let kept: Vec<_> = kept.map(|(number, marker)| (number, marker.clone())).collect();
+        for (number, marker) in kept {
+            self.tell(&ToComponent::Execute { number, marker }, &[]);
         }
     }
 
-    /// Hands over the broadcasts of the client that has the floor; refuses those that have waited
+    /// Hands over the broadcasts of the client whose turn it is; refuses those that have waited
     /// past their deadline for another client.
-    pub(super) fn give_floor(&mut self, now_ns: u64) {
+    pub(super) fn pass_turn(&mut self, now_ns: u64) {
         loop {
             let clients = &self.clients;
-            let next = self.broadcasts.floor.next(|ticket| clients.has_open(ticket));
+            let next = self.broadcasts.send_queue.next(|ticket| clients.has_open(ticket));
             let Some((ticket, cast)) = next else { break };
             let what = cast.want(now_ns);
             self.forward(ticket, ToComponent::Request { ticket, what });
         }
-        for ticket in self.broadcasts.floor.take_overdue(now_ns) {
+        for ticket in self.broadcasts.send_queue.take_overdue(now_ns) {
             self.clients.finish(ticket, Outcome::Refused(Refused::OtherSender));
         }
     }

@@ -8,9 +8,9 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 use super::Supervisor;
-use super::infancy::Infancy;
-use super::recovery::Buried;
-use crate::bootstrap::{Life, Offer};
+use super::recovery::Reaped;
+use super::startup_watchdog::StartupWatchdog;
+use crate::bootstrap::{AnnouncedIncarnation, Offer};
 use crate::clock::now_ns;
 use crate::cluster::FabricKind;
 use crate::node::NodeError;
@@ -40,7 +40,7 @@ pub(super) struct Component {
     pub(super) outgoing: Outgoing,
     pub(super) ready: bool,
     /// The startup watchdog, until its I'm-Alive Task watches it.
-    pub(super) infancy: Infancy,
+    pub(super) startup_watchdog: StartupWatchdog,
     /// Whether it was sent `AllNamed`: all processes that may reach its memory were named.
     pub(super) named: bool,
     /// Whether it was sent `Enter`, to take part in the DIR net.
@@ -115,7 +115,7 @@ impl Supervisor {
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
         self.supervision.handle_started(Announcement { incarnation, boot });
         let profile = dirnet_profile(&self.cluster)?;
-        let infancy = Infancy::new(now_ns(), &profile, self.progress.load());
+        let startup_watchdog = StartupWatchdog::new(now_ns(), &profile, self.progress.load());
         self.component = Some(Component {
             incarnation,
             spawned,
@@ -124,7 +124,7 @@ impl Supervisor {
             is_program: self.runs_program(),
             outgoing: Outgoing::default(),
             ready: false,
-            infancy,
+            startup_watchdog,
             named: false,
             entered: false,
             roused: false,
@@ -148,7 +148,7 @@ impl Supervisor {
     /// The component's process has ended: its memory stays, its end is reported to its peers, and
     /// its I'm-Alive Task raises the alarm. If its boot was removed, the boot ends with it.
     pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
-        let Some(Buried { roused, was_killed }) = self.bury_component(incarnation) else { return };
+        let Some(Reaped { roused, was_killed }) = self.bury_component(incarnation) else { return };
         match &self.im_alive {
             _ if self.supervision.is_isolated() => {}
             Some(im_alive) if roused => im_alive.handle_ended(),
@@ -219,7 +219,7 @@ impl Supervisor {
                 let offer = Offer { from: incarnation, to: Incarnation(theirs), end };
                 self.bootstrap.offer(Peer(peer), &offer);
             }
-            FromComponent::Letters { to, bytes } => self.post_letters(&to, bytes),
+            FromComponent::Letters { to, bytes } => self.post_datagrams(&to, bytes),
             FromComponent::Removed { peer, boot, epoch, claimant } => {
                 let term = Term { epoch, claimant: Rank(claimant) };
                 self.supervision.handle_removed(Peer(peer), Incarnation(boot), term);
@@ -243,7 +243,9 @@ impl Supervisor {
             FromComponent::Excluded => self.end_boot(),
             FromComponent::Note(entry) => self.keep_note(entry),
             FromComponent::Receiving(places) => self.broadcasts.note_places(places),
-            FromComponent::Executed { number } => self.broadcasts.wills.handle_executed(number),
+            FromComponent::Executed { number } => {
+                self.broadcasts.abort_markers.handle_executed(number);
+            }
             FromComponent::Disputed(conflict) => self.note_dispute(conflict),
             FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {
@@ -266,22 +268,30 @@ impl Supervisor {
         let boot = self.boot.unwrap_or(incarnation);
         let Some(component) = &mut self.component else { return };
         component.ready = true;
-        component.infancy.handle_ready(now_ns());
+        component.startup_watchdog.handle_ready(now_ns());
         match component.spawned.pidfd.try_clone() {
             Ok(process) => {
                 let key = self.signing.as_ref().map(SecretKey::public);
                 let process = Some(process);
                 let memory = self.memory_name;
-                self.bootstrap.announce(Life { incarnation, boot, process, memory, key });
+                self.bootstrap.announce(AnnouncedIncarnation {
+                    incarnation,
+                    boot,
+                    process,
+                    memory,
+                    key,
+                });
             }
-            Err(error) => tracing::error!(%error, "peers cannot be told of this life"),
+            Err(error) => {
+                tracing::error!(%error, "this incarnation cannot be announced to the peers");
+            }
         }
         // Those that are dead may have signed something before.
         self.tell_keys();
         self.supervision.handle_ready();
         self.obey();
         self.tell_cut();
-        self.tell_wills();
+        self.send_abort_markers();
         for (ticket, word) in std::mem::take(&mut self.parked) {
             self.forward(ticket, word);
         }

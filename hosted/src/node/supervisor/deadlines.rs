@@ -22,13 +22,13 @@ pub(super) enum Timer {
     /// A client's request times out.
     Clients,
     /// A client's broadcast that waits for another client times out.
-    Floor,
+    SendQueue,
     /// A task has sent no beat for too long.
     Tasks,
     /// The oldest restart that counts against the limit leaves the window.
     Restarts,
     /// A component that just started has made no progress for too long.
-    Infancy,
+    StartupWatchdog,
     /// A component that could not be started is tried again.
     Birth,
 }

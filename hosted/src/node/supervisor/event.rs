@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use weft_core::ids::Incarnation;
 
-use crate::bootstrap::Tidings;
+use crate::bootstrap::BootstrapEvent;
 use crate::node::NodeError;
 use crate::node::im_alive::Order;
 use crate::node::tasks::Run;
@@ -35,7 +35,7 @@ pub(super) enum Event {
     /// A signal orders the node to end.
     Stop,
     /// An event of the peers.
-    Tidings(Tidings),
+    Bootstrap(BootstrapEvent),
     /// The process of a task has ended.
     TaskEnded(Run),
 }

@@ -3,7 +3,7 @@
 use weft_core::ids::Peer;
 
 use super::Supervisor;
-use crate::bootstrap::{Desk, Letter, NOTE_LEN_MAX};
+use crate::bootstrap::{Datagram, DatagramPort, NOTE_LEN_MAX};
 use crate::clock::now_ns;
 use crate::node::chronicle::{Entry, What};
 use crate::node::control::{CHRONICLE_MAX, Outcome, Payload};
@@ -33,13 +33,13 @@ impl Supervisor {
     fn tell_evidence(&self, entry: &Entry) {
         let Ok(bytes) = serde_json::to_vec(entry) else { return };
         if bytes.len() > NOTE_LEN_MAX {
-            return tracing::debug!(len = bytes.len(), "an entry too long for a letter");
+            return tracing::debug!(len = bytes.len(), "an entry too long for a datagram");
         }
-        let letter = Letter { to: Desk::Chronicle, bytes: Payload(bytes) };
+        let datagram = Datagram { to: DatagramPort::Chronicle, bytes: Payload(bytes) };
         let nodes = u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX);
         let others = (0..nodes).filter(|rank| *rank != self.rank).map(Peer);
         for peer in others.filter(|peer| !self.cut.has(*peer)) {
-            self.courier.send(peer, &letter);
+            self.datagrams.send(peer, &datagram);
         }
     }
 

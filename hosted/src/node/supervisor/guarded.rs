@@ -70,7 +70,7 @@ impl Supervisor {
         for (name, last) in self.tasks.take_isolated(now_ns()) {
             let why = last.map_or_else(String::new, |fault| format!(", {fault}"));
             let words = format!("task {name} is isolated: it failed too often{why}");
-            self.note(self.rank, What::Told { words });
+            self.note(self.rank, What::Noted { words });
             let is_it = |task: &Task| task.name == name;
             if let Some(task) = self.cluster.tasks.iter().position(is_it) {
                 self.reset.note_task_isolated(&name, task);

@@ -94,7 +94,7 @@ impl Supervisor {
         let me = Rank(self.rank);
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
-        self.births.forget_due();
+        self.starts.forget_due();
         // Earlier failures end with the boot.
         self.given_up = false;
         self.im_alive = None;

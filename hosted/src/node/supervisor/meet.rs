@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weft_core::fabric::Layout;
 
 use crate::bootstrap::{
-    Bootstrap, Hello, LocalBootstrap, Meeting, NetworkBootstrap, Tidings, VERSION,
+    Bootstrap, BootstrapEvent, Hello, LocalBootstrap, Meeting, NetworkBootstrap, VERSION,
 };
 use crate::cluster::{Cluster, FabricKind};
 use crate::node::NodeError;
@@ -26,7 +26,7 @@ impl Member<'_> {
         &self,
         memory: &Arc<NodeMemory>,
         meeting: Option<Meeting>,
-        sink: impl Fn(Tidings) + Send + Sync + 'static,
+        sink: impl Fn(BootstrapEvent) + Send + Sync + 'static,
     ) -> Result<Box<dyn Bootstrap>, NodeError> {
         let (cluster, fabric) = (self.cluster.name.to_string(), self.cluster.fabric);
         let (layout, rank) = (self.layout.digest(), self.rank);

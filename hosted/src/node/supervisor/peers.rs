@@ -7,7 +7,7 @@ use weft_core::dirnet::{Announcement, Level, Order};
 use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::{Component, Supervisor};
-use crate::bootstrap::{News, Offer, Tidings};
+use crate::bootstrap::{BootstrapEvent, News, Offer};
 use crate::cluster::Membership;
 use crate::explain::Explain;
 use crate::node::chronicle::What;
@@ -15,13 +15,13 @@ use crate::node::control::PeerStatus;
 use crate::node::link::ToComponent;
 
 impl Supervisor {
-    pub(super) fn handle_tidings(&mut self, tidings: Tidings) {
-        match tidings {
-            Tidings::Refused { who, reason } => {
+    pub(super) fn handle_bootstrap_event(&mut self, event: BootstrapEvent) {
+        match event {
+            BootstrapEvent::Refused { who, reason } => {
                 let (rank, cure) = (self.rank, reason.cure());
                 tracing::error!(rank, who, %reason, cure, "not met");
             }
-            Tidings::Heard { peer, session, news } => {
+            BootstrapEvent::Heard { peer, session, news } => {
                 tracing::debug!(rank = self.rank, peer = peer.0, ?news, "news of a peer");
                 self.handle_news(peer, session, news);
                 self.obey();
@@ -31,7 +31,7 @@ impl Supervisor {
 
     fn handle_news(&mut self, peer: Peer, session: u64, news: News) {
         match news {
-            News::Letter(letter) => self.handle_letter(peer, letter),
+            News::Datagram(datagram) => self.handle_datagram(peer, datagram),
             News::Offered(offer) => self.handle_offer(peer, session, &offer),
             News::OtherMemory => self.handle_other_memory(peer),
             News::Fenced(fenced) => {
@@ -46,9 +46,9 @@ impl Supervisor {
                 self.reach.handle_met(peer, session, grant);
                 self.supervision.handle_met(peer, session);
             }
-            News::Alive(life) => {
-                let (incarnation, boot) = (life.incarnation, life.boot);
-                self.reach.handle_alive(peer, session, life);
+            News::Alive(announced) => {
+                let (incarnation, boot) = (announced.incarnation, announced.boot);
+                self.reach.handle_alive(peer, session, announced);
                 let announced = Announcement { incarnation, boot };
                 self.supervision.handle_alive(peer, session, announced);
             }
@@ -120,13 +120,13 @@ impl Supervisor {
         }
         self.tell_keys();
         let Announcement { incarnation, boot } = announced;
-        let Some((life, grant)) = self.reach.of(peer, incarnation) else { return };
+        let Some((announced, grant)) = self.reach.of(peer, incarnation) else { return };
         if self.reach.has_forgotten(peer) {
             self.bootstrap.note_other_memory(peer);
         }
         let word = ToComponent::Connect { peer: peer.0, incarnation: incarnation.0, boot: boot.0 };
         let mut fds = grant.borrow();
-        fds.extend(life.process.as_ref().map(AsFd::as_fd));
+        fds.extend(announced.process.as_ref().map(AsFd::as_fd));
         if let Some(component) = &mut self.component {
             component.tell(&word, &fds);
         }
@@ -184,7 +184,7 @@ impl Supervisor {
             let words = "its note of the last incarnation is damaged: it goes on from what the \
                          others remember";
             tracing::warn!(rank = self.rank, "{words}");
-            self.note(self.rank, What::Told { words: words.to_owned() });
+            self.note(self.rank, What::Noted { words: words.to_owned() });
         }
     }
 }

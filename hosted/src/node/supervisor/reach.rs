@@ -5,7 +5,7 @@
 
 use weft_core::ids::{Incarnation, Peer};
 
-use crate::bootstrap::Life;
+use crate::bootstrap::AnnouncedIncarnation;
 use crate::process::Pidfd;
 use crate::shm::Grant;
 use crate::signing::PublicKey;
@@ -15,7 +15,7 @@ struct Known {
     session: u64,
     grant: Option<Grant>,
     /// The last incarnation that it has announced.
-    life: Option<Life>,
+    announced: Option<AnnouncedIncarnation>,
     /// Whether that was admitted: its process may have mapped the own memory.
     was_admitted: bool,
     /// The public key of its broadcasts: the first that was received.
@@ -27,10 +27,10 @@ struct Known {
 }
 
 impl Known {
-    fn replace(&mut self, life: Option<Life>) {
-        let before = std::mem::replace(&mut self.life, life);
+    fn replace(&mut self, announced: Option<AnnouncedIncarnation>) {
+        let before = std::mem::replace(&mut self.announced, announced);
         if std::mem::take(&mut self.was_admitted) {
-            self.ended.extend(before.and_then(|life| life.process));
+            self.ended.extend(before.and_then(|announced| announced.process));
         }
     }
 
@@ -58,14 +58,19 @@ impl Reach {
         }
     }
 
-    /// `peer` has announced `life` in this session.
-    pub(super) fn handle_alive(&mut self, peer: Peer, session: u64, life: Life) {
+    /// `peer` has announced `announced` in this session.
+    pub(super) fn handle_alive(
+        &mut self,
+        peer: Peer,
+        session: u64,
+        announced: AnnouncedIncarnation,
+    ) {
         let is_current = |known: &&mut Known| known.session == session;
         let Some(known) = self.peers.get_mut(peer.index()).filter(is_current) else { return };
-        known.key = known.key.or(life.key);
-        known.memory = known.memory.or(Some(life.memory));
+        known.key = known.key.or(announced.key);
+        known.memory = known.memory.or(Some(announced.memory));
         known.forget_dead();
-        known.replace(Some(life));
+        known.replace(Some(announced));
     }
 
     /// The incarnation that `peer` has announced last is admitted.
@@ -76,16 +81,21 @@ impl Reach {
     }
 
     /// How that incarnation of `peer` is reached.
-    pub(super) fn of(&self, peer: Peer, incarnation: Incarnation) -> Option<(&Life, &Grant)> {
+    pub(super) fn of(
+        &self,
+        peer: Peer,
+        incarnation: Incarnation,
+    ) -> Option<(&AnnouncedIncarnation, &Grant)> {
         let known = self.peers.get(peer.index())?;
-        let life = known.life.as_ref().filter(|life| life.incarnation == incarnation)?;
-        Some((life, known.grant.as_ref()?))
+        let announced =
+            known.announced.as_ref().filter(|announced| announced.incarnation == incarnation)?;
+        Some((announced, known.grant.as_ref()?))
     }
 
     /// Whether the last incarnation of `peer` has another memory than the one that was first met.
     pub(super) fn has_forgotten(&self, peer: Peer) -> bool {
         let Some(known) = self.peers.get(peer.index()) else { return false };
-        known.life.as_ref().is_some_and(|life| known.memory != Some(life.memory))
+        known.announced.as_ref().is_some_and(|announced| known.memory != Some(announced.memory))
     }
 
     /// The public keys of peers, as far as they are known.
@@ -101,8 +111,9 @@ impl Reach {
         admitted: impl Fn(Peer) -> Option<Incarnation>,
     ) -> bool {
         for (known, peer) in self.peers.iter_mut().zip((0..).map(Peer)) {
-            let is_over = |life: &Life| admitted(peer) != Some(life.incarnation);
-            if known.was_admitted && known.life.as_ref().is_some_and(is_over) {
+            let is_over =
+                |announced: &AnnouncedIncarnation| admitted(peer) != Some(announced.incarnation);
+            if known.was_admitted && known.announced.as_ref().is_some_and(is_over) {
                 known.replace(None);
             }
             for process in &known.ended {
@@ -126,50 +137,60 @@ mod tests {
 
     const PEER: Peer = Peer(1);
 
-    fn life(incarnation: u32) -> Life {
+    fn announced(incarnation: u32) -> AnnouncedIncarnation {
         let boot = Incarnation(1);
         let process = Pidfd::of_self().ok();
-        Life { incarnation: Incarnation(incarnation), boot, process, memory: 1, key: None }
+        AnnouncedIncarnation {
+            incarnation: Incarnation(incarnation),
+            boot,
+            process,
+            memory: 1,
+            key: None,
+        }
     }
 
     /// A peer that was met in session 1 and was admitted in incarnation 1.
-    fn reached(life: Life) -> Reach {
+    fn reached(announced: AnnouncedIncarnation) -> Reach {
         let mut reach = Reach::new(2);
         reach.handle_met(PEER, 1, Grant(Vec::new()));
-        reach.handle_alive(PEER, 1, life);
+        reach.handle_alive(PEER, 1, announced);
         reach.handle_admitted(PEER);
         reach
     }
 
     #[test]
     fn the_first_key_of_a_peer_stays() {
-        let mut reach = reached(life(1));
+        let mut reach = reached(announced(1));
         assert_eq!(reach.keys(), []);
         let key = |byte| Some(PublicKey([byte; 32]));
         for (incarnation, heard) in [(2, key(1)), (3, key(2)), (4, None)] {
-            reach.handle_alive(PEER, 1, Life { key: heard, ..life(incarnation) });
+            reach.handle_alive(
+                PEER,
+                1,
+                AnnouncedIncarnation { key: heard, ..announced(incarnation) },
+            );
             assert_eq!(reach.keys(), [(PEER, PublicKey([1; 32]))], "{incarnation}");
         }
     }
 
     #[test]
     fn the_first_memory_of_a_peer_is_the_one_that_counts() {
-        let mut reach = reached(life(1));
+        let mut reach = reached(announced(1));
         assert!(!reach.has_forgotten(PEER));
         for (incarnation, memory, has_forgotten) in [(2, 1, false), (3, 2, true), (4, 2, true)] {
-            reach.handle_alive(PEER, 1, Life { memory, ..life(incarnation) });
+            reach.handle_alive(PEER, 1, AnnouncedIncarnation { memory, ..announced(incarnation) });
             assert_eq!(reach.has_forgotten(PEER), has_forgotten, "{incarnation}");
         }
     }
 
     #[test]
     fn the_last_incarnation_of_the_last_session_is_reached_and_no_other() {
-        let mut reach = reached(life(1));
+        let mut reach = reached(announced(1));
         reach.handle_met(PEER, 3, Grant(Vec::new()));
         reach.handle_met(PEER, 2, Grant(Vec::new()));
-        reach.handle_alive(PEER, 2, life(9));
+        reach.handle_alive(PEER, 2, announced(9));
         assert!(reach.of(PEER, Incarnation(1)).is_some());
-        reach.handle_alive(PEER, 3, life(2));
+        reach.handle_alive(PEER, 3, announced(2));
         assert!(reach.of(PEER, Incarnation(1)).is_none());
         assert!(reach.of(PEER, Incarnation(2)).is_some());
         assert!(reach.of(Peer(2), Incarnation(2)).is_none(), "no such rank");
@@ -183,7 +204,7 @@ mod tests {
         process.signal(rustix::process::Signal::STOP).unwrap();
         assert!(Reach::new(2).end_stragglers(|_| None));
         let watched = process.try_clone().ok();
-        let mut reach = reached(Life { process: watched, ..life(1) });
+        let mut reach = reached(AnnouncedIncarnation { process: watched, ..announced(1) });
         assert!(reach.end_stragglers(|_| Some(Incarnation(1))), "it is known, and will be asked");
         while !reach.end_stragglers(|_| None) {
             let ended = process.wait_dead(std::time::Duration::from_secs(60)).unwrap();
@@ -198,7 +219,7 @@ mod tests {
     fn a_process_that_was_never_admitted_is_left_alone() {
         let mut reach = Reach::new(2);
         reach.handle_met(PEER, 1, Grant(Vec::new()));
-        reach.handle_alive(PEER, 1, life(1));
+        reach.handle_alive(PEER, 1, announced(1));
         assert!(reach.end_stragglers(|_| None), "this process would have ended");
         assert!(reach.of(PEER, Incarnation(1)).is_some());
     }

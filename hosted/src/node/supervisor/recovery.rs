@@ -11,9 +11,9 @@ use rustix::process::Signal;
 use weft_core::dirnet::{Post, Spawned};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
-use super::infancy::Greeted;
+use super::startup_watchdog::Greeted;
 use super::{Component, Supervisor};
-use crate::bootstrap::{Desk, Letter};
+use crate::bootstrap::{Datagram, DatagramPort};
 use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::{What, alarm_words};
@@ -37,7 +37,7 @@ const LINK_FULL: &str = "link-full";
 const KILLED: i32 = Signal::KILL.as_raw();
 
 /// A component that has ended.
-pub(super) struct Buried {
+pub(super) struct Reaped {
     /// Whether its I'm-Alive Task watched it.
     pub(super) roused: bool,
     /// Whether it was killed or has finished, and did not fail by itself.
@@ -60,8 +60,8 @@ impl Supervisor {
         let flag = Flag::open(self.flag.writable_fd())?;
         let events = self.events.clone();
         let sink = Box::new(move |order| events.order(boot, order));
-        let courier = self.bootstrap.courier();
-        self.im_alive = Some(ImAlive::start(post, flag, courier, self.cut.clone(), sink)?);
+        let datagrams = self.bootstrap.datagrams();
+        self.im_alive = Some(ImAlive::start(post, flag, datagrams, self.cut.clone(), sink)?);
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Supervisor {
 
     /// Reaps the component of this incarnation, if it is the present one, and decides whether it
     /// may have a successor. None if it is not the present one.
-    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<Buried> {
+    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<Reaped> {
         let is_it = |component: &mut Component| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
         self.past = None;
@@ -145,7 +145,7 @@ impl Supervisor {
         if !has_finished && !self.intensity.allows(now_ns) {
             self.give_up();
         }
-        Some(Buried { roused: component.roused, was_killed: was_killed || has_finished })
+        Some(Reaped { roused: component.roused, was_killed: was_killed || has_finished })
     }
 
     /// Everything below the supervisor ends, and the next boot begins once the component has ended.
@@ -166,10 +166,10 @@ impl Supervisor {
 
     /// Kills a component that hangs before its I'm-Alive Task watches it; its end starts the next
     /// one.
-    pub(super) fn look_after_infant(&mut self, now_ns: u64) {
+    pub(super) fn check_startup(&mut self, now_ns: u64) {
         let flag = self.progress.load();
         let Some(component) = &mut self.component else { return };
-        let Some(hung_for) = component.infancy.handle_time(now_ns, flag) else { return };
+        let Some(hung_for) = component.startup_watchdog.handle_time(now_ns, flag) else { return };
         // It fails only for a process that is dead already.
         let _ = component.spawned.pidfd.kill();
         let ms = u64::try_from(hung_for.as_millis()).unwrap_or(u64::MAX);
@@ -195,7 +195,7 @@ impl Supervisor {
             false => Greeted::Few,
         };
         let Some(component) = &mut self.component else { return };
-        if !component.entered && component.infancy.is_to_enter(now_ns, greeted) {
+        if !component.entered && component.startup_watchdog.is_to_enter(now_ns, greeted) {
             component.entered = true;
             self.supervision.handle_entered();
             self.reset.note_entered();
@@ -219,22 +219,22 @@ impl Supervisor {
     }
 
     /// Hands a frame or an entry of `peer` to its receiver.
-    pub(super) fn handle_letter(&mut self, peer: Peer, letter: Letter) {
+    pub(super) fn handle_datagram(&mut self, peer: Peer, datagram: Datagram) {
         if self.cut.has(peer) {
             return;
         }
-        match letter.to {
-            Desk::ImAliveTask => match &self.im_alive {
-                Some(im_alive) => im_alive.handle_letter(Rank(peer.0), letter.bytes.0),
+        match datagram.to {
+            DatagramPort::ImAliveTask => match &self.im_alive {
+                Some(im_alive) => im_alive.handle_datagram(Rank(peer.0), datagram.bytes.0),
                 None => self.refusals.count(BETWEEN_LIVES),
             },
-            Desk::Chronicle => self.handle_evidence(peer, &letter.bytes.0),
-            Desk::Component => {
+            DatagramPort::Chronicle => self.handle_evidence(peer, &datagram.bytes.0),
+            DatagramPort::Component => {
                 if self.component.as_ref().is_some_and(|it| it.entered && it.outgoing.is_crowded())
                 {
                     self.refusals.count(LINK_FULL);
                 } else if self.component.as_ref().is_some_and(|component| component.entered) {
-                    self.tell(&ToComponent::Letter { from: peer.0, bytes: letter.bytes }, &[]);
+                    self.tell(&ToComponent::Datagram { from: peer.0, bytes: datagram.bytes }, &[]);
                 } else {
                     self.refusals.count(NOT_ENTERED);
                 }
@@ -243,21 +243,21 @@ impl Supervisor {
     }
 
     /// Sends the component's frames to I'm-Alive Tasks.
-    pub(super) fn post_letters(&mut self, to: &[u16], bytes: Payload) {
-        let letter = Letter { to: Desk::ImAliveTask, bytes };
+    pub(super) fn post_datagrams(&mut self, to: &[u16], bytes: Payload) {
+        let datagram = Datagram { to: DatagramPort::ImAliveTask, bytes };
         for rank in to {
             if *rank == self.rank {
                 // It sends one thing only to its own task: the order to watch it.
                 if let Some(component) = &mut self.component {
                     component.roused = true;
-                    self.births.handle_watched();
-                    component.infancy.end();
+                    self.starts.handle_watched();
+                    component.startup_watchdog.end();
                 }
                 if let Some(im_alive) = &self.im_alive {
-                    im_alive.handle_letter(Rank(*rank), letter.bytes.0.clone());
+                    im_alive.handle_datagram(Rank(*rank), datagram.bytes.0.clone());
                 }
             } else if !self.cut.has(Peer(*rank)) {
-                self.courier.send(Peer(*rank), &letter);
+                self.datagrams.send(Peer(*rank), &datagram);
             }
         }
     }

@@ -7,7 +7,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::Incarnation;
 
 use super::clients::{Awaited, Watching};
-use super::floor::Cast;
+use super::send_queue::Cast;
 use super::{Flow, Supervisor};
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
@@ -87,7 +87,7 @@ impl Supervisor {
             Want::Broadcast { tag, messages, timeout_ms, then } => {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
                 let cast = Cast { tag, messages, then, deadline_ns };
-                self.ask_for_floor(ticket, cast);
+                self.ask_to_send(ticket, cast);
             }
             Want::Put { .. }
             | Want::Take { .. }
@@ -181,7 +181,7 @@ impl Supervisor {
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
             proofs: self.broadcasts.proofs(),
-            refused_by_supervisor: self.refusals.told(),
+            refused_by_supervisor: self.refusals.counts(),
             refused_by_task: self.im_alive.as_ref().map(ImAlive::refused).unwrap_or_default(),
         }
     }

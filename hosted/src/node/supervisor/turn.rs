@@ -97,7 +97,7 @@ impl Supervisor {
         for _ in 0..EVENTS_A_TURN {
             match inbox.events.try_recv() {
                 Ok(Event::Stop) => return Flow::End,
-                Ok(Event::Tidings(tidings)) => self.handle_tidings(tidings),
+                Ok(Event::Bootstrap(event)) => self.handle_bootstrap_event(event),
                 Ok(Event::TaskEnded(run)) => self.tasks.handle_ended(run, now_ns()),
                 Err(_) => break,
             }
@@ -158,12 +158,12 @@ impl Supervisor {
         self.tasks.handle_time(now_ns);
         self.tell_isolated();
         self.tasks.keep_note();
-        self.look_after_infant(now_ns);
+        self.check_startup(now_ns);
         self.tell_all_named();
         self.enter_dirnet(now_ns);
         self.start_due(now_ns);
         self.learn_past(now_ns);
-        self.give_floor(now_ns);
+        self.pass_turn(now_ns);
         self.answer_watchers(now_ns);
         if self.clients.next_deadline_ns().is_some() {
             let status = self.status();
@@ -175,12 +175,12 @@ impl Supervisor {
     fn timeout(&mut self) -> Duration {
         self.deadlines.keep(Timer::Fence, self.supervision.poll_timeout().map(|at| at.0));
         self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
-        self.deadlines.keep(Timer::Floor, self.broadcasts.floor.next_deadline_ns());
+        self.deadlines.keep(Timer::SendQueue, self.broadcasts.send_queue.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
         self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());
-        let infant = self.component.as_ref().and_then(|it| it.infancy.next_deadline_ns());
-        self.deadlines.keep(Timer::Infancy, infant);
-        self.deadlines.keep(Timer::Birth, self.births.next_deadline_ns());
+        let infant = self.component.as_ref().and_then(|it| it.startup_watchdog.next_deadline_ns());
+        self.deadlines.keep(Timer::StartupWatchdog, infant);
+        self.deadlines.keep(Timer::Birth, self.starts.next_deadline_ns());
         self.deadlines.sleep(now_ns(), SLEEP_MAX)
     }
 }

@@ -95,7 +95,7 @@ mod tests {
         (owed, given_up)
     }
 
-    fn told(owed: &mut Owed) -> Vec<u64> {
+    fn reported(owed: &mut Owed) -> Vec<u64> {
         let number = |change| match change {
             TaskChange::Error { number, .. } => number,
             TaskChange::Status { .. } => 0,
@@ -107,16 +107,16 @@ mod tests {
     fn what_is_not_answered_is_told_again_to_the_next() {
         let (mut owed, given_up) = owed(10);
         assert!(given_up.is_empty());
-        assert_eq!(told(&mut owed), (1..=8).collect::<Vec<_>>());
+        assert_eq!(reported(&mut owed), (1..=8).collect::<Vec<_>>());
         owed.handle_recorded(3);
-        assert_eq!(told(&mut owed), [9, 10]);
+        assert_eq!(reported(&mut owed), [9, 10]);
         owed.forget_sent();
         // An answer of a component that was sent nothing has no effect.
         owed.handle_recorded(9);
-        assert_eq!(told(&mut owed), (4..=10).collect::<Vec<_>>());
+        assert_eq!(reported(&mut owed), (4..=10).collect::<Vec<_>>());
         owed.handle_recorded(10);
         owed.forget_sent();
-        assert!(told(&mut owed).is_empty());
+        assert!(reported(&mut owed).is_empty());
     }
 
     #[test]
@@ -132,13 +132,13 @@ mod tests {
     #[test]
     fn too_many_push_out_the_oldest_that_was_not_told() {
         let (mut owed, _) = owed(64);
-        assert_eq!(told(&mut owed).len(), WINDOW);
+        assert_eq!(reported(&mut owed).len(), WINDOW);
         assert_eq!(owed.push(2, 64, 0), Some(2), "number 9, of the third task");
         owed.forget_sent();
-        let mut numbers = told(&mut owed);
+        let mut numbers = reported(&mut owed);
         assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
         owed.handle_recorded(8);
-        numbers = told(&mut owed);
+        numbers = reported(&mut owed);
         assert_eq!(numbers, (10..=17).collect::<Vec<_>>());
         let (_, given_up) = self::owed(70);
         assert_eq!(given_up.len(), 6);

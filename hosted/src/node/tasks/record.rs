@@ -59,7 +59,7 @@ pub(super) struct Record {
     /// How many errors the database never gets.
     unrecorded: u64,
     /// The state that was last sent to the component.
-    told: Option<TaskState>,
+    reported: Option<TaskState>,
     /// It was isolated without an order, which must be reported to the operator.
     verdict: bool,
     /// It was ended with its node, and must run again with it.
@@ -83,7 +83,7 @@ impl Record {
             started_at_ns: 0,
             fresh: Vec::new(),
             unrecorded: 0,
-            told: None,
+            reported: None,
             verdict: false,
             held: false,
             asked: false,
@@ -160,11 +160,11 @@ impl Record {
 
     /// The last errors, oldest first.
     pub(super) fn last_errors(&self, now_ns: u64) -> Vec<TaskError> {
-        let told = |(at_ns, fault): &(u64, TaskFault)| TaskError {
+        let reported = |(at_ns, fault): &(u64, TaskFault)| TaskError {
             fault: fault.clone(),
             ago_ms: now_ns.saturating_sub(*at_ns) / 1_000_000,
         };
-        self.last.iter().map(told).collect()
+        self.last.iter().map(reported).collect()
     }
 
     /// Records that its process runs.
@@ -346,7 +346,7 @@ impl Record {
 
     /// The component to which the state was sent is gone.
     pub(super) const fn forget_told(&mut self) {
-        self.told = None;
+        self.reported = None;
     }
 
     /// The errors since the last call, as times and their numbers in the database.
@@ -357,8 +357,8 @@ impl Record {
     /// The state, if it was not sent to the component. A held task is reported as waiting.
     pub(super) fn take_status(&mut self, task: u8) -> Option<TaskChange> {
         let state = if self.held { TaskState::Waiting } else { self.state };
-        let told = self.told.replace(state);
-        (told != Some(state)).then_some(TaskChange::Status { task, status: state as u8 })
+        let reported = self.reported.replace(state);
+        (reported != Some(state)).then_some(TaskChange::Status { task, status: state as u8 })
     }
 
     /// Whether it was ended with its node.

@@ -33,7 +33,7 @@ impl Traces {
         let ended = Remains::end_left(&path, control, PATIENCE);
         let ended = ended.map(|count| {
             if count > 0 {
-                tracing::warn!(count, "processes of an earlier life's tasks are ended");
+                tracing::warn!(count, "processes of an earlier incarnation's tasks are ended");
             }
         });
         let remains = Remains::draw()?;

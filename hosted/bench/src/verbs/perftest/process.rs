@@ -117,7 +117,7 @@ fn words(mut run: Run) -> String {
 
 /// The tool's last line that says anything.
 fn failed(tool: &Tool, words: &str) -> VerbsBenchError {
-    let says = |line: &&str| line.contains(|letter: char| letter.is_alphanumeric());
+    let says = |line: &&str| line.contains(|datagram: char| datagram.is_alphanumeric());
     let last = words.lines().rev().map(str::trim).find(says);
     let words = last.unwrap_or("it said nothing").to_owned();
     RivalError::Failed { tool: tool.name, words }.into()

@@ -17,7 +17,7 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
     bar.finish_and_clear();
     if explored.is_empty() {
         let cause = format!("{} cannot be explored within these bounds", subject.name);
-        let cure = "leave --steps and --births out, or run seeds of it: --seeds 1000";
+        let cure = "leave --steps and --starts out, or run seeds of it: --seeds 1000";
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     let states: u64 = explored.iter().map(|(_, found)| found.states).sum();

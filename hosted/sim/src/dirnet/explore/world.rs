@@ -5,8 +5,8 @@ mod views;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_core::dirnet::{
-    Beat, Component, Config, Frame, Kept, Level, Life, Limits, Message, Output, Part, Profile,
-    RestartLimit, Role, Seat, Term, Timing, ViewTag,
+    Beat, Component, ComponentIncarnation, Config, Frame, Kept, Level, Limits, Message, Output,
+    Part, Profile, RestartLimit, Role, Seat, Term, Timing, ViewTag,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -22,8 +22,8 @@ const IDLE_MAX: u32 = 64;
 
 type Small = Component<4, 1>;
 
-const FIRST: Life = Life { boot: Incarnation(1), generation: 0 };
-const SECOND: Life = Life { boot: Incarnation(2), generation: 0 };
+const FIRST: ComponentIncarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
+const SECOND: ComponentIncarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
 
 #[derive(Clone, Hash)]
 pub(super) struct World {
@@ -65,10 +65,10 @@ impl World {
     pub(super) fn rivals(left: Budget) -> Self {
         let mut world = Self::begun(2, SECOND, left);
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
-            let component = world.node(node).expect("nobody has crashed yet");
+            let component = world.node(node).expect("no node has crashed yet");
             let beat = Beat {
                 term: component.term(),
-                life: FIRST,
+                incarnation: FIRST,
                 sequence: 1,
                 digest: 0,
                 echo: 0,
@@ -88,10 +88,11 @@ impl World {
         world.resets.clear();
         world.early = None;
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
-            let term = world.node(node).expect("nobody has crashed yet").term();
+            let term = world.node(node).expect("no node has crashed yet").term();
             let (seat, message, sequence) = (Seat::Component, Message::Nmi, 1);
             let view = ViewTag::default();
-            let claim = Frame { sender: node, seat, term, life: SECOND, sequence, view, message };
+            let claim =
+                Frame { sender: node, seat, term, incarnation: SECOND, sequence, view, message };
             world.lanes.insert((node, other), VecDeque::from([claim]));
         }
         world
@@ -103,7 +104,7 @@ impl World {
     }
 
     /// Nodes that have just started in that incarnation.
-    fn begun(count: u16, life: Life, left: Budget) -> Self {
+    fn begun(count: u16, incarnation: ComponentIncarnation, left: Budget) -> Self {
         let mut world = Self {
             nodes: vec![None; usize::from(count)],
             lanes: BTreeMap::new(),
@@ -117,7 +118,7 @@ impl World {
             left,
         };
         for node in world.ranks() {
-            let component = world.component(node, life);
+            let component = world.component(node, incarnation);
             world.nodes[usize::from(node.0)] = Some(Shared::new(component));
         }
         world.ranks().for_each(|node| drop(world.collect(node)));
@@ -125,7 +126,7 @@ impl World {
     }
 
     /// The component of that incarnation of `node`, newly started.
-    fn component(&self, node: Rank, life: Life) -> Small {
+    fn component(&self, node: Rank, incarnation: ComponentIncarnation) -> Small {
         let part = |n| if n == Rank(0) { Part::Manager } else { Part::Backup };
         let parts: Vec<_> = self.ranks().map(part).collect();
         let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
@@ -133,7 +134,7 @@ impl World {
         let limits = Limits { restarts: limit(10), resets: limit(100) };
         let config = Config::new(node, &parts, profile, 1, limits).expect("one manager");
         let kept = Kept { term: self.kept[usize::from(node.0)], ..Kept::default() };
-        Small::new(Instant(0), config, life, 0, kept)
+        Small::new(Instant(0), config, incarnation, 0, kept)
     }
 
     fn note_reigns(&mut self) {
@@ -164,7 +165,7 @@ impl World {
                 component.handle_timeout(now);
             }
             for (to, beat) in self.collect(node) {
-                let component = self.node(to).expect("nobody has crashed yet");
+                let component = self.node(to).expect("no node has crashed yet");
                 component.handle_heartbeat(now, node, &beat).expect("it is a member's");
                 self.collect(to);
             }
@@ -214,7 +215,7 @@ impl World {
         let mut ranks = self.ranks().filter(|it| *it != node);
         let early = ranks.find(|it| is_member(it) && is_running(it) && is_early(it));
         self.early = self.early.or(early.map(|it| (node, it)));
-        if self.left.births > 0 {
+        if self.left.starts > 0 {
             self.resets.insert((node, boot));
         }
     }
@@ -233,16 +234,16 @@ impl World {
     /// The reset of `node` is carried out: its next incarnation starts, unless it has already.
     fn reset(&mut self, node: Rank, boot: Incarnation) {
         self.resets.remove(&(node, boot));
-        let runs = self.nodes[usize::from(node.0)].as_ref().map(|it| it.life().boot);
+        let runs = self.nodes[usize::from(node.0)].as_ref().map(|it| it.incarnation().boot);
         if runs.is_some_and(|it| it > boot) {
             return;
         }
         self.end(node);
-        let life = Life { boot: Incarnation(boot.0 + 1), generation: 0 };
-        let component = self.component(node, life);
+        let incarnation = ComponentIncarnation { boot: Incarnation(boot.0 + 1), generation: 0 };
+        let component = self.component(node, incarnation);
         self.nodes[usize::from(node.0)] = Some(Shared::new(component));
         self.collect(node);
-        self.left.births -= 1;
+        self.left.starts -= 1;
     }
 
     /// The last heartbeat of a lane arrives.
@@ -362,7 +363,7 @@ impl World {
         let resets = self
             .resets
             .iter()
-            .filter(|_| self.left.births > 0)
+            .filter(|_| self.left.starts > 0)
             .map(|(node, boot)| (Move::Reset(*node), done(&|world| world.reset(*node, *boot))));
         let beats = self.beats.keys().map(|lane| (Move::Beat(*lane), done(&|it| it.beat(*lane))));
         next.extend(fences.chain(resets).chain(beats).chain(self.expiries()));

@@ -52,11 +52,11 @@ impl Net {
         for node in 0..self.nodes.len() as u16 {
             let it = self.node(node);
             let is_dead = it.task.is_none();
-            let life = it.boot;
+            let incarnation = it.boot;
             let is_old = it.died + self.setting.noticed_after() < self.now;
             if is_dead && is_time && is_old && !self.is_booting(node) {
                 self.check_noticed(node);
-                self.post_at(self.now + self.setting.unit, Flight::Boot { node, life });
+                self.post_at(self.now + self.setting.unit, Flight::Boot { node, incarnation });
             }
         }
         if is_time {
@@ -72,7 +72,7 @@ impl Net {
         let is_unnoticed = |it: &Node| {
             let Some(component) = &it.component else { return false };
             let standing = component.database().standing(Rank(node));
-            let is_up = standing.is_up() && standing.life.boot.0 == boot;
+            let is_up = standing.is_up() && standing.incarnation.boot.0 == boot;
             let runs = it.component_stalls < long_ago && !it.has_dead_timers;
             component.role() == Role::Manager
                 && self.ledger.manages_since(component.me(), long_ago)
@@ -111,14 +111,14 @@ impl Net {
     }
 
     fn knock(&mut self, at: u16) {
-        let (life, soon) = (self.node(at).boot, self.now + self.setting.unit);
+        let (incarnation, soon) = (self.node(at).boot, self.now + self.setting.unit);
         for by in 0..self.nodes.len() as u16 {
             let is_cut = self.is_cut(at, by) || self.is_cut(by, at);
             let other = self.node(by);
-            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| life <= *up_to);
+            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| incarnation <= *up_to);
             let (boot, term) = (other.boot, other.component.as_ref().map(Component::term));
             if let Some(term) = term.filter(|_| is_fenced && !is_cut) {
-                self.post_at(soon, Flight::Refused { at, by, boot, life, term });
+                self.post_at(soon, Flight::Refused { at, by, boot, incarnation, term });
             }
         }
     }
@@ -198,7 +198,7 @@ impl Net {
             }
             let removed = components.iter().find(|c| {
                 let standing = component.database().standing(c.me());
-                !standing.is_up() || standing.life != c.life()
+                !standing.is_up() || standing.incarnation != c.incarnation()
             });
             let is_held = |node| component.database().standing(node).isolation().is_some();
             if let Some(node) = held.iter().find(|node| !is_held(*node)) {

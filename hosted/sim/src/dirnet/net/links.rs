@@ -25,23 +25,26 @@ impl Net {
     pub(super) fn part(&mut self, at: u16, (node, boot): (u16, u32), is_whole: bool) {
         if at != node && self.draws.chance(self.setting.noticed, 1_000) {
             let after = self.draws.between(1, self.setting.delay_max);
-            let life = self.node(at).boot;
-            self.post_at(self.now + after, Flight::Parted { at, life, node, boot, is_whole });
+            let incarnation = self.node(at).boot;
+            self.post_at(
+                self.now + after,
+                Flight::Parted { at, incarnation, node, boot, is_whole },
+            );
         }
     }
 
     /// The transport of `at` falsely reports that it has lost `node`.
     pub(super) fn lose(&mut self, at: u16, node: u16) {
-        let (life, boot) = (self.node(at).boot, self.node(node).boot);
-        self.post_at(self.now, Flight::Parted { at, life, node, boot, is_whole: true });
+        let (incarnation, boot) = (self.node(at).boot, self.node(node).boot);
+        self.post_at(self.now, Flight::Parted { at, incarnation, node, boot, is_whole: true });
     }
 
     /// The component's process ends, and its task is notified.
     pub(super) fn end(&mut self, node: u16) {
         self.node(node).component = None;
-        let life = self.node(node).boot;
-        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, life), false));
-        self.post_at(self.now + self.setting.unit, Flight::Ended { at: node, life });
+        let incarnation = self.node(node).boot;
+        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, incarnation), false));
+        self.post_at(self.now + self.setting.unit, Flight::Ended { at: node, incarnation });
     }
 
     pub(super) fn is_cut(&self, from: u16, to: u16) -> bool {

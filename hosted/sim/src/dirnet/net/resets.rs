@@ -25,21 +25,24 @@ impl Net {
     /// The boot of `node` is over: its peers have removed it.
     pub(super) fn exclude(&mut self, node: u16) {
         self.ledger.handle_excluded(Rank(node));
-        let (now, life) = (self.now, self.node(node).boot);
+        let (now, incarnation) = (self.now, self.node(node).boot);
         let stopped = self.node(node).stopped_until(now).unwrap_or(now);
         self.crash(node);
-        self.post_at(stopped + 300 * self.setting.unit, Flight::Boot { node, life });
+        self.post_at(stopped + 300 * self.setting.unit, Flight::Boot { node, incarnation });
     }
 
     pub(super) fn reset(&mut self, by: u16, node: Rank, boot: Incarnation) {
-        self.note(|| format!("{by} resets {node} in life {boot}"));
+        self.note(|| format!("{by} resets {node} in incarnation {boot}"));
         self.check_fences(by, node, boot);
-        let life = self.node(node.0).boot;
+        let incarnation = self.node(node.0).boot;
         let now = self.now;
         let is_ordered = self.node(by).stopped_until(now).is_none();
-        if is_ordered && self.setting.resets_work && life == boot.0 {
+        if is_ordered && self.setting.resets_work && incarnation == boot.0 {
             self.crash(node.0);
-            self.post_at(self.now + self.setting.reboot, Flight::Boot { node: node.0, life });
+            self.post_at(
+                self.now + self.setting.reboot,
+                Flight::Boot { node: node.0, incarnation },
+            );
         }
     }
 
@@ -50,7 +53,8 @@ impl Net {
         let Some(manager) = manager else { return };
         let missing = self.nodes.iter().zip(0..).find(|(it, at)| {
             let standing = manager.database().standing(Rank(*at));
-            let is_member = *at != node.0 && standing.is_up() && standing.life.boot.0 == it.boot;
+            let is_member =
+                *at != node.0 && standing.is_up() && standing.incarnation.boot.0 == it.boot;
             let has_fenced = it.fenced.get(&node.0).is_some_and(|up_to| boot.0 <= *up_to);
             it.component.is_some() && is_member && !has_fenced
         });

@@ -35,7 +35,7 @@ impl<P: Protocol> State<P> {
     pub(super) fn lose_for_the_target(&self, choice: Choice) -> Option<(Move, Self)> {
         let (Choice::Lose(_, target) | Choice::LandLost(_, target)) = choice else { return None };
         let by_oracle = self.protocol.supervision() == Supervision::ByOracle;
-        (by_oracle && self.births > 0 && self.world.is_alive(target)).then(|| {
+        (by_oracle && self.starts > 0 && self.world.is_alive(target)).then(|| {
             self.after(Move::Loss(choice, target), |state| {
                 state.faults -= 1;
                 state.choose_and_restart(choice, Some(target));

@@ -11,7 +11,7 @@ impl DirNet {
     /// Reports the view that the machine shows, if it is a later one.
     pub(super) fn report_view(&mut self) {
         let number = self.machine.view().number();
-        if std::mem::replace(&mut self.reported, number) != number {
+        if std::mem::replace(&mut self.reported_view, number) != number {
             self.words.push(FromComponent::View(self.machine.view().into()));
         }
     }

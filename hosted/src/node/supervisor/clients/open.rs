@@ -84,11 +84,11 @@ impl Clients {
     pub(in super::super) fn finish(&mut self, ticket: Ticket, what: Outcome) {
         let Some(open) = self.open.remove(&ticket) else { return };
         let what = match (open.stage, what) {
-            (Stage::Counting { known, .. }, Outcome::Status(told)) => {
-                let NodeStatus { counters, mut holders, broadcasts, dirnet, .. } = *told;
+            (Stage::Counting { known, .. }, Outcome::Status(status)) => {
+                let NodeStatus { counters, mut holders, broadcasts, dirnet, .. } = *status;
                 holders.iter_mut().for_each(|holder| self.name(holder));
-                let told = NodeStatus { counters, holders, broadcasts, dirnet, ..*known };
-                Outcome::Status(Box::new(told))
+                let status = NodeStatus { counters, holders, broadcasts, dirnet, ..*known };
+                Outcome::Status(Box::new(status))
             }
             (_, what) => what,
         };

@@ -32,7 +32,7 @@ fn one_that_fails_too_often_is_isolated() {
     assert_eq!(record.handle_ended(3, Some(FAILED)), Due::Nothing);
     assert_eq!(record.state(), TaskState::Isolated);
     assert_eq!((record.errors(), record.restarts()), (2, 1));
-    assert!(record.take_verdict() && !record.take_verdict(), "told once");
+    assert!(record.take_verdict() && !record.take_verdict(), "reported once");
 }
 
 #[test]

@@ -7,7 +7,7 @@ impl World {
     /// and what the view does not contain is fenced.
     pub(super) fn check_view(&self, before: &Small, after: &Small) -> Result<(), Violation> {
         let (me, last, view) = (after.me(), before.view(), after.view());
-        if last == view || before.life() != after.life() {
+        if last == view || before.incarnation() != after.incarnation() {
             return Ok(());
         }
         let number = view.number();

@@ -18,9 +18,9 @@ pub fn run(bytes: &[u8]) {
     if let Some(theirs) = again::<Hello>(bytes) {
         let ours = Hello { version: VERSION, rank: 0, ..theirs.clone() };
         if let Err(refusal) = ours.check(&theirs, 4) {
-            // A refusal is told to the other node and shown to people.
-            let told = serde_json::to_vec(&refusal).expect("it can be told");
-            assert_eq!(serde_json::from_slice::<Refusal>(&told).expect("it was told"), refusal);
+            // A refusal is sent to the other node and shown to people.
+            let bytes = serde_json::to_vec(&refusal).expect("it can be sent");
+            assert_eq!(serde_json::from_slice::<Refusal>(&bytes).expect("it was sent"), refusal);
             assert!(!refusal.to_string().is_empty());
         } else {
             assert!((1..4).contains(&theirs.rank), "rank {}", theirs.rank);

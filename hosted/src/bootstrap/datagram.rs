@@ -2,7 +2,7 @@
 //! entry of the sender's chronicle.
 //!
 //! Components write to each other's memory. An I'm-Alive Task must be heard when its component is
-//! gone, so its frames travel in the sessions in which nodes meet. A `Letter` that cannot be sent
+//! gone, so its frames travel in the sessions in which nodes meet. A `Datagram` that cannot be sent
 //! at once is dropped: its sender repeats it if it still matters.
 
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use crate::payload::Payload;
 /// the longest.
 pub const NOTE_LEN_MAX: usize = 2_048;
 
-/// The endpoint of a node that a `Letter` is for.
+/// The endpoint of a node that a `Datagram` is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Desk {
+pub enum DatagramPort {
     /// Its component.
     Component,
     /// Its I'm-Alive Task.
@@ -26,15 +26,15 @@ pub enum Desk {
 
 /// One frame, or one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Letter {
+pub struct Datagram {
     /// The endpoint at the receiving node.
-    pub to: Desk,
+    pub to: DatagramPort,
     /// The frame or the entry; its receiver validates it.
     pub bytes: Payload,
 }
 
-/// Sends each `Letter`, from any thread.
-pub trait Courier: Send {
-    /// Sends `letter` to the node of `peer`, or drops it.
-    fn send(&self, peer: weft_core::ids::Peer, letter: &Letter);
+/// Sends each `Datagram`, from any thread.
+pub trait DatagramSender: Send {
+    /// Sends `datagram` to the node of `peer`, or drops it.
+    fn send(&self, peer: weft_core::ids::Peer, datagram: &Datagram);
 }

@@ -49,13 +49,13 @@ impl Entry {
 
 /// What shows that a process is one of those that are meant.
 #[derive(Clone, Debug)]
-pub(super) struct Kin {
+pub(super) struct Descendants {
     /// Its environment has all of them.
     entries: Vec<Entry>,
     groups: Vec<Group>,
 }
 
-impl Kin {
+impl Descendants {
     /// Those that have this entry in their environment.
     pub(super) fn with(name: &'static str, value: impl AsRef<OsStr>) -> Self {
         let value = Some(value.as_ref().to_owned());

@@ -28,13 +28,13 @@ const FAILURES_MAX: u32 = 10;
 
 /// The outcome of the last starts of components.
 #[derive(Debug)]
-pub(super) struct Births {
+pub(super) struct Starts {
     backoff: Backoff,
     /// When the next one is tried, if one is waited for.
     due_ns: Option<u64>,
 }
 
-impl Births {
+impl Starts {
     pub(super) const fn new() -> Self {
         Self { backoff: Backoff::new(FIRST, LONGEST), due_ns: None }
     }
@@ -77,7 +77,7 @@ impl Births {
 impl Supervisor {
     /// Starts the next component, now or later.
     pub(super) fn try_start(&mut self) {
-        self.births.forget_due();
+        self.starts.forget_due();
         if let Err(error) = self.start_component() {
             self.note_failed(error.to_string(), advice(&error).1);
             self.start_later();
@@ -86,7 +86,7 @@ impl Supervisor {
 
     /// Schedules the next start: the last one failed, or ended by itself before it was watched.
     pub(super) fn start_later(&mut self) {
-        if !self.births.handle_failed(now_ns()) {
+        if !self.starts.handle_failed(now_ns()) {
             self.give_up();
         }
     }
@@ -94,10 +94,10 @@ impl Supervisor {
     /// Starts the component that is due.
     pub(super) fn start_due(&mut self, now_ns: u64) {
         let is_wanted = self.component.is_none() && !self.supervision.is_isolated();
-        if self.births.take_due(now_ns) && is_wanted {
+        if self.starts.take_due(now_ns) && is_wanted {
             if std::mem::take(&mut self.given_up) {
                 let words = "its component is tried again: what failed may be mended by now";
-                self.note(self.rank, What::Told { words: words.to_owned() });
+                self.note(self.rank, What::Noted { words: words.to_owned() });
             }
             self.restarts += 1;
             self.try_start();
@@ -114,10 +114,10 @@ impl Supervisor {
             None => "component failed, and `restart.max` is 0: given up".to_owned(),
         };
         tracing::error!(rank = self.rank, "{words}");
-        self.note(self.rank, What::Told { words });
+        self.note(self.rank, What::Noted { words });
         self.given_up = true;
         self.reset.note_given_up();
-        self.births.rest(within_ns.map(|within_ns| now_ns().saturating_add(within_ns)));
+        self.starts.rest(within_ns.map(|within_ns| now_ns().saturating_add(within_ns)));
         self.parked.clear();
         self.clients.refuse_pending(&Refused::GivenUp);
         if let Some(im_alive) = &self.im_alive {
@@ -140,36 +140,36 @@ mod tests {
 
     #[test]
     fn each_failure_in_a_row_is_waited_out_longer_and_the_last_is_the_end() {
-        let mut births = Births::new();
+        let mut starts = Starts::new();
         let (mut now_ns, mut waits) = (0, Vec::new());
-        while births.handle_failed(now_ns) {
-            let due_ns = births.next_deadline_ns().expect("it is tried again");
-            assert!(!births.take_due(due_ns - 1));
-            assert!(births.take_due(due_ns) && !births.take_due(due_ns), "told once");
+        while starts.handle_failed(now_ns) {
+            let due_ns = starts.next_deadline_ns().expect("it is tried again");
+            assert!(!starts.take_due(due_ns - 1));
+            assert!(starts.take_due(due_ns) && !starts.take_due(due_ns), "reported once");
             waits.push((due_ns - now_ns) / MS);
             now_ns = due_ns;
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000]);
-        assert_eq!(births.next_deadline_ns(), None);
+        assert_eq!(starts.next_deadline_ns(), None);
     }
 
     #[test]
     fn one_that_is_given_up_is_tried_again_when_its_failures_count_no_longer() {
-        let mut births = Births::new();
-        while births.handle_failed(0) {}
-        births.rest(Some(5_000 * MS));
-        assert!(!births.take_due(4_999 * MS) && births.take_due(5_000 * MS));
-        assert!(births.handle_failed(5_000 * MS), "a first one again");
-        births.rest(None);
-        assert!(!births.take_due(u64::MAX));
+        let mut starts = Starts::new();
+        while starts.handle_failed(0) {}
+        starts.rest(Some(5_000 * MS));
+        assert!(!starts.take_due(4_999 * MS) && starts.take_due(5_000 * MS));
+        assert!(starts.handle_failed(5_000 * MS), "a first one again");
+        starts.rest(None);
+        assert!(!starts.take_due(u64::MAX));
     }
 
     #[test]
     fn one_that_is_watched_makes_good_for_all_before() {
-        let mut births = Births::new();
-        (0..FAILURES_MAX).for_each(|_| assert!(births.handle_failed(0)));
-        births.handle_watched();
-        assert!(births.handle_failed(0));
-        assert_eq!(births.next_deadline_ns(), Some(10 * MS));
+        let mut starts = Starts::new();
+        (0..FAILURES_MAX).for_each(|_| assert!(starts.handle_failed(0)));
+        starts.handle_watched();
+        assert!(starts.handle_failed(0));
+        assert_eq!(starts.next_deadline_ns(), Some(10 * MS));
     }
 }

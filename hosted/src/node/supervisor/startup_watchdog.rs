@@ -50,7 +50,7 @@ struct Patience {
 
 /// The state of one component before it is watched.
 #[derive(Debug)]
-pub(super) struct Infancy {
+pub(super) struct StartupWatchdog {
     patience: Patience,
     ready_at_ns: Option<u64>,
     /// The flag as it was last seen.
@@ -60,16 +60,16 @@ pub(super) struct Infancy {
     due_ns: Option<u64>,
 }
 
-impl Infancy {
+impl StartupWatchdog {
     /// For a component that is started now, with the flag as its predecessors left it.
     pub(super) fn new(now_ns: u64, profile: &Profile, seen: Progress) -> Self {
         let clone = profile.timing().clone.0;
         let (pass, peers) = ((clone / 8).max(PASS_NS_MIN), clone.min(PEERS_NS_MAX));
         let patience = Patience { ready: clone / 2, pass, peers };
-        let mut infancy =
+        let mut startup_watchdog =
             Self { patience, ready_at_ns: None, seen, due_ns: None, allowed_ns: patience.ready };
-        infancy.wait(now_ns);
-        infancy
+        startup_watchdog.wait(now_ns);
+        startup_watchdog
     }
 
     /// Its endpoint is made: from now on its loop runs.
@@ -128,9 +128,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn infancy() -> Infancy {
+    fn startup_watchdog() -> StartupWatchdog {
         let profile = Profile::new(Timing::LAN).unwrap();
-        Infancy::new(0, &profile, passes(7))
+        StartupWatchdog::new(0, &profile, passes(7))
     }
 
     fn passes(timers: u32) -> Progress {
@@ -139,26 +139,26 @@ mod tests {
 
     #[test]
     fn one_that_does_not_become_ready_hangs_whatever_its_flag_shows() {
-        let mut infancy = infancy();
-        assert_eq!(infancy.next_deadline_ns(), Some(1_000 * MS));
-        assert_eq!(infancy.handle_time(999 * MS, passes(8)), None);
-        let hangs = infancy.handle_time(1_000 * MS, passes(9));
+        let mut startup_watchdog = startup_watchdog();
+        assert_eq!(startup_watchdog.next_deadline_ns(), Some(1_000 * MS));
+        assert_eq!(startup_watchdog.handle_time(999 * MS, passes(8)), None);
+        let hangs = startup_watchdog.handle_time(1_000 * MS, passes(9));
         assert_eq!(hangs, Some(Duration::from_millis(1_000)));
-        assert_eq!(infancy.handle_time(9_000 * MS, passes(9)), None, "told once");
-        assert_eq!(infancy.next_deadline_ns(), None);
+        assert_eq!(startup_watchdog.handle_time(9_000 * MS, passes(9)), None, "reported once");
+        assert_eq!(startup_watchdog.next_deadline_ns(), None);
     }
 
     #[test]
     fn one_that_is_ready_may_wait_for_as_long_as_its_loop_runs() {
-        let mut infancy = infancy();
-        infancy.handle_ready(900 * MS);
+        let mut startup_watchdog = startup_watchdog();
+        startup_watchdog.handle_ready(900 * MS);
         for pass in 1..100 {
             let now_ns = 900 * MS + u64::from(pass) * 249 * MS;
-            assert_eq!(infancy.handle_time(now_ns, passes(7 + pass)), None);
+            assert_eq!(startup_watchdog.handle_time(now_ns, passes(7 + pass)), None);
         }
-        let due_ns = infancy.next_deadline_ns().unwrap();
-        assert_eq!(infancy.handle_time(due_ns - 1, passes(106)), None);
-        let hangs = infancy.handle_time(due_ns, passes(106));
+        let due_ns = startup_watchdog.next_deadline_ns().unwrap();
+        assert_eq!(startup_watchdog.handle_time(due_ns - 1, passes(106)), None);
+        let hangs = startup_watchdog.handle_time(due_ns, passes(106));
         assert_eq!(hangs, Some(Duration::from_millis(250)));
     }
 
@@ -167,27 +167,27 @@ mod tests {
     fn an_impatient_profile_leaves_a_loop_its_time() {
         let clone = weft_core::time::Duration::from_millis(250);
         let profile = Profile::new(Timing { clone, ..Timing::RDMA }).unwrap();
-        let mut infancy = Infancy::new(0, &profile, passes(7));
-        assert_eq!(infancy.next_deadline_ns(), Some(125 * MS));
-        infancy.handle_ready(125 * MS);
-        assert_eq!(infancy.handle_time(224 * MS, passes(7)), None);
-        assert!(infancy.handle_time(225 * MS, passes(7)).is_some());
+        let mut startup_watchdog = StartupWatchdog::new(0, &profile, passes(7));
+        assert_eq!(startup_watchdog.next_deadline_ns(), Some(125 * MS));
+        startup_watchdog.handle_ready(125 * MS);
+        assert_eq!(startup_watchdog.handle_time(224 * MS, passes(7)), None);
+        assert!(startup_watchdog.handle_time(225 * MS, passes(7)).is_some());
     }
 
     #[test]
     fn one_that_is_watched_by_its_task_is_left_to_it() {
-        let mut infancy = infancy();
-        infancy.handle_ready(0);
-        infancy.end();
-        assert_eq!(infancy.handle_time(u64::MAX, passes(7)), None);
+        let mut startup_watchdog = startup_watchdog();
+        startup_watchdog.handle_ready(0);
+        startup_watchdog.end();
+        assert_eq!(startup_watchdog.handle_time(u64::MAX, passes(7)), None);
     }
 
     /// the host was paused, not the component.
     #[test]
     fn a_supervisor_that_was_late_allows_the_whole_time_again() {
-        let mut infancy = infancy();
-        assert_eq!(infancy.handle_time(1_101 * MS, passes(7)), None);
-        assert_eq!(infancy.next_deadline_ns(), Some(2_101 * MS));
+        let mut startup_watchdog = startup_watchdog();
+        assert_eq!(startup_watchdog.handle_time(1_101 * MS, passes(7)), None);
+        assert_eq!(startup_watchdog.next_deadline_ns(), Some(2_101 * MS));
     }
 
     /// The link to one of its peers is cut.
@@ -195,22 +195,22 @@ mod tests {
     fn a_patient_profile_keeps_no_node_out_for_a_peer_that_does_not_greet_it() {
         let clone = weft_core::time::Duration::from_millis(20_000);
         let profile = Profile::new(Timing { clone, ..Timing::LAN }).unwrap();
-        let mut infancy = Infancy::new(0, &profile, passes(7));
-        infancy.handle_ready(0);
-        assert!(!infancy.is_to_enter(3_999 * MS, Greeted::Few));
-        assert!(infancy.is_to_enter(4_000 * MS, Greeted::Few));
+        let mut startup_watchdog = StartupWatchdog::new(0, &profile, passes(7));
+        startup_watchdog.handle_ready(0);
+        assert!(!startup_watchdog.is_to_enter(3_999 * MS, Greeted::Few));
+        assert!(startup_watchdog.is_to_enter(4_000 * MS, Greeted::Few));
     }
 
     #[test]
     fn it_enters_with_all_at_once_with_the_living_soon_and_alone_in_the_end() {
-        let mut infancy = infancy();
-        assert!(!infancy.is_to_enter(u64::MAX, Greeted::All), "it is not ready");
-        infancy.handle_ready(100 * MS);
+        let mut startup_watchdog = startup_watchdog();
+        assert!(!startup_watchdog.is_to_enter(u64::MAX, Greeted::All), "it is not ready");
+        startup_watchdog.handle_ready(100 * MS);
         let cases = [(Greeted::All, 0), (Greeted::Living, 400), (Greeted::Few, 2_000)];
         for (greeted, ms) in cases {
             let at_ns = (100 + ms) * MS;
-            assert!(infancy.is_to_enter(at_ns, greeted), "{greeted:?}");
-            assert!(!infancy.is_to_enter(at_ns - 1, greeted), "{greeted:?}");
+            assert!(startup_watchdog.is_to_enter(at_ns, greeted), "{greeted:?}");
+            assert!(!startup_watchdog.is_to_enter(at_ns - 1, greeted), "{greeted:?}");
         }
     }
 }

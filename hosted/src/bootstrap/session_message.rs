@@ -4,13 +4,15 @@ use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{FRAME_LEN, Term};
 use weft_core::ids::{Incarnation, Rank};
 
-use super::{Desk, Fenced, Letter, Life, NOTE_LEN_MAX, News, Offer, PairEnd};
+use super::{
+    AnnouncedIncarnation, Datagram, DatagramPort, Fenced, NOTE_LEN_MAX, News, Offer, PairEnd,
+};
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
 
 /// One message of a session, in either direction.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Word {
+pub enum SessionMessage {
     /// An incarnation of the sender has started; on one host with its process as descriptor.
     Alive {
         /// Its number.
@@ -63,12 +65,12 @@ pub enum Word {
         boot: u32,
     },
     /// A frame of the DIR net.
-    Letter(Letter),
+    Datagram(Datagram),
 }
 
-impl Word {
-    pub(super) const fn alive(life: &Life) -> Self {
-        let Life { incarnation, boot, memory, key, .. } = *life;
+impl SessionMessage {
+    pub(super) const fn alive(announced: &AnnouncedIncarnation) -> Self {
+        let AnnouncedIncarnation { incarnation, boot, memory, key, .. } = *announced;
         Self::Alive { incarnation: incarnation.0, boot: boot.0, memory, key }
     }
 
@@ -94,7 +96,7 @@ impl Word {
             Self::Alive { incarnation, boot, .. } if boot > incarnation => None,
             Self::Alive { incarnation, boot, memory, key } => {
                 let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
-                Some(News::Alive(Life { incarnation, boot, process, memory, key }))
+                Some(News::Alive(AnnouncedIncarnation { incarnation, boot, process, memory, key }))
             }
             Self::Dead { incarnation } => Some(News::Dead(Incarnation(incarnation))),
             Self::Offer { from, to, end } => {
@@ -103,13 +105,13 @@ impl Word {
             }
             // One of another length goes on to its receiver, which refuses and counts it; only
             // enough of it is kept to show that.
-            Self::Letter(mut letter) => {
-                let longest = match letter.to {
-                    Desk::Component | Desk::ImAliveTask => FRAME_LEN,
-                    Desk::Chronicle => NOTE_LEN_MAX,
+            Self::Datagram(mut datagram) => {
+                let longest = match datagram.to {
+                    DatagramPort::Component | DatagramPort::ImAliveTask => FRAME_LEN,
+                    DatagramPort::Chronicle => NOTE_LEN_MAX,
                 };
-                letter.bytes.0.truncate(longest + 1);
-                Some(News::Letter(letter))
+                datagram.bytes.0.truncate(longest + 1);
+                Some(News::Datagram(datagram))
             }
             Self::Fenced { incarnation, decided } => {
                 let term = |(epoch, claimant)| Term { epoch, claimant: Rank(claimant) };
@@ -132,14 +134,20 @@ mod tests {
     #[test]
     fn lives_that_cannot_be_are_no_news() {
         assert!(
-            Word::Alive { incarnation: 0, boot: 0, memory: 0, key: None }.into_news(None).is_none()
+            SessionMessage::Alive { incarnation: 0, boot: 0, memory: 0, key: None }
+                .into_news(None)
+                .is_none()
         );
         assert!(
-            Word::Alive { incarnation: 1, boot: 2, memory: 0, key: None }.into_news(None).is_none()
+            SessionMessage::Alive { incarnation: 1, boot: 2, memory: 0, key: None }
+                .into_news(None)
+                .is_none()
         );
         // And an incarnation that none could follow.
         for incarnation in [0, u32::MAX] {
-            assert!(Word::Fenced { incarnation, decided: None }.into_news(None).is_none());
+            assert!(
+                SessionMessage::Fenced { incarnation, decided: None }.into_news(None).is_none()
+            );
         }
     }
 
@@ -147,22 +155,23 @@ mod tests {
     fn an_incarnation_is_fenced_with_what_decided_it() {
         for decided in [None, Some(Term { epoch: 3, claimant: Rank(2) })] {
             let word = Fenced { up_to: Incarnation(7), decided };
-            let told = serde_json::to_string(&Word::fenced(word)).unwrap();
-            let heard: Word = serde_json::from_str(&told).unwrap();
+            let text = serde_json::to_string(&SessionMessage::fenced(word)).unwrap();
+            let heard: SessionMessage = serde_json::from_str(&text).unwrap();
             assert!(matches!(heard.into_news(None), Some(News::Fenced(it)) if it == word));
         }
-        let silent: Word = serde_json::from_str(r#"{"ShutOut":{"incarnation":7}}"#).unwrap();
+        let silent: SessionMessage =
+            serde_json::from_str(r#"{"ShutOut":{"incarnation":7}}"#).unwrap();
         let undecided = Fenced { up_to: Incarnation(7), decided: None };
         assert!(matches!(silent.into_news(None), Some(News::Fenced(it)) if it == undecided));
     }
 
     #[test]
-    fn a_letter_of_any_length_reaches_whoever_judges_it_as_far_as_it_matters() {
+    fn a_datagram_of_any_length_reaches_whoever_judges_it_as_far_as_it_matters() {
         for (sent, kept) in [(0, 0), (63, 63), (64, 64), (65, 65), (9_000, 65)] {
-            let letter = Letter { to: Desk::Component, bytes: Payload(vec![0; sent]) };
-            let news = Word::Letter(letter).into_news(None);
-            let Some(News::Letter(letter)) = news else { panic!("{sent}: {news:?}") };
-            assert_eq!(letter.bytes.0.len(), kept, "{sent}");
+            let datagram = Datagram { to: DatagramPort::Component, bytes: Payload(vec![0; sent]) };
+            let news = SessionMessage::Datagram(datagram).into_news(None);
+            let Some(News::Datagram(datagram)) = news else { panic!("{sent}: {news:?}") };
+            assert_eq!(datagram.bytes.0.len(), kept, "{sent}");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The floor: one client at a time may broadcast, so that no two files of a node are interleaved.
+//! The send queue: one client at a time may broadcast, so that no two files of a node are
+//! interleaved.
 //!
 //! ```text
-//!   ask ──▶ has the floor ── GoOn: keeps it until it leaves ──▶ its abort marker, then the next
+//!   ask ──▶ has its turn ── GoOn: keeps it until it leaves ──▶ its abort marker, then the next
 //!     │        └─ Rest: gives it up with the answer ──────────▶ the next
 //!     └──▶ in line ── its deadline ──▶ refused
 //! ```
@@ -11,9 +12,9 @@
 
 use std::collections::VecDeque;
 
+use crate::node::abort_markers::AbortMarker;
 use crate::node::control::{Payload, Then, Want};
 use crate::node::link::Ticket;
-use crate::node::wills::Will;
 
 /// The most requests in line.
 const LINE_MAX: usize = 256;
@@ -47,19 +48,19 @@ pub(super) enum Asked {
     Full,
 }
 
-/// The client that has the floor.
+/// The client whose turn it is.
 #[derive(Debug)]
 struct Holder {
     client: u64,
     /// The request whose answer ends its turn; none while it intends to go on.
     last: Option<Ticket>,
     /// Its abort marker, broadcast if it leaves before that.
-    will: Option<Will>,
+    marker: Option<AbortMarker>,
 }
 
 impl Holder {
     fn new(ticket: Ticket, cast: &Cast) -> Self {
-        let mut holder = Self { client: ticket.client, last: None, will: None };
+        let mut holder = Self { client: ticket.client, last: None, marker: None };
         holder.note(ticket, cast);
         holder
     }
@@ -68,8 +69,8 @@ impl Holder {
     /// one.
     fn note(&mut self, ticket: Ticket, cast: &Cast) {
         match &cast.then {
-            Then::GoOn { will } => {
-                self.will = Some(Will { tag: cast.tag, message: will.clone() });
+            Then::GoOn { marker } => {
+                self.marker = Some(AbortMarker { tag: cast.tag, message: marker.clone() });
                 self.last = None;
             }
             Then::Rest => self.last = Some(ticket),
@@ -79,12 +80,12 @@ impl Holder {
 
 /// The client that broadcasts, and those that wait.
 #[derive(Debug, Default)]
-pub(super) struct Floor {
+pub(super) struct SendQueue {
     holder: Option<Holder>,
     line: VecDeque<(Ticket, Cast)>,
 }
 
-impl Floor {
+impl SendQueue {
     /// Handles a client's request to broadcast.
     pub(super) fn ask(&mut self, ticket: Ticket, cast: Cast) -> Asked {
         if let Some(holder) = &mut self.holder
@@ -129,10 +130,10 @@ impl Floor {
 
     /// Removes a client that has left; returns its abort marker, if it was in the middle of a
     /// broadcast.
-    pub(super) fn forget(&mut self, client: u64) -> Option<Will> {
+    pub(super) fn forget(&mut self, client: u64) -> Option<AbortMarker> {
         self.line.retain(|(ticket, _)| ticket.client != client);
         let holder = self.holder.take_if(|holder| holder.client == client)?;
-        holder.will
+        holder.marker
     }
 
     /// The earliest deadline of those in line.
@@ -151,7 +152,7 @@ mod tests {
 
     /// A request in the middle of a file.
     fn go_on() -> Cast {
-        cast(Then::GoOn { will: Payload(vec![9]) })
+        cast(Then::GoOn { marker: Payload(vec![9]) })
     }
 
     fn cast(then: Then) -> Cast {
@@ -159,62 +160,65 @@ mod tests {
     }
 
     /// Client 1 is in the middle of a file; the request 2.1 waits.
-    fn taken(cast: Cast) -> Floor {
-        let mut floor = Floor::default();
-        assert_eq!(floor.ask(ticket(1, 1), cast), Asked::Later);
-        assert_eq!(floor.next(|_| true).map(|(ticket, _)| ticket), Some(ticket(1, 1)));
-        assert_eq!(floor.ask(ticket(2, 1), self::cast(Then::Rest)), Asked::Later);
-        assert_eq!(floor.next(|_| true), None);
-        floor
+    fn taken(cast: Cast) -> SendQueue {
+        let mut send_queue = SendQueue::default();
+        assert_eq!(send_queue.ask(ticket(1, 1), cast), Asked::Later);
+        assert_eq!(send_queue.next(|_| true).map(|(ticket, _)| ticket), Some(ticket(1, 1)));
+        assert_eq!(send_queue.ask(ticket(2, 1), self::cast(Then::Rest)), Asked::Later);
+        assert_eq!(send_queue.next(|_| true), None);
+        send_queue
     }
 
     #[test]
-    fn who_goes_on_keeps_the_floor_until_it_leaves_with_a_will() {
-        let mut floor = taken(go_on());
+    fn a_sender_that_goes_on_keeps_its_turn_until_it_leaves_with_an_abort_marker() {
+        let mut send_queue = taken(go_on());
         let is_waiting = |ticket: Ticket| ticket.client == 2;
-        assert_eq!(floor.next(is_waiting), None, "its request is answered, and it goes on");
-        assert_eq!(floor.ask(ticket(1, 2), go_on()), Asked::Now(go_on()));
-        assert_eq!(floor.forget(1), Some(Will { tag: 1, message: Payload(vec![9]) }));
-        assert_eq!(floor.next(is_waiting), Some((ticket(2, 1), cast(Then::Rest))));
+        assert_eq!(send_queue.next(is_waiting), None, "its request is answered, and it goes on");
+        assert_eq!(send_queue.ask(ticket(1, 2), go_on()), Asked::Now(go_on()));
+        assert_eq!(send_queue.forget(1), Some(AbortMarker { tag: 1, message: Payload(vec![9]) }));
+        assert_eq!(send_queue.next(is_waiting), Some((ticket(2, 1), cast(Then::Rest))));
     }
 
     #[test]
-    fn who_rests_gives_the_floor_up_with_the_answer() {
-        let mut floor = taken(cast(Then::Rest));
-        assert_eq!(floor.next(|_| true), None);
+    fn a_sender_that_rests_gives_its_turn_up_with_the_answer() {
+        let mut send_queue = taken(cast(Then::Rest));
+        assert_eq!(send_queue.next(|_| true), None);
         let is_waiting = |ticket: Ticket| ticket.client == 2;
-        assert_eq!(floor.next(is_waiting).map(|(ticket, _)| ticket), Some(ticket(2, 1)));
-        assert_eq!(floor.forget(1), None, "it was done");
+        assert_eq!(send_queue.next(is_waiting).map(|(ticket, _)| ticket), Some(ticket(2, 1)));
+        assert_eq!(send_queue.forget(1), None, "it was done");
     }
 
     #[test]
-    fn a_will_stands_until_the_last_answer() {
-        let mut floor = taken(go_on());
-        assert_eq!(floor.ask(ticket(1, 2), cast(Then::Rest)), Asked::Now(cast(Then::Rest)));
-        assert!(floor.forget(1).is_some(), "it is not known what became of its last request");
-        assert_eq!(floor.forget(2), None, "it had not begun");
+    fn a_marker_stands_until_the_last_answer() {
+        let mut send_queue = taken(go_on());
+        assert_eq!(send_queue.ask(ticket(1, 2), cast(Then::Rest)), Asked::Now(cast(Then::Rest)));
+        assert!(send_queue.forget(1).is_some(), "it is not known what became of its last request");
+        assert_eq!(send_queue.forget(2), None, "it had not begun");
     }
 
     #[test]
     fn who_waits_too_long_is_refused_and_who_was_answered_otherwise_is_forgotten() {
-        let mut floor = taken(go_on());
-        assert_eq!((floor.take_overdue(99), floor.next_deadline_ns()), (vec![], Some(100)));
-        assert_eq!(floor.take_overdue(100), [ticket(2, 1)]);
-        assert_eq!(floor.next_deadline_ns(), None);
-        assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
-        assert_eq!(floor.next(|_| false), None);
-        assert_eq!(floor.next_deadline_ns(), None);
+        let mut send_queue = taken(go_on());
+        assert_eq!(
+            (send_queue.take_overdue(99), send_queue.next_deadline_ns()),
+            (vec![], Some(100))
+        );
+        assert_eq!(send_queue.take_overdue(100), [ticket(2, 1)]);
+        assert_eq!(send_queue.next_deadline_ns(), None);
+        assert_eq!(send_queue.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
+        assert_eq!(send_queue.next(|_| false), None);
+        assert_eq!(send_queue.next_deadline_ns(), None);
     }
 
     #[test]
     fn the_line_has_an_end() {
-        let mut floor = taken(go_on());
+        let mut send_queue = taken(go_on());
         for id in 2..=LINE_MAX as u64 {
-            assert_eq!(floor.ask(ticket(2, id), cast(Then::Rest)), Asked::Later);
+            assert_eq!(send_queue.ask(ticket(2, id), cast(Then::Rest)), Asked::Later);
         }
-        assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Full);
-        assert_eq!(floor.forget(2), None);
-        assert_eq!(floor.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
+        assert_eq!(send_queue.ask(ticket(3, 1), cast(Then::Rest)), Asked::Full);
+        assert_eq!(send_queue.forget(2), None);
+        assert_eq!(send_queue.ask(ticket(3, 1), cast(Then::Rest)), Asked::Later);
     }
 
     #[test]

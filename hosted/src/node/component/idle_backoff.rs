@@ -23,13 +23,13 @@ const PART: u64 = 8;
 
 /// The sleeps of one loop.
 #[derive(Debug)]
-pub(super) struct Nap {
+pub(super) struct IdleBackoff {
     fabric: FabricKind,
     /// The time of the last known progress.
     busy_at_ns: u64,
 }
 
-impl Nap {
+impl IdleBackoff {
     pub(super) const fn new(fabric: FabricKind, now_ns: u64) -> Self {
         Self { fabric, busy_at_ns: now_ns }
     }
@@ -59,16 +59,16 @@ mod tests {
 
     #[test]
     fn unrung_sleeps_grow_with_idleness_and_start_over_with_progress() {
-        let mut nap = Nap::new(FabricKind::Verbs, 100 * MS);
-        assert_eq!(nap.longest(101 * MS), UNRUNG_MIN);
-        assert_eq!(nap.longest(116 * MS), Duration::from_millis(2));
-        assert_eq!(nap.longest(999 * MS), UNRUNG_MAX);
-        nap.note_progress(999 * MS);
-        assert_eq!(nap.longest(999 * MS), UNRUNG_MIN);
+        let mut idle_backoff = IdleBackoff::new(FabricKind::Verbs, 100 * MS);
+        assert_eq!(idle_backoff.longest(101 * MS), UNRUNG_MIN);
+        assert_eq!(idle_backoff.longest(116 * MS), Duration::from_millis(2));
+        assert_eq!(idle_backoff.longest(999 * MS), UNRUNG_MAX);
+        idle_backoff.note_progress(999 * MS);
+        assert_eq!(idle_backoff.longest(999 * MS), UNRUNG_MIN);
     }
 
     #[test]
     fn who_is_rung_sleeps_for_long() {
-        assert_eq!(Nap::new(FabricKind::Shm, 0).longest(0), RUNG);
+        assert_eq!(IdleBackoff::new(FabricKind::Shm, 0).longest(0), RUNG);
     }
 }

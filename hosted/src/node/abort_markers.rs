@@ -1,4 +1,4 @@
-//! Abort markers (wills): what a node broadcasts for a client that leaves in the middle of a
+//! Abort markers: what a node broadcasts for a client that leaves in the middle of a
 //! transfer, so that its receivers do not wait for the rest.
 //!
 //! ```text
@@ -26,7 +26,7 @@ const KEPT_MAX: usize = 64;
 
 /// The abort marker of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Will {
+pub(super) struct AbortMarker {
     /// The tag of the client's broadcasts.
     pub(super) tag: u64,
     pub(super) message: Payload,
@@ -34,19 +34,19 @@ pub(super) struct Will {
 
 /// The abort markers that no component has executed yet.
 #[derive(Debug, Default)]
-pub(super) struct Wills {
-    kept: BTreeMap<u64, Will>,
+pub(super) struct AbortMarkers {
+    kept: BTreeMap<u64, AbortMarker>,
     count: u64,
 }
 
-impl Wills {
+impl AbortMarkers {
     /// Keeps an abort marker and returns its number; none when there are too many.
-    pub(super) fn keep(&mut self, will: Will) -> Option<u64> {
+    pub(super) fn keep(&mut self, marker: AbortMarker) -> Option<u64> {
         if self.kept.len() >= KEPT_MAX {
             return None;
         }
         self.count += 1;
-        self.kept.insert(self.count, will);
+        self.kept.insert(self.count, marker);
         Some(self.count)
     }
 
@@ -56,8 +56,8 @@ impl Wills {
     }
 
     /// Those that are kept, in the order in which they were left.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (u64, &Will)> {
-        self.kept.iter().map(|(number, will)| (*number, will))
+    pub(super) fn kept(&self) -> impl Iterator<Item = (u64, &AbortMarker)> {
+        self.kept.iter().map(|(number, marker)| (*number, marker))
     }
 }
 
@@ -65,27 +65,31 @@ impl Wills {
 mod tests {
     use super::*;
 
-    fn will(tag: u64) -> Will {
-        Will { tag, message: Payload(vec![1]) }
+    fn marker(tag: u64) -> AbortMarker {
+        AbortMarker { tag, message: Payload(vec![1]) }
     }
 
     #[test]
-    fn a_will_is_kept_until_it_is_executed() {
-        let mut wills = Wills::default();
+    fn a_marker_is_kept_until_it_is_executed() {
+        let mut abort_markers = AbortMarkers::default();
         let numbers: Vec<_> =
-            [7, 8, 9].into_iter().filter_map(|tag| wills.keep(will(tag))).collect();
-        wills.handle_executed(numbers[1]);
-        wills.handle_executed(numbers[1]);
-        let kept: Vec<_> = wills.kept().collect();
-        assert_eq!(kept, [(numbers[0], &will(7)), (numbers[2], &will(9))]);
+            [7, 8, 9].into_iter().filter_map(|tag| abort_markers.keep(marker(tag))).collect();
+        abort_markers.handle_executed(numbers[1]);
+        abort_markers.handle_executed(numbers[1]);
+        let kept: Vec<_> = abort_markers.kept().collect();
+        assert_eq!(kept, [(numbers[0], &marker(7)), (numbers[2], &marker(9))]);
     }
 
     #[test]
     fn there_is_room_for_so_many() {
-        let mut wills = Wills::default();
-        let kept = (0..100).filter_map(|tag| wills.keep(will(tag))).count();
+        let mut abort_markers = AbortMarkers::default();
+        let kept = (0..100).filter_map(|tag| abort_markers.keep(marker(tag))).count();
         assert_eq!(kept, KEPT_MAX);
-        wills.handle_executed(1);
-        assert_eq!(wills.keep(will(1)), Some(KEPT_MAX as u64 + 1), "no number is used again");
+        abort_markers.handle_executed(1);
+        assert_eq!(
+            abort_markers.keep(marker(1)),
+            Some(KEPT_MAX as u64 + 1),
+            "no number is used again"
+        );
     }
 }
