@@ -9,9 +9,6 @@ use weft_core::recovery::{
 };
 use weft_core::time::Instant;
 
-/// The exit status if an evaluation goes wrong; the machines have those below.
-pub(crate) const FAILED: u8 = 200;
-
 /// `IF [ FAULTY T* ] THEN RESTART @1 FI`, for one node and its task 3.
 const SCRIPT: [Instruction; 8] = [
     Instruction::Role { node: 0, role: Role::Manager },

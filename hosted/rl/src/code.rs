@@ -31,7 +31,7 @@ macro_rules! diagnostic_codes {
 diagnostic_codes! {
     Character = "RL0101",
         "A character that no word of the language begins with. Outside of strings and \
-         comments a script has datagrams, digits and the signs of its operators, in ASCII.";
+         comments a script has letters, digits and the signs of its operators, in ASCII.";
     Text = "RL0102",
         "A string ends at its second quotation mark, on the same line, and has at most 64 \
          bytes.";
@@ -42,7 +42,7 @@ diagnostic_codes! {
         "A script is a text in UTF-8 of at most 64 KiB, without NUL. An empty one is \
          refused: it names no manager.";
     Name = "RL0105",
-        "A name has at most 32 datagrams, digits and underscores.";
+        "A name has at most 32 letters, digits and underscores.";
     Expected = "RL0201",
         "The grammar asks for something else at this place. `weft rl reference` prints the \
          grammar.";

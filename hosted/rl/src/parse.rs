@@ -313,8 +313,8 @@ impl Parser<'_> {
         }
         let it = self.written();
         if it.len() > 32 {
-            let message = format!("a name of {} datagrams", it.len());
-            let help = "use at most 32 datagrams, digits and underscores";
+            let message = format!("a name of {} letters", it.len());
+            let help = "use at most 32 letters, digits and underscores";
             return self.refuse(Diagnostic::new(Code::Name, span, message, help));
         }
         self.advance();

@@ -261,17 +261,17 @@ impl Parser<'_> {
         Ok(Sum::Fact(fact, entity))
     }
 
-    /// A datagram, as the number of the variable.
+    /// A letter, as the number of the variable.
     pub(super) fn variable(&mut self) -> Parsed<u8> {
         let (word, span) = (self.written().to_ascii_uppercase(), self.here());
         match *word.as_bytes() {
-            [datagram @ b'A'..=b'Z'] if self.is(Sort::Word) => {
+            [letter @ b'A'..=b'Z'] if self.is(Sort::Word) => {
                 self.advance();
-                Ok(datagram - b'A')
+                Ok(letter - b'A')
             }
             _ => {
                 let message = format!("`{word}` is no variable");
-                let help = "use one datagram, A to Z";
+                let help = "use one letter, A to Z";
                 self.refuse(Diagnostic::new(Code::Variable, span, message, help))
             }
         }

@@ -116,8 +116,7 @@ fn plain_action() -> impl Strategy<Value = String> {
     prop_oneof![
         (select(vec!["RESTART", "STOP", "START"]), select(vec!["T3", "T6", "G1"]))
             .prop_map(|(verb, of)| format!("{verb} {of}")),
-        (select(vec!["A", "B"]), sum())
-            .prop_map(|(datagram, sum)| format!("LET {datagram} = {sum}")),
+        (select(vec!["A", "B"]), sum()).prop_map(|(letter, sum)| format!("LET {letter} = {sum}")),
         sum().prop_map(|sum| format!("SEND {sum} T4")),
         select(vec!["REMOVE ANY T* FROM ERRORLIST", "REMOVE 1 G2 FROM ERRORLIST"])
             .prop_map(|it| it.replace("T*", "T5")),

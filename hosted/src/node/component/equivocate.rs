@@ -7,7 +7,7 @@ use crate::node::casts::has_room;
 use crate::node::control::{Equivocation, Outcome, Refused};
 use crate::node::faults::{LIE_TAG, Lying};
 
-/// The original; the altered message differs in its first datagram.
+/// The original; the altered message differs in its first letter.
 const STORY: &[u8] = b"one story for some, another for others";
 /// Two different messages need two receivers.
 const STORIES: usize = 2;
