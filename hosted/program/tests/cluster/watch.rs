@@ -137,7 +137,12 @@ fn m14_those_who_are_no_members_see_the_membership_change() {
         let mask = nodes.client(rank).mask().expect("a node has a page");
         eventually("all are members", || is_whole(&mask));
     }
-    let first = mask.load().expect("a view");
+    let mut first = None;
+    eventually("its view is written", || {
+        first = mask.load();
+        first.is_some()
+    });
+    let first = first.expect("it was just read");
     let generation = |number| mask.incarnation(number, 2).map(|it| it.1);
     assert_eq!(generation(first.number), Some(0), "{first:?}");
     let examples = ["watch", "mask"].map(|name| beside(&place, name));
