@@ -205,6 +205,7 @@ fn each_strike_leads_to_its_own_decision() {
         assert_eq!(counts, [Some(1); 3], "{row}");
     }
     let clone = rows.iter().find(|row| row["fault"] == "kill_under_cut").expect("a row");
-    // R + W, and the longest waits between alarms and between questions.
-    assert!(clone["admission"]["max_us"].as_u64() < Some(6_000_000), "{clone}");
+    // R + W, the longest waits between alarms and between questions, and 4 s for the greeting over
+    // the cut link: 5.5 s. A task whose manager cannot order it to start one waits for 10.8 s.
+    assert!(clone["admission"]["max_us"].as_u64() < Some(9_000_000), "{clone}");
 }
