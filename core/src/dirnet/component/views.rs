@@ -200,4 +200,14 @@ mod tests {
         assert_eq!(manager.view().number().count, 1);
         assert_eq!(manager.view().members(), before.members());
     }
+
+    #[test]
+    fn m6_the_fence_of_an_earlier_boot_is_not_the_one_that_is_owed() {
+        let mut manager = manager(1);
+        manager.fence(Rank(1), Incarnation(2));
+        manager.note_own_fence(Rank(1), Incarnation(1));
+        assert!(manager.owes_fence());
+        manager.note_own_fence(Rank(1), Incarnation(2));
+        assert!(!manager.owes_fence());
+    }
 }
