@@ -104,7 +104,8 @@ impl Mask {
     }
 
     /// The view that is shown. None while it is being written by a supervisor that does not run at
-    /// the moment: look again, or keep the last one. It stays so if the supervisor was killed there.
+    /// the moment: look again, or keep the last one. It stays so if the supervisor was killed
+    /// there.
     #[must_use]
     pub fn load(&self) -> Option<Shown> {
         retry(|| {
