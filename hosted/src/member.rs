@@ -32,7 +32,8 @@
 //! A message whose write was under way when its receiver failed is put again, under the same number
 //! ([`Message::sequence`]). When a sender is killed while a batch is on its way, any part of that
 //! batch may arrive: number what must be complete, as the example `ring` does. Broadcasts are
-//! delivered once.
+//! delivered once, also across incarnations: what an incarnation delivered and did not save, the
+//! next one reads again ([`Member::delivered`]), as the example `replicated_log` does.
 //!
 //! # Views
 //! A [`View`] is a membership: the members and their incarnations, decided by the manager of a term
@@ -299,6 +300,13 @@ impl Member {
     /// It counts as delivered, and comes once.
     pub fn deliver(&mut self) -> Option<Delivery<'_>> {
         self.component.deliver()
+    }
+
+    /// Broadcast number `seq` of `origin`, which may be this member, if this or an earlier
+    /// incarnation has delivered it. The last `neb.slots` − 16 of each origin are kept: an
+    /// incarnation finds here what the one before has delivered and not [saved](Self::save).
+    pub fn delivered(&mut self, origin: Rank, seq: u64) -> Option<Delivery<'_>> {
+        self.component.delivered(origin, seq)
     }
 
     /// Replaces the record of this member, which outlives the program and not its node

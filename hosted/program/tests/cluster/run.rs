@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weft::client::Client;
 use weft::process::Signal;
 
-use crate::place::{Place, eventually};
+use crate::place::{Nodes, Place, eventually};
 use crate::said::Said;
 
 /// The path of an example of this build.
@@ -91,26 +91,69 @@ fn m9_a_counter_under_a_storm_of_kills_counts_each_number_once() {
     let run = place.start(&format!("run {file} --state 4KiB -- {counter} {COUNT}"), "");
     let nodes = place.find();
     nodes.await_joined();
-    let mut killed = 0;
-    for rank in (0..4).cycle().take(10 * KILLS) {
-        // One that is being restarted has no process; at the end there is no node.
-        let client = Client::connect(&nodes.dir, &nodes.cluster, rank, Duration::ZERO);
-        let Ok(mut client) = client else { break };
-        let is_killed = client.kill().is_ok();
-        killed += usize::from(is_killed);
-        if killed == KILLS {
-            break;
-        }
-        if is_killed {
-            let _ = client.await_joined(0, 3, Duration::from_secs(5));
-        }
-    }
+    let killed = kill_in_turn(&nodes, KILLS);
     let said = run.wait();
     assert_eq!(said.status, Some(0), "after {killed} kills: {}{}", said.out, said.err);
     let sum = 3 * COUNT * (COUNT + 1) / 2;
     assert!(said.out.contains(&format!("[0] sum {sum}, expected {sum}")), "{}", said.out);
     assert_eq!(killed, KILLS, "the run was over before the last kill");
     place.assert_nothing_left();
+}
+
+/// Every entry once, in one order, at every member.
+#[test]
+fn m9_a_replicated_log_is_the_same_everywhere_after_kills() {
+    const KILLS: usize = 12;
+    const COUNT: usize = 4_000;
+    let place = Place::new();
+    let small = "name = \"t\"\nnodes = 3\nrestart.max = 10000\nrestart.within_s = 1\n\
+                 dirnet.min_alive = 1\n";
+    let (file, output) = (place.file("c.toml", small), place.path_of("output"));
+    let log = example("replicated_log");
+    let run =
+        place.start(&format!("run {file} --state 1MiB --output {output} -- {log} {COUNT}"), "");
+    let nodes = place.find();
+    nodes.await_joined();
+    let killed = kill_in_turn(&nodes, KILLS);
+    run.wait().done();
+    let entries = |round| (0..3).map(move |origin| format!("entry {round} of {origin}\n"));
+    let expected: String = (1..=COUNT).flat_map(entries).collect();
+    for rank in 0..3 {
+        let kept = std::fs::read_to_string(format!("{output}/{rank}.out")).expect("it was written");
+        assert!(
+            kept == expected,
+            "member {rank} keeps {} of {COUNT} rounds",
+            kept.lines().count() / 3
+        );
+    }
+    assert_eq!(killed, KILLS, "the run was over before the last kill");
+    place.assert_nothing_left();
+}
+
+/// Kills one member after the other, each once the one before has come back; how many.
+fn kill_in_turn(nodes: &Nodes, kills: usize) -> usize {
+    let mut killed = 0;
+    for rank in nodes.ranks().collect::<Vec<_>>().into_iter().cycle().take(10 * kills) {
+        // One that is being restarted has no process; at the end there is no node.
+        let client = Client::connect(&nodes.dir, &nodes.cluster, rank, Duration::ZERO);
+        let Ok(mut client) = client else { break };
+        let is_killed = client.kill().is_ok();
+        killed += usize::from(is_killed);
+        if killed == kills {
+            break;
+        }
+        if is_killed {
+            let _ = client.await_joined(0, nodes.cluster.nodes - 1, Duration::from_secs(5));
+        }
+    }
+    killed
+}
+
+#[test]
+fn an_own_fabric_passes_the_suite_and_carries_a_message() {
+    let said = Command::new(example("own_fabric")).output().expect("it runs");
+    let out = String::from_utf8_lossy(&said.stdout);
+    assert_eq!(out, "40 cases of the contract hold\nover your own fabric\n");
 }
 
 #[test]

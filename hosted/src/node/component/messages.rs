@@ -160,6 +160,12 @@ impl Component {
         broadcast.take_from(fabric, origin)
     }
 
+    /// A broadcast that was delivered here before, or broadcast from here, while its ring has it.
+    pub(crate) fn delivered(&mut self, origin: Rank, seq: u64) -> Option<neb::Message<'_>> {
+        let (broadcast, fabric) = self.endpoint.broadcast()?;
+        broadcast.delivered(fabric, Peer(origin.0), seq)
+    }
+
     /// The origin whose message is delivered next: each in turn.
     fn deliverable(&mut self) -> Option<Peer> {
         let (me, turn) = (self.endpoint.me(), self.deliver_turn);
