@@ -11,6 +11,7 @@
 //!   Fenced {incarnation} ───────────────────▶ B ends that incarnation of its own: A has fenced it
 //!   Isolated, Released {boot} ──────────────▶ B runs no component until it is released
 //!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
+//!   AskForRelease {boot} ───────────────────▶ A is isolated, also if B has forgotten that
 //!   Datagram {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
 //! ```
 //!
@@ -110,6 +111,8 @@ pub enum News {
     Released(Incarnation),
     /// It is no longer isolated, whatever was known here, since this incarnation of it or before.
     Free(Incarnation),
+    /// It is isolated since its boot that began with this incarnation, and asks for its release.
+    AskedForRelease(Incarnation),
     /// The session with the node has ended.
     Parted,
 }
@@ -143,6 +146,9 @@ pub trait Bootstrap {
     /// Reports to `peer`, which knows the own node as isolated, that isolations since `boot` or
     /// before are over.
     fn contradict(&mut self, peer: Peer, boot: Incarnation);
+
+    /// Reports to `peer` that this node is isolated since `boot`, and asks for its release.
+    fn ask_for_release(&mut self, peer: Peer, boot: Incarnation);
 
     /// Sends frames of the DIR net, and entries of the chronicle, to the peers that are met.
     fn datagrams(&self) -> Box<dyn DatagramSender>;

@@ -109,6 +109,12 @@ mutants! {
     RELEASED_STAY_REMOVED = "released-stay-removed", "X-11: a removal is not restored";
     FORGOTTEN_BOOTS_ARE_DAMAGE = "forgotten-boots-are-damage", "X-11: numbers outlive boots";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed boot is ignored";
+    FENCED_STAY_OUT = "fenced-stay-out", "X-14: the next component fences no running peer";
+    REMOVALS_OUTLIVE_BOOTS = "removals-outlive-boots", "X-14: a node that gives way admits";
+    THE_DEAD_FENCE = "the-dead-fence", "X-14: a node without a component refuses none";
+    ISOLATED_PEERS_DECIDE = "isolated-peers-decide", "X-5: what they decided ends no boot";
+    ISOLATED_NODES_WAIT = "isolated-nodes-wait", "X-11: an isolated node asks for its release";
+    CLONES_FORGET_ISOLATIONS = "clones-forget-isolations", "X-11: the supervisor remembers them";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
     RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";
     RESETS_SHARE_A_LIMIT = "resets-share-a-limit", "X-6: resets have a limit of their own";

@@ -132,6 +132,10 @@ impl<L: Line> Audience<L> {
         self.tell_one(peer, &SessionMessage::Free { boot: boot.0 });
     }
 
+    pub(super) fn ask_for_release(&self, peer: Peer, boot: Incarnation) {
+        self.tell_one(peer, &SessionMessage::AskForRelease { boot: boot.0 });
+    }
+
     /// Ends the session with `peer`, if there is one; its thread leaves soon after.
     pub(super) fn end(&self, peer: Peer) {
         if let Some(session) = self.session(peer) {

@@ -124,6 +124,10 @@ impl Bootstrap for LocalBootstrap {
         self.shared.audience.contradict(peer, boot);
     }
 
+    fn ask_for_release(&mut self, peer: Peer, boot: Incarnation) {
+        self.shared.audience.ask_for_release(peer, boot);
+    }
+
     fn datagrams(&self) -> Box<dyn DatagramSender> {
         Box::new(LocalDatagrams(Arc::clone(&self.shared)))
     }

@@ -169,6 +169,10 @@ impl Bootstrap for NetworkBootstrap {
         self.shared.audience().contradict(peer, boot);
     }
 
+    fn ask_for_release(&mut self, peer: Peer, boot: Incarnation) {
+        self.shared.audience().ask_for_release(peer, boot);
+    }
+
     fn datagrams(&self) -> Box<dyn DatagramSender> {
         Box::new(NetworkDatagrams(Arc::clone(&self.shared)))
     }

@@ -64,6 +64,11 @@ pub enum SessionMessage {
         /// The first incarnation of that boot.
         boot: u32,
     },
+    /// The sender is isolated since `boot`, as it has noted, and asks for its release.
+    AskForRelease {
+        /// The first incarnation of that boot.
+        boot: u32,
+    },
     /// A frame of the DIR net.
     Datagram(Datagram),
 }
@@ -122,6 +127,7 @@ impl SessionMessage {
             Self::Isolated { boot } => Some(News::Isolated(Incarnation(boot))),
             Self::Released { boot } => Some(News::Released(Incarnation(boot))),
             Self::Free { boot } => Some(News::Free(Incarnation(boot))),
+            Self::AskForRelease { boot } => Some(News::AskedForRelease(Incarnation(boot))),
         }
     }
 }

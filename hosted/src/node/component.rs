@@ -390,10 +390,16 @@ impl Component {
                 self.fence(Peer(peer))?;
                 self.with_dirnet(|dirnet, ground| dirnet.handle_gone(now_ns, Peer(peer), ground))?;
             }
-            ToComponent::Released { peer, boot } => {
-                let boot = Incarnation(boot);
+            ToComponent::Isolated { peer, boot } => {
+                let (node, boot) = (Rank(peer), Incarnation(boot));
                 self.with_dirnet(|dirnet, ground| {
-                    dirnet.handle_released(now_ns, Peer(peer), boot, ground)
+                    dirnet.learn(now_ns, ground, |it, now| it.learn_isolation(now, node, boot))
+                })?;
+            }
+            ToComponent::Released { peer, boot } => {
+                let (node, boot) = (Rank(peer), Incarnation(boot));
+                self.with_dirnet(|dirnet, ground| {
+                    dirnet.learn(now_ns, ground, |it, now| it.learn_release(now, node, boot))
                 })?;
             }
             ToComponent::Parted { peer } => {

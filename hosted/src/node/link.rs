@@ -77,6 +77,7 @@ impl Classed for ToComponent {
             | Self::Change(_)
             | Self::Offer { .. }
             | Self::Fence { .. }
+            | Self::Isolated { .. }
             | Self::Released { .. }
             | Self::Parted { .. }
             | Self::Stop => Class::Control,
@@ -158,6 +159,8 @@ pub(super) enum ToComponent {
     Fence { peer: u16 },
     /// The removal of `peer` up to that boot is known here: later messages were decided after it.
     Acknowledged { peer: u16, boot: u32 },
+    /// `peer` is isolated since that boot, whatever the component has restored.
+    Isolated { peer: u16, boot: u32 },
     /// Isolations of `peer`, or of this node, up to that boot are over.
     Released { peer: u16, boot: u32 },
     /// The node of `peer` is lost: its supervisor has ended, or the link to it.

@@ -64,6 +64,19 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.end_isolation(now, node, boot);
     }
 
+    /// `node` is isolated since `boot`, as its supervisor or the own one knows: the database that
+    /// this component has restored may be older.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn learn_isolation(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        self.begin(now);
+        let is_over = boot <= self.db.standing(node).released();
+        if !is_over && self.config.others().contains(node) {
+            self.stand(now, node, Standing::isolate(boot));
+        }
+    }
+
     /// Whether this node is isolated.
     pub(super) fn is_isolated(&self) -> bool {
         self.is_isolated_here(self.me())

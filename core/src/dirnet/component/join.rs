@@ -34,10 +34,11 @@ impl Joining {
 }
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
-    /// Starts the component. The only start predicate (G-21) is whether a term was saved.
+    /// Starts the component. It has the static role only if it has saved no term, is not isolated,
+    /// and knows of no removal (G-19, G-21).
     pub(super) fn start(&mut self, now: Instant, kept: Option<Term>) {
         let is_first = kept.is_none() || crate::dirnet::CLONES_START_AGAIN.is_planted();
-        if is_first && !self.is_isolated() {
+        if is_first && !self.is_isolated() && !self.is_outcast() {
             self.start_static(now);
         } else {
             self.ask_for_manager(now);

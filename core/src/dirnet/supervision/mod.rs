@@ -4,10 +4,10 @@
 //! ```text
 //!   peers' supervisors ── met, alive, dead, parted, fenced, isolated, released ──┐
 //!   own component ─────── removed, lost, still reaching, joined, isolation ──────┼─▶ Supervision
-//!   host ──────────────── started, ready, ended, time ───────────────────────────┘        │
+//!   host ──────────────── started, ready, entered, ended, time ──────────────────┘        │
 //!                                                                                       Order
-//!   component: Connect, Fence, Acknowledge, Parted, LearnRelease ◀────────────────────────┤
-//!   peer:      Refuse, Isolate, Release, Contradict              ◀────────────────────────┤
+//!   component: Connect, Fence, Acknowledge, Parted, LearnIsolation, LearnRelease ◀────────┤
+//!   peer:      Refuse, Isolate, Release, Contradict, AskForRelease ◀──────────────────────┤
 //!   launcher:  Report, Reset                                     ◀────────────────────────┤
 //!   host:      Keep, Halt, Resume, Reboot                        ◀────────────────────────┘
 //! ```
@@ -149,7 +149,7 @@ impl<const NODES: usize> Supervision<NODES> {
     /// Whether this node is isolated: it runs no component until it is released.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
-        self.own.standing.isolation().is_some()
+        self.own_isolation().is_some()
     }
 
     fn select(&self, is_meant: impl Fn(&Neighbour) -> bool) -> PeerSet {

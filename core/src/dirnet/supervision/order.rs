@@ -45,6 +45,8 @@ pub enum Order {
     Acknowledge(Peer, Incarnation),
     /// Component: the session with the peer's node has ended.
     Parted(Peer),
+    /// Component: the node is isolated since this boot, whatever the component has restored.
+    LearnIsolation(Rank, Incarnation),
     /// Component: isolations of this node up to this boot are over.
     LearnRelease(Rank, Incarnation),
     /// Peer: this incarnation of it is fenced here for good.
@@ -55,6 +57,8 @@ pub enum Order {
     Release(Peer, Incarnation),
     /// Peer, which believes that this node is isolated: its isolations up to this boot are over.
     Contradict(Peer, Incarnation),
+    /// Peer: this node is isolated since this boot, and asks for its release.
+    AskForRelease(Peer, Incarnation),
     /// Launcher: by decision of a manager, the node is down, isolated or released as of this boot.
     Report {
         /// The node.

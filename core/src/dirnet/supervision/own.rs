@@ -2,7 +2,7 @@
 
 use super::{Announcement, Fenced, Order, Supervision};
 use crate::dirnet::{ComponentIncarnation, Level, Standing};
-use crate::ids::{Incarnation, Peer, PeerSet};
+use crate::ids::{Incarnation, Peer, PeerSet, Rank};
 
 /// What a supervisor knows of its own node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -10,27 +10,38 @@ pub(super) struct Own {
     /// The boot that runs, from its first component until it is over.
     boot: Option<Incarnation>,
     /// The component's incarnation, if a component runs.
-    incarnation: Option<Incarnation>,
+    pub(super) incarnation: Option<Incarnation>,
     /// The isolations and releases of this node.
     pub(super) standing: Standing,
 }
 
 impl<const NODES: usize> Supervision<NODES> {
-    /// The host has started a component.
+    /// The host has started a component. A new boot begins without the removals of the boot before,
+    /// as its component does: a node that gave way to peers that it had removed admits them.
     pub fn handle_started(&mut self, started: Announcement) {
+        if self.own.boot.is_none() {
+            self.peers.iter_mut().for_each(super::Neighbour::forget_removals);
+        }
+        self.peers.iter_mut().for_each(|known| known.fenced = Incarnation(0));
         self.own.boot = Some(started.boot);
         self.own.incarnation = Some(started.incarnation);
     }
 
-    /// The own component can be connected: it admits every peer that runs.
+    /// The own component can be connected: it admits every peer that runs, those that only the
+    /// component before has fenced included.
     ///
     /// # Panics
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
     pub fn handle_ready(&mut self) {
         self.begin();
-        for (known, peer) in self.peers.iter().zip((0..).map(Peer)) {
-            if let Some(admitted) = known.admitted {
-                self.orders.push(Order::Connect(peer, admitted));
+        for (known, peer) in self.peers.iter_mut().zip((0..).map(Peer)) {
+            let order = match known.admitted {
+                Some(admitted) => Some(Order::Connect(peer, admitted)),
+                None if crate::dirnet::FENCED_STAY_OUT.is_planted() => None,
+                None => known.readmit(peer),
+            };
+            if let Some(order) = order {
+                self.orders.push(order);
             }
         }
     }
@@ -52,15 +63,18 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     /// `by` has fenced incarnations of this node. They are useless: the boot ends, unless this node
-    /// has fenced `by` with precedence. The host numbers its next incarnation above them in any
-    /// case.
+    /// has fenced `by` with precedence, or knows that `by` is isolated. What an isolated node has
+    /// decided before it learned so must not end the boot of the last node that could release it.
+    /// The host numbers its next incarnation above them in any case.
     ///
     /// # Panics
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
     pub fn handle_refused(&mut self, by: Peer, theirs: Fenced) {
         self.begin();
         let is_meant = self.own.incarnation.is_some_and(|own| own <= theirs.up_to);
-        if !is_meant || self.outranks(by, theirs) {
+        let is_isolated = self.standing(Rank(by.0)).isolation().is_some()
+            && !crate::dirnet::ISOLATED_PEERS_DECIDE.is_planted();
+        if !is_meant || is_isolated || self.outranks(by, theirs) {
             return;
         }
         if let (Some(boot), Some(_)) = (self.own.boot, theirs.decided) {
@@ -80,8 +94,20 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     /// The own component enters the DIR net. It saves in its database that the boot before was
-    /// removed, and later that this one was admitted; the removal must not outlast that.
+    /// removed, and later that this one was admitted; the removal must not outlast that. It may
+    /// have restored a database that is older than an isolation which this supervisor knows.
+    ///
+    /// # Panics
+    /// When [`Self::poll_order`] was not drained: a bug of the caller.
     pub fn handle_entered(&mut self) {
+        self.begin();
+        for (known, node) in self.peers.iter().zip((0..).map(Rank)) {
+            let isolation = known.standing.isolation();
+            let forgets = crate::dirnet::CLONES_FORGET_ISOLATIONS.is_planted();
+            if let Some(since) = isolation.filter(|_| !forgets) {
+                self.orders.push(Order::LearnIsolation(node, since));
+            }
+        }
         if let Some(boot) = self.own.boot {
             let entered = Standing::up(ComponentIncarnation { boot, generation: 0 });
             self.own.standing = self.own.standing.merged(entered);
@@ -116,6 +142,11 @@ impl<const NODES: usize> Supervision<NODES> {
     fn outranks(&self, by: Peer, theirs: Fenced) -> bool {
         let sent = self.peers.get(by.index()).and_then(|known| known.sent);
         sent.is_some_and(|ours| ours.outranks(Peer(self.me.0), theirs, by))
+    }
+
+    /// The isolation of this node that is in force, if any.
+    pub(super) fn own_isolation(&self) -> Option<Incarnation> {
+        self.own.standing.isolation()
     }
 
     /// The component knows of an isolation of this node.

@@ -1,9 +1,11 @@
 //! The peers: sessions, incarnations, and what was decided about them.
 
 use super::{Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, Supervision, Term};
-use crate::dirnet::OLD_REMOVALS_COUNT;
 use crate::dirnet::standing::Admission;
 use crate::dirnet::{ComponentIncarnation, Standing};
+use crate::dirnet::{
+    ISOLATED_NODES_WAIT, OLD_REMOVALS_COUNT, REMOVALS_OUTLIVE_BOOTS, THE_DEAD_FENCE,
+};
 use crate::ids::{Incarnation, Peer, Rank};
 use crate::time::{Duration, Instant};
 
@@ -28,9 +30,9 @@ pub(super) struct Neighbour {
     /// The last [`Fenced`] that it was sent in this session, until either side starts another
     /// incarnation.
     pub(super) sent: Option<Fenced>,
-    /// The incarnation in which it runs although it is isolated, as other nodes may admit it: for
-    /// its release.
-    held: Option<Announcement>,
+    /// The last incarnation that it has announced in this session, until that ends: one that is not
+    /// admitted may be so later, by the own next component or once the peer is released.
+    announced: Option<Announcement>,
 }
 
 impl Neighbour {
@@ -69,16 +71,28 @@ impl Neighbour {
         before.isolation().is_some()
     }
 
-    /// What follows for an incarnation that is announced, which is recorded.
+    /// Forgets which boots were removed, but not which isolations and releases there were.
+    pub(super) fn forget_removals(&mut self) {
+        if REMOVALS_OUTLIVE_BOOTS.is_planted() {
+            return;
+        }
+        self.standing = self.standing.without_incarnation();
+        self.decided = None;
+    }
+
+    /// Admits the announced incarnation if nothing ends it any more.
+    pub(super) fn readmit(&mut self, peer: Peer) -> Option<Order> {
+        let announced = self.announced.filter(|_| self.admitted.is_none())?;
+        let is_free = self.standing.admission(announced.boot) == Admission::Admit;
+        (is_free && announced.incarnation > self.fenced).then(|| self.admit(peer, announced))
+    }
+
+    /// What follows for an incarnation that is announced.
     fn admit(&mut self, peer: Peer, announced: Announcement) -> Order {
         self.fence();
-        self.held = None;
         let Announcement { incarnation, boot } = announced;
         match self.standing.admission(boot) {
-            Admission::Isolate(since) => {
-                self.held = Some(announced);
-                Order::Isolate(peer, since)
-            }
+            Admission::Isolate(since) => Order::Isolate(peer, since),
             Admission::Fence(removed) => {
                 // A host that lost its note of the incarnations is sent the last one that was:
                 // otherwise it would be fenced once for each incarnation.
@@ -113,7 +127,7 @@ impl<const NODES: usize> Supervision<NODES> {
             return;
         }
         (known.session, known.is_met) = (session, true);
-        known.held = None;
+        known.announced = None;
         if !OLD_REMOVALS_COUNT.is_planted() {
             known.sent = None;
         }
@@ -122,6 +136,9 @@ impl<const NODES: usize> Supervision<NODES> {
             self.orders.push(Order::Release(peer, released));
         }
         self.fence(peer);
+        if let Some(since) = self.own_isolation().filter(|_| !ISOLATED_NODES_WAIT.is_planted()) {
+            self.orders.push(Order::AskForRelease(peer, since));
+        }
     }
 
     /// The session with the node of `peer` has ended. Its component dies with it; fencing makes
@@ -129,7 +146,7 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_parted(&mut self, peer: Peer, session: u64) {
         self.begin();
         let Some(known) = self.known(peer, session) else { return };
-        (known.is_met, known.held) = (false, None);
+        (known.is_met, known.announced) = (false, None);
         self.fence(peer);
         self.orders.push(Order::Parted(peer));
     }
@@ -138,6 +155,7 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_alive(&mut self, peer: Peer, session: u64, announced: Announcement) {
         self.begin();
         let Some(known) = self.known(peer, session) else { return };
+        known.announced = Some(announced);
         let order = known.admit(peer, announced);
         self.answer(order);
     }
@@ -146,7 +164,7 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_dead(&mut self, peer: Peer, session: u64, incarnation: Incarnation) {
         self.begin();
         let Some(known) = self.known(peer, session) else { return };
-        known.held.take_if(|held| held.incarnation == incarnation);
+        known.announced.take_if(|it| it.incarnation == incarnation);
         if known.admitted.is_some_and(|it| it.incarnation == incarnation) {
             self.fence(peer);
         }
@@ -159,6 +177,20 @@ impl<const NODES: usize> Supervision<NODES> {
         if self.learn_release(peer, boot) {
             self.orders.push(Order::LearnRelease(Rank(peer.0), boot));
             self.admit_held(peer, boot);
+        }
+    }
+
+    /// `peer` is isolated since `boot`, as it has noted itself, and asks for its release. All other
+    /// nodes may have forgotten the isolation, and then no operator could end it.
+    pub fn handle_asked_for_release(&mut self, peer: Peer, boot: Incarnation) {
+        let node = Rank(peer.0);
+        let released = self.standing(node).released();
+        if boot <= released {
+            self.begin();
+            self.orders.push(Order::Release(peer, released));
+        } else {
+            self.handle_isolated(node, boot);
+            self.orders.push(Order::LearnIsolation(node, boot));
         }
     }
 
@@ -240,8 +272,13 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     fn fence(&mut self, peer: Peer) {
-        if self.peers.get_mut(peer.index()).is_some_and(Neighbour::fence) {
+        let has_component = self.own.incarnation.is_some();
+        let Some(known) = self.peers.get_mut(peer.index()) else { return };
+        if known.fence() {
             self.orders.push(Order::Fence(peer));
+        }
+        if !has_component && !THE_DEAD_FENCE.is_planted() {
+            known.fenced = Incarnation(0);
         }
     }
 
@@ -256,19 +293,19 @@ impl<const NODES: usize> Supervision<NODES> {
         is_new
     }
 
-    /// Admits the incarnation after `boot` that was held.
+    /// Admits the announced incarnation if it began after `boot`.
     fn admit_held(&mut self, peer: Peer, boot: Incarnation) {
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
-        let is_free = known.standing.isolation().is_none();
-        if let Some(held) = known.held.take_if(|held| is_free && held.boot > boot) {
-            let order = known.admit(peer, held);
-            self.answer(order);
+        if known.announced.is_some_and(|it| it.boot > boot)
+            && let Some(order) = known.readmit(peer)
+        {
+            self.orders.push(order);
         }
     }
 
     fn answer(&mut self, order: Order) {
-        // A node that is isolated itself may have outdated knowledge of others.
-        if !matches!(order, Order::Isolate(..)) || !self.is_isolated() {
+        // A node that is isolated itself may have outdated knowledge of others: it decides nothing.
+        if matches!(order, Order::Connect(..)) || !self.is_isolated() {
             self.orders.push(order);
         }
     }

@@ -200,6 +200,53 @@ fn a_boot_that_was_removed_by_decision_stays_out_and_the_next_boot_is_admitted()
     assert_eq!(alive(&mut supervision, 1, begun(8)), connect(begun(8)));
 }
 
+/// Of two nodes that fenced each other as their link was lost, the one that gave way must admit the
+/// other, which goes on and does not announce itself again.
+#[test]
+pub(in crate::dirnet) fn x14_the_next_component_admits_who_only_the_last_one_has_fenced() {
+    let mut supervision = running();
+    after(&mut supervision, |it| it.handle_parted(PEER, 1));
+    after(&mut supervision, |it| it.handle_met(PEER, 2));
+    assert_eq!(alive(&mut supervision, 2, first(1)), [Order::Refuse(PEER, undecided(1))]);
+    assert_eq!(refused(&mut supervision, undecided(1)), [Order::Reboot]);
+    supervision.handle_ended();
+    supervision.handle_started(begun(2));
+    assert_eq!(after(&mut supervision, Pair::handle_ready), connect(first(1)));
+    assert_eq!(supervision.running(), PeerSet::only(PEER));
+}
+
+#[test]
+pub(in crate::dirnet) fn x14_a_boot_begins_without_the_removals_of_the_one_before() {
+    let gives_way = |clone: Announcement| {
+        let mut supervision = running();
+        removed(&mut supervision, 1, TERM);
+        if clone.boot != Incarnation(1) {
+            assert_eq!(refused(&mut supervision, decided(1, 5, 1)), [Order::Reboot]);
+        }
+        supervision.handle_ended();
+        supervision.handle_started(clone);
+        after(&mut supervision, Pair::handle_ready)
+    };
+    assert_eq!(gives_way(first(2)), [], "its boot goes on, and so does the removal");
+    assert_eq!(gives_way(begun(2)), connect(first(1)));
+    let mut supervision = running();
+    isolated(&mut supervision, 1);
+    after(&mut supervision, Pair::handle_over);
+    supervision.handle_ended();
+    supervision.handle_started(begun(2));
+    assert_eq!(after(&mut supervision, Pair::handle_ready), []);
+    assert!(supervision.standing(NODE).isolation().is_some(), "an isolation is not forgotten");
+}
+
+#[test]
+pub(in crate::dirnet) fn x14_a_node_without_a_component_refuses_none() {
+    let mut supervision = running();
+    supervision.handle_ended();
+    after(&mut supervision, |it| it.handle_parted(PEER, 1));
+    after(&mut supervision, |it| it.handle_met(PEER, 2));
+    assert_eq!(alive(&mut supervision, 2, first(1)), connect(first(1)));
+}
+
 /// It would otherwise be fenced once for each incarnation.
 #[test]
 fn a_host_that_forgot_its_incarnations_is_sent_the_last_at_once() {
@@ -392,11 +439,58 @@ fn an_isolated_node_halts_saves_it_first_and_resumes_when_released() {
 
 /// It may hold an old database.
 #[test]
-fn an_isolated_node_isolates_no_peer() {
+fn an_isolated_node_isolates_and_refuses_no_peer() {
     let mut supervision = met();
     isolated(&mut supervision, 1);
     after(&mut supervision, |it| it.handle_isolated_by(PEER, Incarnation(1)));
     assert_eq!(alive(&mut supervision, 1, begun(8)), []);
+    let mut supervision = running();
+    after(&mut supervision, |it| it.handle_isolated_by(PEER, Incarnation(1)));
+    let known = [report(1, Level::Down), Order::Acknowledge(PEER, Incarnation(1))];
+    assert_eq!(removed(&mut supervision, 1, TERM), known, "its component has yet to end");
+}
+
+/// Both removed each other, and one of them was isolated besides: the other may be the last node
+/// that can release it.
+#[test]
+pub(in crate::dirnet) fn x5_what_an_isolated_peer_has_decided_ends_no_boot() {
+    let mut supervision = running();
+    isolated(&mut supervision, 1);
+    assert_eq!(refused(&mut supervision, decided(1, 9, 1)), []);
+    released(&mut supervision, 1);
+    assert_eq!(refused(&mut supervision, decided(1, 9, 1)), [Order::Reboot]);
+}
+
+/// Where all others have lost their memory, its own note alone knows of it.
+#[test]
+pub(in crate::dirnet) fn x11_an_isolated_node_asks_each_node_that_it_meets_for_its_release() {
+    let mut supervision = Pair::new(Rank(0));
+    after(&mut supervision, |it| it.handle_isolated(Rank(0), Incarnation(3)));
+    let asks = [Order::AskForRelease(PEER, Incarnation(3))];
+    assert_eq!(after(&mut supervision, |it| it.handle_met(PEER, 1)), asks);
+
+    let asked = |boot| move |it: &mut Pair| it.handle_asked_for_release(PEER, Incarnation(boot));
+    let mut supervision = running();
+    let learned = Order::LearnIsolation(NODE, Incarnation(3));
+    let isolate = Order::Isolate(PEER, Incarnation(3));
+    let known = [isolate, report(3, Level::Isolated), learned];
+    assert_eq!(after(&mut supervision, asked(3)), known);
+    assert!(supervision.standing(NODE).isolation().is_some());
+    assert_eq!(after(&mut supervision, asked(3)), [learned]);
+    released(&mut supervision, 3);
+    assert_eq!(after(&mut supervision, asked(3)), [Order::Release(PEER, Incarnation(3))]);
+}
+
+/// It has restored an older database than its predecessor's last.
+#[test]
+pub(in crate::dirnet) fn x11_a_component_learns_which_nodes_are_isolated() {
+    let mut supervision = running();
+    assert_eq!(after(&mut supervision, Pair::handle_entered), []);
+    isolated(&mut supervision, 1);
+    let learned = [Order::LearnIsolation(NODE, Incarnation(1))];
+    assert_eq!(after(&mut supervision, Pair::handle_entered), learned);
+    released(&mut supervision, 1);
+    assert_eq!(after(&mut supervision, Pair::handle_entered), []);
 }
 
 #[test]
@@ -535,6 +629,7 @@ impl Run {
             }
             Order::Report { .. } | Order::Release(..) | Order::Refuse(..) => {}
             Order::Isolate(..) | Order::LearnRelease(..) | Order::Parted(_) | Order::Reset(..) => {}
+            Order::LearnIsolation(..) | Order::AskForRelease(..) => {}
             Order::Contradict(..) | Order::Keep(_) | Order::Halt | Order::Resume => {}
             Order::Reboot => panic!("no input concerns the own boot"),
         }

@@ -214,3 +214,17 @@ pub(in crate::dirnet) fn x11_an_isolation_is_restored_without_the_boot_that_it_e
         assert_eq!(net.component(2).rejects().of(Reject::ImageField), 0);
     }
 }
+
+/// All databases are older than the isolation, and a supervisor still knows it.
+#[test]
+pub(in crate::dirnet) fn x11_a_manager_learns_an_isolation_from_its_supervisor() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    let boot = Incarnation(1);
+    net.input(0, |it, now| it.learn_isolation(now, LOST, boot));
+    net.run_while(5_000, |net| hold(net, &[0, 1, 2]));
+    assert!(hold(&net, &[0, 1, 2]), "it holds, and every member learns it");
+    assert_released(&mut net);
+    net.input(0, |it, now| it.learn_isolation(now, LOST, boot));
+    assert_eq!(level(&net, 0), Level::Up, "a release is later than the isolation that it ends");
+}

@@ -1,8 +1,9 @@
 //! Starting, joining, rejoining, and the database that a joiner receives.
 
-use super::net::{MS, Net, timing};
+use super::net::{MS, Net, Part4, timing};
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
+use crate::time::Instant;
 use std::vec::Vec;
 
 /// G-13: the original sent NIUA to backups, which did not handle it.
@@ -89,6 +90,18 @@ pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
     assert_eq!(net.reported(News::Excluded), 2);
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole() && net.manager() == Some(0));
+}
+
+/// G-19: no component of the removed boot has taken part in the net, so it has kept no term.
+#[test]
+pub(in crate::dirnet) fn g19_a_removed_node_that_never_took_part_asks() {
+    let net = Net::new(2);
+    let begin = |removed| {
+        let kept = Kept { term: None, snapshots: [&[], &[]], removed: Incarnation(removed) };
+        let incarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
+        Part4::new(Instant(0), net.config(0), incarnation, 2, kept).role()
+    };
+    assert_eq!((begin(0), begin(1)), (Role::Manager, Role::Joining));
 }
 
 /// G-20: in the original a rebooted node exported no mailbox.

@@ -136,7 +136,13 @@ scenarios! {
         g10_a_claimant_is_not_admitted_by_hearsay
         g10_a_claimant_that_a_member_hears_is_admitted;
     supervision:
-        g10_what_was_sent_to_an_earlier_session_or_incarnation_counts_no_more;
+        g10_what_was_sent_to_an_earlier_session_or_incarnation_counts_no_more
+        x14_the_next_component_admits_who_only_the_last_one_has_fenced
+        x14_a_boot_begins_without_the_removals_of_the_one_before
+        x14_a_node_without_a_component_refuses_none
+        x5_what_an_isolated_peer_has_decided_ends_no_boot
+        x11_an_isolated_node_asks_each_node_that_it_meets_for_its_release
+        x11_a_component_learns_which_nodes_are_isolated;
     isolation:
         x11_no_later_incarnation_ends_an_isolation
         x11_a_release_that_is_late_ends_no_later_isolation
@@ -145,13 +151,15 @@ scenarios! {
         x11_a_removed_node_does_not_wait_for_an_isolated_one
         x11_a_released_node_brings_its_release_along
         x11_a_removal_that_a_release_followed_is_not_restored
-        x11_an_isolation_is_restored_without_the_boot_that_it_ended;
+        x11_an_isolation_is_restored_without_the_boot_that_it_ended
+        x11_a_manager_learns_an_isolation_from_its_supervisor;
     join:
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term
         g19_after_a_blackout_the_terms_go_on
         g19_who_was_removed_asks_until_it_is_answered
         g19_where_all_were_removed_the_static_role_stands
+        g19_a_removed_node_that_never_took_part_asks
         g20_a_joiner_can_be_reached
         g21_a_clone_joins_and_does_not_start
         g23_the_next_member_is_asked_and_failure_is_said

@@ -168,7 +168,7 @@ impl Net {
         self.nodes[usize::from(node)].removed = Incarnation(0);
     }
 
-    fn config(&self, node: u16) -> Config<8> {
+    pub(super) fn config(&self, node: u16) -> Config<8> {
         let profile = Profile::new(timing()).unwrap();
         let limit = |s: u64| RestartLimit { max: 3, within: Duration::from_millis(s * 1_000) };
         let limits = Limits { restarts: limit(10), resets: limit(100) };

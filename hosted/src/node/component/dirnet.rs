@@ -48,7 +48,7 @@ const IMAGE_MISSING: &str = "image-missing";
 /// A frame was dropped unread: its component has not entered the DIR net yet.
 pub(in crate::node) const NOT_ENTERED: &str = "not-entered";
 
-type Machine = Component<PEERS, TASKS_MAX>;
+pub(super) type Machine = Component<PEERS, TASKS_MAX>;
 
 /// The DIR net at this component.
 pub(super) struct DirNet {
@@ -305,15 +305,14 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    /// `peer` was released while this node did not know of it.
-    pub(super) fn handle_released(
+    /// Has the machine learn an isolation or a release that the supervisor knows.
+    pub(super) fn learn(
         &mut self,
         now_ns: u64,
-        peer: Peer,
-        boot: Incarnation,
         ground: &mut Ground<'_>,
+        fact: impl FnOnce(&mut Machine, Instant),
     ) -> Result<(), NodeError> {
-        self.machine.learn_release(Instant(now_ns), Rank(peer.0), boot);
+        fact(&mut self.machine, Instant(now_ns));
         self.drain(now_ns, ground)
     }
 

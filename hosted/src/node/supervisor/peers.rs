@@ -42,6 +42,9 @@ impl Supervisor {
             News::Isolated(boot) => self.supervision.handle_isolated_by(peer, boot),
             News::Released(boot) => self.supervision.handle_released_by(boot),
             News::Free(boot) => self.supervision.handle_free(peer, boot),
+            News::AskedForRelease(boot) => {
+                self.supervision.handle_asked_for_release(peer, boot);
+            }
             News::Met(grant) => {
                 self.reach.handle_met(peer, session, grant);
                 self.supervision.handle_met(peer, session);
@@ -67,6 +70,9 @@ impl Supervisor {
                     self.tell(&ToComponent::Acknowledged { peer, boot: boot.0 }, &[]);
                 }
                 Order::Parted(Peer(peer)) => self.tell(&ToComponent::Parted { peer }, &[]),
+                Order::LearnIsolation(Rank(peer), boot) => {
+                    self.tell(&ToComponent::Isolated { peer, boot: boot.0 }, &[]);
+                }
                 Order::LearnRelease(Rank(peer), boot) => {
                     self.tell(&ToComponent::Released { peer, boot: boot.0 }, &[]);
                 }
@@ -74,6 +80,7 @@ impl Supervisor {
                 Order::Isolate(peer, boot) => self.bootstrap.isolate(peer, boot),
                 Order::Release(peer, boot) => self.bootstrap.release(peer, boot),
                 Order::Contradict(peer, boot) => self.bootstrap.contradict(peer, boot),
+                Order::AskForRelease(peer, boot) => self.bootstrap.ask_for_release(peer, boot),
                 Order::Report { node, boot, level } => self.report(node, boot, level),
                 Order::Reset(node, boot) => self.reset_node(node.0, boot.0),
                 Order::Keep(isolation) => self.keep_isolation(isolation),

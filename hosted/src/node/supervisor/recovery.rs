@@ -80,6 +80,12 @@ impl Supervisor {
                 self.note(node.0, what);
             }
             Order::Spawn { generation } => {
+                // What the component has sent before its end counts: it may have learned that it is
+                // removed or isolated, and then there is no clone.
+                self.hear_component();
+                if self.boot != Some(boot) {
+                    return;
+                }
                 let spawned = self.spawn(generation);
                 if let Some(im_alive) = &self.im_alive {
                     im_alive.handle_spawned(spawned);
@@ -197,9 +203,10 @@ impl Supervisor {
         let Some(component) = &mut self.component else { return };
         if !component.entered && component.startup_watchdog.is_to_enter(now_ns, greeted) {
             component.entered = true;
-            self.supervision.handle_entered();
             self.reset.note_entered();
             self.tell(&ToComponent::Enter, &[]);
+            self.supervision.handle_entered();
+            self.obey();
             self.tasks.forget_told();
         }
         self.tell_changes();
