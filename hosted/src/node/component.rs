@@ -2,7 +2,8 @@
 //!
 //! It is what is inside [`Member`](crate::member::Member). The program's thread runs the loop, by
 //! polling, and does everything. A second one only reads the link, queues what arrives, control
-//! apart from requests, and rings the loop's bell. The loop never waits for the link. The process
+//! apart from requests, and rings the loop's bell; it waits for the ends of the peers' processes as
+//! well. The loop never waits for the link, and makes no system call while there is work. The process
 //! ends on the supervisor's order, when the link closes, or with the supervisor itself (the kernel
 //! kills it then).
 
@@ -62,7 +63,7 @@ use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use forgeries::Forgeries;
 use idle_backoff::IdleBackoff;
-use inputs::{Heard, read_link};
+use inputs::{Heard, Reading};
 use inquiries::Inquiries;
 use naming::Naming;
 use removals::Removals;
@@ -186,10 +187,15 @@ impl Component {
         });
         let (control_sender, control) = sync_channel(CONTROL_MAX);
         let (request_sender, requests) = sync_channel(REQUESTS_MAX);
-        let reading = socket.try_clone()?;
-        start_thread("weft-link", move || {
-            read_link(&reading, &control_sender, &request_sender, &reader_bell);
-        })?;
+        let reading = Reading {
+            socket: socket.try_clone()?,
+            control: control_sender,
+            requests: request_sender,
+            bell: reader_bell,
+            fabric: cluster.fabric,
+            processes: Vec::new(),
+        };
+        start_thread("weft-link", move || reading.run())?;
         Ok(Self {
             identity,
             entry: Some(entry),

@@ -55,7 +55,9 @@ impl NodeFabric {
     ) -> Result<Self, VerbsError> {
         match cluster.fabric {
             FabricKind::Shm => {
-                let fabric = ShmFabric::new(me, incarnation, layout.clone(), own, cluster.wait);
+                let mut fabric = ShmFabric::new(me, incarnation, layout.clone(), own, cluster.wait);
+                // The thread that reads the link waits for the ends of processes.
+                fabric.watch_on_demand();
                 Ok(Self::Shm(Box::new(fabric)))
             }
             FabricKind::Verbs => {

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | F-1 | a post is complete when it returns, and each copy begins with a release fence |
 //! | F-5 | the rights are checked before posting, and the pages of a region are mapped only by those who have one, read-only if that is the right |
-//! | F-6 | a peer's death is noticed by its pidfd, looked at once a millisecond, never by its pid |
+//! | F-6 | a peer's death is noticed by its pidfd, looked at once a millisecond or when the owner says so, never by its pid |
 //! | F-9 | the gate for the peer is closed, which every honest poster sees before each post; and if the peer lives in another process, that process is killed and waited for, since its mappings cannot be taken away. If it cannot be killed within a second, `fence` fails with `StillReaching`: the gate stays closed, its lane is not read, and its tickets are waited for |
 //! | F-12 | nothing stays open: work is done when posted |
 //! | F-13 | the memory belongs to the node's supervisor, so it is reached while the component is stopped |
@@ -119,6 +119,20 @@ impl ShmFabric {
         }
     }
 
+    /// Leaves it to the caller to [watch](Self::watch): `poll` makes no system call any more.
+    pub fn watch_on_demand(&mut self) {
+        self.watch_at = Instant(u64::MAX);
+    }
+
+    /// Closes the pair with every peer whose process has ended (F-6).
+    pub fn watch(&mut self) {
+        for link in self.links.iter_mut().flatten() {
+            let dead =
+                link.process.as_ref().is_some_and(|process| matches!(process.is_dead(), Ok(true)));
+            link.open &= !dead;
+        }
+    }
+
     /// This endpoint's bell.
     #[must_use]
     pub const fn own(&self) -> &OwnMemory {
@@ -197,15 +211,6 @@ impl ShmFabric {
             || self.link(peer).is_some_and(|link| {
                 link.open && link.memory.gate(self.me) == u64::from(self.incarnation.0)
             })
-    }
-
-    /// Closes the pair with every peer whose process has ended (F-6).
-    fn watch(&mut self) {
-        for link in self.links.iter_mut().flatten() {
-            let dead =
-                link.process.as_ref().is_some_and(|process| matches!(process.is_dead(), Ok(true)));
-            link.open &= !dead;
-        }
     }
 }
 
