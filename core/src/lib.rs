@@ -10,7 +10,7 @@
 //!                         words everyone uses, and guards that tests may leave out
 //! wheel                   every deadline of an owner, in a static slab
 //! fabric                  the port: one-sided operations on registered memory
-//! wire                    byte layouts: encode, decode, nothing else
+//! wire decision           byte layouts: encode, decode, nothing else; the removal of a member
 //! lane                    one writer, one reader: carries the machines' messages
 //! mailbox neb group dirnet recovery
 //!                         machines; none imports another
@@ -50,8 +50,8 @@
 //! | `Program<'static>` | 9480 | 9480 |
 //! | `Rint<64, 16>` | 5552 | 5552 |
 //! | `Rint<64, 256>` | 15152 | 15152 |
-//! | `Plan` | 2136 | 2136 |
-//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55216 | 56248 |
+//! | `Plan` | 2168 | 2168 |
+//! | `Endpoint<Loopback<'static, 4, 1024>, 1024, 4>` | 55248 | 56280 |
 //!
 //! # Features
 //!
@@ -68,6 +68,7 @@ extern crate std;
 mod fmt;
 
 pub mod checksum;
+pub mod decision;
 pub mod dirnet;
 pub mod endpoint;
 pub mod fabric;

@@ -11,6 +11,7 @@
 //! Members do not lie, so nothing is promised of what is delivered: only that no member panics, and
 //! that a delivery lies in the window.
 
+use weft_core::decision::Decision;
 use weft_core::fabric::loopback::{Loopback, Net};
 use weft_core::fabric::{Completion, Fabric, Layout, Memory};
 use weft_core::group::{
@@ -130,7 +131,8 @@ pub fn run(mut bytes: &[u8]) {
             12..15 => members.iter_mut().for_each(receive),
             _ => {
                 for (fabric, groups) in &mut members {
-                    groups.remove(fabric, Term(1), STRANGER).expect("a peer of loopback is fenced");
+                    let decision = Decision { term: Term(1), removed: STRANGER };
+                    groups.remove(fabric, decision).expect("a peer of loopback is fenced");
                 }
             }
         }

@@ -4,7 +4,7 @@
 //!   put, send ──▶ outboxes, lanes ──┐              ┌──▶ take, take_lane
 //!                                   ├── fabric ────┤
 //!   poll(now) ──▶ completions ──────┤   mailbox ◀──┘──▶ poll_event
-//!                     broadcast ◀───┘
+//!             broadcast, groups ◀───┘
 //! ```
 //!
 //! The caller owns the loop: [`Endpoint::poll`] makes all progress that is possible and never
@@ -12,12 +12,16 @@
 //! [`Endpoint::take`] and [`Endpoint::take_lane`]. [`Endpoint::poll_timeout`] says when to poll
 //! again if no event comes before: the earliest deadline in the endpoint's wheel, which holds those
 //! of the machines and of the owner ([`Endpoint::wake_at`]). The broadcast exists if the plan has
-//! one ([`Plan::with_broadcast`]); see [`Endpoint::broadcast`].
+//! one ([`Plan::with_broadcast`]); see [`Endpoint::broadcast`]. So do the groups
+//! ([`Plan::with_groups`], [`Endpoint::begin_groups`]); an endpoint of the default type has no
+//! place for them.
 //!
 //! The caller decides about membership: it calls [`Endpoint::fence`] when an incarnation of a peer
 //! is removed and [`Endpoint::admit`] when the next one begins. Nothing is lost in this order: the
 //! new incarnation creates its endpoint, which clears the work of the old one; then every other
-//! member fences the old incarnation and admits the new one; then the new one admits them.
+//! member fences the old incarnation and admits the new one; then the new one admits them. A member
+//! that is removed for good is removed from broadcast and groups by one call,
+//! [`Endpoint::remove`].
 //!
 //! ```
 //! use weft_core::endpoint::{Endpoint, Event, Plan};
@@ -51,16 +55,21 @@
 //! ```
 
 mod event;
+mod groups;
 mod mutants;
 mod plan;
 
 pub use event::{Counters, Event, PutError};
+pub use groups::NoGroups;
 pub use mutants::MUTANTS;
 pub use plan::{Plan, PlanError};
+
+use core::borrow::BorrowMut;
 
 use heapless::Deque;
 
 use crate::fabric::{Completion, Fabric, FenceError, PostError};
+use crate::group::{GROUP_WORK, Groups};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError, is_pulse};
 use crate::mailbox::{
@@ -94,6 +103,7 @@ pub const BROADCAST_DEPTH: usize = 16;
 static_assertions::const_assert!(OUTBOX_WORK != OWNER_WORK);
 static_assertions::const_assert!(NEB_WORK > OUTBOX_WORK && NEB_WORK > OWNER_WORK);
 static_assertions::const_assert!(NEB_WORK > LANE_WORK);
+static_assertions::const_assert!(GROUP_WORK > NEB_WORK);
 static_assertions::const_assert!(OWNER_WORK != LANE_WORK && LANE_WORK != OUTBOX_WORK);
 
 /// Both directions of the lanes with one peer.
@@ -103,9 +113,16 @@ struct Lanes {
     reader: LaneReader,
 }
 
-/// All machines of one member: up to `SLOTS` mailbox slots, up to `PEERS` peers.
+/// All machines of one member: up to `SLOTS` mailbox slots, up to `PEERS` peers, and up to `GROUPS`
+/// groups, which stand in a `G`: [`Groups`] itself, or a `Box` of it.
 #[derive(Clone, Debug)]
-pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
+pub struct Endpoint<
+    F: Fabric,
+    const SLOTS: usize,
+    const PEERS: usize,
+    const GROUPS: usize = 0,
+    G = NoGroups,
+> {
     fabric: F,
     plan: Plan,
     incarnation: Incarnation,
@@ -118,6 +135,7 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
     /// The peer whose lane is read first, so that no lane starves another.
     lane_turn: usize,
     broadcast: Option<Neb<PEERS, BROADCAST_DEPTH>>,
+    groups: Option<G>,
     events: Deque<Event, EVENTS>,
     /// Every deadline: the machines' and the owner's.
     wheel: Wheel<TIMERS>,
@@ -126,7 +144,12 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize> {
     counters: Counters,
 }
 
-impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS> {
+impl<F, const SLOTS: usize, const PEERS: usize, const GROUPS: usize, G>
+    Endpoint<F, SLOTS, PEERS, GROUPS, G>
+where
+    F: Fabric,
+    G: BorrowMut<Groups<PEERS, GROUPS>>,
+{
     /// The endpoint of `fabric.me()` in its `incarnation`. Clears work that an earlier incarnation
     /// had under way, and continues with the messages in its mailbox. Admits itself and no peer.
     ///
@@ -191,6 +214,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             lanes: [const { None }; PEERS],
             lane_turn: 0,
             broadcast,
+            groups: None,
             events: Deque::new(),
             wheel: Wheel::new(TICK),
             done: [Completion::NONE; BATCH],
@@ -262,6 +286,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         let reader = LaneReader::new(&self.fabric, config, regions, mine, theirs);
         let writer = LaneWriter::new(&self.fabric, config, regions, mine, theirs);
         regions.still_pulse(&self.fabric, peer);
+        if let Some(groups) = &mut self.groups {
+            groups.borrow_mut().prepare(&self.fabric, peer, incarnation);
+        }
         self.fabric.admit(peer, incarnation)?;
         debug!("peer {} admitted in incarnation {}", peer.0, incarnation.0);
         self.lanes[peer.index()] = Some(Lanes { writer, reader });
@@ -270,6 +297,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         self.outboxes[peer.index()].readmit(&self.fabric);
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.handle_admitted(peer);
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.borrow_mut().handle_admitted(peer);
         }
         Ok(())
     }
@@ -282,6 +312,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
     pub fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
         self.check_other(peer)?;
         self.lanes[peer.index()] = None;
+        if let Some(groups) = &mut self.groups {
+            groups.borrow_mut().handle_fenced(peer);
+        }
         if let Some(event) = self.outboxes[peer.index()].lose() {
             self.note(peer, event);
         }
@@ -449,6 +482,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.poll(&mut self.fabric, now);
         }
+        if let Some(groups) = &mut self.groups {
+            groups.borrow_mut().poll(&mut self.fabric);
+        }
         let count = self.fabric.poll(now, &mut self.done);
         if !self.unposted.is_empty() {
             self.post_again();
@@ -523,6 +559,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize> Endpoint<F, SLOTS, PEERS
             NEB_WORK => {
                 if let Some(broadcast) = &mut self.broadcast {
                     broadcast.handle_completion(&mut self.fabric, now, completion);
+                }
+            }
+            GROUP_WORK => {
+                if let Some(groups) = &mut self.groups {
+                    groups.borrow_mut().handle_completion(&self.fabric, completion);
                 }
             }
             machine => debug!("completion for unknown machine {}", machine),

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::fabric::{Layout, LayoutError};
-use crate::{lane, mailbox, neb};
+use crate::{group, lane, mailbox, neb};
 
 /// The sizes of all machines and their regions in the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,12 +14,13 @@ pub struct Plan {
     lane: lane::Config,
     lane_regions: lane::Regions,
     broadcast: Option<(neb::Config, neb::Regions)>,
+    groups: Option<(group::Config, group::Regions)>,
 }
 
 /// Why no layout follows from the sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanError {
-    /// Mailbox, lanes and broadcast are for different numbers of peers.
+    /// The machines are for different numbers of peers.
     Peers,
     /// The regions do not fit.
     Layout(LayoutError),
@@ -48,7 +49,15 @@ impl Plan {
         let mut layout = Layout::new(mailbox.peers());
         let mailbox_regions = mailbox.add_regions(&mut layout).map_err(PlanError::Layout)?;
         let lane_regions = lane.add_regions(&mut layout).map_err(PlanError::Layout)?;
-        Ok(Self { layout, mailbox, mailbox_regions, lane, lane_regions, broadcast: None })
+        Ok(Self {
+            layout,
+            mailbox,
+            mailbox_regions,
+            lane,
+            lane_regions,
+            broadcast: None,
+            groups: None,
+        })
     }
 
     /// Lays out a broadcast of these sizes as well.
@@ -61,6 +70,19 @@ impl Plan {
         }
         let regions = sizes.add_regions(&mut self.layout).map_err(PlanError::Layout)?;
         self.broadcast = Some((sizes, regions));
+        Ok(self)
+    }
+
+    /// Lays out groups of these sizes as well.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn with_groups(mut self, sizes: group::Config) -> Result<Self, PlanError> {
+        if sizes.sizes().peers != self.layout.peers() {
+            return Err(PlanError::Peers);
+        }
+        let regions = sizes.add_regions(&mut self.layout).map_err(PlanError::Layout)?;
+        self.groups = Some((sizes, regions));
         Ok(self)
     }
 
@@ -98,5 +120,11 @@ impl Plan {
     #[must_use]
     pub const fn broadcast(&self) -> Option<(neb::Config, neb::Regions)> {
         self.broadcast
+    }
+
+    /// The sizes and regions of the groups; `None` if there are none.
+    #[must_use]
+    pub const fn groups(&self) -> Option<(group::Config, group::Regions)> {
+        self.groups
     }
 }

@@ -320,3 +320,4 @@ fn a_ticket_without_a_message_sets_a_deadline_of_the_mailbox() {
 }
 
 mod broadcast;
+mod groups;

@@ -3,12 +3,12 @@
 use super::config::{Config, Regions};
 use super::member::Group;
 use super::outcome::{
-    Counters, Delivery, GroupId, OpenError, Receipt, RemoveError, SendError, Standing,
-    UnknownReceipt,
+    Counters, Delivery, GroupId, OpenError, Receipt, SendError, Standing, UnknownReceipt,
 };
 use super::seats::Grank;
 use super::turn::Turn;
 use super::work::Errand;
+use crate::decision::{Decision, RemoveError};
 use crate::fabric::{At, Completion, Fabric};
 use crate::ids::{Incarnation, Peer, PeerSet, Term};
 use crate::lane::{LaneReader, LaneWriter};
@@ -130,17 +130,17 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         self.groups.iter_mut().flatten().for_each(|group| group.handle_connection(peer));
     }
 
-    /// Executes the decision of `term` to remove `peer` from all groups: fences it; then trees are
-    /// formed without it, and its own streams are closed. Idempotent within its term.
+    /// Removes a member from all groups by decision: fences it; then trees are formed without it,
+    /// and its own streams are closed. Idempotent within its term.
     ///
     /// # Errors
     /// [`RemoveError`]; nothing changed.
     pub fn remove(
         &mut self,
         fabric: &mut impl Fabric,
-        term: Term,
-        peer: Peer,
+        decision: Decision,
     ) -> Result<(), RemoveError> {
+        let Decision { term, removed: peer } = decision;
         if peer == self.me || peer.0 >= self.config.sizes().peers {
             return Err(RemoveError::UnknownPeer);
         }

@@ -51,8 +51,7 @@ pub use machine::Groups;
 pub use mutants::MUTANTS;
 pub use note::Position;
 pub use outcome::{
-    Chunk, Counters, Delivery, GroupId, OpenError, Receipt, RemoveError, SendError, Standing,
-    UnknownReceipt,
+    Chunk, Counters, Delivery, GroupId, OpenError, Receipt, SendError, Standing, UnknownReceipt,
 };
 pub use pipeline::{Pipeline, Step, Transfer};
 pub use seats::{Grank, Seats};

@@ -5,8 +5,7 @@ use core::hash::{Hash, Hasher};
 
 use super::note::Position;
 use super::seats::Grank;
-use crate::fabric::{At, FenceError};
-use crate::ids::Term;
+use crate::fabric::At;
 
 /// The number of a group: its place in every member's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,29 +86,6 @@ impl fmt::Display for UnknownReceipt {
 }
 
 impl core::error::Error for UnknownReceipt {}
-
-/// Why a member was not removed. Nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RemoveError {
-    /// There is no such other member.
-    UnknownPeer,
-    /// A decision of this later term was executed already.
-    StaleTerm(Term),
-    /// The peer could not be fenced and may still reach this member.
-    NotFenced(FenceError),
-}
-
-impl fmt::Display for RemoveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownPeer => f.write_str("there is no such other member"),
-            Self::StaleTerm(later) => write!(f, "a decision of term {later} was executed"),
-            Self::NotFenced(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for RemoveError {}
 
 /// Names a chunk that was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,6 +4,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
+use crate::decision::Decision;
 use crate::fabric::loopback::{Loopback, Net};
 use crate::fabric::{Completion, Fabric, Layout, Memory};
 use crate::ids::{Incarnation, Peer, Term};
@@ -174,7 +175,7 @@ fn survivors_of_a_root_agree_on_its_last_message() {
     }
     let mut survivors = members.split_off(1);
     for (fabric, groups) in &mut survivors {
-        groups.remove(fabric, Term(1), Peer(0)).unwrap();
+        groups.remove(fabric, Decision { term: Term(1), removed: Peer(0) }).unwrap();
     }
     run(&mut survivors);
     for member in &mut survivors {

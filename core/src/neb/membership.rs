@@ -3,10 +3,7 @@
 //! A timeout is not a failure. A member is removed only by a decision of the current term, and only
 //! once it is fenced: from then on it can neither write nor read this member's memory.
 
-use core::fmt;
-
 use super::mutants::SUBTRACT_ORIGIN_TWICE;
-use crate::fabric::FenceError;
 use crate::ids::{Peer, PeerSet, Term};
 
 /// Whether members can be removed.
@@ -15,44 +12,9 @@ pub enum Membership {
     /// Never: a silent member is waited for.
     #[default]
     Fixed,
-    /// By a [`Decision`].
+    /// By a [`Decision`](crate::decision::Decision).
     Decided,
 }
-
-/// The manager's decision to remove a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Decision {
-    /// The term it was taken in.
-    pub term: Term,
-    /// The removed member.
-    pub removed: Peer,
-}
-
-/// Why the member was not removed. Nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RemoveError {
-    /// Membership is [`Membership::Fixed`].
-    Fixed,
-    /// There is no such other member.
-    UnknownPeer,
-    /// A decision of this later term was executed already.
-    StaleTerm(Term),
-    /// The peer could not be fenced and may still reach this member.
-    NotFenced(FenceError),
-}
-
-impl fmt::Display for RemoveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fixed => f.write_str("membership is fixed"),
-            Self::UnknownPeer => f.write_str("there is no such other member"),
-            Self::StaleTerm(later) => write!(f, "a decision of term {later} was executed"),
-            Self::NotFenced(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for RemoveError {}
 
 /// The members, as this one knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -69,7 +69,7 @@ pub use config::{
 pub use equivocation::{Equivocation, ProofError};
 pub use machine::Neb;
 pub use map::Regions;
-pub use membership::{Decision, Membership, RemoveError};
+pub use membership::Membership;
 pub use outcome::{BroadcastError, Conflict, Counters, Message, Outcome, Standing};
 #[cfg(feature = "signed")]
 pub use proof::{PROOF_LEN_MAX, Proof};

@@ -5,8 +5,9 @@
 use super::cluster::{Broken, Cluster, SIZES, World};
 use super::held::bits;
 use super::{DEPTH, NET_SLOTS};
+use crate::decision::{Decision, RemoveError};
 use crate::ids::{Peer, PeerSet, Term};
-use crate::neb::{Conflict, Decision, Membership, RemoveError, Sizes};
+use crate::neb::{Conflict, Membership, Sizes};
 
 const O: Peer = Peer(0);
 const P: Peer = Peer(1);

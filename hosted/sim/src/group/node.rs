@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use weft_core::decision::Decision;
 use weft_core::fabric::{At, Completion, Fabric, Memory};
 use weft_core::group::{Delivery, Grank, GroupId, Groups, Receipt};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
@@ -159,7 +160,8 @@ impl GroupNode {
             return;
         }
         self.term = self.term.max(Term(1 + u64::from(peer.0)));
-        let removed = self.groups.remove(&mut seat.fabric, self.term, peer);
+        let removed =
+            self.groups.remove(&mut seat.fabric, Decision { term: self.term, removed: peer });
         removed.expect("a simulated peer is fenced at once");
         seat.record(GroupEvent::Removed { peer });
     }

@@ -1,8 +1,9 @@
 //! One incarnation of a peer: its machine, and the messages that it still has to broadcast.
 
+use weft_core::decision::Decision;
 use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer, Term};
-use weft_core::neb::{Conflict, Decision, Neb, Outcome};
+use weft_core::neb::{Conflict, Neb, Outcome};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::Form;
 use weft_core::wire::{Progress, crc32c};

@@ -19,9 +19,9 @@
 //! first, which is slow and sound; the removed ones follow from the DIR net's database, or from the
 //! boot that a peer comes back with.
 
+use weft_core::decision::{Decision, RemoveError};
 use weft_core::dirnet;
 use weft_core::ids::{Incarnation, Peer, Term};
-use weft_core::neb::{Decision, RemoveError};
 
 use super::{Component, Identity};
 use crate::cluster::Membership;
@@ -42,21 +42,14 @@ pub(super) fn remove(
     term: dirnet::Term,
     peer: Peer,
 ) -> Result<(), RemoveError> {
-    let Some((broadcast, fabric)) = endpoint.broadcast() else { return Ok(()) };
-    // A later incarnation of the leaver may be admitted for everything else: it must not be fenced.
-    if !broadcast.live().contains(peer) {
-        return Ok(());
-    }
     let term = Term(u64::from(term.epoch) << 16 | u64::from(term.claimant.0));
-    match broadcast.remove(fabric, Decision { term, removed: peer }) {
-        Ok(()) => {
-            tracing::info!(peer = peer.0, %term, "out of the broadcasts");
-            Ok(())
-        }
-        // With fixed membership a silent member is waited for.
-        Err(RemoveError::Fixed) => Ok(()),
-        Err(error) => Err(error),
+    let counted = endpoint.broadcast().is_some_and(|(it, _)| it.live().contains(peer));
+    endpoint.remove(Decision { term, removed: peer })?;
+    // With fixed membership a silent member is still counted, and waited for.
+    if counted && endpoint.broadcast().is_some_and(|(it, _)| !it.live().contains(peer)) {
+        tracing::info!(peer = peer.0, %term, "out of the broadcasts");
     }
+    Ok(())
 }
 
 /// Whether a component with this identity takes part in broadcasts.

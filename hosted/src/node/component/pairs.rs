@@ -6,9 +6,9 @@
 
 use std::os::fd::OwnedFd;
 
+use weft_core::decision::RemoveError;
 use weft_core::fabric::FenceError;
 use weft_core::ids::{Incarnation, Peer};
-use weft_core::neb::RemoveError;
 
 use super::Component;
 use super::events::Verdict;
