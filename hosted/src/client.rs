@@ -18,12 +18,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+pub use crate::cluster::Kind;
+pub use crate::node::WatchEvent;
 pub use error::ClientError;
 pub use inbox::Inbox;
 pub use lasting::order_lasting;
 pub use listener::Listener;
 pub use speaker::Speaker;
-pub use watcher::{Kind, WatchEvent, Watcher};
+pub use watcher::Watcher;
 
 use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};

@@ -22,6 +22,7 @@ mod dirnet;
 mod error;
 mod fabric_kind;
 mod form;
+mod hooks;
 mod key;
 mod limit;
 mod membership;
@@ -44,6 +45,7 @@ pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
 pub use fabric_kind::FabricKind;
 pub use form::Form;
+pub use hooks::{HookError, Hooks, Kind};
 pub use limit::{Limit, LimitError};
 pub use membership::Membership;
 pub use name::{ClusterName, ClusterNameError};
@@ -86,6 +88,8 @@ pub struct Cluster {
     pub tasks: Vec<Task>,
     /// `[component]`: the program that is the member at every node; `weft component` without it.
     pub component: Option<Program>,
+    /// `[hooks]`: commands for events of the cluster.
+    pub hooks: Hooks,
     /// `[verbs]`: the RDMA devices.
     pub verbs: Verbs,
     /// `[network]`: how nodes on several hosts meet.
@@ -203,6 +207,7 @@ impl Default for Cluster {
             dirnet: DirNet::default(),
             tasks: Vec::new(),
             component: None,
+            hooks: Hooks::default(),
             verbs: Verbs::default(),
             network: Network::default(),
         }
@@ -275,6 +280,7 @@ impl Cluster {
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
         let component = top.section(key::COMPONENT)?;
+        let hooks = top.section(key::HOOKS)?;
         let dirnet = top.section(key::DIRNET)?;
         let timing = dirnet.section(key::DIRNET_TIMING)?;
         let reset = dirnet.section(key::DIRNET_RESET)?;
@@ -322,6 +328,7 @@ impl Cluster {
             cluster.fabric = fabric;
         }
         cluster.component = read_program(&component)?;
+        cluster.hooks = Hooks::read(&hooks)?;
         cluster.verbs = Verbs::read(&verbs)?;
         let addresses = network.texts(key::NETWORK_ADDRESSES)?;
         cluster.network.addresses = addresses.unwrap_or_default();
@@ -340,6 +347,7 @@ impl Cluster {
             (key::DIRNET_RESET, &reset),
             (key::DIRNET, &dirnet),
             (key::COMPONENT, &component),
+            (key::HOOKS, &hooks),
         ];
         cluster.check().map_err(|error| {
             let source = match error {
@@ -378,6 +386,7 @@ impl Cluster {
         self.dirnet.check(self.nodes)?;
         self.check_tasks()?;
         self.component.as_ref().map_or(Ok(()), Program::check)?;
+        self.hooks.check()?;
         Ok(TimingError::check(self.dirnet.timing())?)
     }
 

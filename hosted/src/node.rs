@@ -21,6 +21,7 @@
 mod abort_markers;
 pub(crate) mod backoff;
 mod casts;
+mod changes;
 pub mod chronicle;
 mod component;
 pub mod control;
@@ -32,6 +33,7 @@ mod faults;
 #[doc(hidden)]
 pub mod heard;
 mod holds;
+pub mod hook;
 mod im_alive;
 mod incarnation;
 mod intensity;
@@ -48,6 +50,8 @@ mod supervisor;
 mod takes;
 mod tasks;
 
+pub(crate) use changes::Changes;
+pub use changes::WatchEvent;
 pub use component::{BroadcastError, Event, JoinError, Verdict};
 pub(crate) use component::{Component, Flow};
 pub use error::NodeError;

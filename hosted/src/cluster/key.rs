@@ -42,6 +42,14 @@ pub(super) const DIRNET_RESET: &str = "dirnet.reset";
 pub(super) const DIRNET_TIMING: &str = "dirnet.timing";
 pub(super) const COMPONENT: &str = "component";
 pub(super) const COMPONENT_STATE: &str = "component.state";
+pub(super) const HOOKS: &str = "hooks";
+pub(super) const HOOKS_VIEW: &str = "hooks.view";
+pub(super) const HOOKS_JOINED: &str = "hooks.joined";
+pub(super) const HOOKS_REMOVED: &str = "hooks.removed";
+pub(super) const HOOKS_ISOLATED: &str = "hooks.isolated";
+pub(super) const HOOKS_RELEASED: &str = "hooks.released";
+pub(super) const HOOKS_SUSPECTED: &str = "hooks.suspected";
+pub(super) const HOOKS_TRUSTED: &str = "hooks.trusted";
 pub(super) const TASK_NAME: &str = "task.name";
 pub(super) const TASK_NODES: &str = "task.nodes";
 pub(super) const TASK_RESTART: &str = "task.restart";
@@ -134,8 +142,11 @@ pub(super) const COMPONENT_ARGS: Key =
 pub(super) const COMPONENT_ENV: Key =
     Key::new("component.env", Limit::Range { min: 0, max: Program::ARGS_MAX as u64 });
 
+pub(super) const HOOKS_TIMEOUT_S: Key =
+    Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
+
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 62] = [
+pub(super) const PATHS: [&str; 71] = [
     NAME,
     NODES.path,
     WAIT,
@@ -168,6 +179,15 @@ pub(super) const PATHS: [&str; 62] = [
     COMPONENT_ARGS.path,
     COMPONENT_ENV.path,
     COMPONENT_STATE,
+    HOOKS,
+    HOOKS_TIMEOUT_S.path,
+    HOOKS_VIEW,
+    HOOKS_JOINED,
+    HOOKS_REMOVED,
+    HOOKS_ISOLATED,
+    HOOKS_RELEASED,
+    HOOKS_SUSPECTED,
+    HOOKS_TRUSTED,
     FABRIC,
     VERBS,
     VERBS_DEVICES.path,
@@ -263,6 +283,8 @@ mod tests {
             ("mailbox.mesage_len", Some("mailbox.message_len")),
             ("restart.within", Some("restart.within_s")),
             ("malbox", Some("mailbox")),
+            ("hooks.remove", Some("hooks.removed")),
+            ("hook", Some("hooks")),
             ("dirnet.send_us", Some("dirnet.timing.send_us")),
             ("dirnet.timing.recieve_us", Some("dirnet.timing.receive_us")),
             ("dirnet.timing.windows_us", Some("dirnet.timing.window_us")),

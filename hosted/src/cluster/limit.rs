@@ -48,6 +48,11 @@ pub enum Limit {
     Once,
     /// A variable of the environment.
     Variable,
+    /// A program and its arguments.
+    Words {
+        /// The most words.
+        max: u64,
+    },
     /// A length with its unit.
     Bytes {
         /// The longest.
@@ -93,7 +98,11 @@ impl Limit {
             Self::Silence { max_ms, .. } => value <= max_ms,
             Self::ResetWindow { min_s, .. } => value >= min_s,
             // No number says whether it is one; the key's owner looks at the text.
-            Self::Address | Self::Once | Self::Variable | Self::Bytes { .. } => true,
+            Self::Address
+            | Self::Once
+            | Self::Variable
+            | Self::Words { .. }
+            | Self::Bytes { .. } => true,
             Self::PowerOfTwo { min, max } => {
                 (min..=max).contains(&value) && value.is_power_of_two()
             }
@@ -124,6 +133,7 @@ impl fmt::Display for Limit {
             Self::Address => f.write_str("HOST:PORT, with a port of 1 to 65535"),
             Self::Once => f.write_str("given once only"),
             Self::Variable => f.write_str("NAME=VALUE"),
+            Self::Words { max } => write!(f, "a program and its arguments, 1 to {max} words"),
             Self::Bytes { max } => {
                 write!(f, "a length up to {} MiB, such as \"64 KiB\"", max >> 20)
             }

@@ -9,7 +9,7 @@ use toml::Value;
 use super::program::Program;
 use super::task::Task;
 use super::timing::Row;
-use super::{Cluster, DirNet, Part, key};
+use super::{Cluster, DirNet, Hooks, Kind, Part, key};
 
 fn list(texts: &[String]) -> Value {
     Value::from(texts.to_vec())
@@ -18,7 +18,7 @@ fn list(texts: &[String]) -> Value {
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
-    let Cluster { neb, dirnet, tasks, component, verbs, network, .. } = cluster;
+    let Cluster { neb, dirnet, tasks, component, hooks, verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
@@ -146,6 +146,7 @@ addresses = {addresses}
 # key = "/etc/weft/cluster.key"
 {key}
 {component}
+{hooks}
 {task_help}"#,
         profile = dirnet.profile,
         timing = timing_table(dirnet),
@@ -191,6 +192,7 @@ addresses = {addresses}
         rnr_timer = verbs.rnr_timer,
         addresses = list(&network.addresses),
         component = component_table(component.as_ref()),
+        hooks = hooks_table(hooks),
         task_help = task_help(),
     );
     for task in tasks {
@@ -245,6 +247,31 @@ fn component_table(component: Option<&Program>) -> String {
         None => table(&Program::example()).lines().for_each(|line| {
             text.push_str(&format!("# {line}\n"));
         }),
+    }
+    text
+}
+
+/// What `[hooks]` is, with a command that is commented out for each event that has none.
+fn hooks_table(hooks: &Hooks) -> String {
+    let limit = key::HOOKS_TIMEOUT_S.limit;
+    let mut text = format!(
+        r#"[hooks]
+# Commands, each a program and its arguments, that the manager's node runs for the events of `weft
+# watch`, one after the other. The event is in WEFT_EVENT, WEFT_VIEW, WEFT_TERM, WEFT_RANK,
+# WEFT_INCARNATION and WEFT_VERDICT, and as JSON on standard input. Up to 64 events wait. A command
+# that still runs after `timeout_s` seconds, {limit}, is killed. When a manager dies, the next one
+# repeats what was not reported as done: view and term are the same then, so a command that must
+# act once compares them.
+timeout_s = {timeout_s}
+"#,
+        timeout_s = hooks.timeout_s,
+    );
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.key().is_some()) {
+        let line = match hooks.commands.get(&kind) {
+            Some(command) => format!("{kind} = {}\n", list(command)),
+            None => format!("# {kind} = {}\n", list(&Hooks::example())),
+        };
+        text.push_str(&line);
     }
     text
 }

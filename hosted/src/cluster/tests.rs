@@ -51,7 +51,8 @@ fn the_template_shows_every_key() {
     // shown in comments.
     let of_timing = key::PATHS.into_iter().filter(|path| path.starts_with("dirnet.timing."));
     let others = [key::NETWORK_KEY, key::DIRNET_ROLES, key::DIRNET_MIN_ALIVE.path];
-    let optional: Vec<_> = others.into_iter().chain(of_timing).collect();
+    let hooks = Kind::ALL.into_iter().filter_map(Kind::key);
+    let optional: Vec<_> = others.into_iter().chain(of_timing).chain(hooks).collect();
     for path in &optional {
         assert!(Cluster::template().contains(&format!("# {} = ", key::leaf(path))), "{path}");
     }
@@ -116,6 +117,53 @@ fn m10_a_program_is_refused_with_its_line() {
     ] {
         assert_eq!(refused(&format!("{TOP}{text}")).to_string(), cause);
     }
+}
+
+#[test]
+fn m13_a_hook_is_refused_with_its_line_and_the_event_that_was_meant() {
+    const TOP: &str = "name = \"t\"\nnodes = 2\n[hooks]\n";
+    for (text, cause, cure) in [
+        (
+            "removed = []",
+            "c.toml:4: hooks.removed is empty, but must be a program and its arguments, 1 to 64 \
+             words",
+            "set hooks.removed to a program and its arguments, 1 to 64 words",
+        ),
+        (
+            "removed = [\"\"]",
+            "c.toml:4: hooks.removed is \"\", but must be 1 to 4095 bytes without a zero byte",
+            "set hooks.removed to 1 to 4095 bytes without a zero byte",
+        ),
+        (
+            "removed = \"curl\"",
+            "c.toml:4: hooks.removed is a string, but must be an array of strings",
+            "make hooks.removed an array of strings",
+        ),
+        (
+            "remove = [\"curl\"]",
+            "c.toml:4: the key \"hooks.remove\" is unknown",
+            "write hooks.removed if that is what you mean",
+        ),
+        (
+            "timeout_s = 0",
+            "c.toml:4: hooks.timeout_s is 0, but must be 1 to 3600",
+            "set hooks.timeout_s to 1 to 3600",
+        ),
+    ] {
+        let error = refused(&format!("{TOP}{text}"));
+        assert_eq!((error.to_string().as_str(), error.cure().as_str()), (cause, cure));
+    }
+    assert!(matches!(refused(&format!("{TOP}missed = [\"x\"]")), ClusterError::Unknown { .. }));
+}
+
+#[test]
+fn m13_the_program_of_a_hook_is_looked_for_on_this_host() {
+    let hooks = |command| parse(&format!("name = \"t\"\nnodes = 2\nhooks.removed = {command}"));
+    let check = |command| hooks(command).expect("it parses").hooks.check_programs();
+    assert!(check("[\"sh\", \"-c\", \"true\"]").is_ok());
+    let error = check("[\"no-such-program\"]").expect_err("it is not there");
+    let cause = "hooks.removed: the program no-such-program is not found in PATH";
+    assert_eq!((error.to_string().as_str(), error.code()), (cause, Code::InputMissing));
 }
 
 #[test]

@@ -116,11 +116,38 @@ pub enum What {
     },
     /// It was removed, and restarts.
     Reborn,
+    /// An operator has released it from isolation.
+    Released,
+    /// The command of a hook has run for an event that concerns it.
+    Hook(HookNote),
     /// A fault was injected into it, or was healed.
     Injected {
         /// The fault, for people.
         fault: String,
     },
+}
+
+/// The end of a hook's command (M-13).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookNote {
+    /// The event, as `[hooks]` names it.
+    pub event: String,
+    /// The number of its view.
+    pub view: u64,
+    /// The incarnation that it is about, as boot and generation.
+    pub incarnation: Option<String>,
+    /// Why the command did not run, or failed.
+    pub failure: Option<String>,
+}
+
+impl std::fmt::Display for HookNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { event, view, failure, .. } = self;
+        match failure {
+            None => write!(f, "hook {event} for view {view:#x} has run"),
+            Some(failure) => write!(f, "hook {event} for view {view:#x}: {failure}"),
+        }
+    }
 }
 
 /// A verdict and its evidence (X-2).
@@ -194,6 +221,8 @@ impl std::fmt::Display for What {
                  reservation word, or its fabric answered wrongly"
             ),
             Self::Reborn => f.write_str("was removed, and restarts"),
+            Self::Released => f.write_str("released from isolation by order"),
+            Self::Hook(note) => note.fmt(f),
             Self::Injected { fault } => write!(f, "by order: {fault}"),
         }
     }

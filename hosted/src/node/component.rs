@@ -42,7 +42,8 @@ use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
 use super::casts::{CastJob, Casts};
-use super::control::{Fault, MESSAGES_MAX, Outcome, Refused, Want};
+use super::chronicle::{self, What};
+use super::control::{Fault, MESSAGES_MAX, NodeOrder, Outcome, Refused, Want};
 use super::deliveries::{DeliverJob, DeliveryLine};
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
@@ -540,6 +541,12 @@ impl Component {
                     done = dirnet.handle_order(now_ns, Rank(node), order, ground)?;
                     Ok(())
                 })?;
+                if (order, &done) == (NodeOrder::Release, &Outcome::Done) {
+                    let observer = self.endpoint.me().0;
+                    let (at_ns, what) = (now_ns, What::Released);
+                    let entry = chronicle::Entry { at_ns, observer, node, what };
+                    self.tell(&FromComponent::Note(entry))?;
+                }
                 Some((ticket, done))
             }
             Want::Status => self.inquire(ticket, now_ns),

@@ -6,6 +6,7 @@
 
 mod broadcast;
 mod holder;
+mod hook;
 mod standing;
 mod task;
 
@@ -19,6 +20,7 @@ pub use broadcast::{
 };
 
 pub use holder::HolderStatus;
+pub use hook::HookStatus;
 pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
@@ -516,6 +518,8 @@ pub struct NodeStatus {
     pub cut: Vec<u16>,
     /// The tasks under its guard.
     pub tasks: Vec<TaskStatus>,
+    /// The hooks that it has run as the manager's node, if the cluster has any.
+    pub hooks: Option<HookStatus>,
     /// The component's state in the DIR net, when it could be asked and takes part.
     pub dirnet: Option<DirNetStatus>,
     /// The component's counters, when it could be asked.

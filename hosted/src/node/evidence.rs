@@ -24,7 +24,8 @@ pub struct Copied {
 }
 
 impl What {
-    /// Whether it is a conclusion about a node, or evidence for one.
+    /// Whether it is a conclusion about a node, or evidence for one; or what the manager's node
+    /// alone does, which the next manager must know.
     pub(super) const fn is_evidence(&self) -> bool {
         match self {
             Self::Verdict(_)
@@ -33,7 +34,9 @@ impl What {
             | Self::Failed { .. }
             | Self::ResetOrdered { .. }
             | Self::Disputed { .. }
-            | Self::Proven { .. } => true,
+            | Self::Proven { .. }
+            | Self::Released
+            | Self::Hook(_) => true,
             // These are unbounded in number, or every node notes its own.
             Self::Started { .. }
             | Self::Ended { .. }

@@ -13,6 +13,7 @@ mod deadlines;
 mod event;
 mod evidence;
 mod guarded;
+mod hooks;
 mod isolation;
 mod meet;
 mod peers;
@@ -40,6 +41,7 @@ use clients::Clients;
 use component::Component;
 use deadlines::Deadlines;
 use event::{Event, Events};
+use hooks::HookRuns;
 use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
@@ -94,6 +96,7 @@ pub fn run(
     }
     supervisor.tasks.begin(now_ns());
     let ended = supervisor.run(&inbox, home);
+    supervisor.stop_hooks();
     supervisor.tasks.end_all();
     supervisor.stop_component();
     ended
@@ -143,6 +146,7 @@ struct Supervisor {
     chronicle: Chronicle,
     evidence: Evidence,
     watch: Watch,
+    hooks: Option<HookRuns>,
     /// Whether all nodes read the same clock.
     is_on_one_host: bool,
     /// Frames and entries that had no receiver at this node.
@@ -234,6 +238,7 @@ impl Supervisor {
             chronicle: Chronicle::default(),
             evidence: Evidence::default(),
             watch: Watch::new()?,
+            hooks: HookRuns::new(&cluster.hooks, rank)?,
             is_on_one_host,
             refusals: Refusals::default(),
             parked: VecDeque::new(),

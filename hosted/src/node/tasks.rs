@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use guard::Guard;
+pub(super) use guard::not_started;
 pub use guard::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 pub(super) use note::Note;
 use note::Standing;
@@ -419,7 +420,7 @@ impl Tasks {
                 self.traces.note(self.guarded.iter().filter_map(|it| it.guard.as_ref()));
             }
             Err(error) => {
-                let why = guard::not_started(&guarded.task.program, &error);
+                let why = not_started(&guarded.task.program, &error);
                 tracing::error!(task = %guarded.task.name, why, "task cannot be started");
                 guarded.record.handle_not_started(now_ns, why);
             }

@@ -69,10 +69,11 @@ impl NewCluster {
         Ok(cluster)
     }
 
-    /// Applies the choice of the fabric, and checks the whole.
+    /// Applies the choice of the fabric, and checks the whole; the programs of hooks are there.
     pub(super) fn check(&self, mut cluster: Cluster) -> Result<Cluster, Failure> {
         self.fabric.apply_to_all(&mut cluster)?;
         cluster.check().map_err(Failure::new)?;
+        cluster.hooks.check_programs().map_err(Failure::new)?;
         Ok(cluster)
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
         doctor::lack_of_node(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
+        cluster.hooks.check_programs().map_err(Failure::new)?;
         let meeting = arguments.meeting(&cluster)?;
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
         check_same(&cluster, claimed.dir())?;

@@ -11,7 +11,6 @@ mod lines;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -30,6 +29,7 @@ use lines::Lines;
 use weft::cluster::{Cluster, Program};
 use weft::explain::Code;
 use weft::launch::{LaunchError, Launched, Notice};
+use weft::process::find_program;
 
 /// How often it looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -224,26 +224,11 @@ fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
 
 /// The program as an absolute path: nodes look for it from where this command was started.
 fn find(program: &str) -> Result<String, Failure> {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = match program.contains('/') {
-        true => Some(PathBuf::from(program)),
-        false => std::env::split_paths(&paths)
-            .map(|folder| folder.join(program))
-            .find(|path| path.is_file()),
-    };
-    let missing = |why: &str| {
-        let cause = format!("the program {program} {why}");
-        let cure = "give the path of an executable file, or the name of one in PATH";
-        Failure::of(Code::InputMissing, cause, cure)
-    };
-    let path = found.ok_or_else(|| missing("is not found in PATH"))?;
-    let metadata = path.metadata().map_err(|error| missing(&format!("cannot be run: {error}")))?;
-    if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
-        return Err(missing("is not an executable file"));
-    }
-    let path = std::path::absolute(path).map_err(|error| missing(&error.to_string()))?;
-    let text = path.into_os_string().into_string();
-    text.map_err(|_| missing("has a path that is not UTF-8"))
+    let path = find_program(program).map_err(Failure::new)?;
+    path.into_os_string().into_string().map_err(|_| {
+        let cause = format!("the program {program} has a path that is not UTF-8");
+        Failure::of(Code::InputMissing, cause, "give it another path")
+    })
 }
 
 /// The files for the output of each member.

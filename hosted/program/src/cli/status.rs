@@ -13,7 +13,8 @@ use super::output::Output;
 use super::survey::{Answer, Survey};
 use weft::node::chronicle::Entry;
 use weft::node::control::{
-    DirNetStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus, TimingStatus,
+    DirNetStatus, HookStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus,
+    TimingStatus,
 };
 use why::Why;
 
@@ -106,6 +107,7 @@ fn render(report: &Report) -> String {
         left_broadcasts,
         isolated,
         isolated_tasks,
+        failed_hooks,
         cuts,
         forged_tickets,
         damage,
@@ -138,6 +140,21 @@ fn isolated_tasks(status: &Survey) -> String {
         )
     };
     isolated.map(line).collect()
+}
+
+/// The hooks that failed, and where the rest is found.
+fn failed_hooks(status: &Survey) -> String {
+    let line = |node: &NodeStatus| {
+        let hooks = node.hooks.as_ref()?;
+        let last = hooks.last_failure.as_ref()?;
+        let HookStatus { run, failed, missed, .. } = hooks;
+        let rank = node.rank;
+        Some(format!(
+            "node {rank} has run {run} hooks: {failed} failed and {missed} found no room; the last \
+             of them: {last}\n"
+        ))
+    };
+    status.answered().filter_map(line).collect()
 }
 
 /// Which processes hold messages of a mailbox, and when those go back.

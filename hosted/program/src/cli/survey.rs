@@ -311,6 +311,7 @@ pub(super) mod tests {
             cut: Vec::new(),
             peers: Vec::new(),
             tasks: Vec::new(),
+            hooks: None,
             dirnet: Some(DirNetStatus {
                 role: "backup".to_owned(),
                 epoch: 1,

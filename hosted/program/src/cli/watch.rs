@@ -10,23 +10,12 @@ use clap::builder::PossibleValuesParser;
 use super::cluster_choice::{ClusterChoice, seconds};
 use super::failure::Failure;
 use super::output::Output;
-use exec::Hook;
+use exec::Exec;
 use weft::client::{Kind, WatchEvent};
 use weft::clock::Deadline;
 
 /// How long no node may answer before the cluster counts as ended.
 const GONE_AFTER: Duration = Duration::from_secs(5);
-/// The names of events, as `--only` and `--json` have them.
-const KINDS: [(&str, Kind); 7] = [
-    ("view", Kind::View),
-    ("joined", Kind::Joined),
-    ("removed", Kind::Removed),
-    ("isolated", Kind::Isolated),
-    ("suspected", Kind::Suspected),
-    ("trusted", Kind::Trusted),
-    ("missed", Kind::Missed),
-];
-
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -34,13 +23,24 @@ pub(super) struct Arguments {
 
     /// Only events of these kinds.
     #[arg(long, value_delimiter = ',', value_name = "KIND,…",
-          value_parser = PossibleValuesParser::new(KINDS.map(|(name, _)| name)))]
+          value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::as_str)))]
     only: Vec<String>,
 
     /// Run this program for each event, one at a time: the event is in WEFT_EVENT, WEFT_VIEW,
-    /// WEFT_TERM, WEFT_RANK, WEFT_INCARNATION and WEFT_VERDICT, and as JSON on its input.
+    /// WEFT_TERM, WEFT_RANK, WEFT_INCARNATION and WEFT_VERDICT, and as JSON on its input. Up to 64
+    /// events wait; what it prints goes to standard error.
     #[arg(long, value_name = "PROGRAM")]
     exec: Option<std::path::PathBuf>,
+
+    /// Kill the program of --exec, with its process group, after so many seconds.
+    #[arg(
+        long,
+        requires = "exec",
+        default_value_t = 30.0,
+        value_name = "SECONDS",
+        allow_negative_numbers = true
+    )]
+    exec_timeout: f64,
 
     /// End after so many seconds; without it, when the cluster does.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
@@ -51,7 +51,9 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let limit = arguments.seconds.map(|it| seconds("--seconds", it)).transpose()?;
     let deadline = Deadline::after(limit.unwrap_or(Duration::MAX));
-    let mut hook = arguments.exec.as_deref().map(Hook::start).transpose()?;
+    let timeout = seconds("--exec-timeout", arguments.exec_timeout)?;
+    let exec = arguments.exec.as_deref().map(|path| Exec::start(path, timeout));
+    let mut exec = exec.transpose()?;
     let mut watcher = arguments.cluster.watch()?;
     while !deadline.has_passed() {
         let event = match watcher.next(deadline.remaining().min(GONE_AFTER)) {
@@ -64,20 +66,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if arguments.selects(event.event) {
             output.finish(&event, &line(&event));
             output.check()?;
-            hook.iter_mut().for_each(|hook| hook.offer(&event));
+            exec.iter_mut().for_each(|exec| exec.offer(&event));
         }
     }
-    hook.map_or(Ok(()), Hook::end)
+    exec.map_or(Ok(()), Exec::end)
 }
 
 impl Arguments {
     fn selects(&self, kind: Kind) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == name_of(kind))
+        self.only.is_empty() || self.only.iter().any(|name| name == kind.as_str())
     }
-}
-
-fn name_of(kind: Kind) -> &'static str {
-    KINDS.iter().find(|(_, it)| *it == kind).map_or("event", |(name, _)| name)
 }
 
 /// The event for people.
@@ -98,6 +96,6 @@ fn line(event: &WatchEvent) -> String {
     };
     let why =
         if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
-    let name = name_of(event.event);
+    let name = event.event;
     format!("view {view:#x}, term {term}: {name}{who}{what}{why}\n")
 }

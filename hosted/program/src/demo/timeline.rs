@@ -88,7 +88,9 @@ impl Moment {
             | What::Noted { .. }
             | What::Fenced { .. }
             | What::ResetOrdered { .. }
-            | What::Reborn => Kind::Deed,
+            | What::Reborn
+            | What::Released
+            | What::Hook(_) => Kind::Deed,
         };
         let after_us = entry.at_ns.saturating_sub(at_ns) / 1_000;
         let (observer, what) = (Some(entry.observer), entry.what.to_string());

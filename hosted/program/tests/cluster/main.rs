@@ -8,6 +8,7 @@
 //!   database   what is known of tasks and nodes outlives those who know it
 //!   decided    ends of broadcasts without waiting
 //!   demo       the demonstration on inputs of every size
+//!   hooks      commands that the manager's node runs for events
 //!   hosts      keys and devices: what is refused before anything starts
 //!   hung       a supervisor that is stopped while its component goes on
 //!   identity   a cluster whose directory was removed, and another of its name
@@ -45,6 +46,7 @@ mod decided;
 mod demo;
 mod evidence;
 mod faults;
+mod hooks;
 mod hosts;
 mod hung;
 mod identity;

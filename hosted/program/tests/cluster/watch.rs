@@ -111,8 +111,77 @@ fn m12_what_cannot_be_watched_or_run_is_refused() {
     place.weft("watch --json --name t --patience 0").refused(13, "cluster_not_running");
     place.weft("watch --json --name t --only deaths").refused(2, "usage");
     let (_up, _nodes) = place.up("-n 2");
-    place.weft("watch --json --name t --exec /nowhere/program").refused(2, "usage");
+    for program in ["/nowhere/program", "no-such-program", "/etc/passwd", "/bin"] {
+        let said = place.weft(&format!("watch --json --name t --exec {program}"));
+        let said = said.refused(2, "usage");
+        assert!(said.contains(program) && said.contains("executable file"), "{said}");
+    }
+    place.weft("watch --json --name t --exec sh --exec-timeout -1").refused(2, "usage");
+    place.weft("watch --json --name t --exec-timeout 1").refused(2, "usage");
     place.weft("watch --name t --seconds 0").done();
+}
+
+#[test]
+fn m12_a_program_that_hangs_is_killed_after_its_limit() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("-n 2");
+    nodes.await_joined();
+    let program = place.program("#!/bin/sh\nsleep 4321 & sleep 4321\n");
+    let watch = "watch --json --name t --only view --exec-timeout 0.5";
+    let watch = place.start(&format!("{watch} --exec {program}"), "");
+    let limit = "killed: it took longer than 0.5 s";
+    eventually("it is killed", || watch.said("err").contains(limit));
+    place.weft("down --name t").done();
+    let said = watch.wait().refused(1, "internal");
+    assert!(said.contains(" runs failed, and 0 events found no room"), "{said}");
+    assert!(!place.processes().iter().any(|process| process.role == "4321"));
+}
+
+/// While its program runs for the first event, 64 wait.
+#[test]
+fn m12_a_program_that_is_slow_is_reported_with_the_count_of_what_it_missed() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("-n 2");
+    nodes.await_joined();
+    let other = (crate::hooks::manager(&nodes) + 1) % 2;
+    let (begun, end) = (place.path_of("begun"), place.path_of("end"));
+    let hang = format!("[ -e {begun} ] || {{ mkfifo {end}; touch {begun}; read x < {end}; }}");
+    let program = place.program(&format!("#!/bin/sh\n{hang}\ntrue\n"));
+    let watch = "watch --json --name t --exec-timeout 600";
+    let watch = place.start(&format!("{watch} --exec {program}"), "");
+    eventually("it runs for the first event", || fs::exists(&begun).expect("a path"));
+    let is_full = || watch.said("err").contains("not run: 64 events wait already");
+    while !is_full() {
+        let joins = || of(&events(&watch), "joined", other).count();
+        let before = joins();
+        nodes.client(other).kill().expect("it runs");
+        eventually("its next component joins", || before < joins());
+        nodes.await_joined();
+    }
+    place.weft("down --name t").done();
+    fs::write(&end, "\n").expect("it is read");
+    let said = watch.wait();
+    let (printed, cause) = (said.objects().len(), said.refused(1, "internal"));
+    let missed = format!("0 runs failed, and {} events found no room", printed - 65);
+    assert!(cause.contains(&missed), "{printed} events: {cause}");
+}
+
+#[test]
+fn m5_a_release_by_an_operator_is_an_event() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("-n 3");
+    await_manager(&nodes);
+    let watch = place.start("watch --json --name t --only view,isolated,released", "");
+    eventually("a view is printed", || !events(&watch).is_empty());
+    for order in ["isolate", "release"] {
+        place.weft(&format!("{order} 2 --name t --wait 60")).done();
+    }
+    nodes.await_joined();
+    place.weft("down --name t").done();
+    let events = watch.wait().objects();
+    let of_node: Vec<_> = events.iter().filter(|it| it["rank"] == 2).collect();
+    let kinds: Vec<_> = of_node.iter().map(|it| it["event"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["isolated", "released"], "{of_node:?}");
 }
 
 /// An example that runs beside the cluster, and has printed the first view.

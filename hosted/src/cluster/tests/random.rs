@@ -38,10 +38,10 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
         let (form, membership) = words;
         Neb { slots: 1 << slots_log2, message_len, form, membership }
     });
-    let parts = (any_tasks(), prop::option::of(any_program()), any::<bool>(), neb);
+    let parts = (any_tasks(), prop::option::of(any_program()), any_hooks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
         |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {
-            let (tasks, component, is_strange, neb) = parts;
+            let (tasks, component, hooks, is_strange, neb) = parts;
             let addresses = addresses.into_iter().take(nodes).collect();
             let dirnet = if is_strange { any_dirnet(nodes) } else { DirNet::default() };
             Cluster {
@@ -56,6 +56,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 restart,
                 tasks,
                 component,
+                hooks,
                 verbs: Verbs { devices, ..Verbs::default() },
                 network: Network { addresses, key: key.map(PathBuf::from) },
             }
@@ -96,6 +97,16 @@ fn any_program() -> impl Strategy<Value = Program> {
             Program { program: format!("/{program}"), args, env, state }
         },
     )
+}
+
+/// Commands for some events, whose arguments are any text.
+fn any_hooks() -> impl Strategy<Value = Hooks> {
+    let text = any::<String>().prop_map(|text| text.replace('\0', "").chars().take(60).collect());
+    let command = prop::collection::vec(text, 0..4)
+        .prop_map(|args: Vec<String>| [vec!["/program".to_owned()], args].concat());
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.key().is_some()).collect::<Vec<_>>();
+    let commands = prop::collection::btree_map(prop::sample::select(kinds), command, 0..4);
+    (1_u64..=3600, commands).prop_map(|(timeout_s, commands)| Hooks { timeout_s, commands })
 }
 
 /// Up to three tasks whose program and arguments are any text; their nodes are always there.

@@ -27,6 +27,7 @@ impl Component {
             cut: Vec::new(),
             peers: Vec::new(),
             tasks: Vec::new(),
+            hooks: None,
             dirnet: self.dirnet.as_ref().map(|dirnet| dirnet.status(left)),
             counters: Some(CounterStatus {
                 put: counters.put,

@@ -54,6 +54,7 @@ impl Supervisor {
         if !self.is_on_one_host {
             entry.at_ns = now_ns();
         }
+        self.note_hook(&entry);
         let copied = Copied { entry, noted_ns };
         self.watch.note(&copied);
         self.evidence.keep(copied);

@@ -175,6 +175,7 @@ impl Supervisor {
             peers: self.peers(),
             cut: self.cut_off.iter().map(|peer| peer.0).collect(),
             tasks: self.tasks.status(now_ns()),
+            hooks: self.hook_status(),
             dirnet: None,
             counters: None,
             holders: Vec::new(),

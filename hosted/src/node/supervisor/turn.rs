@@ -165,6 +165,7 @@ impl Supervisor {
         self.learn_past(now_ns);
         self.pass_turn(now_ns);
         self.answer_watchers(now_ns);
+        self.run_hooks();
         if self.clients.next_deadline_ns().is_some() {
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);

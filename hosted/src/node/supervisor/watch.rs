@@ -61,7 +61,11 @@ impl Watch {
 
     /// Keeps an entry that is of interest to watchers.
     pub(super) fn note(&mut self, copied: &Copied) {
-        if !matches!(copied.entry.what, What::Suspected | What::Restored | What::Verdict(_)) {
+        let is_watched = matches!(
+            copied.entry.what,
+            What::Suspected | What::Restored | What::Verdict(_) | What::Released
+        );
+        if !is_watched {
             return;
         }
         if self.noted.len() == NOTED_MAX {
@@ -72,7 +76,7 @@ impl Watch {
     }
 
     /// The answer to a watcher, if there is something that it does not have.
-    fn answer(&self, wanted: &Watching) -> Option<Outcome> {
+    pub(super) fn answer(&self, wanted: &Watching) -> Option<Outcome> {
         let end = self.displaced + self.noted.len() as u64;
         // One that watched an earlier supervisor of this node starts over.
         let after = if wanted.after > end { 0 } else { wanted.after };

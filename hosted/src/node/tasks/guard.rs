@@ -108,7 +108,7 @@ impl Guard {
 }
 
 /// Why `program` was not started, as a text that names it.
-pub(super) fn not_started(program: &str, error: &ProcessError) -> String {
+pub(in crate::node) fn not_started(program: &str, error: &ProcessError) -> String {
     let ProcessError::Spawn(error) = error else { return error.to_string() };
     match error.kind() {
         ErrorKind::PermissionDenied if Path::new(program).is_dir() => {

@@ -148,6 +148,7 @@ mod tests {
             cut: Vec::new(),
             peers: vec![PeerStatus { rank: 1, incarnation: None, joined: false }],
             tasks: vec![task],
+            hooks: None,
             dirnet: Some(DirNetStatus {
                 role: "manager".to_owned(),
                 epoch: 12,
