@@ -34,14 +34,16 @@ pub enum Kind {
     Suspected,
     /// A suspect was heard again.
     Trusted,
+    /// A task of a node has started, ended, or hangs.
+    Task,
     /// The watcher read too slowly, or was away for too long: suspicions and verdicts are missing.
     Missed,
 }
 
 words! {
     Kind, "--only",
-    "\"view\", \"joined\", \"removed\", \"isolated\", \"released\", \"suspected\", \"trusted\" or \
-     \"missed\"",
+    "\"view\", \"joined\", \"removed\", \"isolated\", \"released\", \"suspected\", \"trusted\", \
+     \"task\" or \"missed\"",
     "name a kind of event",
     View = "view",
     Joined = "joined",
@@ -50,6 +52,7 @@ words! {
     Released = "released",
     Suspected = "suspected",
     Trusted = "trusted",
+    Task = "task",
     Missed = "missed",
 }
 
@@ -64,6 +67,7 @@ impl Kind {
             Self::Released => Some(key::HOOKS_RELEASED),
             Self::Suspected => Some(key::HOOKS_SUSPECTED),
             Self::Trusted => Some(key::HOOKS_TRUSTED),
+            Self::Task => Some(key::HOOKS_TASK),
             Self::Missed => None,
         }
     }

@@ -50,6 +50,7 @@ pub(super) const HOOKS_ISOLATED: &str = "hooks.isolated";
 pub(super) const HOOKS_RELEASED: &str = "hooks.released";
 pub(super) const HOOKS_SUSPECTED: &str = "hooks.suspected";
 pub(super) const HOOKS_TRUSTED: &str = "hooks.trusted";
+pub(super) const HOOKS_TASK: &str = "hooks.task";
 pub(super) const TASK_NAME: &str = "task.name";
 pub(super) const TASK_NODES: &str = "task.nodes";
 pub(super) const TASK_RESTART: &str = "task.restart";
@@ -146,7 +147,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 71] = [
+pub(super) const PATHS: [&str; 72] = [
     NAME,
     NODES.path,
     WAIT,
@@ -188,6 +189,7 @@ pub(super) const PATHS: [&str; 71] = [
     HOOKS_RELEASED,
     HOOKS_SUSPECTED,
     HOOKS_TRUSTED,
+    HOOKS_TASK,
     FABRIC,
     VERBS,
     VERBS_DEVICES.path,

@@ -258,10 +258,10 @@ fn hooks_table(hooks: &Hooks) -> String {
         r#"[hooks]
 # Commands, each a program and its arguments, that the manager's node runs for the events of `weft
 # watch`, one after the other. The event is in WEFT_EVENT, WEFT_VIEW, WEFT_TERM, WEFT_RANK,
-# WEFT_INCARNATION and WEFT_VERDICT, and as JSON on standard input. Up to 64 events wait. A command
-# that still runs after `timeout_s` seconds, {limit}, is killed. When a manager dies, the next one
-# repeats what was not reported as done: view and term are the same then, so a command that must
-# act once compares them.
+# WEFT_INCARNATION, WEFT_VERDICT and WEFT_TASK_NAME, and as JSON on standard input. Up to 64 events
+# wait. A command that still runs after `timeout_s` seconds, {limit}, is killed. When a manager
+# dies, the next one repeats what was not reported as done: view and term are the same then, so a
+# command that must act once compares them.
 timeout_s = {timeout_s}
 "#,
         timeout_s = hooks.timeout_s,

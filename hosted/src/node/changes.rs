@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weft_core::dirnet::Verdict;
 
-use super::chronicle::{VerdictNote, What};
+use super::chronicle::{TaskNote, TaskStep, VerdictNote, What};
 use super::control::{MemberStatus, ViewStatus, Watched};
 use super::evidence::Copied;
 use crate::clock::{Deadline, now_ns};
@@ -39,7 +39,7 @@ pub struct WatchEvent {
     pub rank: Option<u16>,
     /// Its incarnation, as boot and generation.
     pub incarnation: Option<String>,
-    /// The verdict that led to a removal.
+    /// The verdict that led to a removal, or what has become of a task.
     pub verdict: Option<String>,
     /// What that rests on.
     pub evidence: Vec<String>,
@@ -50,6 +50,9 @@ pub struct WatchEvent {
     /// The members of a view.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberStatus>,
+    /// The task that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// The node that noted it, or the manager that decided the view.
     #[serde(skip)]
     pub by: u16,
@@ -154,6 +157,7 @@ impl Changes {
             What::Suspected => Kind::Suspected,
             What::Restored => Kind::Trusted,
             What::Released => Kind::Released,
+            What::Task(_) => Kind::Task,
             What::Verdict(note) => {
                 let isolates = entry.what.is_verdict(Verdict::Isolated);
                 if isolates
@@ -170,8 +174,15 @@ impl Changes {
             _ => return,
         };
         if entry.at_ns >= self.since_ns {
-            let event = self.event(kind, Some(entry.node), entry.at_ns);
-            self.queue.push_back(WatchEvent { by: entry.observer, ..event });
+            let mut event = self.event(kind, Some(entry.node), entry.at_ns);
+            event.by = entry.observer;
+            if let What::Task(TaskNote { task, change }) = entry.what {
+                (event.task, event.verdict) = (Some(task), Some(change.as_str().to_owned()));
+                if let TaskStep::Failed { fault } = change {
+                    event.evidence = vec![fault.to_string()];
+                }
+            }
+            self.queue.push_back(event);
         }
     }
 
@@ -207,6 +218,7 @@ impl Changes {
             fenced: false,
             at,
             members: Vec::new(),
+            task: None,
             by: manager,
             missed: 0,
         }

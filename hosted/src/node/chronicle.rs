@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{Alarm, Explanation, Members, News, Rule, Verdict};
 use weft_core::ids::Rank;
 
+use super::control::TaskFault;
+
 /// The most entries that are kept.
 const ENTRIES: usize = 512;
 
@@ -120,11 +122,71 @@ pub enum What {
     Released,
     /// The command of a hook has run for an event that concerns it.
     Hook(HookNote),
+    /// One of its tasks has started, ended, or hangs.
+    Task(TaskNote),
     /// A fault was injected into it, or was healed.
     Injected {
         /// The fault, for people.
         fault: String,
     },
+}
+
+/// What has become of a task (M-15).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskNote {
+    /// The task's name.
+    pub task: String,
+    /// The change.
+    pub change: TaskStep,
+}
+
+/// A change of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStep {
+    /// Its first process has started.
+    Started,
+    /// Its next process has started.
+    Restarted,
+    /// Its process has ended with status 0.
+    Finished,
+    /// Its process has ended by order, or with its node.
+    Stopped,
+    /// Its process failed or cannot be started.
+    Failed {
+        /// The fault.
+        fault: TaskFault,
+    },
+    /// Its process sent no beat in time, and is killed.
+    Hung,
+    /// It failed too often, and is not started again.
+    Isolated,
+}
+
+impl TaskStep {
+    /// The word for scripts.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Restarted => "restarted",
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::Failed { .. } => "failed",
+            Self::Hung => "hung",
+            Self::Isolated => "isolated",
+        }
+    }
+}
+
+impl std::fmt::Display for TaskNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { task, change } = self;
+        match change {
+            TaskStep::Failed { fault } => write!(f, "task {task} failed: {fault}"),
+            change => write!(f, "task {task} {}", change.as_str()),
+        }
+    }
 }
 
 /// The end of a hook's command (M-13).
@@ -223,6 +285,7 @@ impl std::fmt::Display for What {
             Self::Reborn => f.write_str("was removed, and restarts"),
             Self::Released => f.write_str("released from isolation by order"),
             Self::Hook(note) => note.fmt(f),
+            Self::Task(note) => note.fmt(f),
             Self::Injected { fault } => write!(f, "by order: {fault}"),
         }
     }

@@ -24,8 +24,8 @@ pub struct Copied {
 }
 
 impl What {
-    /// Whether it is a conclusion about a node, or evidence for one; or what the manager's node
-    /// alone does, which the next manager must know.
+    /// Whether it is a conclusion about a node, or evidence for one; or what one node alone
+    /// knows and every watcher or the next manager must learn.
     pub(super) const fn is_evidence(&self) -> bool {
         match self {
             Self::Verdict(_)
@@ -36,7 +36,8 @@ impl What {
             | Self::Disputed { .. }
             | Self::Proven { .. }
             | Self::Released
-            | Self::Hook(_) => true,
+            | Self::Hook(_)
+            | Self::Task(_) => true,
             // These are unbounded in number, or every node notes its own.
             Self::Started { .. }
             | Self::Ended { .. }

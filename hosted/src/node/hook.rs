@@ -193,6 +193,7 @@ fn start(due: &DueHook) -> Result<Spawned, HookFailure> {
         .env("WEFT_RANK", optional(&event.rank.map(|rank| rank.to_string())))
         .env("WEFT_INCARNATION", optional(&event.incarnation))
         .env("WEFT_VERDICT", optional(&event.verdict))
+        .env("WEFT_TASK_NAME", optional(&event.task))
         .stdin(Stdio::piped())
         .stdout(Stdio::from(output))
         .start()
@@ -266,6 +267,7 @@ mod tests {
             fenced: true,
             at: 0,
             members: Vec::new(),
+            task: None,
             by: 0,
             missed: 0,
         }

@@ -32,7 +32,10 @@ use owed::Owed;
 use record::{Due, Record};
 use traces::Traces;
 
-use super::control::{Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskStatus};
+use super::chronicle::{TaskNote, TaskStep};
+use super::control::{
+    Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState, TaskStatus,
+};
 use super::link::{GuardAction, TaskChange};
 use crate::cluster::{Cluster, Task, TaskName};
 use crate::process::{ProcessError, StillRuns};
@@ -78,6 +81,12 @@ struct Guarded {
     runs: u64,
 }
 
+impl Guarded {
+    fn note(&self, change: TaskStep) -> TaskNote {
+        TaskNote { task: self.task.name.to_string(), change }
+    }
+}
+
 /// The tasks of one node.
 pub(super) struct Tasks {
     surroundings: Surroundings,
@@ -95,6 +104,8 @@ pub(super) struct Tasks {
     learn_until_ns: Option<u64>,
     /// Whether something has changed since the note was written.
     is_unnoted: bool,
+    /// What has become of them since the last [`Self::take_steps`].
+    steps: Vec<TaskNote>,
 }
 
 impl Tasks {
@@ -135,6 +146,7 @@ impl Tasks {
             is_known,
             learn_until_ns: None,
             is_unnoted: false,
+            steps: Vec::new(),
         })
     }
 
@@ -211,7 +223,18 @@ impl Tasks {
         let fault = guard.end();
         self.traces.end_task(&guarded.task.name);
         tracing::info!(task = %guarded.task.name, ?fault, "task ended");
-        let due = guarded.record.handle_ended(now_ns, fault);
+        let (state, errors) = (guarded.record.state(), guarded.record.errors());
+        let due = guarded.record.handle_ended(now_ns, fault.clone());
+        let step = match (state, fault) {
+            (TaskState::Running, Some(fault)) if errors < guarded.record.errors() => {
+                Some(TaskStep::Failed { fault })
+            }
+            (TaskState::Running, None) if due == Due::Nothing => Some(TaskStep::Finished),
+            // Those were noted when they were decided.
+            (TaskState::Faulty | TaskState::Isolated, _) => None,
+            _ => Some(TaskStep::Stopped),
+        };
+        self.steps.extend(step.map(|change| guarded.note(change)));
         self.is_unnoted = true;
         self.act(run.index, due, now_ns);
     }
@@ -223,7 +246,11 @@ impl Tasks {
             self.start_waiting(now_ns);
         }
         for index in 0..self.guarded.len() {
-            let due = self.guarded[index].record.handle_time(now_ns);
+            let guarded = &mut self.guarded[index];
+            let due = guarded.record.handle_time(now_ns);
+            if due == Due::Kill {
+                self.steps.push(guarded.note(TaskStep::Hung));
+            }
             self.act(index, due, now_ns);
         }
     }
@@ -266,6 +293,9 @@ impl Tasks {
         let index = self.find(name)?;
         let (due, effect) = self.guarded[index].record.handle_order(order);
         tracing::info!(task = name, ?order, ?effect, "task ordered");
+        if (order, effect) == (TaskOrder::Isolate, TaskEffect::Done) {
+            self.steps.push(self.guarded[index].note(TaskStep::Isolated));
+        }
         self.act(index, due, now_ns);
         match (order, self.guarded[index].record.not_started()) {
             (TaskOrder::Start | TaskOrder::Restart, Some(why)) => {
@@ -325,6 +355,11 @@ impl Tasks {
             is_isolated.then(|| (task.name.clone(), last))
         });
         isolated.collect()
+    }
+
+    /// What has become of them since the last call.
+    pub(super) fn take_steps(&mut self) -> Vec<TaskNote> {
+        std::mem::take(&mut self.steps)
     }
 
     /// The next component must be sent every state, and the errors that the one before has not
@@ -414,6 +449,11 @@ impl Tasks {
         match Guard::start(&guarded.task, environment, run, &self.sink) {
             Ok(guard) => {
                 tracing::info!(task = %guarded.task.name, "task started");
+                let step = match run.number {
+                    1 => TaskStep::Started,
+                    _ => TaskStep::Restarted,
+                };
+                self.steps.push(guarded.note(step));
                 guarded.runs = run.number;
                 guarded.guard = Some(guard);
                 guarded.record.handle_started(now_ns);
@@ -422,6 +462,8 @@ impl Tasks {
             Err(error) => {
                 let why = not_started(&guarded.task.program, &error);
                 tracing::error!(task = %guarded.task.name, why, "task cannot be started");
+                let fault = TaskFault::NotStarted { why: why.clone() };
+                self.steps.push(guarded.note(TaskStep::Failed { fault }));
                 guarded.record.handle_not_started(now_ns, why);
             }
         }

@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     only: Vec<String>,
 
     /// Run this program for each event, one at a time: the event is in WEFT_EVENT, WEFT_VIEW,
-    /// WEFT_TERM, WEFT_RANK, WEFT_INCARNATION and WEFT_VERDICT, and as JSON on its input. Up to 64
-    /// events wait; what it prints goes to standard error.
+    /// WEFT_TERM, WEFT_RANK, WEFT_INCARNATION, WEFT_VERDICT and WEFT_TASK_NAME, and as JSON on its
+    /// input. Up to 64 events wait; what it prints goes to standard error.
     #[arg(long, value_name = "PROGRAM")]
     exec: Option<std::path::PathBuf>,
 
@@ -83,6 +83,9 @@ fn line(event: &WatchEvent) -> String {
     let WatchEvent { view, term, evidence, .. } = event;
     let who = match (event.rank, event.incarnation.as_deref()) {
         (Some(rank), Some(incarnation)) => format!(" node {rank} ({incarnation})"),
+        (Some(rank), None) if event.task.is_some() => {
+            format!(" {} of node {rank}", event.task.as_deref().unwrap_or_default())
+        }
         (Some(rank), None) => format!(" node {rank}"),
         (None, _) => String::new(),
     };

@@ -90,7 +90,8 @@ impl Moment {
             | What::ResetOrdered { .. }
             | What::Reborn
             | What::Released
-            | What::Hook(_) => Kind::Deed,
+            | What::Hook(_)
+            | What::Task(_) => Kind::Deed,
         };
         let after_us = entry.at_ns.saturating_sub(at_ns) / 1_000;
         let (observer, what) = (Some(entry.observer), entry.what.to_string());

@@ -53,6 +53,51 @@ fn a_task_runs_beside_its_node_and_ends_with_it() {
     place.assert_nothing_left();
 }
 
+/// What has become of the task, as the events that were printed so far say.
+fn steps(watch: &Running) -> Vec<String> {
+    let out = watch.said("out");
+    let whole = out.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let events = whole.map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    let of_task = events.filter(|event| event["event"] == "task" && event["task"] == "job");
+    let text = |event: Value| event["verdict"].as_str().expect("a text").to_owned();
+    of_task.map(text).collect()
+}
+
+#[test]
+fn m15_the_ends_hangs_and_restarts_of_a_task_are_events_at_every_node() {
+    let place = Place::new();
+    let begin = place.path_of("begin");
+    let fail = script(&format!("until [ -e {begin} ]; do sleep 0.1; done; exit 3"));
+    let head = "name = \"t\"\nnodes = 2\n[[task]]\nname = \"job\"\nnodes = [1]\n";
+    let fail = fail.replace("restart.max = 2", "restart.max = 1");
+    let (_up, nodes) = place.up(&place.file("t.toml", format!("{head}{fail}\n")));
+    let state = || nodes.client(1).status().expect("a status").tasks[0].state;
+    eventually("the task runs", || state() == TaskState::Running);
+    // It asks node 0, and the task is at node 1.
+    let watch = place.start("watch --json --name t --only view,task", "");
+    eventually("a view is printed", || watch.said("out").contains('\n'));
+    place.file("begin", "");
+    eventually("it is isolated", || steps(&watch).iter().any(|step| step == "isolated"));
+    assert_eq!(steps(&watch), ["failed", "restarted", "failed", "isolated"]);
+    assert!(watch.said("out").contains("ended with status 3"), "{}", watch.said("out"));
+    let why = place.weft("status --name t --why 1").done();
+    assert!(why.contains("task job failed: ended with status 3"), "{why}");
+}
+
+#[test]
+fn m15_a_task_that_sends_no_beat_is_an_event() {
+    let place = Place::new();
+    let silent = "program = \"sleep\"\nargs = [\"1000\"]\nrestart.max = 0\nbeat_ms = 100";
+    let (_up, nodes) = up_with(&place, silent);
+    nodes.await_joined();
+    await_state(&nodes, TaskState::Isolated);
+    let watch = place.start("watch --json --name t --only view,task", "");
+    eventually("a view is printed", || watch.said("out").contains('\n'));
+    place.weft("task start job --node 0 --name t").done();
+    eventually("it is isolated again", || steps(&watch).iter().any(|step| step == "isolated"));
+    assert_eq!(steps(&watch), ["restarted", "hung", "isolated"]);
+}
+
 #[test]
 fn a_program_that_does_not_exist_is_faulty_and_the_reason_is_shown() {
     let place = Place::new();

@@ -8,7 +8,7 @@ use super::event::{Event, Events};
 use crate::clock::now_ns;
 use crate::cluster::{Cluster, Task};
 use crate::node::NodeError;
-use crate::node::chronicle::What;
+use crate::node::chronicle::{TaskNote, TaskStep, What};
 use crate::node::control::{Outcome, Refused, TaskOrder, Want};
 use crate::node::tasks::{Notes, Surroundings, Tasks};
 use crate::runtime_dir::ClusterDir;
@@ -64,13 +64,18 @@ impl Supervisor {
         }
     }
 
-    /// Reports tasks that were isolated, other than by order, to the operator: in the chronicle,
-    /// and through the node's launcher.
+    /// Notes what has become of the tasks. Those that were isolated, other than by order, are
+    /// reported to the operator through the node's launcher, too.
     pub(super) fn tell_isolated(&mut self) {
+        for step in self.tasks.take_steps() {
+            self.note(self.rank, What::Task(step));
+        }
         for (name, last) in self.tasks.take_isolated(now_ns()) {
             let why = last.map_or_else(String::new, |fault| format!(", {fault}"));
             let words = format!("task {name} is isolated: it failed too often{why}");
             self.note(self.rank, What::Noted { words });
+            let (task, change) = (name.to_string(), TaskStep::Isolated);
+            self.note(self.rank, What::Task(TaskNote { task, change }));
             let is_it = |task: &Task| task.name == name;
             if let Some(task) = self.cluster.tasks.iter().position(is_it) {
                 self.reset.note_task_isolated(&name, task);

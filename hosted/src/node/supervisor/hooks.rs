@@ -10,7 +10,7 @@
 //! The events are those that a watcher of this node sees. A manager that has died may have left
 //! events without a report: its successor runs the commands for those before the first event that
 //! it decides itself. An event whose report was lost with the manager is repeated, with its own
-//! view and term. Suspicions are known to the manager alone and are not repeated.
+//! view and term. Suspicions and events of tasks are not repeated.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -87,13 +87,17 @@ impl HookRuns {
                     refused.extend(self.offer(owed));
                 }
             }
-            let is_repeated = !matches!(event.event, Kind::Suspected | Kind::Trusted);
-            match is_mine {
-                true if is_repeated || self.changes.view().manager == self.me => {
-                    refused.extend(self.offer(event));
-                }
-                false if is_repeated && !is_first && self.has(event.event) => self.owed.add(event),
-                true | false => {}
+            let is_manager = self.changes.view().manager == self.me;
+            let (runs, is_repeated) = match event.event {
+                Kind::Suspected | Kind::Trusted => (is_mine && is_manager, false),
+                // Every node notes those of its own tasks.
+                Kind::Task => (is_manager, false),
+                _ => (is_mine, true),
+            };
+            if runs {
+                refused.extend(self.offer(event));
+            } else if is_repeated && !is_first && self.has(event.event) {
+                self.owed.add(event);
             }
         }
     }

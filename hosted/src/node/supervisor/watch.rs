@@ -63,7 +63,7 @@ impl Watch {
     pub(super) fn note(&mut self, copied: &Copied) {
         let is_watched = matches!(
             copied.entry.what,
-            What::Suspected | What::Restored | What::Verdict(_) | What::Released
+            What::Suspected | What::Restored | What::Verdict(_) | What::Released | What::Task(_)
         );
         if !is_watched {
             return;
