@@ -19,8 +19,13 @@
 //! **A member that does not poll is hung.** Its I'm-Alive Task raises the alarm when no poll came
 //! for `dirnet.timing.alarm_us` (350 ms in the profile `host`, 100 ms in `lan`), the process is
 //! killed, and the next incarnation is started. Join first, then prepare: a process that has not
-//! joined within half of `dirnet.timing.clone_ms` is killed as well. Move longer work to another
-//! thread.
+//! joined within half of `dirnet.timing.clone_ms` is killed as well. A program that computes for
+//! longer gives the loop a thread of its own.
+//!
+//! **Spawned.** [`Member::spawn`] does so, and returns a [`MemberHandle`] for any thread: each call
+//! has a timeout and says when there is no room, and a descriptor is readable while there is
+//! something to drain. A call that waits moves the member on itself, so a message passes through no
+//! thread in between.
 //!
 //! **How it ends.** With exit status 0 the program has finished: its node keeps its place until all
 //! programs have finished. It discards what is broadcast to it and what was being put;
@@ -53,10 +58,13 @@
 //! needs one membership at a time demands a majority, and pauses while its view is stale.
 
 mod error;
+mod handle;
+mod shared;
 
 use std::time::Duration;
 
-pub use error::{MemberError, SaveError};
+pub use error::{CallError, Ended, MemberError, SaveError};
+pub use handle::{Batch, Delivered, MemberHandle, Taken};
 pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
 pub use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
@@ -317,9 +325,7 @@ impl Member {
     /// # Errors
     /// [`SaveError`]; the record is as it was.
     pub fn save(&mut self, record: &[u8]) -> Result<(), SaveError> {
-        let state = self.component.state().ok_or(SaveError::NoState)?;
-        let limit = state.capacity();
-        if state.save(record) { Ok(()) } else { Err(SaveError::TooLong { limit }) }
+        save(&mut self.component, record)
     }
 
     /// The record that this or an earlier incarnation has saved.
@@ -354,4 +360,10 @@ impl Member {
         }
         while self.deliver().is_some() {}
     }
+}
+
+fn save(component: &mut Component, record: &[u8]) -> Result<(), SaveError> {
+    let state = component.state().ok_or(SaveError::NoState)?;
+    let limit = state.capacity();
+    if state.save(record) { Ok(()) } else { Err(SaveError::TooLong { limit }) }
 }

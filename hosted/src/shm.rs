@@ -46,6 +46,7 @@ pub use segment::Segment;
 pub use two_slots::TwoSlots;
 pub use wait::Wait;
 pub use waiter::{Idled, Waiter};
+pub(crate) use waiter::{Pause, Step};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Why a member cannot go on.
 
-use crate::explain::{Code, Explain};
-use crate::node::NodeError;
+use crate::explain::{Code, Explain, advice};
+use crate::node::{Component, NodeError};
 
 /// Why a member cannot go on. The process should end: its node starts the next incarnation.
 #[derive(Debug, thiserror::Error)]
@@ -46,4 +46,80 @@ pub enum SaveError {
         /// The length of the room: `component.state`.
         limit: usize,
     },
+}
+
+/// Why a member whose loop has a thread of its own is over ([`MemberHandle`]). End the program.
+///
+/// [`MemberHandle`]: super::MemberHandle
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The node has ordered the program to end: calls no longer wait.
+    #[error("the node has ordered this program to end")]
+    Stopping,
+    /// This boot of the node was removed.
+    #[error("this member was removed from its cluster")]
+    Excluded,
+    /// The node of this member is gone.
+    #[error("the node of this member has ended")]
+    NodeEnded,
+    /// The fabric, the memory or the link failed; the node knows why.
+    #[error("{cause}")]
+    Failed {
+        /// What failed.
+        cause: String,
+        /// What to do.
+        cure: String,
+        /// The code of the failure.
+        code: Code,
+    },
+    /// A thread has panicked inside the member: a bug.
+    #[error("a thread has panicked inside the member")]
+    Panicked,
+}
+
+impl Ended {
+    pub(super) fn failed(error: &NodeError) -> Self {
+        Self::Failed { cause: error.to_string(), cure: advice(error).1, code: error.code() }
+    }
+
+    /// Why calls to this component no longer wait, if they do not.
+    pub(super) const fn of(component: &Component) -> Option<Self> {
+        if component.is_excluded() {
+            return Some(Self::Excluded);
+        }
+        if component.is_stopping() { Some(Self::Stopping) } else { None }
+    }
+}
+
+impl Explain for Ended {
+    fn code(&self) -> Code {
+        match self {
+            Self::Stopping => Code::Interrupted,
+            Self::Excluded | Self::NodeEnded => Code::ComponentLost,
+            Self::Failed { code, .. } => *code,
+            Self::Panicked => Code::Internal,
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Stopping => "end the program within 5 s".to_owned(),
+            Self::Excluded => "end the program; its node starts the next incarnation".to_owned(),
+            Self::NodeEnded => "end the program; `weft status` shows which nodes run".to_owned(),
+            Self::Failed { cure, .. } => cure.clone(),
+            Self::Panicked => "end the program, and report the panic".to_owned(),
+        }
+    }
+}
+
+/// Why a call to a member whose loop has a thread of its own did nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError<E: std::fmt::Display> {
+    /// The member is over.
+    #[error("{0}")]
+    Ended(Ended),
+    /// The call was refused, or there was no room by its timeout.
+    #[error("{0}")]
+    Refused(E),
 }

@@ -344,8 +344,13 @@ impl Component {
         Ok(drained)
     }
 
+    /// What the loop waits with, for another loop over this component; none after the first call.
+    pub(crate) const fn take_waiter(&mut self) -> Option<Waiter> {
+        self.waiter.take()
+    }
+
     /// How long the loop may sleep: until the earliest deadline in the endpoint's wheel.
-    fn timeout(&mut self) -> Duration {
+    pub(crate) fn timeout(&mut self) -> Duration {
         let dirnet = self.dirnet.as_ref().map(|dirnet| dirnet.next_ns(self.faults.timers()));
         let deadlines = [
             (PUTS, self.puts.next_retry_ns()),

@@ -27,12 +27,56 @@ const YIELDS_MAX: u32 = 50;
 /// The one thread that waits on a bell.
 #[derive(Debug)]
 pub struct Waiter {
-    strategy: Wait,
     bell: Bell,
-    /// Steps since the last progress.
-    idle_steps: u32,
+    pause: Pause,
+}
+
+/// The steps of one thread from its last progress to a sleep.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    strategy: Wait,
+    steps: u32,
     spins_max: u32,
     yields_max: u32,
+}
+
+/// What a thread that found nothing does before it looks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Spin,
+    Yield,
+    Sleep,
+}
+
+impl Pause {
+    pub(crate) const fn new(strategy: Wait) -> Self {
+        Self { strategy, steps: 0, spins_max: SPINS_MAX, yields_max: YIELDS_MAX }
+    }
+
+    /// The next step.
+    pub(crate) fn next(&mut self) -> Step {
+        match self.strategy {
+            Wait::Spin => Step::Spin,
+            Wait::Yield => Step::Yield,
+            Wait::Futex if self.steps >= self.spins_max + self.yields_max => Step::Sleep,
+            Wait::Futex => {
+                self.steps += 1;
+                if self.steps <= self.spins_max { Step::Spin } else { Step::Yield }
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Spins or yields; whether it did.
+    pub(crate) fn take(self) -> bool {
+        match self {
+            Self::Spin => hint::spin_loop(),
+            Self::Yield => sched_yield(),
+            Self::Sleep => return false,
+        }
+        true
+    }
 }
 
 /// What one idle step came to. In every case the caller polls next.
@@ -52,7 +96,7 @@ impl Waiter {
     /// A waiter that follows `strategy` on its own endpoint's bell.
     #[must_use]
     pub fn new(strategy: Wait, bell: Bell) -> Self {
-        Self { strategy, bell, idle_steps: 0, spins_max: SPINS_MAX, yields_max: YIELDS_MAX }
+        Self { bell, pause: Pause::new(strategy) }
     }
 
     /// The bell, for ringing oneself from another thread's work.
@@ -63,7 +107,7 @@ impl Waiter {
 
     /// The last poll found something: idleness starts over.
     pub fn progress(&mut self) {
-        self.idle_steps = 0;
+        self.pause.steps = 0;
     }
 
     /// One step of waiting after a poll that found nothing.
@@ -79,20 +123,10 @@ impl Waiter {
         poll_again: impl FnOnce() -> bool,
         timeout: Duration,
     ) -> Result<Idled, BellError> {
-        match self.strategy {
-            Wait::Spin => hint::spin_loop(),
-            Wait::Yield => sched_yield(),
-            Wait::Futex if self.idle_steps < self.spins_max => {
-                self.idle_steps += 1;
-                hint::spin_loop();
-            }
-            Wait::Futex if self.idle_steps - self.spins_max < self.yields_max => {
-                self.idle_steps += 1;
-                sched_yield();
-            }
-            Wait::Futex => return self.sleep(poll_again, timeout),
+        if self.pause.next().take() {
+            return Ok(Idled::Stepped);
         }
-        Ok(Idled::Stepped)
+        self.sleep(poll_again, timeout)
     }
 
     fn sleep(
@@ -130,7 +164,8 @@ mod tests {
 
     /// Goes to sleep at the first empty poll.
     fn sleepy(bell: Bell) -> Waiter {
-        Waiter { spins_max: 0, yields_max: 0, ..Waiter::new(Wait::Futex, bell) }
+        let pause = Pause { spins_max: 0, yields_max: 0, ..Pause::new(Wait::Futex) };
+        Waiter { bell, pause }
     }
 
     #[test]

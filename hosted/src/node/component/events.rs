@@ -118,6 +118,8 @@ pub(crate) struct Events {
     finished: PeerSet,
     /// Those that are present and suspected.
     suspected: PeerSet,
+    /// Whether this boot of the own node is over.
+    excluded: bool,
 }
 
 impl Events {
@@ -129,6 +131,7 @@ impl Events {
             present: vec![None; nodes],
             finished: PeerSet::EMPTY,
             suspected: PeerSet::EMPTY,
+            excluded: false,
         }
     }
 
@@ -166,6 +169,10 @@ impl Events {
             self.finished.remove(peer);
             self.push(Event::Joined { rank, incarnation });
         }
+    }
+
+    pub(super) const fn is_excluded(&self) -> bool {
+        self.excluded
     }
 
     /// Whether the program of `peer` has finished.
@@ -216,7 +223,10 @@ impl Events {
                 seq: conflict.seq,
                 replayer: Rank(conflict.replayer),
             }),
-            FromComponent::Excluded => self.push(Event::Excluded),
+            FromComponent::Excluded => {
+                self.excluded = true;
+                self.push(Event::Excluded);
+            }
             FromComponent::Note(entry) => match entry.what {
                 What::Suspected => self.note_suspected(Peer(entry.node)),
                 What::Restored => self.note_trusted(Peer(entry.node)),

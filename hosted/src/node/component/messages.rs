@@ -64,6 +64,11 @@ impl Component {
         self.stopping
     }
 
+    /// Whether this boot of its node is over.
+    pub(crate) const fn is_excluded(&self) -> bool {
+        self.events.is_excluded()
+    }
+
     /// Whether the DIR net has admitted it.
     pub(crate) fn is_admitted(&self) -> bool {
         let role = self.dirnet.as_ref().map(super::DirNet::role);
@@ -176,7 +181,7 @@ impl Component {
     }
 
     /// Whether the program has anything to drain, take or deliver.
-    pub(super) fn is_due(&mut self) -> bool {
+    pub(crate) fn is_due(&mut self) -> bool {
         // Before, it waits in `join`; without a program, clients take what arrives.
         let drains = self.identity.owned && self.is_admitted();
         drains

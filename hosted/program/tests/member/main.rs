@@ -5,6 +5,8 @@
 //!   this test ── weft run -n 2 -- this test ROLE ──▶ roles that judge themselves, and say so
 //! ```
 
+mod spawned;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
         Some("mute") => mute(),
         Some("finished") => finished(),
         Some("views") => views(),
+        Some("shared") => spawned::shared(),
+        Some("waiting") => spawned::waiting(),
         // Filters of the test harness mean nothing here.
         _ => all(),
     };
@@ -95,6 +99,7 @@ fn all() -> Outcome {
             "quiet",
             "allocations: 0",
         ),
+        ("m3_threads_share_a_member_whose_loop_has_its_own", "shared", "all taken"),
         ("m7_a_put_to_a_program_that_has_finished_is_refused", "finished", "the other finishes"),
     ] {
         let (status, said) = Run::start(role)?.end()?;
@@ -104,6 +109,7 @@ fn all() -> Outcome {
         println!("test {test} ... ok");
     }
     members_show_the_same_views_in_one_order()?;
+    a_stop_ends_the_calls_that_wait()?;
     a_member_that_is_stopped_ends_in_order()?;
     a_member_that_never_polls_is_killed()
 }
@@ -175,7 +181,16 @@ fn both_are_there(member: &mut Member) -> Outcome {
 }
 
 fn a_member_that_is_stopped_ends_in_order() -> Outcome {
-    let mut run = Run::start("stopped")?;
+    stop("m5_a_member_that_is_stopped_ends_in_order", "stopped", "ended in order", 2)
+}
+
+fn a_stop_ends_the_calls_that_wait() -> Outcome {
+    stop("m3_a_stop_ends_the_calls_that_wait", "waiting", "no longer waits", 6)
+}
+
+/// Orders a cluster in `role` to end: its members say `says` so many times, and nothing fails.
+fn stop(test: &str, role: &str, says: &str, times: usize) -> Outcome {
+    let mut run = Run::start(role)?;
     let stdout = run.child.stdout.take().ok_or("it is piped")?;
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stdout));
     for _ in 0..2 {
@@ -185,11 +200,11 @@ fn a_member_that_is_stopped_ends_in_order() -> Outcome {
     Pidfd::from_child(&run.child)?.signal(Signal::TERM)?;
     let rest: Vec<String> = lines.collect::<Result<_, _>>()?;
     let (status, said) = run.end()?;
-    let ended = rest.iter().filter(|line| line.ends_with("ended in order")).count();
-    if (status, ended) != (Some(130), 2) {
-        return Err(format!("m5_stop: status {status:?}, {rest:?}\n{said}").into());
+    let ended = rest.iter().filter(|line| line.ends_with(says)).count();
+    if (status, ended) != (Some(130), times) {
+        return Err(format!("{test}: status {status:?}, {rest:?}\n{said}").into());
     }
-    println!("test m5_a_member_that_is_stopped_ends_in_order ... ok");
+    println!("test {test} ... ok");
     Ok(())
 }
 
