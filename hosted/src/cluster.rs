@@ -409,14 +409,16 @@ fn read_program(section: &Section<'_>) -> Result<Option<Program>, ClusterError> 
     let args = section.texts(key::COMPONENT_ARGS.path)?;
     let env = section.texts(key::COMPONENT_ENV.path)?;
     let state = section.text(key::COMPONENT_STATE)?;
+    let working_s = section.number(&key::COMPONENT_WORKING_S)?;
     let Some(program) = program else {
-        let is_set = args.is_some() || env.is_some() || state.is_some();
+        let is_set = args.is_some() || env.is_some() || state.is_some() || working_s.is_some();
         return if is_set { Err(section.missing(key::COMPONENT_PROGRAM.path)) } else { Ok(None) };
     };
     let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
     let state = state.map_or(Ok(0), |text| Program::state_of(&text));
     let state = state.map_err(|source| section.limit(source.key, source))?;
-    Ok(Some(Program { program, args, env, state }))
+    let working_s = working_s.unwrap_or(Program::default().working_s);
+    Ok(Some(Program { program, args, env, state, working_s }))
 }
 
 /// One `[[task]]` behind those that `cluster` has already.

@@ -19,8 +19,8 @@
 //! **A member that does not poll is hung.** Its I'm-Alive Task raises the alarm when no poll came
 //! for `dirnet.timing.alarm_us` (350 ms in the profile `host`, 100 ms in `lan`), the process is
 //! killed, and the next incarnation is started. Join first, then prepare: a process that has not
-//! joined within half of `dirnet.timing.clone_ms` is killed as well. A program that computes for
-//! longer gives the loop a thread of its own.
+//! joined within half of `dirnet.timing.clone_ms` is killed as well. One longer step is announced:
+//! [`Member::working`]. A program that computes for long gives the loop a thread of its own.
 //!
 //! **Spawned.** [`Member::spawn`] does so, and returns a [`MemberHandle`] for any thread: each call
 //! has a timeout and says when there is no room, and a descriptor is readable while there is
@@ -60,11 +60,12 @@
 mod error;
 mod handle;
 mod shared;
+mod working;
 
 use std::time::Duration;
 
-pub use error::{CallError, Ended, MemberError, SaveError};
-pub use handle::{Batch, Delivered, MemberHandle, Taken};
+pub use error::{CallError, MemberEnded, MemberError, SaveError, WorkingError};
+pub use handle::{Delivered, MemberHandle, Taken, TakenBatch};
 pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
 pub use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
@@ -87,6 +88,8 @@ pub use crate::node::PROGRAM_STOP_TIMEOUT as STOP_TIMEOUT;
 /// It is bound to the thread that polls it.
 pub struct Member {
     component: Box<Component>,
+    /// What ended the passes during a step; the next poll returns it.
+    failed: Option<NodeError>,
 }
 
 impl std::fmt::Debug for Member {
@@ -114,7 +117,7 @@ impl Member {
     /// # Errors
     /// [`JoinError`].
     pub fn join_within(timeout: Duration) -> Result<Self, JoinError> {
-        let mut member = Self { component: Box::new(Component::join()?) };
+        let mut member = Self { component: Box::new(Component::join()?), failed: None };
         let deadline = Deadline::after(timeout);
         while !member.component.is_admitted() {
             if member.is_stopping() {
@@ -207,7 +210,8 @@ impl Member {
     /// # Errors
     /// [`MemberError`]: end the program.
     pub fn poll(&mut self) -> Result<bool, MemberError> {
-        let polled = self.component.pass();
+        let failed = self.failed.take();
+        let polled = failed.map_or_else(|| self.component.pass(), Err);
         self.judge(polled)
     }
 
@@ -218,7 +222,8 @@ impl Member {
     /// # Errors
     /// [`MemberError`]: end the program.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, MemberError> {
-        let waited = self.component.wait(timeout);
+        let failed = self.failed.take();
+        let waited = failed.map_or_else(|| self.component.wait(timeout), Err);
         self.judge(waited)
     }
 

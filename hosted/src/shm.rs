@@ -45,8 +45,8 @@ pub use node_memory::{Grant, NodeMemory, OwnMemory, RemoteMemory};
 pub use segment::Segment;
 pub use two_slots::TwoSlots;
 pub use wait::Wait;
+pub(crate) use waiter::{IdleStep, Pause};
 pub use waiter::{Idled, Waiter};
-pub(crate) use waiter::{Pause, Step};
 
 #[cfg(test)]
 mod tests;

@@ -142,6 +142,8 @@ pub(super) const COMPONENT_ARGS: Key =
     Key::new("component.args", Limit::Range { min: 0, max: Program::ARGS_MAX as u64 });
 pub(super) const COMPONENT_ENV: Key =
     Key::new("component.env", Limit::Range { min: 0, max: Program::ARGS_MAX as u64 });
+pub(super) const COMPONENT_WORKING_S: Key =
+    Key::new("component.working_s", Limit::Range { min: 0, max: 86_400 });
 
 pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
@@ -180,6 +182,7 @@ pub(super) const PATHS: [&str; 72] = [
     COMPONENT_ARGS.path,
     COMPONENT_ENV.path,
     COMPONENT_STATE,
+    COMPONENT_WORKING_S.path,
     HOOKS,
     HOOKS_TIMEOUT_S.path,
     HOOKS_VIEW,

@@ -7,7 +7,7 @@ use super::key;
 use super::limit::{Limit, LimitError};
 
 /// The program of every node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// `program`: a path, or a name that is looked up in `PATH`.
     pub program: String,
@@ -18,6 +18,17 @@ pub struct Program {
     /// `state`: how many bytes its record may have, which outlives the program and not its node;
     /// 0 for none.
     pub state: usize,
+    /// `working_s`: how many seconds a step may last that the program announces
+    /// ([`Member::working`](crate::Member::working)); 0 for none.
+    pub working_s: u64,
+}
+
+impl Default for Program {
+    /// No program, no record, and steps of a minute.
+    fn default() -> Self {
+        let (program, args, env) = (String::new(), Vec::new(), Vec::new());
+        Self { program, args, env, state: 0, working_s: 60 }
+    }
 }
 
 impl Program {
@@ -40,6 +51,7 @@ impl Program {
             args: words(["1000"]),
             env: words(["RUST_BACKTRACE=1"]),
             state: 1 << 20,
+            working_s: 60,
         }
     }
 
@@ -80,6 +92,7 @@ impl Program {
             let limit = Limit::Bytes { max: Self::STATE_MAX };
             return Err(limit.refuse(key::COMPONENT_STATE, self.state.to_string()));
         }
+        key::COMPONENT_WORKING_S.limit.admit(key::COMPONENT_WORKING_S.path, self.working_s)?;
         key::COMPONENT_PROGRAM.limit.admit_text(key::COMPONENT_PROGRAM.path, &self.program)?;
         for (key, texts) in [(&key::COMPONENT_ARGS, &self.args), (&key::COMPONENT_ENV, &self.env)] {
             key.limit.admit(key.path, texts.len() as u64)?;

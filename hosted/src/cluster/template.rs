@@ -233,13 +233,18 @@ fn component_table(component: Option<&Program>) -> String {
         let program = Value::from(it.program.as_str());
         let (args, env) = (list(&it.args), list(&it.env));
         let state = Value::from(it.state_text());
-        format!("[component]\nprogram = {program}\nargs = {args}\nenv = {env}\nstate = {state}\n")
+        let working_s = it.working_s;
+        format!(
+            "[component]\nprogram = {program}\nargs = {args}\nenv = {env}\nstate = {state}\n\
+             working_s = {working_s}\n"
+        )
     };
     let mut text =
         r#"# The program that is the member at every node, instead of `weft component`: it
 # calls weft::Member::join. `program` is a path or is looked up in PATH. WEFT_RANK, WEFT_SIZE,
 # WEFT_NAME, WEFT_INCARNATION and the variables of `env` are set for it. `state` is the length of
-# the record that the node keeps for the next incarnation; "0" for none.
+# the record that the node keeps for the next incarnation; "0" for none. A step that the program
+# announces (Member::working) may last `working_s` seconds, up to 86400; 0 for none.
 "#
         .to_owned();
     match component {

@@ -81,9 +81,16 @@ fn the_task_that_the_template_shows_can_be_taken_as_it_is() {
 fn m10_the_program_that_the_template_shows_can_be_taken_as_it_is() {
     let shown = Cluster::template();
     let is_shown = |line: &&str| {
-        ["[component]", "program = \"target", "args = [\"1000\"]", "env = [", "state = "]
-            .iter()
-            .any(|start| line.strip_prefix("# ").is_some_and(|line| line.starts_with(start)))
+        [
+            "[component]",
+            "program = \"target",
+            "args = [\"1000\"]",
+            "env = [",
+            "state = ",
+            "working_s",
+        ]
+        .iter()
+        .any(|start| line.strip_prefix("# ").is_some_and(|line| line.starts_with(start)))
     };
     let table: String =
         shown.lines().filter(is_shown).map(|line| format!("{}\n", &line[2..])).collect();
@@ -109,6 +116,10 @@ fn m10_a_program_is_refused_with_its_line() {
             "program = \"p\"\nstate = \"2 GiB\"",
             "c.toml:5: component.state is \"2 GiB\", but must be a length up to 1024 MiB, such as \
              \"64 KiB\"",
+        ),
+        (
+            "program = \"p\"\nworking_s = 86401",
+            "c.toml:5: component.working_s is 86401, but must be 0 to 86400",
         ),
         (
             "program = \"p\"\nargs = \"x\"",

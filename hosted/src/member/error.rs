@@ -53,7 +53,7 @@ pub enum SaveError {
 /// [`MemberHandle`]: super::MemberHandle
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Ended {
+pub enum MemberEnded {
     /// The node has ordered the program to end: calls no longer wait.
     #[error("the node has ordered this program to end")]
     Stopping,
@@ -78,7 +78,7 @@ pub enum Ended {
     Panicked,
 }
 
-impl Ended {
+impl MemberEnded {
     pub(super) fn failed(error: &NodeError) -> Self {
         Self::Failed { cause: error.to_string(), cure: advice(error).1, code: error.code() }
     }
@@ -92,7 +92,7 @@ impl Ended {
     }
 }
 
-impl Explain for Ended {
+impl Explain for MemberEnded {
     fn code(&self) -> Code {
         match self {
             Self::Stopping => Code::Interrupted,
@@ -118,8 +118,27 @@ impl Explain for Ended {
 pub enum CallError<E: std::fmt::Display> {
     /// The member is over.
     #[error("{0}")]
-    Ended(Ended),
+    Ended(MemberEnded),
     /// The call was refused, or there was no room by its timeout.
     #[error("{0}")]
     Refused(E),
+}
+
+/// Why a step was not begun.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkingError {
+    /// The cluster file allows no step of that limit.
+    #[error(
+        "a step may last {} s: announce parts of it, raise component.working_s, or spawn the \
+         member",
+        bound.as_secs()
+    )]
+    TooLong {
+        /// The bound: `component.working_s`.
+        bound: std::time::Duration,
+    },
+    /// The system starts no thread that polls meanwhile.
+    #[error("no thread can be started that polls meanwhile: raise the limit on processes: {0}")]
+    Thread(#[source] std::io::Error),
 }

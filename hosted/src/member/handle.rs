@@ -3,38 +3,38 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
 
-use super::shared::{Behind, Shared};
-use super::{BroadcastError, CallError, Delivery, Ended, Event, Member, PutError, SaveError, View};
-use crate::clock::Deadline;
+use super::shared::{Behind, SharedMember};
+use super::{
+    BroadcastError, CallError, Delivery, Event, Member, MemberEnded, PutError, SaveError, View,
+};
 use crate::node::{Component, NodeError, PROGRAM_STOP_TIMEOUT};
 use crate::process::start_thread;
 
 /// A member that any thread uses, and that needs no poll ([`Member::spawn`]).
 ///
-/// A call that waits has a timeout, and [`Duration::ZERO`] asks for what is there now. Each queue is
-/// bounded: a call for which there is no room by its timeout is refused, and nothing changed. Once
-/// the member is over, calls that would wait return [`Ended`] at once.
+/// A call that waits has a timeout, and [`Duration::ZERO`] asks for what is there now. Each queue
+/// is bounded: a call for which there is no room by its timeout is refused, and nothing changed.
+/// Once the member is over, calls that would wait return [`MemberEnded`] at once.
 ///
-/// The descriptor ([`AsFd`]) is readable while there is an event, a message or a broadcast to drain,
-/// and after the end: for epoll, `AsyncFd` and asyncio. Drain with timeouts of zero until nothing is
-/// left; do not read from it.
+/// The descriptor ([`AsFd`]) is readable while there is an event, a message or a broadcast to
+/// drain, and after the end: for epoll, `AsyncFd` and asyncio. Drain with timeouts of zero until
+/// nothing is left; do not read from it.
 ///
-/// The last handle that is dropped waits for what was put, for [`STOP_TIMEOUT`](super::STOP_TIMEOUT)
-/// at most. The thread goes on until the process ends, so that the program is not taken for hung.
-#[derive(Debug)]
+/// The last handle that is dropped waits until what was put has arrived, for
+/// [`STOP_TIMEOUT`](super::STOP_TIMEOUT) at most. The thread goes on until the process ends, so
+/// that the program is not taken for hung.
+#[derive(Clone, Debug)]
 pub struct MemberHandle {
-    inner: Arc<Inner>,
+    inner: Arc<HandleInner>,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
-    handles: AtomicUsize,
+struct HandleInner {
+    shared: Arc<SharedMember>,
     rank: Rank,
     size: u16,
     name: String,
@@ -43,7 +43,16 @@ struct Inner {
     broadcast_len: usize,
 }
 
-impl std::fmt::Debug for Inner {
+impl HandleInner {
+    fn flush(&self, timeout: Duration) -> Result<bool, MemberEnded> {
+        let flushed = self.shared.call(timeout, Behind::Return, |component| {
+            (0..self.size).all(|rank| component.unput(Rank(rank)) == 0).then_some(())
+        });
+        flushed.map(|flushed| flushed.is_some())
+    }
+}
+
+impl std::fmt::Debug for HandleInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (rank, incarnation) = (&self.rank, &self.incarnation);
         f.debug_struct("Member").field("rank", rank).field("incarnation", incarnation).finish()
@@ -83,7 +92,7 @@ impl Delivered {
 
 /// Messages that were taken in one call; reuse it, and it allocates nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct TakenBatch {
     heads: Vec<Head>,
     bytes: Vec<u8>,
 }
@@ -96,7 +105,7 @@ struct Head {
     end: usize,
 }
 
-impl Batch {
+impl TakenBatch {
     /// How many messages it holds.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -147,12 +156,11 @@ impl Member {
         let broadcast_len = self.broadcast_len();
         let waiter = self.component.take_waiter();
         let waiter = waiter.ok_or(NodeError::Link("a member without its bell"))?;
-        let shared = Arc::new(Shared::new(self.component)?);
+        let shared = Arc::new(SharedMember::new(self.component)?);
         let looping = Arc::clone(&shared);
         start_thread("weft-member", move || looping.run(waiter))?;
-        let handles = AtomicUsize::new(1);
         let inner =
-            Inner { shared, handles, rank, size, name, incarnation, message_len, broadcast_len };
+            HandleInner { shared, rank, size, name, incarnation, message_len, broadcast_len };
         Ok(MemberHandle { inner: Arc::new(inner) })
     }
 }
@@ -197,8 +205,8 @@ impl MemberHandle {
     /// As [`Member::members`].
     ///
     /// # Errors
-    /// [`Ended::Panicked`].
-    pub fn members(&self) -> Result<Vec<Rank>, Ended> {
+    /// [`MemberEnded::Panicked`].
+    pub fn members(&self) -> Result<Vec<Rank>, MemberEnded> {
         let ranks = |it: &mut Component| it.members().iter().map(|peer| Rank(peer.0)).collect();
         self.inner.shared.act(ranks)
     }
@@ -206,32 +214,32 @@ impl MemberHandle {
     /// As [`Member::view`].
     ///
     /// # Errors
-    /// [`Ended::Panicked`].
-    pub fn view(&self) -> Result<Option<View>, Ended> {
+    /// [`MemberEnded::Panicked`].
+    pub fn view(&self) -> Result<Option<View>, MemberEnded> {
         self.inner.shared.act(|component| component.view().cloned())
     }
 
     /// As [`Member::is_view_stale`].
     ///
     /// # Errors
-    /// [`Ended::Panicked`].
-    pub fn is_view_stale(&self) -> Result<bool, Ended> {
+    /// [`MemberEnded::Panicked`].
+    pub fn is_view_stale(&self) -> Result<bool, MemberEnded> {
         self.inner.shared.act(|component| component.is_view_stale())
     }
 
     /// As [`Member::manager`].
     ///
     /// # Errors
-    /// [`Ended::Panicked`].
-    pub fn manager(&self) -> Result<Option<Rank>, Ended> {
+    /// [`MemberEnded::Panicked`].
+    pub fn manager(&self) -> Result<Option<Rank>, MemberEnded> {
         self.inner.shared.act(|component| component.manager())
     }
 
     /// The next event, oldest first; none by the end of `timeout`.
     ///
     /// # Errors
-    /// [`Ended`], once no event is left.
-    pub fn next_event(&self, timeout: Duration) -> Result<Option<Event>, Ended> {
+    /// [`MemberEnded`], once no event is left.
+    pub fn next_event(&self, timeout: Duration) -> Result<Option<Event>, MemberEnded> {
         self.inner.shared.call(timeout, Behind::Return, |it| it.events().next())
     }
 
@@ -291,20 +299,16 @@ impl MemberHandle {
     /// Waits until all that was put is in the memory of its receivers; whether it is.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub fn flush(&self, timeout: Duration) -> Result<bool, Ended> {
-        let size = self.inner.size;
-        let flushed = self.inner.shared.call(timeout, Behind::Return, |component| {
-            (0..size).all(|rank| component.unput(Rank(rank)) == 0).then_some(())
-        });
-        flushed.map(|flushed| flushed.is_some())
+    /// [`MemberEnded`].
+    pub fn flush(&self, timeout: Duration) -> Result<bool, MemberEnded> {
+        self.inner.flush(timeout)
     }
 
     /// As [`Member::take`], copied; none by the end of `timeout`.
     ///
     /// # Errors
-    /// [`Ended`], once no message is left.
-    pub fn take(&self, timeout: Duration) -> Result<Option<Taken>, Ended> {
+    /// [`MemberEnded`], once no message is left.
+    pub fn take(&self, timeout: Duration) -> Result<Option<Taken>, MemberEnded> {
         self.inner.shared.call(timeout, Behind::Return, |component| {
             component.take().map(|message| Taken {
                 sender: Rank(message.sender.0),
@@ -319,13 +323,13 @@ impl MemberHandle {
     /// end of `timeout`.
     ///
     /// # Errors
-    /// [`Ended`], once no message is left.
+    /// [`MemberEnded`], once no message is left.
     pub fn take_batch(
         &self,
-        batch: &mut Batch,
+        batch: &mut TakenBatch,
         max: usize,
         timeout: Duration,
-    ) -> Result<usize, Ended> {
+    ) -> Result<usize, MemberEnded> {
         batch.clear();
         self.inner.shared.call(timeout, Behind::Return, |component| {
             while batch.len() < max
@@ -351,7 +355,7 @@ impl MemberHandle {
     ///
     /// # Errors
     /// [`CallError`]; those before the one that is unknown are released.
-    pub fn release_batch(&self, batch: &Batch) -> Result<(), CallError<UnknownReceipt>> {
+    pub fn release_batch(&self, batch: &TakenBatch) -> Result<(), CallError<UnknownReceipt>> {
         let released = self.inner.shared.act(|component| {
             batch.heads.iter().try_for_each(|head| component.release(head.receipt))
         });
@@ -380,8 +384,8 @@ impl MemberHandle {
     /// As [`Member::deliver`], copied; none by the end of `timeout`.
     ///
     /// # Errors
-    /// [`Ended`], once no broadcast is left.
-    pub fn deliver(&self, timeout: Duration) -> Result<Option<Delivered>, Ended> {
+    /// [`MemberEnded`], once no broadcast is left.
+    pub fn deliver(&self, timeout: Duration) -> Result<Option<Delivered>, MemberEnded> {
         let deliver = |component: &mut Component| component.deliver().map(Delivered::of);
         self.inner.shared.call(timeout, Behind::Return, deliver)
     }
@@ -389,8 +393,8 @@ impl MemberHandle {
     /// As [`Member::delivered`], copied.
     ///
     /// # Errors
-    /// [`Ended::Panicked`].
-    pub fn delivered(&self, origin: Rank, seq: u64) -> Result<Option<Delivered>, Ended> {
+    /// [`MemberEnded::Panicked`].
+    pub fn delivered(&self, origin: Rank, seq: u64) -> Result<Option<Delivered>, MemberEnded> {
         self.inner.shared.act(|component| component.delivered(origin, seq).map(Delivered::of))
     }
 
@@ -406,27 +410,16 @@ impl MemberHandle {
     /// As [`Member::saved`].
     ///
     /// # Errors
-    /// [`Ended::Panicked`].
-    pub fn saved(&self) -> Result<Option<Vec<u8>>, Ended> {
+    /// [`MemberEnded::Panicked`].
+    pub fn saved(&self) -> Result<Option<Vec<u8>>, MemberEnded> {
         self.inner.shared.act(|component| component.state()?.load())
     }
 }
 
-impl Clone for MemberHandle {
-    fn clone(&self) -> Self {
-        self.inner.handles.fetch_add(1, Ordering::Relaxed);
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-impl Drop for MemberHandle {
+impl Drop for HandleInner {
     fn drop(&mut self) {
-        if self.inner.handles.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let deadline = Deadline::after(PROGRAM_STOP_TIMEOUT);
         // A member that has ended puts nothing more.
-        let _ = self.flush(deadline.remaining());
+        let _ = self.flush(PROGRAM_STOP_TIMEOUT);
     }
 }
 

@@ -18,19 +18,19 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::Ended;
+use super::MemberEnded;
 use crate::clock::Deadline;
 use crate::node::{Component, Flow, NodeError};
 use crate::packet::PacketError;
-use crate::shm::{Pause, Step, Wait, Waiter};
+use crate::shm::{IdleStep, Pause, Wait, Waiter};
 
 /// How long the loop rests while calls pass themselves.
 const REST: Duration = Duration::from_micros(250);
 
 /// What is behind the lock.
-pub(super) struct State {
+pub(super) struct LockedMember {
     pub(super) component: Box<Component>,
-    ended: Option<Ended>,
+    ended: Option<MemberEnded>,
     /// How many calls sleep.
     sleepers: u32,
     /// Whether there was anything to drain after the last pass.
@@ -40,8 +40,8 @@ pub(super) struct State {
 }
 
 /// The member, its loop and its calls.
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct SharedMember {
+    state: Mutex<LockedMember>,
     woken: Condvar,
     wait: Wait,
     /// How many calls pass, or wait by passing, at the moment.
@@ -53,14 +53,19 @@ pub(super) struct Shared {
     is_watched: AtomicBool,
 }
 
-impl Shared {
+impl SharedMember {
     pub(super) fn new(component: Box<Component>) -> Result<Self, NodeError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let due = eventfd(0, flags);
         let due = due.map_err(|errno| PacketError::Os { call: "eventfd", errno })?;
         let wait = component.cluster().wait;
-        let state =
-            State { component, ended: None, sleepers: 0, was_due: false, is_readable: false };
+        let state = LockedMember {
+            component,
+            ended: None,
+            sleepers: 0,
+            was_due: false,
+            is_readable: false,
+        };
         Ok(Self {
             state: Mutex::new(state),
             woken: Condvar::new(),
@@ -72,8 +77,8 @@ impl Shared {
         })
     }
 
-    pub(super) fn lock(&self) -> Result<MutexGuard<'_, State>, Ended> {
-        self.state.lock().map_err(|_| Ended::Panicked)
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, LockedMember>, MemberEnded> {
+        self.state.lock().map_err(|_| MemberEnded::Panicked)
     }
 
     /// From now on the descriptor follows what there is to drain.
@@ -86,7 +91,7 @@ impl Shared {
     }
 
     /// Makes the descriptor readable if there is anything to drain, and unreadable if not.
-    fn follow(&self, state: &mut State) {
+    fn follow(&self, state: &mut LockedMember) {
         state.was_due = state.component.is_due();
         let is_due = state.was_due || state.ended.is_some();
         if !self.is_watched.load(Ordering::Relaxed) || is_due == state.is_readable {
@@ -102,19 +107,19 @@ impl Shared {
         state.is_readable = is_due;
     }
 
-    fn end(&self, state: &mut State, ended: Ended) {
+    fn end(&self, state: &mut LockedMember, ended: MemberEnded) {
         state.ended.get_or_insert(ended);
         self.follow(state);
         self.woken.notify_all();
     }
 
     /// One pass of the loop; whether it made progress.
-    fn pass(&self, state: &mut State) -> Result<bool, Ended> {
+    fn pass(&self, state: &mut LockedMember) -> Result<bool, MemberEnded> {
         if let Some(ended) = &state.ended {
             return Err(ended.clone());
         }
         let ended = match state.component.pass() {
-            Ok(Flow::End) => Ended::NodeEnded,
+            Ok(Flow::End) => MemberEnded::NodeEnded,
             Ok(flow) => {
                 let had = std::mem::replace(&mut state.was_due, state.component.is_due());
                 let progress = flow == Flow::Progress || (state.was_due && !had);
@@ -128,7 +133,7 @@ impl Shared {
             }
             Err(error) => {
                 state.component.report_failure(&error);
-                Ended::failed(&error)
+                MemberEnded::failed(&error)
             }
         };
         self.end(state, ended.clone());
@@ -136,7 +141,7 @@ impl Shared {
     }
 
     /// Does `act` now, in the middle of no pass.
-    pub(super) fn act<T>(&self, act: impl FnOnce(&mut Component) -> T) -> Result<T, Ended> {
+    pub(super) fn act<T>(&self, act: impl FnOnce(&mut Component) -> T) -> Result<T, MemberEnded> {
         let mut state = self.lock()?;
         let done = act(&mut state.component);
         if self.is_watched.load(Ordering::Relaxed) {
@@ -152,7 +157,7 @@ impl Shared {
         timeout: Duration,
         behind: Behind,
         mut attempt: impl FnMut(&mut Component) -> Option<T>,
-    ) -> Result<Option<T>, Ended> {
+    ) -> Result<Option<T>, MemberEnded> {
         let _passing = Passing::begin(self);
         let (mut deadline, mut pause) = (None, Pause::new(self.wait));
         loop {
@@ -174,7 +179,7 @@ impl Shared {
                 }
                 return Ok(done);
             }
-            if let Some(ended) = Ended::of(&state.component) {
+            if let Some(ended) = MemberEnded::of(&state.component) {
                 return Err(ended);
             }
             let deadline = *deadline.get_or_insert_with(|| Deadline::after(timeout));
@@ -182,11 +187,11 @@ impl Shared {
                 return Ok(None);
             }
             match pause.next() {
-                Step::Sleep => {
+                IdleStep::Sleep => {
                     self.sleep(state, deadline)?;
                     pause = Pause::new(self.wait);
                 }
-                step @ (Step::Spin | Step::Yield) => {
+                step @ (IdleStep::Spin | IdleStep::Yield) => {
                     drop(state);
                     step.take();
                 }
@@ -195,12 +200,16 @@ impl Shared {
     }
 
     /// Sleeps until the loop has news, or until `deadline`.
-    fn sleep(&self, mut state: MutexGuard<'_, State>, deadline: Deadline) -> Result<(), Ended> {
+    fn sleep(
+        &self,
+        mut state: MutexGuard<'_, LockedMember>,
+        deadline: Deadline,
+    ) -> Result<(), MemberEnded> {
         state.sleepers += 1;
         self.passing.fetch_sub(1, Ordering::Relaxed);
         let woken = self.woken.wait_timeout(state, deadline.remaining());
         self.passing.fetch_add(1, Ordering::Relaxed);
-        let (mut state, _) = woken.map_err(|_| Ended::Panicked)?;
+        let (mut state, _) = woken.map_err(|_| MemberEnded::Panicked)?;
         state.sleepers -= 1;
         Ok(())
     }
@@ -222,14 +231,14 @@ impl Shared {
                 if let Ok(mut state) = self.lock() {
                     let error = NodeError::from(error);
                     state.component.report_failure(&error);
-                    self.end(&mut state, Ended::failed(&error));
+                    self.end(&mut state, MemberEnded::failed(&error));
                 }
                 return;
             }
         }
     }
 
-    fn turn(&self) -> Result<(bool, Duration), Ended> {
+    fn turn(&self) -> Result<(bool, Duration), MemberEnded> {
         let mut state = self.lock()?;
         let progress = self.pass(&mut state)?;
         Ok((progress, state.component.timeout()))
@@ -249,10 +258,10 @@ pub(super) enum Behind {
 }
 
 /// A call that passes.
-struct Passing<'a>(&'a Shared);
+struct Passing<'a>(&'a SharedMember);
 
 impl<'a> Passing<'a> {
-    fn begin(shared: &'a Shared) -> Self {
+    fn begin(shared: &'a SharedMember) -> Self {
         shared.passing.fetch_add(1, Ordering::Relaxed);
         shared.passes.fetch_add(1, Ordering::Relaxed);
         Self(shared)

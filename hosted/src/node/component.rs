@@ -3,9 +3,9 @@
 //! It is what is inside [`Member`](crate::member::Member). The program's thread runs the loop, by
 //! polling, and does everything. A second one only reads the link, queues what arrives, control
 //! apart from requests, and rings the loop's bell; it waits for the ends of the peers' processes as
-//! well. The loop never waits for the link, and makes no system call while there is work. The process
-//! ends on the supervisor's order, when the link closes, or with the supervisor itself (the kernel
-//! kills it then).
+//! well. The loop never waits for the link, and makes no system call while there is work. The
+//! process ends on the supervisor's order, when the link closes, or with the supervisor itself (the
+//! kernel kills it then).
 
 mod dirnet;
 mod equivocate;
@@ -64,7 +64,7 @@ use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use forgeries::Forgeries;
 use idle_backoff::IdleBackoff;
-use inputs::{Heard, Reading};
+use inputs::{LinkInput, LinkReader};
 use inquiries::Inquiries;
 use naming::Naming;
 use removals::Removals;
@@ -116,8 +116,8 @@ pub(crate) struct Component {
     removals: Removals,
     socket: Socket,
     outgoing: Outgoing,
-    control: Receiver<Heard>,
-    requests: Receiver<Heard>,
+    control: Receiver<LinkInput>,
+    requests: Receiver<LinkInput>,
     plan: Plan,
     endpoint: Box<NodeEndpoint>,
     waiter: Option<Waiter>,
@@ -188,7 +188,7 @@ impl Component {
         });
         let (control_sender, control) = sync_channel(CONTROL_MAX);
         let (request_sender, requests) = sync_channel(REQUESTS_MAX);
-        let reading = Reading {
+        let reading = LinkReader {
             socket: socket.try_clone()?,
             control: control_sender,
             requests: request_sender,

@@ -42,7 +42,7 @@ pub(crate) struct Pause {
 
 /// What a thread that found nothing does before it looks again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum IdleStep {
     Spin,
     Yield,
     Sleep,
@@ -54,20 +54,20 @@ impl Pause {
     }
 
     /// The next step.
-    pub(crate) fn next(&mut self) -> Step {
+    pub(crate) fn next(&mut self) -> IdleStep {
         match self.strategy {
-            Wait::Spin => Step::Spin,
-            Wait::Yield => Step::Yield,
-            Wait::Futex if self.steps >= self.spins_max + self.yields_max => Step::Sleep,
+            Wait::Spin => IdleStep::Spin,
+            Wait::Yield => IdleStep::Yield,
+            Wait::Futex if self.steps >= self.spins_max + self.yields_max => IdleStep::Sleep,
             Wait::Futex => {
                 self.steps += 1;
-                if self.steps <= self.spins_max { Step::Spin } else { Step::Yield }
+                if self.steps <= self.spins_max { IdleStep::Spin } else { IdleStep::Yield }
             }
         }
     }
 }
 
-impl Step {
+impl IdleStep {
     /// Spins or yields; whether it did.
     pub(crate) fn take(self) -> bool {
         match self {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft::Member;
-use weft::member::{Batch, CallError, Ended, MemberHandle, PutError, Rank};
+use weft::member::{CallError, MemberEnded, MemberHandle, PutError, Rank, TakenBatch};
 
 use crate::{Outcome, PATIENCE};
 
@@ -75,7 +75,7 @@ fn write(member: &MemberHandle, other: Rank, writer: u64) {
 
 /// Takes the numbers of both writers, each writer's in order.
 fn take_all(member: &MemberHandle) -> Outcome {
-    let (mut batch, mut next) = (Batch::default(), [0; WRITERS as usize]);
+    let (mut batch, mut next) = (TakenBatch::default(), [0; WRITERS as usize]);
     while next.iter().sum::<u64>() < WRITERS * MESSAGES {
         if member.take_batch(&mut batch, 64, PATIENCE)? == 0 {
             return Err("no message in time".into());
@@ -92,7 +92,11 @@ fn take_all(member: &MemberHandle) -> Outcome {
 }
 
 /// Takes one message, and counts those of the other member; whether it was an own one.
-fn take_one(member: &MemberHandle, timeout: Duration, from_other: &mut u32) -> Result<bool, Ended> {
+fn take_one(
+    member: &MemberHandle,
+    timeout: Duration,
+    from_other: &mut u32,
+) -> Result<bool, MemberEnded> {
     let Some(taken) = member.take(timeout)? else { return Ok(false) };
     member.release(taken.receipt).expect("it was just taken");
     let is_own = taken.sender == member.rank();
@@ -139,8 +143,8 @@ pub(crate) fn waiting() -> Outcome {
     let member = Member::join()?.spawn()?;
     println!("runs");
     thread::scope(|scope| {
-        let ends = |ended: Option<Ended>| {
-            assert_eq!(ended, Some(Ended::Stopping));
+        let ends = |ended: Option<MemberEnded>| {
+            assert_eq!(ended, Some(MemberEnded::Stopping));
             println!("no longer waits");
         };
         let (taker, deliverer, listener) = (member.clone(), member.clone(), member.clone());

@@ -91,10 +91,10 @@ fn any_program() -> impl Strategy<Value = Program> {
     let text =
         || any::<String>().prop_map(|text| text.replace('\0', "").chars().take(60).collect());
     let texts = || prop::collection::vec(text(), 0..4);
-    (text(), texts(), texts(), 0..=Program::STATE_MAX).prop_map(
-        |(program, args, values, state): (String, _, Vec<String>, _)| {
+    (text(), texts(), texts(), 0..=Program::STATE_MAX, 0..=86_400_u64).prop_map(
+        |(program, args, values, state, working_s): (String, _, Vec<String>, _, _)| {
             let env = values.into_iter().map(|value| format!("X={value}")).collect();
-            Program { program: format!("/{program}"), args, env, state }
+            Program { program: format!("/{program}"), args, env, state, working_s }
         },
     )
 }

@@ -32,7 +32,7 @@ const CONTROL_A_PASS: usize = 16;
 
 /// What the thread has read.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum LinkInput {
     /// A message, and the descriptors that came with it.
     Message(ToComponent, Vec<OwnedFd>),
     /// The process of a peer on this host has ended.
@@ -64,8 +64,8 @@ impl Component {
         Ok(Flow::Progress)
     }
 
-    fn take_input(&mut self, heard: Heard, now_ns: u64) -> Result<Flow, NodeError> {
-        let Heard::Message(message, fds) = heard else {
+    fn take_input(&mut self, heard: LinkInput, now_ns: u64) -> Result<Flow, NodeError> {
+        let LinkInput::Message(message, fds) = heard else {
             if let NodeFabric::Shm(fabric) = self.endpoint.fabric().whole() {
                 fabric.watch();
             }
@@ -99,24 +99,24 @@ impl Component {
 }
 
 /// The loop's end of the queues, and what the thread waits for.
-pub(super) struct Reading {
+pub(super) struct LinkReader {
     pub(super) socket: Socket,
-    pub(super) control: SyncSender<Heard>,
-    pub(super) requests: SyncSender<Heard>,
+    pub(super) control: SyncSender<LinkInput>,
+    pub(super) requests: SyncSender<LinkInput>,
     pub(super) bell: Bell,
     pub(super) fabric: FabricKind,
     /// The processes of the peers that were admitted last.
     pub(super) processes: Vec<(Peer, Pidfd)>,
 }
 
-impl Reading {
+impl LinkReader {
     /// Queues what comes over the link until it closes. Control messages wait only when the loop
     /// has left so many unread that it counts as hung; requests never wait.
     pub(super) fn run(mut self) {
         while let Some(heard) = self.next() {
             let queue = match &heard {
-                Heard::PeerEnded => &self.control,
-                Heard::Message(message, _) => match message.class() {
+                LinkInput::PeerEnded => &self.control,
+                LinkInput::Message(message, _) => match message.class() {
                     Class::Control => &self.control,
                     Class::Request => &self.requests,
                 },
@@ -130,15 +130,15 @@ impl Reading {
     }
 
     /// Waits for the next input; none once the link is closed.
-    fn next(&mut self) -> Option<Heard> {
+    fn next(&mut self) -> Option<LinkInput> {
         loop {
             if self.wait()? {
-                return Some(Heard::PeerEnded);
+                return Some(LinkInput::PeerEnded);
             }
             match self.socket.try_recv::<ToComponent>() {
                 Ok(Some((message, fds))) => {
                     self.note_process(&message, &fds);
-                    return Some(Heard::Message(message, fds));
+                    return Some(LinkInput::Message(message, fds));
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -188,7 +188,7 @@ mod tests {
         let (control_sender, control) = sync_channel(8);
         let (request_sender, _requests) = sync_channel(8);
         let segment = Bell::segment("weft-test-bell").unwrap();
-        let reading = Reading {
+        let reading = LinkReader {
             socket: theirs,
             control: control_sender,
             requests: request_sender,
@@ -202,13 +202,13 @@ mod tests {
         let connect = ToComponent::Connect { peer: 1, incarnation: 1, boot: 1 };
         ours.send(&connect, &[process.as_fd()], SOON).unwrap();
         let admitted = control.recv_timeout(SOON).unwrap();
-        assert!(matches!(admitted, Heard::Message(ToComponent::Connect { peer: 1, .. }, _)));
+        assert!(matches!(admitted, LinkInput::Message(ToComponent::Connect { peer: 1, .. }, _)));
         drop(child.stdin.take());
-        assert!(matches!(control.recv_timeout(SOON).unwrap(), Heard::PeerEnded));
+        assert!(matches!(control.recv_timeout(SOON).unwrap(), LinkInput::PeerEnded));
         // Once.
         ours.send(&ToComponent::Enter, &[], SOON).unwrap();
         let next = control.recv_timeout(SOON).unwrap();
-        assert!(matches!(next, Heard::Message(ToComponent::Enter, _)));
+        assert!(matches!(next, LinkInput::Message(ToComponent::Enter, _)));
         child.wait().unwrap();
         drop(ours);
         thread.join().unwrap();
