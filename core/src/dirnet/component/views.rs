@@ -168,13 +168,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::dirnet::{Config, Kept, Limits, Part, Profile, RestartLimit, Timing};
     use crate::time::Duration;
 
     /// The manager of two nodes, which has given `count` numbers in its term.
-    fn manager(count: u32) -> Component<2, 1> {
+    pub(in super::super) fn manager(count: u32) -> Component<2, 1> {
         let limit = RestartLimit { max: 3, within: Duration::from_millis(1_000) };
         let profile = Profile::new(Timing::LAN).unwrap();
         let resets = RestartLimit { max: 3, within: Duration::from_millis(1_000_000) };

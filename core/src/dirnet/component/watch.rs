@@ -142,13 +142,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_unwatched = match self.watch(node) {
             Watch::Off => true,
             Watch::Joining { incarnation, .. } => incarnation == ComponentIncarnation::default(),
-            // A fence of an earlier boot is over once the next boot is a member, and a member is
-            // watched.
+            // A fence or a suspicion of an earlier boot is over once the next boot is a member, and a
+            // member is watched: it may be dead, too.
             Watch::Fencing { .. } if crate::dirnet::OVERTAKEN_FENCES_GO_ON.is_planted() => false,
             Watch::Fencing { incarnation, .. } => {
                 incarnation.boot < self.db.standing(node).incarnation.boot
             }
-            Watch::Up { .. } | Watch::Suspect(_) => false,
+            Watch::Suspect(Suspicion { incarnation, .. }) => {
+                incarnation.boot < self.db.standing(node).incarnation.boot
+            }
+            Watch::Up { .. } => false,
         };
         if is_unwatched && self.role() == Role::Manager && self.watches(node) {
             let due = now.after(self.timing().receive);
@@ -169,5 +172,26 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 fellow.watch = Watch::Off;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::views::tests::manager;
+    use super::*;
+    use crate::dirnet::Standing;
+    use crate::ids::Incarnation;
+
+    /// Found by the swarm: the manager suspected a node as it learned of the node's next boot from a
+    /// member's database. It went on to remove the boot before, and never watched the next one.
+    #[test]
+    fn d43_a_suspicion_of_an_earlier_boot_is_over_once_the_next_one_is_a_member() {
+        let mut manager = manager(1);
+        let boot = |boot| ComponentIncarnation { boot: Incarnation(boot), generation: 0 };
+        manager.stand(Instant(0), Rank(1), Standing::up(boot(1)));
+        let suspicion = Suspicion::new(boot(1), Instant(9), Rule::Silence);
+        manager.set_watch(Rank(1), Watch::Suspect(suspicion));
+        assert!(manager.stand(Instant(1), Rank(1), Standing::up(boot(2))));
+        assert!(matches!(manager.watch(Rank(1)), Watch::Up { .. }), "the next boot is watched");
     }
 }
