@@ -109,6 +109,7 @@ mutants! {
     RELEASED_STAY_REMOVED = "released-stay-removed", "X-11: a removal is not restored";
     FORGOTTEN_BOOTS_ARE_DAMAGE = "forgotten-boots-are-damage", "X-11: numbers outlive boots";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed boot is ignored";
+    REMOVED_RUN_ON = "removed-run-on", "X-14: a removed incarnation that runs on ends";
     FENCED_STAY_OUT = "fenced-stay-out", "X-14: the next component fences no running peer";
     REMOVALS_OUTLIVE_BOOTS = "removals-outlive-boots", "X-14: a node that gives way admits";
     THE_DEAD_FENCE = "the-dead-fence", "X-14: a node without a component refuses none";

@@ -49,6 +49,11 @@ const FENCE_EVERY: Duration = Duration::from_millis(1_000);
 /// fenced. The lower rank waits twice as long, so that the two do not fence each other.
 const LOSS_GRACE: Duration = Duration::from_millis(2_000);
 
+/// How long a removed incarnation may run on before it is refused: its reset usually ends it
+/// before. Two halves of a net that remove each other also have this time to learn of both
+/// decisions, so that only one half ends.
+const REMOVAL_GRACE: Duration = Duration::from_millis(2_000);
+
 /// What one supervisor knows of its peers and of itself, for clusters of at most `NODES` nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Supervision<const NODES: usize> {
@@ -85,11 +90,13 @@ impl<const NODES: usize> Supervision<NODES> {
     /// When to call [`Self::handle_time`] if nothing comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.peers.iter().filter_map(|peer| peer.lost_at).chain(self.fence_at).min()
+        let of_peers = self.peers.iter().flat_map(|peer| [peer.lost_at, peer.refuse_at]);
+        of_peers.flatten().chain(self.fence_at).min()
     }
 
     /// Time has passed: an incarnation that counts as lost and still runs is fenced, and receives
-    /// that; a peer that could not be fenced is fenced again.
+    /// that; one that was removed and still runs receives that; a peer that could not be fenced is
+    /// fenced again.
     ///
     /// # Panics
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
@@ -99,6 +106,16 @@ impl<const NODES: usize> Supervision<NODES> {
             if known.lost_at.is_some_and(|at| at <= now) && known.fence() {
                 self.orders.push(Order::Fence(peer));
                 let fenced = known.refuse(known.fenced, None);
+                self.orders.push(Order::Refuse(peer, fenced));
+            }
+        }
+        let is_isolated = self.is_isolated();
+        for (known, peer) in self.peers.iter_mut().zip((0..).map(Peer)) {
+            let pending = known.pending();
+            if known.refuse_at.take_if(|at| *at <= now).is_some()
+                && let Some(fenced) = pending.filter(|_| !is_isolated)
+            {
+                let fenced = known.refuse(fenced.up_to, fenced.decided);
                 self.orders.push(Order::Refuse(peer, fenced));
             }
         }

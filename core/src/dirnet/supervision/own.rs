@@ -137,11 +137,12 @@ impl<const NODES: usize> Supervision<NODES> {
         self.stand(Standing::release(boot));
     }
 
-    /// Whether the message that this node has sent to `by` in this session precedes `theirs`. Both
-    /// know both messages.
+    /// Whether the message that this node has sent to `by` in this session, or is about to send,
+    /// precedes `theirs`. Both know both messages, now or later.
     fn outranks(&self, by: Peer, theirs: Fenced) -> bool {
-        let sent = self.peers.get(by.index()).and_then(|known| known.sent);
-        sent.is_some_and(|ours| ours.outranks(Peer(self.me.0), theirs, by))
+        let known = self.peers.get(by.index());
+        let ours = known.and_then(|known| known.pending().or(known.sent));
+        ours.is_some_and(|ours| ours.outranks(Peer(self.me.0), theirs, by))
     }
 
     /// The isolation of this node that is in force, if any.

@@ -1,10 +1,12 @@
 //! The peers: sessions, incarnations, and what was decided about them.
 
-use super::{Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, Supervision, Term};
+use super::{
+    Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, REMOVAL_GRACE, Supervision, Term,
+};
 use crate::dirnet::standing::Admission;
 use crate::dirnet::{ComponentIncarnation, Standing};
 use crate::dirnet::{
-    ISOLATED_NODES_WAIT, OLD_REMOVALS_COUNT, REMOVALS_OUTLIVE_BOOTS, THE_DEAD_FENCE,
+    ISOLATED_NODES_WAIT, OLD_REMOVALS_COUNT, REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON, THE_DEAD_FENCE,
 };
 use crate::ids::{Incarnation, Peer, Rank};
 use crate::time::{Duration, Instant};
@@ -33,6 +35,8 @@ pub(super) struct Neighbour {
     /// The last incarnation that it has announced in this session, until that ends: one that is not
     /// admitted may be so later, by the own next component or once the peer is released.
     announced: Option<Announcement>,
+    /// When that incarnation, which was removed, is refused if no reset has ended it.
+    pub(super) refuse_at: Option<Instant>,
 }
 
 impl Neighbour {
@@ -47,6 +51,7 @@ impl Neighbour {
 
     /// Records and returns what it must be sent: its incarnations up to this one are fenced.
     pub(super) fn refuse(&mut self, up_to: Incarnation, decided: Option<Term>) -> Fenced {
+        self.refuse_at = None;
         *self.sent.insert(Fenced { up_to, decided })
     }
 
@@ -77,7 +82,19 @@ impl Neighbour {
             return;
         }
         self.standing = self.standing.without_incarnation();
-        self.decided = None;
+        (self.decided, self.refuse_at) = (None, None);
+    }
+
+    /// What its announced incarnation, which was removed, has yet to be sent, if anything.
+    pub(super) fn pending(&self) -> Option<Fenced> {
+        let announced = self.announced.filter(|_| self.refuse_at.is_some())?;
+        match self.standing.admission(announced.boot) {
+            Admission::Fence(removed) => {
+                let up_to = announced.incarnation.max(removed);
+                Some(Fenced { up_to, decided: self.decided })
+            }
+            Admission::Admit | Admission::Isolate(_) => None,
+        }
     }
 
     /// Admits the announced incarnation if nothing ends it any more.
@@ -90,6 +107,7 @@ impl Neighbour {
     /// What follows for an incarnation that is announced.
     fn admit(&mut self, peer: Peer, announced: Announcement) -> Order {
         self.fence();
+        self.refuse_at = None;
         let Announcement { incarnation, boot } = announced;
         match self.standing.admission(boot) {
             Admission::Isolate(since) => Order::Isolate(peer, since),
@@ -127,7 +145,7 @@ impl<const NODES: usize> Supervision<NODES> {
             return;
         }
         (known.session, known.is_met) = (session, true);
-        known.announced = None;
+        (known.announced, known.refuse_at) = (None, None);
         if !OLD_REMOVALS_COUNT.is_planted() {
             known.sent = None;
         }
@@ -146,7 +164,7 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_parted(&mut self, peer: Peer, session: u64) {
         self.begin();
         let Some(known) = self.known(peer, session) else { return };
-        (known.is_met, known.announced) = (false, None);
+        (known.is_met, known.announced, known.refuse_at) = (false, None, None);
         self.fence(peer);
         self.orders.push(Order::Parted(peer));
     }
@@ -164,7 +182,9 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_dead(&mut self, peer: Peer, session: u64, incarnation: Incarnation) {
         self.begin();
         let Some(known) = self.known(peer, session) else { return };
-        known.announced.take_if(|it| it.incarnation == incarnation);
+        if known.announced.take_if(|it| it.incarnation == incarnation).is_some() {
+            known.refuse_at = None;
+        }
         if known.admitted.is_some_and(|it| it.incarnation == incarnation) {
             self.fence(peer);
         }
@@ -195,14 +215,18 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     /// By decision in `term` the boots of `peer` up to `boot` are over; the own component has
-    /// fenced them.
-    pub fn handle_removed(&mut self, peer: Peer, boot: Incarnation, term: Term) {
+    /// fenced them. An incarnation that runs on for [`REMOVAL_GRACE`] is sent that: there may be no
+    /// means to reset it, and another manager by now, which does not know of the removal.
+    pub fn handle_removed(&mut self, now: Instant, peer: Peer, boot: Incarnation, term: Term) {
         self.begin();
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
         let removal = Standing::removed(ComponentIncarnation { boot, generation: 0 }, Level::Down);
         known.stand(removal, Some(term));
         if known.admitted.is_some_and(|it| it.boot <= boot) {
             known.fence();
+        }
+        if known.announced.is_some_and(|it| it.boot <= boot) && !REMOVED_RUN_ON.is_planted() {
+            known.refuse_at.get_or_insert(now.after(REMOVAL_GRACE));
         }
         self.report(Rank(peer.0), boot, Level::Down);
         self.orders.push(Order::Acknowledge(peer, boot));

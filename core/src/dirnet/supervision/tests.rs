@@ -53,7 +53,7 @@ fn released(supervision: &mut Pair, boot: u32) -> Vec<Order> {
 }
 
 fn removed(supervision: &mut Pair, boot: u32, term: Term) -> Vec<Order> {
-    after(supervision, |it| it.handle_removed(PEER, Incarnation(boot), term))
+    after(supervision, |it| it.handle_removed(Instant(0), PEER, Incarnation(boot), term))
 }
 
 fn refused(supervision: &mut Pair, theirs: Fenced) -> Vec<Order> {
@@ -198,6 +198,48 @@ fn a_boot_that_was_removed_by_decision_stays_out_and_the_next_boot_is_admitted()
     supervision.handle_ended();
     assert_eq!(alive(&mut supervision, 1, first(7)), refused);
     assert_eq!(alive(&mut supervision, 1, begun(8)), connect(begun(8)));
+}
+
+/// It announces itself to no node that it has met already, and the next manager may not know of the
+/// removal.
+#[test]
+pub(in crate::dirnet) fn x14_a_removed_incarnation_that_runs_on_is_refused_after_a_while() {
+    let late = |it: &mut Pair| it.handle_time(Instant(2_000_000_000));
+    let gone = || {
+        let mut supervision = running();
+        removed(&mut supervision, 1, TERM);
+        supervision
+    };
+    let mut supervision = gone();
+    assert_eq!(supervision.poll_timeout(), Some(Instant(2_000_000_000)));
+    assert_eq!(after(&mut supervision, |it| it.handle_time(Instant(1_999_999_999))), []);
+    assert_eq!(after(&mut supervision, late), [Order::Refuse(PEER, decided(1, 4, 0))]);
+    assert_eq!(supervision.poll_timeout(), None);
+    assert_eq!(after(&mut supervision, late), []);
+    let ends: [fn(&mut Pair); 4] = [
+        |it| it.handle_dead(PEER, 1, Incarnation(1)),
+        |it| it.handle_parted(PEER, 1),
+        |it| it.handle_met(PEER, 2),
+        |it| it.handle_alive(PEER, 1, begun(8)),
+    ];
+    for end in ends {
+        let mut supervision = gone();
+        after(&mut supervision, end);
+        assert_eq!(after(&mut supervision, late), [], "it has ended");
+    }
+}
+
+/// Two halves of a net removed each other: if each node ended by the first refusal that it receives,
+/// none would be left.
+#[test]
+pub(in crate::dirnet) fn x14_of_two_that_removed_each_other_one_ends_in_any_order() {
+    let later = Term { epoch: 5, claimant: Rank(1) };
+    let mut supervision = running();
+    removed(&mut supervision, 1, later);
+    assert_eq!(refused(&mut supervision, decided(1, 4, 0)), [], "its own refusal is to come");
+    let mut supervision = running();
+    removed(&mut supervision, 1, TERM);
+    assert_eq!(refused(&mut supervision, decided(1, 5, 1)), [Order::Reboot]);
 }
 
 /// Of two nodes that fenced each other as their link was lost, the one that gave way must admit the
@@ -500,7 +542,7 @@ fn a_rank_that_does_not_exist_changes_nothing() {
     supervision.handle_alive(Peer(7), 0, first(1));
     supervision.handle_joined(Peer(7), Incarnation(1));
     supervision.handle_isolated(Rank(7), Incarnation(1));
-    supervision.handle_removed(Peer(7), Incarnation(1), TERM);
+    supervision.handle_removed(Instant(0), Peer(7), Incarnation(1), TERM);
     assert_eq!(supervision, before);
 }
 
@@ -586,7 +628,7 @@ impl Run {
             Input::Removed(boot, epoch) => {
                 let term = Term { epoch, claimant: Rank(0) };
                 self.removed = self.removed.max(boot);
-                self.supervision.handle_removed(PEER, Incarnation(boot), term);
+                self.supervision.handle_removed(self.now, PEER, Incarnation(boot), term);
             }
             Input::Isolated(boot) => {
                 self.isolated = self.isolated.max(boot);

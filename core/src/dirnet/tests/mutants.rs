@@ -137,6 +137,8 @@ scenarios! {
         g10_a_claimant_that_a_member_hears_is_admitted;
     supervision:
         g10_what_was_sent_to_an_earlier_session_or_incarnation_counts_no_more
+        x14_a_removed_incarnation_that_runs_on_is_refused_after_a_while
+        x14_of_two_that_removed_each_other_one_ends_in_any_order
         x14_the_next_component_admits_who_only_the_last_one_has_fenced
         x14_a_boot_begins_without_the_removals_of_the_one_before
         x14_a_node_without_a_component_refuses_none

@@ -222,7 +222,12 @@ impl Supervisor {
             FromComponent::Letters { to, bytes } => self.post_datagrams(&to, bytes),
             FromComponent::Removed { peer, boot, epoch, claimant } => {
                 let term = Term { epoch, claimant: Rank(claimant) };
-                self.supervision.handle_removed(Peer(peer), Incarnation(boot), term);
+                self.supervision.handle_removed(
+                    Instant(now_ns()),
+                    Peer(peer),
+                    Incarnation(boot),
+                    term,
+                );
                 self.obey();
             }
             FromComponent::Isolated { node, boot } => {
