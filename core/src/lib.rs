@@ -44,8 +44,8 @@
 //! | `Neb<7, BROADCAST_DEPTH>` | 22240 | 23872 |
 //! | `Groups<4, 1>` | 9336 | 9336 |
 //! | `Groups<32, 8>` | 1077760 | 1077760 |
-//! | `Component<4, 2>` | 11184 | 11184 |
-//! | `LargestComponent` | 59080 | 59080 |
+//! | `Component<4, 2>` | 11192 | 11192 |
+//! | `LargestComponent` | 59088 | 59088 |
 //! | `ImAliveTask` | 4440 | 4440 |
 //! | `Program<'static>` | 9480 | 9480 |
 //! | `Rint<64, 16>` | 5552 | 5552 |

@@ -130,7 +130,9 @@ impl Body {
                 node,
                 &[incarnation.boot.0, incarnation.generation, level as u32],
             ),
-            M::Span { node, generation } => Self::new(kind::SPAN, node, &[generation]),
+            M::Span { node, incarnation } => {
+                Self::new(kind::SPAN, node, &[incarnation.boot.0, incarnation.generation])
+            }
             M::Db { seq, change } => Self::new(kind::DB, NO_NODE, &change_words(seq, change)),
             M::RequestDb { node, have } => Self::new(kind::REQUEST_DB, node, &have.words()),
             M::ReplyDb(part) => {
@@ -174,7 +176,7 @@ impl Body {
             kind::NMI => (M::Nmi, 0),
             kind::NIUA => (M::Niua { node, incarnation }, 2),
             kind::ANID => (M::Anid { node, incarnation, level: removal(w[2])? }, 3),
-            kind::SPAN => (M::Span { node, generation: w[0] }, 1),
+            kind::SPAN => (M::Span { node, incarnation }, 2),
             kind::DB => (M::Db { seq: w[0], change: change(w)? }, 5),
             kind::REQUEST_DB => {
                 let have = Version::from_words(&w[..VERSION_WORDS]).ok_or(FrameError::Field)?;

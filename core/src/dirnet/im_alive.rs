@@ -153,7 +153,14 @@ impl ImAliveTask {
         match frame.message {
             Message::Rouse if is_own => self.rouse(now, frame, progress),
             Message::Span { node, .. } if node != self.post.me => Err(Reject::BadSubject),
-            Message::Span { generation, .. } => self.spawn(frame.term, generation),
+            // One that was passed on may come from the time of an earlier boot.
+            Message::Span { incarnation, .. }
+                if incarnation.boot != self.post.boot
+                    && !super::SPANS_OF_ANY_BOOT_COUNT.is_planted() =>
+            {
+                Err(Reject::OldLife)
+            }
+            Message::Span { incarnation, .. } => self.spawn(frame.term, incarnation.generation),
             Message::Probe { round } => {
                 self.term = self.term.max(frame.term);
                 self.send(Members::only(from), Message::Alive { round });

@@ -157,13 +157,13 @@ pub enum Message {
         /// Down, isolated or released.
         level: Level,
     },
-    /// "Spawn": asks the I'm-Alive Task of `node` for the component of this generation. A member
-    /// that receives it from its manager passes it on to that task.
+    /// "Spawn": asks the I'm-Alive Task of `node` for this component. A member that receives it
+    /// from its manager passes it on to that task, which may be the one of a later boot by then.
     Span {
         /// The node.
         node: Rank,
-        /// The generation that must run.
-        generation: u32,
+        /// The component that must run.
+        incarnation: ComponentIncarnation,
     },
     /// A change of the sender's own entry, which follows change `seq - 1`.
     Db {

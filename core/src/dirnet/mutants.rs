@@ -20,6 +20,7 @@ mutants! {
     ANYTHING_ROUSES = "anything-rouses", "G-6: the I'm-Alive Task looks at what it gets";
     ALARM_ONCE = "alarm-once", "G-7: an alarm is repeated until it is answered";
     SPAN_IS_REPEATED = "span-is-repeated", "G-8: a late SPAN hits no recovered component";
+    SPANS_OF_ANY_BOOT_COUNT = "spans-of-any-boot-count", "G-8: an earlier boot's order is over";
     ALL_SUCCEED = "all-succeed", "G-8: only the successor acts";
     SUCCESSOR_UNSEEN = "successor-unseen", "G-9: the successor is alive and no agent";
     NO_CANDIDATE_TIMER = "no-candidate-timer", "G-9: a dead candidate is passed over";
@@ -50,6 +51,7 @@ mutants! {
     UNHEARD_MANAGERS_ISOLATE = "unheard-managers-isolate", "X-9: who is not heard isolates none";
     THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
     OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";
+    OLD_LOSSES_COUNT = "old-losses-count", "X-9: a candidate that stood still doubts it again";
     REFUSED_CLAIMS_ANSWER_NOTHING = "refused-claims-answer-nothing", "X-9: it is an answer";
     JOINERS_ANSWER_NOTHING = "joiners-answer-nothing", "X-9: joiners of later terms answer";
     ONE_STANDS_IN = "one-stands-in", "X-9: any member introduces who is not heard";
@@ -123,6 +125,7 @@ mutants! {
     COUNTS_ARE_NOT_SAVED = "counts-are-not-saved", "X-6: the count outlives all components";
     MEMBERS_NUMBER_VIEWS = "members-number-views", "M-6: the manager numbers the views";
     VIEWS_PRECEDE_FENCES = "views-precede-fences", "M-6: what a view removes is fenced before";
+    RELEASES_FENCE_NOTHING = "releases-fence-nothing", "M-6: a release may be the first news of it";
     OLD_VIEWS_ARE_SHOWN = "old-views-are-shown", "M-6: no view follows one of a later term";
     RELEASED_ARE_COUNTED = "released-are-counted", "X-6: who is released starts over";
 }

@@ -40,6 +40,8 @@ pub(super) struct Succession {
     pub(super) candidate: Option<(Rank, Instant)>,
     /// Why the manager is presumed lost.
     loss: Option<Loss>,
+    /// When that was concluded.
+    pub(super) lost: Instant,
     /// The round in which the others were asked whether they reach the manager, if this node is
     /// next.
     pub(super) round: Option<u32>,
@@ -87,7 +89,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Starts the search for a successor: the manager is lost.
     pub(super) fn lose_manager(&mut self, now: Instant, loss: Loss) {
         let State::Backup(succession) = &mut self.state else { return };
-        succession.loss = Some(loss);
+        (succession.loss, succession.lost) = (Some(loss), now);
         self.pass_on(now);
     }
 
@@ -217,11 +219,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         // An answer from before this node stood still is no evidence about the present.
         let turn = timing.candidate.0.saturating_add(timing.delay.0);
         let limit = timing.verdict_after().max(Duration(turn));
+        // So is what established the loss: the turns were extended meanwhile.
+        let turns = timing.candidate.0.saturating_mul(1 + u64::from(succession.passed.count()));
+        let is_new = now.since(succession.lost) <= Duration(turns)
+            || crate::dirnet::OLD_LOSSES_COUNT.is_planted();
         let is_answered = match loss {
-            Loss::Agent(_) => true,
+            Loss::Agent(_) => is_new,
             Loss::Node { why, .. } => {
                 let said = why.evidence;
-                let is_reported = why.rule == Rule::Removed || said.alarm.is_some();
+                let is_reported = said.alarm.is_some() && is_new || why.rule == Rule::Removed;
                 // Either this node's own window has just ended, or another candidate's turn, in
                 // which it has asked again.
                 let is_first = succession.passed.is_empty();

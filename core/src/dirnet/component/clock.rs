@@ -157,6 +157,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         earlier(&mut self.beat_due);
         earlier(&mut self.reigns_since);
         earlier(&mut self.outbids_after);
+        if let State::Backup(succession) = &mut self.state {
+            earlier(&mut succession.lost);
+            succession.answered.iter_mut().for_each(earlier);
+        }
         self.health.rebase(by);
         self.explanations = Default::default();
         for fellow in &mut self.fellows {

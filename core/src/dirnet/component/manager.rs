@@ -56,8 +56,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn spawn(&mut self, now: Instant, node: Rank, incarnation: ComponentIncarnation, why: Why) {
         self.explain(now, node, incarnation, Verdict::AgentDown, why);
         let clone = incarnation.clone_of();
-        let generation = clone.generation;
-        let span = Message::Span { node, generation };
+        let span = Message::Span { node, incarnation: clone };
         self.send(Members::only(node), Seat::ImAliveTask, span);
         // Those reach the task, which this node may not: its link may be cut.
         self.send(why.evidence.testimonies.met_task, Seat::Component, span);
@@ -75,7 +74,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         &mut self,
         from: Rank,
         node: Rank,
-        generation: u32,
+        incarnation: ComponentIncarnation,
     ) -> Result<(), Reject> {
         if !self.config.others().contains(node) {
             return Err(Reject::BadSubject);
@@ -83,7 +82,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if from != self.term.claimant || self.role() != Role::Backup {
             return Err(Reject::NotForMe);
         }
-        let span = Message::Span { node, generation };
+        let span = Message::Span { node, incarnation };
         if !crate::dirnet::SPANS_ARE_NOT_PASSED_ON.is_planted() {
             self.send(Members::only(node), Seat::ImAliveTask, span);
         }
@@ -393,6 +392,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Level::Up => self.watch_anew(now, node),
             // An isolation ends every incarnation of the node that is known here.
             Level::Down | Level::Isolated => {
+                self.fence(node, stands.incarnation.boot);
+            }
+            // What this member has not learned of, its release names.
+            Level::Released
+                if before.is_up() && !crate::dirnet::RELEASES_FENCE_NOTHING.is_planted() =>
+            {
                 self.fence(node, stands.incarnation.boot);
             }
             Level::Released => {}

@@ -461,7 +461,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Message::Alive { round } => self.handle_alive(from, frame.seat, round),
             Message::Outbid { term } => self.handle_outbid(now, term),
             Message::Guard { task, action } => self.handle_guard(from, task, action),
-            Message::Span { node, generation } => self.pass_on_span(from, node, generation),
+            Message::Span { node, incarnation } => self.pass_on_span(from, node, incarnation),
             Message::Rouse => Err(Reject::WrongSeat),
         }
     }

@@ -159,7 +159,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             if raised.incarnation < clone {
                 // The SPAN was lost or is in flight: the task spawns once, however often SPAN is
                 // sent.
-                let span = Message::Span { node: from, generation: clone.generation };
+                let span = Message::Span { node: from, incarnation: clone };
                 self.send(Members::only(from), Seat::ImAliveTask, span);
                 // The link to the node may be cut, although the one from it is not.
                 self.send(self.members().without(from), Seat::Component, span);

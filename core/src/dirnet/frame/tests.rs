@@ -61,7 +61,7 @@ fn message() -> impl Strategy<Value = Message> {
             incarnation,
             level: Level::Down
         }),
-        (rank(), any::<u32>()).prop_map(|(node, generation)| M::Span { node, generation }),
+        (rank(), incarnation()).prop_map(|(node, incarnation)| M::Span { node, incarnation }),
         (any::<u32>(), change()).prop_map(|(seq, change)| M::Db { seq, change }),
         (rank(), version()).prop_map(|(node, have)| M::RequestDb { node, have }),
         part().prop_map(M::ReplyDb),

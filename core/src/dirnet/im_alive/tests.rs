@@ -26,7 +26,8 @@ fn hear(task: &mut ImAliveTask, at: u64, sender: u16, message: Message) -> Resul
 }
 
 fn span(generation: u32) -> Message {
-    Message::Span { node: Rank(1), generation }
+    let incarnation = ComponentIncarnation { boot: Incarnation(4), generation };
+    Message::Span { node: Rank(1), incarnation }
 }
 
 fn watching() -> ImAliveTask {
@@ -139,6 +140,15 @@ pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
     assert_eq!(refused, Err(Reject::OldTerm));
     task.handle_spawned(Instant(1), Spawned::Runs);
     assert_eq!((task.poll_timeout(), task.generation()), (None, 1));
+}
+
+/// A member that stood still passes on what its manager ordered before the node was started again.
+#[test]
+pub(in crate::dirnet) fn g8_a_span_for_an_earlier_boot_hits_no_component_of_this_one() {
+    let mut task = watching();
+    let incarnation = ComponentIncarnation { boot: Incarnation(3), generation: 1 };
+    let late = hear(&mut task, 0, 2, Message::Span { node: Rank(1), incarnation });
+    assert_eq!((late, task.poll_output()), (Err(Reject::OldLife), None));
 }
 
 /// A new manager asked for the component that has ended since, while the task waited for a SPAN.

@@ -233,6 +233,36 @@ pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_asks_again() {
     }
 }
 
+/// Node 3, to which the manager's link is cut, is sent the answer that only the manager's task was
+/// reached. Then it stands still, and the manager is heard again by all others.
+#[test]
+pub(in crate::dirnet) fn x9_a_candidate_that_stood_still_doubts_the_loss_again() {
+    let mut net = Net::settled(4);
+    net.cuts.insert((0, 3));
+    net.run_while(3_000, |net| net.reported(News::OneWay(Rank(0))) > 0);
+    net.stall_component(0, 3_000);
+    let is_lost = |net: &Net| {
+        let answers = |o: &Output| {
+            let Output::Send { frame, .. } = o else { return false };
+            let Message::Testimony { question, seen, .. } = frame.message else { return false };
+            (question.node, question.asker) == (Rank(0), Rank(3)) && seen.task && !seen.component
+        };
+        net.log.iter().any(|(_, _, output)| answers(output))
+    };
+    net.run_while(3_000, is_lost);
+    assert!(is_lost(&net));
+    net.run(timing().window.0 / MS + 1);
+    let mut candidate = net.component(3).clone();
+    assert_eq!((candidate.role(), candidate.term().claimant), (Role::Backup, Rank(0)));
+    let mut now = net.now;
+    for _ in 0..40 {
+        now += 2_000 * MS;
+        candidate.handle_timeout(Instant(now));
+        while candidate.poll_output().is_some() {}
+        assert_eq!(candidate.role(), Role::Backup, "the loss is old");
+    }
+}
+
 /// For three seconds the component `left`, as long as it is a backup, hears nothing but `message`,
 /// once every `period_ms`.
 fn hears_only(

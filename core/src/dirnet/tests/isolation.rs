@@ -65,6 +65,23 @@ pub(in crate::dirnet) fn x11_no_later_incarnation_ends_an_isolation() {
     assert_released(&mut net);
 }
 
+/// Node 1 does not receive the isolation, and receives the release.
+#[test]
+pub(in crate::dirnet) fn x11_a_release_is_the_first_that_a_member_learns_of_an_isolation() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.cuts.insert((0, 1));
+    isolate(&mut net);
+    net.run(100);
+    assert_eq!(level(&net, 1), Level::Up);
+    net.cuts.clear();
+    assert_eq!(net.input(0, |it, now| it.release(now, LOST)), Ok(()));
+    net.run_while(100, |net| level(net, 1) == Level::Released);
+    assert_eq!(level(&net, 1), Level::Released);
+    let fences = |output: &Output| matches!(output, Output::Fence { node: LOST, .. });
+    assert!(net.log.iter().any(|(_, at, output)| *at == 1 && fences(output)));
+}
+
 /// The node comes back and is isolated again; then a delayed frame of the first release arrives.
 #[test]
 pub(in crate::dirnet) fn x11_a_release_that_is_late_ends_no_later_isolation() {

@@ -99,6 +99,7 @@ scenarios! {
         x9_the_last_one_claims_when_the_end_of_all_others_is_reported
         x9_a_manager_that_too_few_hear_knows_it
         x9_a_candidate_that_stood_still_asks_again
+        x9_a_candidate_that_stood_still_doubts_the_loss_again
         x9_a_claim_that_is_refused_is_an_answer
         x9_a_joiner_of_a_later_term_is_an_answer
         x9_a_node_that_its_manager_does_not_hear_is_introduced_by_any_that_does
@@ -148,6 +149,7 @@ scenarios! {
     isolation:
         x11_no_later_incarnation_ends_an_isolation
         x11_a_release_that_is_late_ends_no_later_isolation
+        x11_a_release_is_the_first_that_a_member_learns_of_an_isolation
         x11_an_isolated_node_remembers_it_where_all_others_forgot
         x11_an_isolation_is_believed_whichever_node_reports_it
         x11_a_removed_node_does_not_wait_for_an_isolated_one
@@ -215,6 +217,7 @@ scenarios! {
         g31_a_component_that_only_answers_is_reported
         g7_an_alarm_is_repeated_with_back_off
         g8_a_span_spawns_once_and_an_old_term_never
+        g8_a_span_for_an_earlier_boot_hits_no_component_of_this_one
         g6_a_spawn_that_fails_is_an_alarm
         a_process_that_ends_is_reported_at_once
         a_task_that_nobody_answers_helps_itself
