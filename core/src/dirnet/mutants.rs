@@ -58,6 +58,7 @@ mutants! {
     LOST_AGENTS_COUNT_AS_DEAD = "lost-agents-count-as-dead", "G-11: whose task speaks is alive";
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
+    STRANGERS_ARE_NOT_WATCHED = "strangers-are-not-watched", "D-43: each member is watched";
     OVERTAKEN_FENCES_GO_ON = "overtaken-fences-go-on", "D-43: each member is watched";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";

@@ -76,10 +76,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 met => met?,
             },
             Age::Current | Age::Later => {}
-            Age::Unmet => {
-                self.introduce(now, from, frame.incarnation);
-                self.watch_anew(now, from);
-            }
+            Age::Unmet => self.introduce(now, from, frame.incarnation),
         }
         let sequence = frame.sequence;
         let seat = frame.seat as usize;
@@ -383,7 +380,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    /// Records a later incarnation; the one before is fenced.
+    /// Records a later incarnation; the one before is fenced, and a manager watches the next one.
     pub(super) fn introduce(
         &mut self,
         now: Instant,
@@ -412,6 +409,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         if before.is_up() && before.incarnation.boot < incarnation.boot {
             self.fence(node, before.incarnation.boot);
+        }
+        if !crate::dirnet::STRANGERS_ARE_NOT_WATCHED.is_planted() {
+            self.watch_anew(now, node);
         }
     }
 

@@ -142,8 +142,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_unwatched = match self.watch(node) {
             Watch::Off => true,
             Watch::Joining { incarnation, .. } => incarnation == ComponentIncarnation::default(),
-            // A fence or a suspicion of an earlier boot is over once the next boot is a member, and a
-            // member is watched: it may be dead, too.
+            // A fence or a suspicion of an earlier boot is over once the next boot is a member, and
+            // a member is watched: it may be dead, too.
             Watch::Fencing { .. } if crate::dirnet::OVERTAKEN_FENCES_GO_ON.is_planted() => false,
             Watch::Fencing { incarnation, .. } => {
                 incarnation.boot < self.db.standing(node).incarnation.boot
@@ -182,8 +182,8 @@ mod tests {
     use crate::dirnet::Standing;
     use crate::ids::Incarnation;
 
-    /// Found by the swarm: the manager suspected a node as it learned of the node's next boot from a
-    /// member's database. It went on to remove the boot before, and never watched the next one.
+    /// Found by the swarm: the manager suspected a node as it learned of the node's next boot from
+    /// a member's database. It went on to remove the boot before, and never watched the next one.
     #[test]
     fn d43_a_suspicion_of_an_earlier_boot_is_over_once_the_next_one_is_a_member() {
         let mut manager = manager(1);

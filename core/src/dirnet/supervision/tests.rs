@@ -229,8 +229,8 @@ pub(in crate::dirnet) fn x14_a_removed_incarnation_that_runs_on_is_refused_after
     }
 }
 
-/// Two halves of a net removed each other: if each node ended by the first refusal that it receives,
-/// none would be left.
+/// Two halves of a net removed each other: if each node ended by the first refusal that it
+/// receives, none would be left.
 #[test]
 pub(in crate::dirnet) fn x14_of_two_that_removed_each_other_one_ends_in_any_order() {
     let later = Term { epoch: 5, claimant: Rank(1) };

@@ -134,6 +134,7 @@ scenarios! {
         g10_a_claimant_that_claims_again_is_followed
         g10_a_claimant_that_dies_is_removed_again
         d43_a_member_whose_earlier_boot_is_still_fenced_is_watched
+        d43_a_node_that_is_met_in_an_earlier_term_is_watched
         g10_a_claimant_is_not_admitted_by_hearsay
         g10_a_claimant_that_a_member_hears_is_admitted;
     supervision:

@@ -199,3 +199,21 @@ pub(in crate::dirnet) fn d43_a_member_whose_earlier_boot_is_still_fenced_is_watc
     net.run_while(30_000, Net::is_whole);
     assert!(net.is_whole(), "the manager misses node 3");
 }
+
+/// Node 3 is heard for the first time as it still sends in the term of a manager that was succeeded,
+/// and ends. Found by the swarm: the next manager held it as a member, and never watched it.
+#[test]
+pub(in crate::dirnet) fn d43_a_node_that_is_met_in_an_earlier_term_is_watched() {
+    let mut net = Net::new(4);
+    (0..3).for_each(|node| net.boot(node));
+    net.run_while(5_000, |net| net.reported(News::Absent(Rank(3))) > 0);
+    let earlier = net.frame(0, Message::Enia);
+    net.crash(0);
+    net.run_while(5_000, |net| net.manager() == Some(1));
+    let first = Frame { sender: Rank(3), incarnation: incarnation(1), ..earlier };
+    net.run_while(5_000, |net| net.reported(News::Absent(Rank(3))) > 1);
+    assert_eq!(net.deliver(1, first), Err(Reject::OldTerm));
+    assert!(net.component(1).database().standing(Rank(3)).is_up());
+    net.run_while(2_000, |net| net.component(1).suspects(Rank(3)));
+    assert!(net.component(1).suspects(Rank(3)), "the manager waits for nothing");
+}
