@@ -10,6 +10,7 @@
 mod dirnet;
 mod equivocate;
 mod events;
+mod finish;
 mod forgeries;
 mod idle_backoff;
 mod inputs;
@@ -62,6 +63,7 @@ use crate::packet::Socket;
 use crate::process::start_thread;
 use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
 use dirnet::{DirNet, Entry, Ground};
+use finish::Finish;
 use forgeries::Forgeries;
 use idle_backoff::IdleBackoff;
 use inputs::{LinkInput, LinkReader};
@@ -131,6 +133,7 @@ pub(crate) struct Component {
     events: Events,
     /// Its supervisor has ordered it to end.
     stopping: bool,
+    finish: Finish,
     own_puts: OwnPuts,
     /// The program's record.
     state: Option<TwoSlots>,
@@ -217,6 +220,7 @@ impl Component {
             told_lost: PeerSet::EMPTY,
             events: Events::new(cluster.nodes),
             stopping: false,
+            finish: Finish::default(),
             own_puts: OwnPuts::new(),
             state,
             deliver_turn: 0,
@@ -301,6 +305,7 @@ impl Component {
             self.events.handle_joined(peer, incarnation, finished);
             self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
         }
+        self.report_finish(heard.finished)?;
         progress |= self.step_dirnet(&heard.frames, now_ns)?;
         let mut answers = self.puts.step(&mut self.endpoint, self.own_puts.held(), now_ns);
         answers.extend(self.takes.step(&mut self.endpoint, now_ns));

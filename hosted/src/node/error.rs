@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use super::fabric::VerbsError;
 use super::kept::path_of;
@@ -75,6 +76,13 @@ pub enum NodeError {
     Signing(io::Error),
     /// Signals could not be subscribed to.
     Signals(io::Error),
+    /// The program of the node has failed too often, and the node ends with it.
+    Program {
+        /// The program.
+        program: String,
+        /// How its last incarnation ended.
+        last: Option<ExitStatus>,
+    },
     /// The other end of the link broke its protocol.
     Link(&'static str),
 }
@@ -108,6 +116,12 @@ impl fmt::Display for NodeError {
             }
             Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
+            Self::Program { program, last: Some(status) } => {
+                write!(f, "the program {program} failed too often, the last time by {status}")
+            }
+            Self::Program { program, last: None } => {
+                write!(f, "the program {program} could not be started")
+            }
             Self::Link(what) => write!(f, "supervisor and component disagree: {what}"),
         }
     }
@@ -122,6 +136,7 @@ impl std::error::Error for NodeError {
             | Self::Link(_)
             | Self::NotShared
             | Self::OwnPair
+            | Self::Program { .. }
             | Self::Format { .. } => None,
             Self::Memory(error) => Some(error),
             Self::Bell(error) => Some(error),
@@ -156,6 +171,7 @@ impl Explain for NodeError {
             | Self::Bootstrap(_) => Code::RuntimeDir,
             Self::Bell(_) | Self::Packet(_) | Self::Process(_) | Self::Signals(_) => Code::Internal,
             Self::Signing(_) => Code::Memory,
+            Self::Program { .. } => Code::ComponentLost,
             Self::Link(_) => Code::Protocol,
         }
     }
@@ -202,6 +218,11 @@ impl Explain for NodeError {
             }
             Self::Signing(_) => {
                 "see that there is memory left, and that /proc is mounted".to_owned()
+            }
+            Self::Program { .. } => {
+                "see its output above; `restart` in the cluster file says how often it is started \
+                 again"
+                    .to_owned()
             }
             Self::Link(_) => "run one build of weft".to_owned(),
         }

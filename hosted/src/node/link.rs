@@ -226,6 +226,8 @@ pub(super) enum FromComponent {
     Receiving(Places),
     /// The abort marker of this number was broadcast, or is void.
     Executed { number: u64 },
+    /// The programs of all members have finished, this one's included.
+    AllFinished,
     /// Members show different messages for one slot.
     Disputed(ConflictStatus),
     /// A node has equivocated: the proof.

@@ -35,6 +35,8 @@ pub(super) struct Heard {
     /// The peers that have now joined, with their incarnations, and whether their programs have
     /// finished.
     pub(super) joined: Vec<(Peer, Incarnation, bool)>,
+    /// The peers whose programs have finished, by their hello.
+    pub(super) finished: PeerSet,
     /// Frames of the DIR net.
     pub(super) frames: Vec<(Peer, Vec<u8>)>,
     /// The keys that members report to hold: reporter, owner, key.
@@ -150,7 +152,11 @@ impl Membership {
                 continue;
             }
             match message.kind {
-                HELLO | HELLO_FINISHED => greeting.welcome_due = true,
+                HELLO => greeting.welcome_due = true,
+                HELLO_FINISHED => {
+                    greeting.welcome_due = true;
+                    heard.finished.insert(peer);
+                }
                 kind @ (WELCOME | WELCOME_FINISHED) => {
                     heard.joined.push((peer, greeting.theirs, kind == WELCOME_FINISHED));
                 }

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::cluster_choice::name;
 use super::fabric_choice::{FabricChoice, explained};
 use super::failure::{Failure, lacking};
 use super::output::Output;
+use super::rank_choice::RankChoice;
+use super::run::choose_program;
 use crate::doctor;
 use weft::bootstrap::{Key, KeyError, Meeting, Timing};
 use weft::cluster::{Cluster, FabricKind, Network};
@@ -20,12 +23,15 @@ use weft::runtime_dir::{ClaimedDir, ClusterDir, RuntimeDir};
 /// Arguments of `weft node`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The cluster file, the same for every node.
-    cluster: PathBuf,
+    /// The cluster file, the same for every node; without it, a cluster of default sizes.
+    cluster: Option<PathBuf>,
 
-    /// Which node to be.
-    #[arg(long)]
-    rank: u16,
+    #[command(flatten)]
+    rank: RankChoice,
+
+    /// The cluster's name, instead of what the file says.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
 
     #[command(flatten)]
     fabric: FabricChoice,
@@ -55,13 +61,30 @@ pub(super) struct Arguments {
     /// The program has finished at an earlier boot of this node.
     #[arg(long, hide = true)]
     finished: bool,
+
+    /// The program of this node and its arguments, the same for every node. The node ends with it:
+    /// once the programs of all nodes have finished, or when its own has failed too often. That of
+    /// the file's `[component]` leaves the node running until `weft down`.
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let mut cluster = Cluster::load(&arguments.cluster).map_err(Failure::new)?;
+    let mut cluster = match &arguments.cluster {
+        Some(path) => Cluster::load(path).map_err(Failure::new)?,
+        None => Cluster::default(),
+    };
+    if let Some(text) = &arguments.name {
+        cluster.name = name(text)?;
+    }
+    let variable = |name: &str| std::env::var(name).ok();
+    let has_file = arguments.cluster.is_some();
+    let rank = arguments.rank.apply(&mut cluster, has_file, variable).map_err(Failure::new)?;
     arguments.fabric.apply_fabric(&mut cluster)?;
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
+        choose_program(&mut cluster, arguments.program.clone())?;
+        cluster.check().map_err(Failure::new)?;
         doctor::lack_of_node(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
         cluster.hooks.check_programs().map_err(Failure::new)?;
         let meeting = arguments.meeting(&cluster)?;
@@ -76,12 +99,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }
         output.say(&format!(
             "node {} of {}; `weft status --name {}` shows whom it has met",
-            arguments.rank, cluster.nodes, cluster.name
+            rank, cluster.nodes, cluster.name
         ));
         let alarm = Box::new(OperatorAlarm);
-        let program = ProgramRun::default();
-        let ended =
-            node::run_supervisor(&cluster, &claimed, arguments.rank, meeting, alarm, program);
+        let program = match arguments.program.is_empty() {
+            true => ProgramRun::default(),
+            false => ProgramRun::default().ending_the_node(),
+        };
+        let ended = node::run_supervisor(&cluster, &claimed, rank, meeting, alarm, program);
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(|error| match error {
             NodeError::Verbs(error) => explained(error),
@@ -95,8 +120,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
     // All nodes of a `weft up` are on this host, and meet there.
     let program = arguments.program().map_err(Failure::new)?;
-    node::run_supervisor(&cluster, &home, arguments.rank, None, reset, program)
-        .map_err(Failure::new)
+    node::run_supervisor(&cluster, &home, rank, None, reset, program).map_err(Failure::new)
 }
 
 /// Who brings nodes back: the launcher, if this node has one.
@@ -123,8 +147,8 @@ impl Arguments {
         if addresses.is_empty() {
             return Ok(None);
         }
-        let named =
-            self.key.clone().or_else(|| key.as_deref().map(|key| beside(&self.cluster, key)));
+        let of_file = || Some(beside(self.cluster.as_deref()?, key.as_deref()?));
+        let named = self.key.clone().or_else(of_file);
         let key = match named {
             _ if self.insecure => Key::INSECURE,
             Some(path) => Key::load(&path).map_err(Failure::new)?,

@@ -200,19 +200,13 @@ fn number(status: ExitStatus) -> u8 {
 /// The cluster of the file and the flags, with the program.
 fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
     let mut cluster = arguments.cluster.read("run")?;
-    let mut words = arguments.program.into_iter();
-    if let Some(program) = words.next() {
-        // The file's variables and state hold for any program.
-        let kept = cluster.component.take().unwrap_or_default();
-        cluster.component = Some(Program { program, args: words.collect(), ..kept });
-    }
+    choose_program(&mut cluster, arguments.program)?;
     let Some(component) = &mut cluster.component else {
         let cause = "no program is given";
         let cure = "run `weft run -n 4 -- PROGRAM ARGS…`, or set `component.program` in the \
                     cluster file";
         return Err(Failure::of(Code::Usage, cause, cure));
     };
-    component.program = find(&component.program)?;
     if let Some(text) = &arguments.state {
         component.set_state(text).map_err(|error| {
             let cause = format!("--state {text:?}: {error}");
@@ -220,6 +214,19 @@ fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
         })?;
     }
     arguments.cluster.check(cluster)
+}
+
+/// Puts the program of the command line, if there is one, in the place of the file's, and finds it.
+pub(super) fn choose_program(cluster: &mut Cluster, words: Vec<String>) -> Result<(), Failure> {
+    let mut words = words.into_iter();
+    if let Some(program) = words.next() {
+        // The file's variables and state hold for any program.
+        let kept = cluster.component.take().unwrap_or_default();
+        cluster.component = Some(Program { program, args: words.collect(), ..kept });
+    }
+    let Some(component) = &mut cluster.component else { return Ok(()) };
+    component.program = find(&component.program)?;
+    Ok(())
 }
 
 /// The program as an absolute path: nodes look for it from where this command was started.

@@ -13,6 +13,7 @@ use signal_hook::iterator::Signals;
 use super::cluster_choice::NewCluster;
 use super::failure::{Failure, lacking};
 use super::output::Output;
+use super::run::choose_program;
 use crate::doctor;
 use weft::clock::Deadline;
 use weft::cluster::{Cluster, FabricKind, Task};
@@ -52,7 +53,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         output.finish(&json!({ "template": template }), &template);
         return Ok(());
     }
-    let cluster = arguments.cluster.read("up")?;
+    let mut cluster = arguments.cluster.read("up")?;
+    // Before the first process: a node would look for it again and again.
+    choose_program(&mut cluster, Vec::new())?;
     let cluster = arguments.cluster.check(cluster)?;
     doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let (sender, wakes) = sync_channel(1);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weft::client::Client;
 use weft::process::Signal;
 
-use crate::place::{Nodes, Place, eventually};
+use crate::place::{Nodes, Place, Running, eventually};
 use crate::said::Said;
 
 /// The path of an example of this build.
@@ -184,6 +184,54 @@ fn m10_a_program_finds_its_place_in_its_environment() {
     }
 }
 
+/// Starts node `rank` of two as a launcher does that knows ranks.
+fn start_as_task(place: &Place, rank: &str, arguments: &str) -> Running {
+    place.start_changed(&format!("node --name t {arguments}"), "", |command| {
+        let hosts = "n[007]";
+        let variables = [("SLURM_PROCID", rank), ("SLURM_NTASKS", "2")];
+        command.envs(variables).env("SLURM_JOB_NODELIST", hosts)
+    })
+}
+
+#[test]
+fn m10_nodes_take_their_ranks_from_a_launcher_and_end_with_their_programs() {
+    let place = Place::new();
+    let arguments = format!("-- {}", example("hello"));
+    let nodes = ["0", "1"].map(|rank| start_as_task(&place, rank, &arguments));
+    for (rank, node) in (0..).zip(nodes) {
+        let out = node.wait().done();
+        let hello = format!("hello from {}, incarnation 1", 1 - rank);
+        assert!(out.lines().any(|line| line == hello), "{out}");
+    }
+    place.assert_nothing_left();
+}
+
+#[test]
+fn m10_a_node_whose_program_fails_too_often_ends_with_an_error() {
+    let place = Place::new();
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrestart.max = 1\n");
+    let program = place.program("#!/bin/sh\nexit 3\n");
+    let said = place.weft(&format!("node {file} --rank 0 --json -- {program}"));
+    let refused = said.refused(31, "component_lost");
+    assert!(refused.contains("exit status: 3"), "{refused}");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn m10_what_gives_no_rank_is_refused() {
+    let place = Place::new();
+    let refused = start_as_task(&place, "2", "--json -- true").wait().refused(2, "usage");
+    assert!(refused.contains("SLURM_PROCID is 2, but SLURM_NTASKS is 2"), "{refused}");
+    let refused = start_as_task(&place, "0", "-n 3 --json").wait().refused(2, "usage");
+    assert!(refused.contains("-n says 3 nodes"), "{refused}");
+    let refused = place.weft("node --name t --json").refused(2, "usage");
+    assert!(refused.contains("SLURM_PROCID is not set"), "{refused}");
+    let addresses = "--rank 0 --insecure --addresses 127.0.0.1:7001,127.0.0.1:7002 --json";
+    place.weft(&format!("node --name t {addresses}")).refused(10, "cluster_file");
+    place.weft("node --rank 0 -n 2 --name t --json -- /nonexistent").refused(22, "input_missing");
+    place.assert_nothing_left();
+}
+
 #[test]
 fn m7_a_program_that_always_fails_ends_the_run_with_its_status() {
     let place = Place::new();
@@ -247,6 +295,35 @@ fn a_program_that_cannot_be_run_is_refused() {
     place.weft("run --name t --json").refused(2, "usage");
     place.weft("run --name t --json -n 0 -- true").refused(10, "cluster_file");
     place.weft("run --name t --json -n 33 -- true").refused(10, "cluster_file");
+}
+
+#[test]
+fn m10_up_and_node_run_the_program_of_the_file_and_refuse_one_that_cannot_be_run() {
+    let place = Place::new();
+    let file = |name: &str, program: &str| {
+        let text = format!("name = \"t\"\nnodes = 2\n[component]\nprogram = {program:?}\n");
+        place.file(name, text)
+    };
+    let text = place.file("text", "no program");
+    for program in ["/nonexistent", "no-such-program", text.as_str()] {
+        let file = file("wrong.toml", program);
+        for command in ["up", "run", "node --rank 0"] {
+            place.weft(&format!("{command} {file} --json")).refused(22, "input_missing");
+        }
+    }
+    let file = file("c.toml", &example("hello"));
+    let nodes = [0, 1].map(|rank| place.start(&format!("node {file} --rank {rank}"), ""));
+    eventually("the programs have met", || {
+        nodes.iter().all(|node| node.said("out").contains("hello from"))
+    });
+    // Clients are served by the stand-ins, which discard what arrives: the nodes stay.
+    place.weft("down --name t --patience 60").done();
+    nodes.into_iter().for_each(|node| drop(node.wait().done()));
+    let (up, _) = place.up(&file);
+    eventually("the programs have met", || up.said("out").matches("hello from").count() == 2);
+    up.signal(Signal::TERM);
+    up.wait().done();
+    place.assert_nothing_left();
 }
 
 #[test]

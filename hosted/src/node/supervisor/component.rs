@@ -251,6 +251,7 @@ impl Supervisor {
             FromComponent::Executed { number } => {
                 self.broadcasts.abort_markers.handle_executed(number);
             }
+            FromComponent::AllFinished => self.program.handle_all_finished(),
             FromComponent::Disputed(conflict) => self.note_dispute(conflict),
             FromComponent::Proven(proof) => self.note_proof(proof),
             FromComponent::Unreachable { peer, error } => {

@@ -28,13 +28,38 @@ pub struct ProgramRun {
     pub(super) finished: bool,
     /// The memory of its record.
     state: Option<Segment>,
+    /// Whether the node ends with it.
+    ends_node: bool,
+    /// How its last incarnation ended.
+    last: Option<ExitStatus>,
+    /// The node is over: in order, or because its program has failed too often.
+    over: Option<Result<(), NodeError>>,
 }
 
 impl ProgramRun {
     /// A program that has no record yet.
     #[must_use]
     pub const fn new(output: Option<[OwnedFd; 2]>, finished: bool) -> Self {
-        Self { output, finished, state: None }
+        Self { output, finished, state: None, ends_node: false, last: None, over: None }
+    }
+
+    /// The node ends with its program: once the programs of all nodes have finished, and with an
+    /// error when its own has failed too often.
+    #[must_use]
+    pub fn ending_the_node(self) -> Self {
+        Self { ends_node: true, ..self }
+    }
+
+    /// The programs of all nodes have finished.
+    pub(super) fn handle_all_finished(&mut self) {
+        if self.ends_node {
+            self.over = Some(Ok(()));
+        }
+    }
+
+    /// The result of the node, once it is over.
+    pub(super) const fn take_over(&mut self) -> Option<Result<(), NodeError>> {
+        self.over.take()
     }
 }
 
@@ -97,8 +122,20 @@ impl Supervisor {
         status: ExitStatus,
     ) -> bool {
         self.reset.note_exited(incarnation, status);
+        self.program.last = Some(status);
         self.program.finished |= status.success();
         status.success()
+    }
+
+    /// The program has failed too often: the node ends, if it ends with its program.
+    pub(super) fn handle_program_given_up(&mut self) {
+        let Some(program) = self.cluster.component.as_ref().filter(|_| self.runs_program()) else {
+            return;
+        };
+        if self.program.ends_node {
+            let (program, last) = (program.program.clone(), self.program.last);
+            self.program.over = Some(Err(NodeError::Program { program, last }));
+        }
     }
 
     /// Why a client may not take or broadcast here: the program does so itself.

@@ -117,6 +117,7 @@ impl Supervisor {
         self.note(self.rank, What::Noted { words });
         self.given_up = true;
         self.reset.note_given_up();
+        self.handle_program_given_up();
         self.starts.rest(within_ns.map(|within_ns| now_ns().saturating_add(within_ns)));
         self.parked.clear();
         self.clients.refuse_pending(&Refused::GivenUp);

@@ -54,6 +54,9 @@ impl Supervisor {
             if flow == Flow::End {
                 return Ok(());
             }
+            if let Some(over) = self.program.take_over() {
+                return over;
+            }
         }
     }
 
