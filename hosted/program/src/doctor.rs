@@ -134,7 +134,11 @@ pub fn lack(cluster: &Cluster) -> Option<(Finding, Code)> {
 #[must_use]
 pub fn lack_of_node(cluster: &Cluster) -> Option<(Finding, Code)> {
     let limits = limits::advise(&limits::Limits::probe(), &Demand::of(cluster));
-    missing([kernel::process_files()], Code::Permission).or_else(|| missing(limits, Code::Limit))
+    let memory = memory::Memory::probe(&control_group::ControlGroup::probe());
+    let memory = memory::advise(&memory, &Demand::of_node(cluster));
+    missing([kernel::process_files()], Code::Permission)
+        .or_else(|| missing(limits, Code::Limit))
+        .or_else(|| missing([memory], Code::Memory))
 }
 
 fn missing<const N: usize>(findings: [Finding; N], code: Code) -> Option<(Finding, Code)> {

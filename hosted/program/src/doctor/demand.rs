@@ -34,11 +34,14 @@ impl Demand {
         let lanes = nodes * cluster.lane.slots as u64 * slot_bytes;
         let cast_bytes = cluster.neb.message_len as u64 + SLOT_OVERHEAD_BYTES;
         let rings = RINGS_PER_ORIGIN * nodes * cluster.neb.slots as u64 * cast_bytes;
-        let segment_bytes = nodes * (mailbox + lanes + rings + nodes * PAGE_BYTES);
+        let state = cluster.component.as_ref().map_or(0, |it| STATE_SLOTS * it.state as u64);
+        let registered = nodes * (mailbox + lanes + rings + nodes * PAGE_BYTES);
+        let segment_bytes = registered + nodes * state;
         let parts = [
             (mailbox, "mailbox.slots or mailbox.message_len"),
             (lanes, "lane.slots or mailbox.message_len"),
             (rings, "neb.slots or neb.message_len"),
+            (state, "component.state"),
         ];
         let largest =
             parts.into_iter().max_by_key(|(bytes, _)| *bytes).map_or("", |(_, keys)| keys);
@@ -51,8 +54,16 @@ impl Demand {
             address_bytes: ADDRESS_BASE + ADDRESS_PER_NODE * nodes + segment_bytes,
             segment_bytes,
             largest,
-            locked_bytes: pairs * (segment_bytes / nodes + PAIR_BYTES),
+            locked_bytes: pairs * (registered / nodes + PAIR_BYTES),
         }
+    }
+}
+
+impl Demand {
+    /// What one node asks of its machine.
+    pub(super) fn of_node(cluster: &Cluster) -> Self {
+        let all = Self::of(cluster);
+        Self { nodes: 1, segment_bytes: all.segment_bytes / cluster.nodes as u64, ..all }
     }
 }
 
@@ -60,6 +71,8 @@ impl Demand {
 const MAILBOX_HALVES: u64 = 2;
 /// What an origin broadcasts, and what is shown of it.
 const RINGS_PER_ORIGIN: u64 = 2;
+/// The record and the one that replaces it.
+const STATE_SLOTS: u64 = 2;
 /// Header, checksum and rounding up to cache lines.
 const SLOT_OVERHEAD_BYTES: u64 = 128;
 /// Rounding up of each node's segment at each other.
@@ -80,7 +93,7 @@ const ADDRESS_PER_NODE: u64 = 64 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft::cluster::ClusterName;
+    use weft::cluster::{ClusterName, Program};
 
     #[test]
     fn demand_grows_with_the_cluster() {
@@ -103,6 +116,18 @@ mod tests {
         cluster.neb.slots = 4096;
         cluster.neb.message_len = 4096;
         assert_eq!(named(&cluster), "neb.slots or neb.message_len");
+    }
+
+    #[test]
+    fn m9_records_are_memory_that_is_not_registered() {
+        let mut cluster = Cluster::default();
+        let before = Demand::of(&cluster);
+        let state = Program::STATE_MAX;
+        cluster.component = Some(Program { program: "a".to_owned(), state, ..Program::default() });
+        let demand = Demand::of(&cluster);
+        let grown = demand.segment_bytes - before.segment_bytes;
+        assert_eq!(grown, 2 * cluster.nodes as u64 * state as u64);
+        assert_eq!((demand.locked_bytes, demand.largest), (before.locked_bytes, "component.state"));
     }
 
     #[test]

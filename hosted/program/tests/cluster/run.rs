@@ -269,6 +269,16 @@ fn m2_a_child_of_the_program_is_no_member() {
     fails("#!/bin/sh\nHELLO\nexit 1\n", "OtherProcess");
 }
 
+/// What it leaves behind is no member, and holds up neither the run nor its output.
+#[test]
+fn m7_a_program_that_forks_and_exits_has_finished() {
+    let place = Place::new();
+    let hello = example("hello");
+    let program = place.program(&format!("#!/bin/sh\n({hello}; exec sleep 600) &\nexit 0\n"));
+    let said = place.weft(&format!("run -n 2 --name t --json -- {program}"));
+    assert_eq!((said.status, &result(&said)["ok"]), (Some(0), &json!(true)), "{}", said.err);
+}
+
 #[test]
 fn a_program_that_writes_rubbish_to_the_link_is_killed() {
     fails("#!/bin/sh\nprintf rubbish >&3\nexec sleep 60\n", "sends nonsense");
