@@ -24,6 +24,9 @@ pub enum Kind {
     View,
     /// An incarnation is a member.
     Joined,
+    /// A manager has decided that an incarnation has failed. It stays in the view, and `Removed`
+    /// follows: at once with a node, and with the next component where only that has failed.
+    Failed,
     /// An incarnation is no member any more.
     Removed,
     /// A node was isolated: no boot of it joins until it is released.
@@ -42,11 +45,12 @@ pub enum Kind {
 
 words! {
     Kind, "--only",
-    "\"view\", \"joined\", \"removed\", \"isolated\", \"released\", \"suspected\", \"trusted\", \
-     \"task\" or \"missed\"",
+    "\"view\", \"joined\", \"failed\", \"removed\", \"isolated\", \"released\", \"suspected\", \
+     \"trusted\", \"task\" or \"missed\"",
     "name a kind of event",
     View = "view",
     Joined = "joined",
+    Failed = "failed",
     Removed = "removed",
     Isolated = "isolated",
     Released = "released",
@@ -62,6 +66,7 @@ impl Kind {
         match self {
             Self::View => Some(key::HOOKS_VIEW),
             Self::Joined => Some(key::HOOKS_JOINED),
+            Self::Failed => Some(key::HOOKS_FAILED),
             Self::Removed => Some(key::HOOKS_REMOVED),
             Self::Isolated => Some(key::HOOKS_ISOLATED),
             Self::Released => Some(key::HOOKS_RELEASED),

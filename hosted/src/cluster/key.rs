@@ -47,6 +47,7 @@ pub(super) const HOOKS_VIEW: &str = "hooks.view";
 pub(super) const HOOKS_JOINED: &str = "hooks.joined";
 pub(super) const HOOKS_REMOVED: &str = "hooks.removed";
 pub(super) const HOOKS_ISOLATED: &str = "hooks.isolated";
+pub(super) const HOOKS_FAILED: &str = "hooks.failed";
 pub(super) const HOOKS_RELEASED: &str = "hooks.released";
 pub(super) const HOOKS_SUSPECTED: &str = "hooks.suspected";
 pub(super) const HOOKS_TRUSTED: &str = "hooks.trusted";
@@ -149,7 +150,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 73] = [
+pub(super) const PATHS: [&str; 74] = [
     NAME,
     NODES.path,
     WAIT,
@@ -189,6 +190,7 @@ pub(super) const PATHS: [&str; 73] = [
     HOOKS_JOINED,
     HOOKS_REMOVED,
     HOOKS_ISOLATED,
+    HOOKS_FAILED,
     HOOKS_RELEASED,
     HOOKS_SUSPECTED,
     HOOKS_TRUSTED,

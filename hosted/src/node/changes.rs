@@ -160,16 +160,19 @@ impl Changes {
             What::Task(_) => Kind::Task,
             What::Verdict(note) => {
                 let isolates = entry.what.is_verdict(Verdict::Isolated);
-                if isolates
-                    || entry.what.is_verdict(Verdict::NodeDown)
-                    || entry.what.is_verdict(Verdict::AgentDown)
-                {
-                    self.verdicts.insert(entry.node, note.clone());
-                }
-                if !isolates {
+                let ends = entry.what.is_verdict(Verdict::NodeDown)
+                    || entry.what.is_verdict(Verdict::AgentDown);
+                if !isolates && !ends {
                     return;
                 }
-                Kind::Isolated
+                let before = self.verdicts.insert(entry.node, note.clone());
+                if isolates {
+                    Kind::Isolated
+                } else if before.is_none_or(|it| it.incarnation != note.incarnation) {
+                    Kind::Failed
+                } else {
+                    return;
+                }
             }
             _ => return,
         };
@@ -181,6 +184,11 @@ impl Changes {
                 if let TaskStep::Failed { fault } = change {
                     event.evidence = vec![fault.to_string()];
                 }
+            }
+            if kind == Kind::Failed {
+                let note = self.verdicts.get(&entry.node);
+                event.incarnation = note.map(|note| note.incarnation.clone());
+                add_verdict(&mut event, &self.verdicts);
             }
             self.queue.push_back(event);
         }

@@ -78,7 +78,20 @@ fn m12_nothing_is_lost_when_the_node_that_is_watched_dies() {
         assert_eq!(removed["verdict"], "node down", "{removed}");
         assert!(removed["evidence"].as_array().is_some_and(|it| !it.is_empty()), "{removed}");
     }
-    assert_eq!(of(&events, "removed", 1).last().expect("killed")["verdict"], "component down");
+    let removed = of(&events, "removed", 1).last().expect("killed");
+    assert_eq!(removed["verdict"], "component down");
+    let failed: Vec<_> = events.iter().filter(|it| it["event"] == "failed").collect();
+    for (at, event) in failed.iter().enumerate() {
+        let again = |it: &&Value| it["incarnation"] == event["incarnation"];
+        assert!(!failed[..at].iter().any(|it| it["rank"] == event["rank"] && again(it)), "{event}");
+    }
+    let decided = failed.iter().find(|it| it["incarnation"] == removed["incarnation"]);
+    let decided = decided.expect("its manager has decided so");
+    assert_eq!(
+        (&decided["verdict"], &decided["evidence"]),
+        (&removed["verdict"], &removed["evidence"])
+    );
+    assert!(decided["at"].as_u64() < removed["at"].as_u64(), "{decided} {removed}");
 }
 
 #[test]
@@ -206,12 +219,7 @@ fn m14_those_who_are_no_members_see_the_membership_change() {
         let mask = nodes.client(rank).mask().expect("a node has a page");
         eventually("all are members", || is_whole(&mask));
     }
-    let mut first = None;
-    eventually("its view is written", || {
-        first = mask.load();
-        first.is_some()
-    });
-    let first = first.expect("it was just read");
+    let first = mask.load().expect("a view that is being written hides none");
     let generation = |number| mask.incarnation(number, 2).map(|it| it.1);
     assert_eq!(generation(first.number), Some(0), "{first:?}");
     let examples = ["watch", "mask"].map(|name| beside(&place, name));

@@ -89,7 +89,7 @@ impl HookRuns {
             }
             let is_manager = self.changes.view().manager == self.me;
             let (runs, is_repeated) = match event.event {
-                Kind::Suspected | Kind::Trusted => (is_mine && is_manager, false),
+                Kind::Suspected | Kind::Trusted | Kind::Failed => (is_mine && is_manager, false),
                 // Every node notes those of its own tasks.
                 Kind::Task => (is_manager, false),
                 _ => (is_mine, true),
