@@ -14,6 +14,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
 
+use weft_core::fabric::Words;
 use weft_core::ids::PeerSet;
 
 use super::{Mapping, ReadOnlyMapping, Segment, SegmentError};
@@ -86,8 +87,8 @@ impl MaskPage {
         for (word, value) in words[slot(turn)..].iter().zip(head.into_iter().chain(ranks)) {
             word.store(value, Ordering::Relaxed);
         }
-        // SYNC: mask-turn. A reader of this turn finds the slot as it was stored before, or later.
-        words[TURN].store(turn, Ordering::Release);
+        // A reader of this turn finds the slot as it was stored before, or later.
+        Words(words).store(TURN * Segment::WORD_LEN, turn);
         self.turn = turn;
     }
 }
@@ -152,7 +153,7 @@ impl Mask {
 
     fn turn(&self) -> u64 {
         let turn = self.words.load(TURN);
-        // SYNC: mask-turn. The loads of the slot come after the load of the turn.
+        // SYNC: words-publish. The loads of the slot come after the load of the turn.
         fence(Ordering::Acquire);
         turn
     }
