@@ -388,7 +388,7 @@ impl Net {
         self.keep_deadline(node);
     }
 
-    /// The decider's clock, whose deadlines are of a host: a unit of the run is a millisecond there.
+    /// The decider's clock, whose deadlines are of a host: a unit of the run is a millisecond.
     fn supervisor_clock(&self) -> Instant {
         Instant(self.now / self.setting.unit * MS)
     }
