@@ -155,6 +155,7 @@ impl Member {
         let (incarnation, message_len) = (self.incarnation(), self.message_len());
         let broadcast_len = self.broadcast_len();
         let waiter = self.component.take_waiter();
+        // A component takes its waiter out once, here, and a member is spawned once.
         let waiter = waiter.ok_or(NodeError::Link("a member without its bell"))?;
         let shared = Arc::new(SharedMember::new(self.component)?);
         let looping = Arc::clone(&shared);
@@ -282,6 +283,7 @@ impl MemberHandle {
             while let Some(payload) = payloads.peek() {
                 match component.put(to, payload) {
                     Ok(()) => accepted += 1,
+                    // The next call reports it; this one reports what was accepted.
                     Err(_) if accepted > 0 => break,
                     Err(error @ (PutError::Full | PutError::NotAMember)) => {
                         refused = error;
@@ -337,6 +339,7 @@ impl MemberHandle {
             {
                 batch.push(&message);
             }
+            // A batch without room waits for nothing.
             (!batch.is_empty() || max == 0).then_some(())
         })?;
         Ok(batch.len())

@@ -162,6 +162,7 @@ impl SharedMember {
         let (mut deadline, mut pause) = (None, Pause::new(self.wait));
         loop {
             let mut state = self.lock()?;
+            // What arrived before the end can still be taken.
             if let Some(ended) = state.ended.clone().filter(|_| behind == Behind::Pass) {
                 return Err(ended);
             }
@@ -179,6 +180,7 @@ impl SharedMember {
                 }
                 return Ok(done);
             }
+            // Excluded, or ordered to stop: nothing that the call waits for can come.
             if let Some(ended) = MemberEnded::of(&state.component) {
                 return Err(ended);
             }
@@ -192,6 +194,7 @@ impl SharedMember {
                     pause = Pause::new(self.wait);
                 }
                 step @ (IdleStep::Spin | IdleStep::Yield) => {
+                    // Other calls and the loop need the lock meanwhile.
                     drop(state);
                     step.take();
                 }

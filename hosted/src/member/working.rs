@@ -47,6 +47,7 @@ impl Member {
     ) -> Result<T, WorkingError> {
         let program = self.component.cluster().component.as_ref();
         let bound = Duration::from_secs(program.map_or(0, |program| program.working_s));
+        // Its node must be able to tell a long step from a hang.
         if limit > bound {
             return Err(WorkingError::TooLong { bound });
         }

@@ -201,7 +201,8 @@ pub(in crate::dirnet) fn d43_a_member_whose_earlier_boot_is_still_fenced_is_watc
 }
 
 /// Node 3 is heard for the first time as it still sends in the term of a manager that was
-/// succeeded, and ends. Found by the swarm: the next manager held it as a member, and never watched it.
+/// succeeded, and ends. Found by the swarm: the next manager held it as a member, and never watched
+/// it.
 #[test]
 pub(in crate::dirnet) fn d43_a_node_that_is_met_in_an_earlier_term_is_watched() {
     let mut net = Net::new(4);

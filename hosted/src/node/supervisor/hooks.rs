@@ -92,6 +92,7 @@ impl HookRuns {
                 Kind::Suspected | Kind::Trusted | Kind::Failed => (is_mine && is_manager, false),
                 // Every node notes those of its own tasks.
                 Kind::Task => (is_manager, false),
+                // A manager that decided it may have died before its command ended.
                 _ => (is_mine, true),
             };
             if runs {
