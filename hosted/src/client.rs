@@ -8,6 +8,7 @@
 //! component dies and restarts.
 
 mod error;
+mod guest;
 mod inbox;
 mod lasting;
 mod listener;
@@ -21,6 +22,7 @@ use std::time::Duration;
 pub use crate::cluster::Kind;
 pub use crate::node::WatchEvent;
 pub use error::ClientError;
+pub use guest::Guest;
 pub use inbox::Inbox;
 pub use lasting::order_lasting;
 pub use listener::Listener;

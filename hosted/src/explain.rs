@@ -79,7 +79,7 @@ pub enum Code {
     ClusterFile,
     /// Not a legal cluster name.
     ClusterName,
-    /// A living cluster has this name.
+    /// A living cluster, or a task of a node, has this name.
     NameInUse,
     /// No cluster of this name.
     ClusterNotRunning,

@@ -16,6 +16,7 @@ mod draft;
 mod fabric_choice;
 mod failure;
 mod get;
+mod guard;
 mod host_list;
 mod inject;
 mod isolate;
@@ -97,6 +98,8 @@ enum Command {
     Report(report::Arguments),
     /// Start, stop, restart or isolate a task of a node.
     Task(task::Arguments),
+    /// Run any program as a task of a node of a running cluster, and end as it ends.
+    Guard(guard::Arguments),
     /// Measure.
     Bench(bench::Arguments),
     /// Translate and inspect recovery scripts.
@@ -149,6 +152,7 @@ fn run() -> ExitCode {
 fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
     let done = match command {
         Command::Run(arguments) => return run::run(arguments, output),
+        Command::Guard(arguments) => return guard::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Up(arguments) => up::run(&arguments, output),
         Command::Down(arguments) => down::run(&arguments, output),

@@ -77,6 +77,12 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
                 tasks => write!(f, ": its tasks are {}", tasks.join(", ")),
             }
         }
+        Refused::TaskNameInUse { name } => {
+            write!(f, "node {rank}, or its cluster file, already has a task {name}")
+        }
+        Refused::GuestsFull { max } => {
+            write!(f, "node {rank} already watches {max} programs of `weft guard`")
+        }
         Refused::NotStarted { name, why } => {
             write!(f, "task {name} of node {rank} cannot be started: {why}")
         }
@@ -131,7 +137,10 @@ impl Explain for ClientError {
                 Refused::ComponentLost | Refused::NoComponent | Refused::GivenUp => {
                     Code::ComponentLost
                 }
-                Refused::Busy | Refused::OtherReceiver { .. } => Code::Busy,
+                Refused::Busy | Refused::OtherReceiver { .. } | Refused::GuestsFull { .. } => {
+                    Code::Busy
+                }
+                Refused::TaskNameInUse { .. } => Code::NameInUse,
                 Refused::Owned { .. } => Code::Owned,
                 Refused::TimedOut | Refused::OtherSender => Code::Timeout,
                 Refused::WindowFull => Code::WindowFull,
@@ -184,6 +193,14 @@ impl Explain for ClientError {
                 Refused::NoTask { .. } => {
                     "`weft status` lists the tasks of every node; the cluster file names them"
                         .to_owned()
+                }
+                Refused::TaskNameInUse { .. } => {
+                    "choose another name, or another node with `--node RANK`; `weft status` lists \
+                     the tasks of every node"
+                        .to_owned()
+                }
+                Refused::GuestsFull { .. } => {
+                    "end one of them, or choose another node with `--node RANK`".to_owned()
                 }
                 Refused::NotStarted { name, .. } => format!(
                     "fix the program, then run `weft task start {name} --node {rank}`; another \

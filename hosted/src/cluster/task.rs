@@ -80,6 +80,14 @@ impl Task {
         self.check_nodes(nodes)
     }
 
+    /// Whether it is a legal task of any node.
+    ///
+    /// # Errors
+    /// [`LimitError`].
+    pub fn check_alone(&self) -> Result<(), LimitError> {
+        self.check(&[], 1)
+    }
+
     /// Between the first failure that counts and the one that is too many, a task that never beats
     /// is silent once for every restart; pauses take up to a quarter of the window besides.
     fn check_silence(&self) -> Result<(), LimitError> {

@@ -161,6 +161,8 @@ pub enum TaskStep {
     Hung,
     /// It failed too often, and is not started again.
     Isolated,
+    /// The process that guarded it for its node ended without a report, and it was ended.
+    Lost,
 }
 
 impl TaskStep {
@@ -175,6 +177,7 @@ impl TaskStep {
             Self::Failed { .. } => "failed",
             Self::Hung => "hung",
             Self::Isolated => "isolated",
+            Self::Lost => "lost",
         }
     }
 }

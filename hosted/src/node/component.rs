@@ -568,6 +568,7 @@ impl Component {
             | Want::Proof { .. }
             | Want::Report { .. }
             | Want::Beat { .. }
+            | Want::Guard { .. }
             | Want::Task { .. }
             | Want::Kill
             | Want::KillNode

@@ -5,6 +5,8 @@
 //! one that stays gives it back after `mailbox.hold_s`.
 
 mod broadcast;
+mod fault;
+mod guest;
 mod holder;
 mod hook;
 mod standing;
@@ -19,6 +21,8 @@ pub use broadcast::{
     HeldProof, OriginStatus, ProofStatus, Then, WindowStatus,
 };
 
+pub use fault::Fault;
+pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
 pub use hook::HookStatus;
 pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
@@ -158,6 +162,15 @@ pub enum Want {
         /// The task's name.
         task: String,
     },
+    /// Report about a task that the client itself runs, and reply with the next order.
+    Guard {
+        /// The task's name.
+        task: String,
+        /// The report.
+        report: GuestReport,
+        /// How long to wait for an order.
+        timeout_ms: u64,
+    },
     /// Order something about a task.
     Task {
         /// The task's name.
@@ -203,6 +216,7 @@ impl Want {
             | Self::Deliver { .. }
             | Self::EndDeliver { .. }
             | Self::Report { .. }
+            | Self::Guard { .. }
             | Self::Beat { .. } => false,
             Self::Proof { .. }
             | Self::Status
@@ -219,34 +233,6 @@ impl Want {
             | Self::Stop => true,
         }
     }
-}
-
-/// A fault that can be injected into a component.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fault {
-    /// It makes no progress any more, but its process stays.
-    Hang,
-    /// It makes no progress for a while.
-    Stall {
-        /// For how many milliseconds.
-        ms: u64,
-    },
-    /// Its timers stop, so that it sends no heartbeat; it still answers.
-    Silence,
-    /// It is cut off from these peers.
-    Partition {
-        /// Their ranks.
-        from: Vec<u16>,
-    },
-    /// It is connected to these peers again.
-    Mend {
-        /// Their ranks.
-        with: Vec<u16>,
-    },
-    /// It broadcasts one message that is altered for every second peer.
-    Equivocate,
-    /// All faults end.
-    Heal,
 }
 
 /// The reply to the request of the same number.
@@ -294,6 +280,8 @@ pub enum Outcome {
     Reported(ReportEffect),
     /// An order about a task is carried out.
     Ordered(TaskEffect),
+    /// The next order about a task that the client runs.
+    Guest(GuestOrder),
     /// Done.
     Done,
     /// Not done, for this reason.
@@ -404,6 +392,16 @@ pub enum Refused {
         name: String,
         /// The tasks that it has.
         tasks: Vec<String>,
+    },
+    /// The cluster file, or another client, has a task of this name.
+    TaskNameInUse {
+        /// The requested name.
+        name: String,
+    },
+    /// Clients run as many tasks for this node as it has places for.
+    GuestsFull {
+        /// The limit.
+        max: usize,
     },
     /// The task should be started, and its program cannot be.
     NotStarted {

@@ -3,6 +3,7 @@
 //! ```text
 //!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they require
 //!                        ├── Guard     the process: a group of its own, killed as a whole
+//!                        ├── Guests   tasks that processes outside the node run
 //!                        ├── Owed      errors that the database has not got yet
 //!                        ├── Note      their standing, for the node's next boot
 //!                        └── Traces    their processes, for the program that must end them
@@ -15,6 +16,7 @@
 //! [`crate::task`].
 
 mod guard;
+mod guests;
 mod note;
 mod owed;
 mod record;
@@ -22,10 +24,12 @@ mod traces;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use guard::Guard;
 pub(super) use guard::not_started;
 pub use guard::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
+use guests::Guests;
 pub(super) use note::Note;
 use note::Standing;
 use owed::Owed;
@@ -34,15 +38,19 @@ use traces::Traces;
 
 use super::chronicle::{TaskNote, TaskStep};
 use super::control::{
-    Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState, TaskStatus,
+    GuestOrder, GuestReport, Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState,
+    TaskStatus,
 };
 use super::link::{GuardAction, TaskChange};
-use crate::cluster::{Cluster, Task, TaskName};
+use crate::cluster::{Cluster, Restart, Task, TaskName};
 use crate::process::{ProcessError, StillRuns};
 
 /// How long tasks wait for what peers know of them. A cluster that comes together needs less, and
 /// where it does not, running tasks are better than tasks that wait forever.
 const LEARN_NS_MAX: u64 = 5_000_000_000;
+
+/// How long the processes of one task may take to end once they are killed, while the node waits.
+const TASK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Identifies one process of one task: the task's index, and the number of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +99,7 @@ impl Guarded {
 pub(super) struct Tasks {
     surroundings: Surroundings,
     guarded: Vec<Guarded>,
+    guests: Guests,
     owed: Owed,
     sink: Sink,
     traces: Traces,
@@ -137,6 +146,7 @@ impl Tasks {
         let is_known = !was_held && guarded.iter().all(|guarded| !guarded.record.is_asked());
         Ok(Self {
             guarded,
+            guests: Guests::default(),
             owed: Owed::default(),
             surroundings,
             sink,
@@ -223,17 +233,7 @@ impl Tasks {
         let fault = guard.end();
         self.traces.end_task(&guarded.task.name);
         tracing::info!(task = %guarded.task.name, ?fault, "task ended");
-        let (state, errors) = (guarded.record.state(), guarded.record.errors());
-        let due = guarded.record.handle_ended(now_ns, fault.clone());
-        let step = match (state, fault) {
-            (TaskState::Running, Some(fault)) if errors < guarded.record.errors() => {
-                Some(TaskStep::Failed { fault })
-            }
-            (TaskState::Running, None) if due == Due::Nothing => Some(TaskStep::Finished),
-            // Those were noted when they were decided.
-            (TaskState::Faulty | TaskState::Isolated, _) => None,
-            _ => Some(TaskStep::Stopped),
-        };
+        let (due, step) = ended(&mut guarded.record, fault, now_ns);
         self.steps.extend(step.map(|change| guarded.note(change)));
         self.is_unnoted = true;
         self.act(run.index, due, now_ns);
@@ -253,12 +253,13 @@ impl Tasks {
             }
             self.act(index, due, now_ns);
         }
+        self.guests.handle_time(now_ns);
     }
 
     /// The earliest deadline of a task.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let records = self.guarded.iter().filter_map(|it| it.record.next_deadline_ns());
-        records.chain(self.learn_until_ns).min()
+        records.chain(self.learn_until_ns).chain(self.guests.next_deadline_ns()).min()
     }
 
     /// Handles an error that a task, or a client on its behalf, reports.
@@ -268,6 +269,9 @@ impl Tasks {
         error: u16,
         now_ns: u64,
     ) -> Result<ReportEffect, Refused> {
+        if let Some(effect) = self.guests.handle_error(name, error, now_ns) {
+            return Ok(effect);
+        }
         let index = self.find(name)?;
         let (due, effect) = self.guarded[index].record.handle_report(now_ns, error);
         tracing::warn!(task = name, error, ?effect, "task reports an error");
@@ -278,8 +282,13 @@ impl Tasks {
 
     /// Handles a task's report of progress.
     pub(super) fn handle_beat(&mut self, name: &str, now_ns: u64) -> Result<(), Refused> {
-        let index = self.find(name)?;
-        let beaten = self.guarded[index].record.handle_beat(now_ns);
+        let beaten = match self.guests.handle_beat(name, now_ns) {
+            Some(beaten) => beaten,
+            None => {
+                let index = self.find(name)?;
+                self.guarded[index].record.handle_beat(now_ns)
+            }
+        };
         beaten.map_err(|state| Refused::NotRunning { name: name.to_owned(), state })
     }
 
@@ -290,6 +299,9 @@ impl Tasks {
         order: TaskOrder,
         now_ns: u64,
     ) -> Result<TaskEffect, Refused> {
+        if let Some(effect) = self.guests.handle_order(name, order, now_ns) {
+            return Ok(effect);
+        }
         let index = self.find(name)?;
         let (due, effect) = self.guarded[index].record.handle_order(order);
         tracing::info!(task = name, ?order, ?effect, "task ordered");
@@ -318,6 +330,7 @@ impl Tasks {
                 self.act(index, due, now_ns);
             }
         }
+        self.guests.restart_all(now_ns);
     }
 
     /// Ends every task until [`Self::release_all`].
@@ -326,6 +339,7 @@ impl Tasks {
             let due = self.guarded[index].record.handle_hold();
             self.act(index, due, now_ns);
         }
+        self.guests.hold_all(now_ns);
     }
 
     /// Starts the tasks that were held, unless they were ordered otherwise since.
@@ -334,6 +348,7 @@ impl Tasks {
             let due = self.guarded[index].record.handle_release();
             self.act(index, due, now_ns);
         }
+        self.guests.release_all(now_ns);
     }
 
     /// Handles the manager's decision about task number `index`.
@@ -354,12 +369,41 @@ impl Tasks {
             let last = record.last_errors(now_ns).pop().map(|error| error.fault);
             is_isolated.then(|| (task.name.clone(), last))
         });
-        isolated.collect()
+        isolated.chain(self.guests.take_isolated(now_ns)).collect()
     }
 
     /// What has become of them since the last call.
     pub(super) fn take_steps(&mut self) -> Vec<TaskNote> {
-        std::mem::take(&mut self.steps)
+        let mut steps = std::mem::take(&mut self.steps);
+        steps.extend(self.guests.take_steps());
+        steps
+    }
+
+    /// Handles a report of a client about the task that it runs.
+    pub(super) fn handle_guest(
+        &mut self,
+        (client, name): (u64, &str),
+        report: GuestReport,
+        now_ns: u64,
+    ) -> Result<(), Refused> {
+        let GuestReport::Begin { mark, restart_max, restart_within_s, beat_ms } = report else {
+            return self.guests.handle_report(client, report, now_ns);
+        };
+        if self.guests.has(name) || self.find(name).is_ok() {
+            return Err(Refused::TaskNameInUse { name: name.chars().take(64).collect() });
+        }
+        let restart = Restart { max: restart_max, within_s: restart_within_s };
+        self.guests.begin((client, name), &mark, (restart, beat_ms), now_ns)
+    }
+
+    /// What a client must be sent about the task that it runs.
+    pub(super) fn poll_guest(&mut self, client: u64) -> Option<GuestOrder> {
+        self.guests.poll(client)
+    }
+
+    /// A client has left, and with it the task that it ran.
+    pub(super) fn handle_left(&mut self, client: u64) {
+        self.guests.handle_left(client);
     }
 
     /// The next component must be sent every state, and the errors that the one before has not
@@ -410,14 +454,20 @@ impl Tasks {
             unrecorded: guarded.record.unrecorded(),
             last_errors: guarded.record.last_errors(now_ns),
         };
-        self.guarded.iter().map(status).collect()
+        self.guarded.iter().map(status).chain(self.guests.status(now_ns)).collect()
     }
 
     fn find(&self, name: &str) -> Result<usize, Refused> {
         let found = self.guarded.iter().position(|guarded| guarded.task.name.as_str() == name);
         found.ok_or_else(|| Refused::NoTask {
             name: name.chars().take(64).collect(),
-            tasks: self.guarded.iter().map(|guarded| guarded.task.name.to_string()).collect(),
+            tasks: self
+                .guarded
+                .iter()
+                .map(|guarded| guarded.task.name.as_str())
+                .chain(self.guests.names())
+                .map(str::to_owned)
+                .collect(),
         })
     }
 
@@ -468,4 +518,20 @@ impl Tasks {
             }
         }
     }
+}
+
+/// Handles the end of a task's process: the action that follows, and the change to report.
+fn ended(record: &mut Record, fault: Option<TaskFault>, now_ns: u64) -> (Due, Option<TaskStep>) {
+    let (state, errors) = (record.state(), record.errors());
+    let due = record.handle_ended(now_ns, fault.clone());
+    let step = match (state, fault) {
+        (TaskState::Running, Some(fault)) if errors < record.errors() => {
+            Some(TaskStep::Failed { fault })
+        }
+        (TaskState::Running, None) if due == Due::Nothing => Some(TaskStep::Finished),
+        // Those were noted when they were decided.
+        (TaskState::Faulty | TaskState::Isolated, _) => None,
+        _ => Some(TaskStep::Stopped),
+    };
+    (due, step)
 }

@@ -62,6 +62,12 @@ impl Remains {
         &self.mark
     }
 
+    /// Those that carry this mark; none if it is not a mark.
+    #[must_use]
+    pub fn of_mark(mark: &str) -> Option<Self> {
+        Self::parse(mark).filter(|remains| remains.mark == mark)
+    }
+
     /// Notes the groups of these leaders, children that were not reaped yet, instead of those
     /// before.
     pub fn note_groups(&mut self, leaders: impl Iterator<Item = Pid>) {

@@ -191,7 +191,7 @@ fn watch(
 }
 
 /// The status of a program as shells number it.
-fn number(status: ExitStatus) -> u8 {
+pub(super) fn number(status: ExitStatus) -> u8 {
     let signal = || status.signal().map(|signal| 128 + signal);
     let number = status.code().or_else(signal).unwrap_or(1);
     u8::try_from(number).unwrap_or(u8::MAX)

@@ -46,6 +46,7 @@ mod decided;
 mod demo;
 mod evidence;
 mod faults;
+mod guard;
 mod hooks;
 mod hosts;
 mod hung;

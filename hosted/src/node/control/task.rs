@@ -1,5 +1,8 @@
 //! The tasks under a node's guard: their state, their errors, and the orders about them.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
 use serde::{Deserialize, Serialize};
 
 /// An order about a task.
@@ -134,6 +137,18 @@ pub enum TaskFault {
         /// The number that was reported.
         error: u16,
     },
+}
+
+impl TaskFault {
+    /// The fault of a process that ended so; none for status 0.
+    #[must_use]
+    pub fn of(status: ExitStatus) -> Option<Self> {
+        match (status.code(), status.signal()) {
+            (Some(0), _) => None,
+            (Some(status), _) => Some(Self::Exited { status }),
+            (None, signal) => Some(Self::Signalled { signal: signal.unwrap_or_default() }),
+        }
+    }
 }
 
 impl std::fmt::Display for TaskFault {

@@ -158,6 +158,7 @@ impl Supervisor {
     pub(super) fn take_leave(&mut self) {
         while let Some((client, is_known_below)) = self.clients.poll_left() {
             self.parked.retain(|(ticket, _)| ticket.client != client);
+            self.tasks.handle_left(client);
             self.end_turn(client, is_known_below);
         }
     }

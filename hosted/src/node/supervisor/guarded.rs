@@ -9,7 +9,8 @@ use crate::clock::now_ns;
 use crate::cluster::{Cluster, Task};
 use crate::node::NodeError;
 use crate::node::chronicle::{TaskNote, TaskStep, What};
-use crate::node::control::{Outcome, Refused, TaskOrder, Want};
+use crate::node::control::{GuestOrder, GuestReport, Outcome, Refused, TaskOrder, Want};
+use crate::node::link::Ticket;
 use crate::node::tasks::{Notes, Surroundings, Tasks};
 use crate::runtime_dir::ClusterDir;
 
@@ -51,6 +52,44 @@ impl Supervisor {
         // The answer is a promise that outlives this process: note it first.
         self.tasks.keep_note();
         done.unwrap_or_else(Outcome::Refused)
+    }
+
+    /// Handles a report of a client about a task that it runs; the answer is the next order.
+    pub(super) fn handle_guest(
+        &mut self,
+        ticket: Ticket,
+        name: &str,
+        report: GuestReport,
+        timeout_ms: u64,
+    ) {
+        let now_ns = now_ns();
+        // Whichever node has that one: the launcher would take this one for it.
+        let is_in_file = self.cluster.tasks.iter().any(|task| task.name.as_str() == name);
+        let done = match report {
+            GuestReport::Begin { .. } if self.supervision.is_isolated() => Err(Refused::Isolated),
+            GuestReport::Begin { .. } if is_in_file => {
+                Err(Refused::TaskNameInUse { name: name.to_owned() })
+            }
+            report => self.tasks.handle_guest((ticket.client, name), report, now_ns),
+        };
+        match done {
+            Ok(()) => {
+                let deadline_ns = now_ns.saturating_add(timeout_ms.saturating_mul(1_000_000));
+                self.clients.begin_guest(ticket, deadline_ns);
+            }
+            Err(refused) => self.clients.finish(ticket, Outcome::Refused(refused)),
+        }
+    }
+
+    /// Answers the clients that run tasks and that have an order, or have waited long enough.
+    pub(super) fn answer_guests(&mut self, now_ns: u64) {
+        for (ticket, deadline_ns) in self.clients.guests() {
+            let order = self.tasks.poll_guest(ticket.client);
+            let order = order.or_else(|| (now_ns >= deadline_ns).then_some(GuestOrder::Wait));
+            if let Some(order) = order {
+                self.clients.finish(ticket, Outcome::Guest(order));
+            }
+        }
     }
 
     /// Starts the tasks as the database knows them, where the node itself does not. The report of a

@@ -75,6 +75,9 @@ impl Supervisor {
                 let what = self.handle_task_request(&what);
                 self.clients.finish(ticket, what);
             }
+            Want::Guard { task, report, timeout_ms } => {
+                self.handle_guest(ticket, &task, report, timeout_ms);
+            }
             Want::Await { incarnation, peers, timeout_ms } => {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
                 let wanted = Awaited { incarnation: Incarnation(incarnation), peers, deadline_ns };

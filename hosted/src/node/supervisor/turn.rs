@@ -168,6 +168,7 @@ impl Supervisor {
         self.learn_past(now_ns);
         self.pass_turn(now_ns);
         self.answer_watchers(now_ns);
+        self.answer_guests(now_ns);
         self.run_hooks();
         if self.clients.next_deadline_ns().is_some() {
             let status = self.status();

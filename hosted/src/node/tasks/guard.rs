@@ -2,9 +2,8 @@
 
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -94,7 +93,7 @@ impl Guard {
         let _ = self.spawned.pidfd.wait_dead(END_TIMEOUT);
         self.kill();
         match self.spawned.child.wait() {
-            Ok(status) => fault(status),
+            Ok(status) => TaskFault::of(status),
             Err(error) => Some(TaskFault::NotStarted { why: error.to_string() }),
         }
     }
@@ -122,13 +121,5 @@ pub(in crate::node) fn not_started(program: &str, error: &ProcessError) -> Strin
             format!("{program} is not in PATH: {error}")
         }
         _ => format!("{program}: {error}"),
-    }
-}
-
-fn fault(status: ExitStatus) -> Option<TaskFault> {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(status), _) => Some(TaskFault::Exited { status }),
-        (None, signal) => Some(TaskFault::Signalled { signal: signal.unwrap_or_default() }),
     }
 }

@@ -7,15 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Guard;
+use super::{Guard, TASK_PATIENCE};
 use crate::cluster::TaskName;
 use crate::process::{ProcessError, Remains, StillRuns};
 
 /// How long processes of an earlier boot may take to end once they are killed.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long the processes of one task may take to end once they are killed, while the node waits.
-const TASK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The note of this boot.
 #[derive(Debug)]

@@ -39,9 +39,9 @@ impl Clients {
     pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
         let deadline = |stage: &Stage| match stage {
             Stage::Await(wanted) => Some(wanted.deadline_ns),
-            Stage::Watch(Watching { deadline_ns, .. }) | Stage::Counting { deadline_ns, .. } => {
-                Some(*deadline_ns)
-            }
+            Stage::Watch(Watching { deadline_ns, .. })
+            | Stage::Guest { deadline_ns }
+            | Stage::Counting { deadline_ns, .. } => Some(*deadline_ns),
             Stage::Parked | Stage::Sent => None,
         };
         self.open.values().filter_map(|open| deadline(&open.stage)).min()
@@ -51,9 +51,26 @@ impl Clients {
     pub(in super::super) fn watching(&self) -> Vec<(Ticket, Watching)> {
         let watching = |(ticket, open): (&Ticket, &Open)| match open.stage {
             Stage::Watch(wanted) => Some((*ticket, wanted)),
-            Stage::Parked | Stage::Sent | Stage::Counting { .. } | Stage::Await(_) => None,
+            Stage::Parked
+            | Stage::Sent
+            | Stage::Counting { .. }
+            | Stage::Await(_)
+            | Stage::Guest { .. } => None,
         };
         self.open.iter().filter_map(watching).collect()
+    }
+
+    /// The clients that run tasks and wait for an order, and until when.
+    pub(in super::super) fn guests(&self) -> Vec<(Ticket, u64)> {
+        let guest = |(ticket, open): (&Ticket, &Open)| match open.stage {
+            Stage::Guest { deadline_ns } => Some((*ticket, deadline_ns)),
+            Stage::Parked
+            | Stage::Sent
+            | Stage::Counting { .. }
+            | Stage::Await(_)
+            | Stage::Watch(_) => None,
+        };
+        self.open.iter().filter_map(guest).collect()
     }
 
     /// Answers those whose wait is over: for the node to run, or for a component's counters.
@@ -66,9 +83,11 @@ impl Clients {
                     over.push((*ticket, Outcome::Status(known.clone())));
                     continue;
                 }
-                Stage::Parked | Stage::Sent | Stage::Counting { .. } | Stage::Watch(_) => {
-                    continue;
-                }
+                Stage::Parked
+                | Stage::Sent
+                | Stage::Counting { .. }
+                | Stage::Watch(_)
+                | Stage::Guest { .. } => continue,
             };
             let what = match status.state {
                 _ if wanted.is_met(status) => Outcome::Running(Box::new(status.clone())),

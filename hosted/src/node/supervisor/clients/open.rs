@@ -37,6 +37,8 @@ pub(super) enum Stage {
     Await(Awaited),
     /// It waits for a later view, or for more of what is noted.
     Watch(Watching),
+    /// It runs a task, and waits for an order about it.
+    Guest { deadline_ns: u64 },
 }
 
 impl Clients {
@@ -80,6 +82,17 @@ impl Clients {
         self.set(ticket, Stage::Watch(wanted));
     }
 
+    /// Notes that a client waits for an order about its task. It waits for one answer at a time:
+    /// the order must not go to a request that it has given up.
+    pub(in super::super) fn begin_guest(&mut self, ticket: Ticket, deadline_ns: u64) {
+        let former = self.guests().into_iter().map(|(ticket, _)| ticket);
+        let former = former.filter(|former| former.client == ticket.client);
+        for former in former.collect::<Vec<_>>() {
+            self.finish(former, Outcome::Done);
+        }
+        self.set(ticket, Stage::Guest { deadline_ns });
+    }
+
     /// Answers a request; an answer that no client waits for is dropped.
     pub(in super::super) fn finish(&mut self, ticket: Ticket, what: Outcome) {
         let Some(open) = self.open.remove(&ticket) else { return };
@@ -112,7 +125,7 @@ impl Clients {
             Stage::Counting { .. } => false,
             // Nothing was begun of it: the next component serves it.
             Stage::Parked => !lost,
-            Stage::Await(_) | Stage::Watch(_) => false,
+            Stage::Await(_) | Stage::Watch(_) | Stage::Guest { .. } => false,
         };
         let refused = self.open.iter().filter(|(_, open)| is_refused(open));
         for ticket in refused.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
