@@ -22,6 +22,7 @@ mod dirnet;
 mod error;
 mod fabric_kind;
 mod form;
+mod group;
 mod hooks;
 mod key;
 mod limit;
@@ -45,6 +46,7 @@ pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
 pub use fabric_kind::FabricKind;
 pub use form::Form;
+pub use group::Group;
 pub use hooks::{HookError, Hooks, Kind};
 pub use limit::{Limit, LimitError};
 pub use membership::Membership;
@@ -80,6 +82,8 @@ pub struct Cluster {
     pub lane: Lane,
     /// `[neb]`: the non-equivocating broadcast.
     pub neb: Neb,
+    /// `[group]`: groups and their tree broadcast.
+    pub group: Group,
     /// `[restart]`: how often a component may be started again.
     pub restart: Restart,
     /// `[dirnet]`: detection, isolation, recovery.
@@ -203,6 +207,7 @@ impl Default for Cluster {
             fabric: FabricKind::default(),
             lane: Lane::default(),
             neb: Neb::default(),
+            group: Group::default(),
             restart: Restart::default(),
             dirnet: DirNet::default(),
             tasks: Vec::new(),
@@ -276,6 +281,7 @@ impl Cluster {
         let mailbox = top.section(key::MAILBOX)?;
         let lane = top.section(key::LANE)?;
         let neb = top.section(key::NEB)?;
+        let group = top.section(key::GROUP)?;
         let restart = top.section(key::RESTART)?;
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
@@ -307,6 +313,7 @@ impl Cluster {
         cluster.neb.form = neb.word::<Form>(key::NEB_FORM)?.unwrap_or_default();
         let membership = neb.word::<Membership>(key::NEB_MEMBERSHIP)?;
         cluster.neb.membership = membership.unwrap_or_default();
+        cluster.group = Group::read(&group)?;
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
             cluster.mailbox.stall_after_us = value;
@@ -381,6 +388,7 @@ impl Cluster {
             (key::RESTART_WITHIN_S, self.restart.within_s),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
+        self.group.check()?;
         self.verbs.check()?;
         self.network.check(self.nodes)?;
         self.dirnet.check(self.nodes)?;

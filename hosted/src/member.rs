@@ -58,6 +58,7 @@
 //! needs one membership at a time demands a majority, and pauses while its view is stale.
 
 mod error;
+mod group;
 mod handle;
 mod shared;
 mod working;
@@ -65,6 +66,7 @@ mod working;
 use std::time::Duration;
 
 pub use error::{CallError, MemberEnded, MemberError, SaveError, WorkingError};
+pub use group::{Group, GroupDelivery, GroupError, GroupStanding};
 pub use handle::{Delivered, MemberHandle, Taken, TakenBatch};
 pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
@@ -364,6 +366,10 @@ impl Member {
             debug_assert!(released.is_ok(), "it was just taken");
         }
         while self.deliver().is_some() {}
+        let mut bytes = Vec::new();
+        while self.component.group_receive(&mut bytes).is_some() {
+            bytes.clear();
+        }
     }
 }
 

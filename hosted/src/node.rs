@@ -52,7 +52,7 @@ mod tasks;
 
 pub(crate) use changes::Changes;
 pub use changes::WatchEvent;
-pub use component::{BroadcastError, Event, JoinError, Verdict};
+pub use component::{BroadcastError, Event, GroupError, JoinError, Verdict};
 pub(crate) use component::{Component, Flow};
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};
@@ -66,7 +66,7 @@ pub use tasks::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan, PlanError};
 use weft_core::time::Duration;
 use weft_core::wire::broadcast::Form;
-use weft_core::{lane, mailbox, neb};
+use weft_core::{group, lane, mailbox, neb};
 
 use crate::cluster::{self, Cluster};
 use crate::shm::ShmFabric;
@@ -85,8 +85,17 @@ const LANE_MESSAGE_LEN: u16 = 64;
 const NEB_RETRY: neb::Retry =
     neb::Retry { after: Duration::from_micros(5), after_max: Duration::from_millis(1) };
 
-/// The endpoint of a hosted node.
-type NodeEndpoint = Endpoint<CutFabric<NodeFabric>, SLOTS, PEERS>;
+/// The places for groups: one, of all nodes.
+const GROUPS: usize = 1;
+/// The longest message of a group that travels with its entry.
+const GROUP_EAGER: u16 = 896;
+const GROUP_LANE_SLOTS: u32 = 16;
+
+/// The fabric of a hosted node's endpoint.
+type EndpointFabric = CutFabric<NodeFabric>;
+/// The endpoint of a hosted node. The groups stand apart: most clusters have none.
+type NodeEndpoint =
+    Endpoint<EndpointFabric, SLOTS, PEERS, GROUPS, Box<group::Groups<PEERS, GROUPS>>>;
 
 /// An endpoint of a node's size over shared memory alone, for measurements.
 pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;
@@ -123,5 +132,34 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
     };
     let neb = neb::Config::new(neb).map_err(|e| refused(&e))?;
     let plan = Plan::new(mailbox, lane).and_then(|plan| plan.with_broadcast(neb));
-    plan.map_err(|e: PlanError| refused(&e))
+    let plan = plan.map_err(|e: PlanError| refused(&e))?;
+    match group_sizes(cluster) {
+        None => Ok(plan),
+        Some(sizes) => {
+            let sizes = group::Config::new(sizes).map_err(|e| refused(&e))?;
+            plan.with_groups(sizes).map_err(|e| refused(&e))
+        }
+    }
+}
+
+/// The sizes of the groups of `cluster`, if it has any.
+fn group_sizes(cluster: &Cluster) -> Option<group::Sizes> {
+    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let cluster::Group { count, entries, blocks, block_len } = cluster.group;
+    // On one host, a block is copied once for each reader, out of the memory of its root.
+    let spread = match cluster.fabric {
+        cluster::FabricKind::Shm => group::Spread::Flat,
+        cluster::FabricKind::Verbs => group::Spread::Pipeline,
+    };
+    (count > 0).then(|| group::Sizes {
+        peers: u16::try_from(cluster.nodes).unwrap_or(u16::MAX),
+        groups: u8::try_from(count).unwrap_or(u8::MAX),
+        entries: number(entries),
+        blocks: number(blocks),
+        block_len: number(block_len),
+        eager: GROUP_EAGER,
+        lane_slots: GROUP_LANE_SLOTS,
+        tree: group::Tree { class: group::Class::Binary, costs: group::Costs::postal(1) },
+        spread,
+    })
 }

@@ -34,6 +34,7 @@ pub(super) const LANE: &str = "lane";
 pub(super) const NEB: &str = "neb";
 pub(super) const NEB_FORM: &str = "neb.form";
 pub(super) const NEB_MEMBERSHIP: &str = "neb.membership";
+pub(super) const GROUP: &str = "group";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
@@ -70,6 +71,16 @@ pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { mi
 pub(super) const NEB_SLOTS: Key = Key::new("neb.slots", Limit::PowerOfTwo { min: 64, max: 4096 });
 pub(super) const NEB_MESSAGE_LEN: Key =
     Key::new("neb.message_len", Limit::Range { min: 64, max: 4096 });
+pub(super) const GROUP_COUNT: Key = Key::new("group.count", Limit::Range { min: 0, max: 1 });
+pub(super) const GROUP_ENTRIES_MAX: u64 = 1024;
+pub(super) const GROUP_ENTRIES: Key =
+    Key::new("group.entries", Limit::PowerOfTwo { min: 8, max: GROUP_ENTRIES_MAX });
+pub(super) const GROUP_BLOCKS_MAX: u64 = 64;
+pub(super) const GROUP_BLOCKS: Key =
+    Key::new("group.blocks", Limit::PowerOfTwo { min: 2, max: GROUP_BLOCKS_MAX });
+pub(super) const GROUP_BLOCK_LEN_MAX: u64 = 1 << 20;
+pub(super) const GROUP_BLOCK_LEN: Key =
+    Key::new("group.block_len", Limit::PowerOfTwo { min: 4096, max: GROUP_BLOCK_LEN_MAX });
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
@@ -150,7 +161,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 74] = [
+pub(super) const PATHS: [&str; 79] = [
     NAME,
     NODES.path,
     WAIT,
@@ -166,6 +177,11 @@ pub(super) const PATHS: [&str; 74] = [
     NEB_MESSAGE_LEN.path,
     NEB_FORM,
     NEB_MEMBERSHIP,
+    GROUP,
+    GROUP_COUNT.path,
+    GROUP_ENTRIES.path,
+    GROUP_BLOCKS.path,
+    GROUP_BLOCK_LEN.path,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

@@ -18,7 +18,7 @@ fn list(texts: &[String]) -> Value {
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
-    let Cluster { neb, dirnet, tasks, component, hooks, verbs, network, .. } = cluster;
+    let Cluster { neb, group, dirnet, tasks, component, hooks, verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
@@ -84,6 +84,20 @@ form = "{neb_form}"
 # "fixed": they wait until it comes back with its memory. With "decided", set `dirnet.min_alive` to
 # a majority, or the two sides of a network partition may go on without each other.
 membership = "{neb_membership}"
+
+[group]
+# 1 for a group of all nodes, in which programs broadcast messages of any length along trees; 0 for
+# none, which takes no memory.
+count = {group_count}
+
+# How many messages, and how many blocks of long messages, a node may be ahead of the slowest
+# member: {group_entries_limit}; {group_blocks_limit}.
+entries = {group_entries}
+blocks = {group_blocks}
+
+# Bytes of a block: {group_block_len_limit}.
+# Every node keeps `blocks` of these for every node.
+block_len = {group_block_len}
 
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
@@ -174,6 +188,13 @@ addresses = {addresses}
         neb_message_len = neb.message_len,
         neb_form = neb.form,
         neb_membership = neb.membership,
+        group_count = group.count,
+        group_entries_limit = key::GROUP_ENTRIES.limit,
+        group_entries = group.entries,
+        group_blocks_limit = key::GROUP_BLOCKS.limit,
+        group_blocks = group.blocks,
+        group_block_len_limit = key::GROUP_BLOCK_LEN.limit,
+        group_block_len = group.block_len,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

@@ -12,6 +12,7 @@ mod equivocate;
 mod events;
 mod finish;
 mod forgeries;
+mod groups;
 mod idle_backoff;
 mod inputs;
 mod inquiries;
@@ -30,6 +31,7 @@ pub(super) use dirnet::{
 };
 pub(crate) use events::Events;
 pub use events::{Event, Verdict};
+pub use groups::GroupError;
 pub use join::JoinError;
 pub use messages::BroadcastError;
 
@@ -139,6 +141,8 @@ pub(crate) struct Component {
     state: Option<TwoSlots>,
     /// The origin whose broadcasts the program is given first.
     deliver_turn: u16,
+    /// What the group has handed out and the program has not received.
+    group_next: Option<weft_core::group::Delivery>,
     puts: Puts,
     takes: Takes,
     casts: Casts,
@@ -185,10 +189,11 @@ impl Component {
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
         let fabric = NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?;
         let fabric = CutFabric::new(fabric);
-        let endpoint = Box::new(match signing {
+        let mut endpoint = Box::new(match signing {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
+        groups::begin(&mut endpoint, &plan, leavers::is_first_boot(&identity))?;
         let (control_sender, control) = sync_channel(CONTROL_MAX);
         let (request_sender, requests) = sync_channel(REQUESTS_MAX);
         let reading = LinkReader {
@@ -224,6 +229,7 @@ impl Component {
             own_puts: OwnPuts::new(),
             state,
             deliver_turn: 0,
+            group_next: None,
             takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),

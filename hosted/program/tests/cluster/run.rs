@@ -77,6 +77,36 @@ fn m4_each_member_delivers_what_all_others_broadcast() {
     }
 }
 
+/// GT-19: a member that is killed in the middle of a long message receives the rest of it, and the
+/// root waits for it.
+#[test]
+fn gt19_a_group_delivers_a_long_message_across_the_kill_of_a_member() {
+    const LEN: usize = 100_000_000;
+    let place = Place::new();
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 4\ngroup.count = 1\n");
+    let run = place.start(&format!("run {file} --json -- {} {LEN}", example("group")), "");
+    place.find().await_joined();
+    place.weft("inject kill 2 --name t --wait 60").done();
+    let said = run.wait();
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let result = result(&said);
+    assert!(result["members"][2]["incarnations"].as_u64() >= Some(2), "{result}");
+    assert!(said.out.contains(&format!("[0] sent {LEN} bytes")), "{}", said.out);
+    for rank in 1..4 {
+        assert!(said.out.contains(&format!("[{rank}] received {LEN} bytes")), "{}", said.out);
+    }
+    place.assert_nothing_left();
+}
+
+#[test]
+fn gt5_a_member_of_a_cluster_without_groups_is_refused() {
+    let place = Place::new();
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrestart.max = 0\n");
+    let said = place.weft(&format!("run {file} -- {} 8", example("group")));
+    assert_ne!(said.status, Some(0));
+    assert!(said.err.contains("NoGroups"), "{}", said.err);
+}
+
 /// Every effect exactly once: the last sum is judged by the program itself.
 #[test]
 fn m9_a_counter_under_a_storm_of_kills_counts_each_number_once() {

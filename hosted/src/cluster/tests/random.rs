@@ -38,10 +38,19 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
         let (form, membership) = words;
         Neb { slots: 1 << slots_log2, message_len, form, membership }
     });
+    let group = (0_usize..=1, 3_u32..=10, 1_u32..=6, 12_u32..=20).prop_map(
+        |(count, entries, blocks, block_len)| Group {
+            count,
+            entries: 1 << entries,
+            blocks: 1 << blocks,
+            block_len: 1 << block_len,
+        },
+    );
+    let neb = (neb, group);
     let parts = (any_tasks(), prop::option::of(any_program()), any_hooks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
         |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {
-            let (tasks, component, hooks, is_strange, neb) = parts;
+            let (tasks, component, hooks, is_strange, (neb, group)) = parts;
             let addresses = addresses.into_iter().take(nodes).collect();
             let dirnet = if is_strange { any_dirnet(nodes) } else { DirNet::default() };
             Cluster {
@@ -53,6 +62,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 mailbox,
                 lane,
                 neb,
+                group,
                 restart,
                 tasks,
                 component,

@@ -52,6 +52,11 @@ pub(super) fn remove(
     Ok(())
 }
 
+/// Whether this is the boot in which its node takes part in groups.
+pub(super) fn is_first_boot(identity: &Identity) -> bool {
+    identity.component.boot <= FIRST
+}
+
 /// Whether a component with this identity takes part in broadcasts.
 fn takes_part(membership: Membership, identity: &Identity) -> bool {
     match membership {

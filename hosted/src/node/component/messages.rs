@@ -187,6 +187,7 @@ impl Component {
         drains
             && (!self.events.is_empty()
                 || self.endpoint.has_message(Instant(now_ns()))
-                || self.deliverable().is_some())
+                || self.deliverable().is_some()
+                || self.is_group_due())
     }
 }

@@ -1,0 +1,142 @@
+//! The group of all members: messages of any length, along trees.
+//!
+//! ```text
+//!   broadcast ─▶ [ own window ] ══ each member reads from a member that has it ══▶ receive
+//!   begin, write …      ▲                                                            │
+//!                       └──────────── a slot is free once all have received ◀────────┘
+//! ```
+//!
+//! Per root, all surviving members receive the same messages, in its order, whatever fails
+//! ([`weft_core::group`]). There is no order between roots, and no defence against a member that
+//! sends different messages: [`Member::broadcast`] has that. `[group]` in the cluster file sets the
+//! window: `group.count` is 0, no group, unless it is set to 1.
+
+use weft_core::group;
+pub use weft_core::group::Standing as GroupStanding;
+use weft_core::ids::Rank;
+
+use super::Member;
+pub use crate::node::GroupError;
+
+/// What a member receives from one root, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupDelivery {
+    /// The next part of a message; its bytes are at the end of the buffer.
+    Part {
+        /// The sender.
+        root: Rank,
+        /// The number of the message, from 1.
+        seq: u64,
+        /// The sender's tag.
+        tag: u64,
+        /// Bytes of the whole message.
+        message_len: u64,
+        /// Where in the message the part begins.
+        offset: u64,
+        /// Bytes of the part.
+        len: usize,
+        /// The message is whole with it.
+        is_last: bool,
+    },
+    /// The message will not become whole, at any member; what was received is a prefix.
+    Abandoned {
+        /// The sender.
+        root: Rank,
+        /// The number of the message.
+        seq: u64,
+    },
+    /// The root was removed; all survivors have received its messages up to `last`, and no other.
+    RootLost {
+        /// The sender.
+        root: Rank,
+        /// The number of its last message; 0 if there is none.
+        last: u64,
+    },
+}
+
+/// The group of all members, from [`Member::group`].
+pub struct Group<'m> {
+    member: &'m mut Member,
+}
+
+impl std::fmt::Debug for Group<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group").field("rank", &self.member.rank()).finish_non_exhaustive()
+    }
+}
+
+impl Member {
+    /// The group of all members. Poll the member to make it progress.
+    ///
+    /// # Errors
+    /// [`GroupError::NoGroups`], [`GroupError::Left`].
+    pub fn group(&mut self) -> Result<Group<'_>, GroupError> {
+        self.component.group_is_open()?;
+        Ok(Group { member: self })
+    }
+}
+
+impl Group<'_> {
+    /// Whether all members have joined the group.
+    pub fn is_open(&mut self) -> bool {
+        self.member.component.group_is_open() == Ok(true)
+    }
+
+    /// Sends `bytes` to all other members, whole or not at all, and returns its number. What is
+    /// longer than the window (`group.blocks` times `group.block_len`) must be
+    /// [begun](Self::begin).
+    ///
+    /// # Errors
+    /// [`GroupError`]; nothing changed.
+    pub fn broadcast(&mut self, tag: u64, bytes: &[u8]) -> Result<u64, GroupError> {
+        self.member.component.group_broadcast(tag, bytes)
+    }
+
+    /// Begins a message of `len` bytes, which are [written](Self::write) as the window has room;
+    /// returns its number.
+    ///
+    /// # Errors
+    /// [`GroupError`]; nothing changed.
+    pub fn begin(&mut self, tag: u64, len: u64) -> Result<u64, GroupError> {
+        self.member.component.group_begin(tag, len)
+    }
+
+    /// Writes the next bytes of the message that was begun, in whole blocks: as many as the window
+    /// has room for and `bytes` has, the last block at its end. Returns how many bytes it took;
+    /// poll, and pass the rest again.
+    ///
+    /// # Errors
+    /// [`GroupError`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, GroupError> {
+        self.member.component.group_write(bytes)
+    }
+
+    /// The next delivery of any other member: the bytes of a part are appended to `into`, and their
+    /// memory is free for the root. An incarnation receives again what the one before it did not.
+    pub fn receive(&mut self, into: &mut Vec<u8>) -> Option<GroupDelivery> {
+        let delivery = self.member.component.group_receive(into)?;
+        Some(match delivery {
+            group::Delivery::Chunk(chunk) => GroupDelivery::Part {
+                root: Rank(chunk.root.0),
+                seq: chunk.seq,
+                tag: chunk.tag,
+                message_len: chunk.message_len,
+                offset: chunk.offset,
+                len: chunk.len as usize,
+                is_last: chunk.is_last,
+            },
+            group::Delivery::Abandoned { root, seq } => {
+                GroupDelivery::Abandoned { root: Rank(root.0), seq }
+            }
+            group::Delivery::RootLost { root, last } => {
+                GroupDelivery::RootLost { root: Rank(root.0), last }
+            }
+        })
+    }
+
+    /// How far the messages of `root` have come, as this member knows it.
+    pub fn standing(&mut self, root: Rank) -> Option<GroupStanding> {
+        self.member.component.group_standing(root)
+    }
+}
