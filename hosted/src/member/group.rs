@@ -16,6 +16,7 @@ pub use weft_core::group::Standing as GroupStanding;
 use weft_core::ids::Rank;
 
 use super::Member;
+use crate::node::Component;
 pub use crate::node::GroupError;
 
 /// What a member receives from one root, in its order.
@@ -55,14 +56,16 @@ pub enum GroupDelivery {
     },
 }
 
-/// The group of all members, from [`Member::group`].
+/// The group of all members, from [`Member::group`] or [`MemberHandle::with_group`].
+///
+/// [`MemberHandle::with_group`]: super::MemberHandle::with_group
 pub struct Group<'m> {
-    member: &'m mut Member,
+    component: &'m mut Component,
 }
 
 impl std::fmt::Debug for Group<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Group").field("rank", &self.member.rank()).finish_non_exhaustive()
+        f.debug_struct("Group").field("rank", &self.component.rank()).finish_non_exhaustive()
     }
 }
 
@@ -72,15 +75,19 @@ impl Member {
     /// # Errors
     /// [`GroupError::NoGroups`], [`GroupError::Left`].
     pub fn group(&mut self) -> Result<Group<'_>, GroupError> {
-        self.component.group_is_open()?;
-        Ok(Group { member: self })
+        Group::of(&mut self.component)
     }
 }
 
-impl Group<'_> {
+impl<'m> Group<'m> {
+    pub(super) fn of(component: &'m mut Component) -> Result<Self, GroupError> {
+        component.group_is_open()?;
+        Ok(Self { component })
+    }
+
     /// Whether all members have joined the group.
     pub fn is_open(&mut self) -> bool {
-        self.member.component.group_is_open() == Ok(true)
+        self.component.group_is_open() == Ok(true)
     }
 
     /// Sends `bytes` to all other members, whole or not at all, and returns its number. What is
@@ -90,7 +97,7 @@ impl Group<'_> {
     /// # Errors
     /// [`GroupError`]; nothing changed.
     pub fn broadcast(&mut self, tag: u64, bytes: &[u8]) -> Result<u64, GroupError> {
-        self.member.component.group_broadcast(tag, bytes)
+        self.component.group_broadcast(tag, bytes)
     }
 
     /// Begins a message of `len` bytes, which are [written](Self::write) as the window has room;
@@ -99,7 +106,7 @@ impl Group<'_> {
     /// # Errors
     /// [`GroupError`]; nothing changed.
     pub fn begin(&mut self, tag: u64, len: u64) -> Result<u64, GroupError> {
-        self.member.component.group_begin(tag, len)
+        self.component.group_begin(tag, len)
     }
 
     /// Writes the next bytes of the message that was begun, in whole blocks: as many as the window
@@ -109,13 +116,16 @@ impl Group<'_> {
     /// # Errors
     /// [`GroupError`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, GroupError> {
-        self.member.component.group_write(bytes)
+        self.component.group_write(bytes)
     }
 
     /// The next delivery of any other member: the bytes of a part are appended to `into`, and their
     /// memory is free for the root. An incarnation receives again what the one before it did not.
+    ///
+    /// The stream of a member that was removed ends with [`GroupDelivery::RootLost`], also where it
+    /// has sent nothing: `last` is 0 then.
     pub fn receive(&mut self, into: &mut Vec<u8>) -> Option<GroupDelivery> {
-        let delivery = self.member.component.group_receive(into)?;
+        let delivery = self.component.group_receive(into)?;
         Some(match delivery {
             group::Delivery::Chunk(chunk) => GroupDelivery::Part {
                 root: Rank(chunk.root.0),
@@ -137,6 +147,6 @@ impl Group<'_> {
 
     /// How far the messages of `root` have come, as this member knows it.
     pub fn standing(&mut self, root: Rank) -> Option<GroupStanding> {
-        self.member.component.group_standing(root)
+        self.component.group_standing(root)
     }
 }

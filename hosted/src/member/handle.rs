@@ -10,7 +10,8 @@ use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
 
 use super::shared::{Behind, SharedMember};
 use super::{
-    BroadcastError, CallError, Delivery, Event, Member, MemberEnded, PutError, SaveError, View,
+    BroadcastError, CallError, Delivery, Event, Group, GroupError, Member, MemberEnded, PutError,
+    SaveError, View,
 };
 use crate::node::{Component, NodeError, PROGRAM_STOP_TIMEOUT};
 use crate::process::start_thread;
@@ -21,9 +22,9 @@ use crate::process::start_thread;
 /// is bounded: a call for which there is no room by its timeout is refused, and nothing changed.
 /// Once the member is over, calls that would wait return [`MemberEnded`] at once.
 ///
-/// The descriptor ([`AsFd`]) is readable while there is an event, a message or a broadcast to
-/// drain, and after the end: for epoll, `AsyncFd` and asyncio. Drain with timeouts of zero until
-/// nothing is left; do not read from it.
+/// The descriptor ([`AsFd`]) is readable while there is an event, a message, a broadcast or a
+/// delivery of the group to drain, and after the end: for epoll, `AsyncFd` and asyncio. Drain with
+/// timeouts of zero until nothing is left; do not read from it.
 ///
 /// The last handle that is dropped waits until what was put has arrived, for
 /// [`STOP_TIMEOUT`](super::STOP_TIMEOUT) at most. The thread goes on until the process ends, so
@@ -399,6 +400,23 @@ impl MemberHandle {
     /// [`MemberEnded::Panicked`].
     pub fn delivered(&self, origin: Rank, seq: u64) -> Result<Option<Delivered>, MemberEnded> {
         self.inner.shared.act(|component| component.delivered(origin, seq).map(Delivered::of))
+    }
+
+    /// Calls `act` with the group of all members ([`Member::group`]) until it returns something, and
+    /// passes in between; none by the end of `timeout`. `act` holds up the member: it uses no
+    /// handle, and waits for nothing.
+    ///
+    /// # Errors
+    /// [`CallError`]; [`GroupError::NoGroups`], [`GroupError::Left`].
+    pub fn with_group<T>(
+        &self,
+        timeout: Duration,
+        mut act: impl FnMut(&mut Group<'_>) -> Option<T>,
+    ) -> Result<Option<T>, CallError<GroupError>> {
+        let acted = self.inner.shared.call(timeout, Behind::Pass, |component| {
+            Group::of(component).map(|mut group| act(&mut group)).transpose()
+        });
+        acted.map_err(CallError::Ended)?.transpose().map_err(CallError::Refused)
     }
 
     /// As [`Member::save`].

@@ -66,8 +66,13 @@ impl Run {
         let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(place);
         std::fs::create_dir_all(&place)?;
         std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        let file = place.join("c.toml");
+        let groups = u8::from(role == "shared");
+        std::fs::write(&file, format!("name = \"t\"\nnodes = 2\ngroup.count = {groups}\n"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_weft"))
-            .args(["run", "-n", "2", "--name", "t", "--"])
+            .arg("run")
+            .arg(&file)
+            .arg("--")
             .arg(std::env::current_exe()?)
             .arg(role)
             .env("WEFT_RUNTIME_DIR", &place)

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft::Member;
-use weft::member::{CallError, MemberEnded, MemberHandle, PutError, Rank, TakenBatch};
+use weft::member::{
+    CallError, GroupDelivery, GroupError, MemberEnded, MemberHandle, PutError, Rank, TakenBatch,
+};
 
 use crate::{Outcome, PATIENCE};
 
@@ -32,6 +34,7 @@ pub(crate) fn shared() -> Outcome {
     assert!(matches!(refused, Err(CallError::Refused(PutError::TooLong { .. }))), "{refused:?}");
     let refused = member.put(Rank(9), b"", PATIENCE);
     assert_eq!(refused, Err(CallError::Refused(PutError::NoSuchRank)));
+    exchange_in_group(&member, other)?;
     thread::scope(|scope| -> Outcome {
         for writer in 0..WRITERS {
             let member = member.clone();
@@ -54,6 +57,24 @@ pub(crate) fn shared() -> Outcome {
         take_one(&member, PATIENCE, &mut from_other)?;
     }
     println!("all taken");
+    Ok(())
+}
+
+/// Each receives what the other broadcasts to the group.
+fn exchange_in_group(member: &MemberHandle, other: Rank) -> Outcome {
+    let sent = member.with_group(PATIENCE, |group| match group.broadcast(7, b"to the group") {
+        Err(GroupError::Opening) => None,
+        done => Some(done),
+    });
+    assert_eq!(sent, Ok(Some(Ok(1))));
+    let mut bytes = Vec::new();
+    let delivery = member.with_group(PATIENCE, |group| group.receive(&mut bytes))?;
+    let Some(GroupDelivery::Part { root, seq: 1, tag: 7, is_last: true, .. }) = delivery else {
+        return Err(format!("not what member {other:?} sent: {delivery:?}").into());
+    };
+    assert_eq!((root, &bytes[..]), (other, &b"to the group"[..]));
+    let more = member.with_group(Duration::ZERO, |group| group.receive(&mut bytes))?;
+    assert_eq!(more, None);
     Ok(())
 }
 
