@@ -366,6 +366,7 @@ impl Member {
             debug_assert!(released.is_ok(), "it was just taken");
         }
         while self.deliver().is_some() {}
+        // A root waits for every member, also for one whose program has finished.
         let mut bytes = Vec::new();
         while self.component.group_receive(&mut bytes).is_some() {
             bytes.clear();

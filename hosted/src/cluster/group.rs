@@ -54,6 +54,7 @@ impl Group {
 
 /// The windows of all nodes fit below 4 GiB, whatever a file sets.
 const _: () = {
+    // An entry and its payload take 1 KiB at most.
     let window = key::GROUP_ENTRIES_MAX * 1024 + key::GROUP_BLOCKS_MAX * key::GROUP_BLOCK_LEN_MAX;
     assert!(window * Cluster::NODES_MAX as u64 <= u32::MAX as u64);
 };

@@ -402,8 +402,8 @@ impl MemberHandle {
         self.inner.shared.act(|component| component.delivered(origin, seq).map(Delivered::of))
     }
 
-    /// Calls `act` with the group of all members ([`Member::group`]) until it returns something, and
-    /// passes in between; none by the end of `timeout`. `act` holds up the member: it uses no
+    /// Calls `act` with the group of all members ([`Member::group`]) until it returns something,
+    /// and passes in between; none by the end of `timeout`. `act` holds up the member: it uses no
     /// handle, and waits for nothing.
     ///
     /// # Errors
@@ -413,6 +413,7 @@ impl MemberHandle {
         timeout: Duration,
         mut act: impl FnMut(&mut Group<'_>) -> Option<T>,
     ) -> Result<Option<T>, CallError<GroupError>> {
+        // The pass behind it sends what `act` has written before the loop wakes from its rest.
         let acted = self.inner.shared.call(timeout, Behind::Pass, |component| {
             Group::of(component).map(|mut group| act(&mut group)).transpose()
         });

@@ -97,6 +97,7 @@ impl Component {
 
     pub(crate) fn group_broadcast(&mut self, tag: u64, bytes: &[u8]) -> Result<u64, GroupError> {
         let limit = self.cluster.group.blocks * self.cluster.group.block_len;
+        // No window has room for it, ever: "the window is full" would be waited for in vain.
         if bytes.len() > limit {
             return Err(GroupError::TooLong { limit });
         }
@@ -125,6 +126,7 @@ impl Component {
 
     /// Whether the group has something to receive.
     pub(super) fn is_group_due(&mut self) -> bool {
+        // The machine hands out each delivery once: it is kept until the program receives it.
         if self.group_next.is_none() {
             let next = self.with_group(|groups, fabric| groups.receive(fabric, ALL));
             self.group_next = next.ok().flatten();
