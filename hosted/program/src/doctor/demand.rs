@@ -35,12 +35,16 @@ impl Demand {
         let cast_bytes = cluster.neb.message_len as u64 + SLOT_OVERHEAD_BYTES;
         let rings = RINGS_PER_ORIGIN * nodes * cluster.neb.slots as u64 * cast_bytes;
         let state = cluster.component.as_ref().map_or(0, |it| STATE_SLOTS * it.state as u64);
-        let registered = nodes * (mailbox + lanes + rings + nodes * PAGE_BYTES);
+        let entries = cluster.group.entries as u64 * GROUP_ENTRY_BYTES;
+        let stream = entries + (cluster.group.blocks * cluster.group.block_len) as u64;
+        let groups = cluster.group.count as u64 * nodes * stream;
+        let registered = nodes * (mailbox + lanes + rings + groups + nodes * PAGE_BYTES);
         let segment_bytes = registered + nodes * state;
         let parts = [
             (mailbox, "mailbox.slots or mailbox.message_len"),
             (lanes, "lane.slots or mailbox.message_len"),
             (rings, "neb.slots or neb.message_len"),
+            (groups, "group.blocks or group.block_len"),
             (state, "component.state"),
         ];
         let largest =
@@ -71,6 +75,8 @@ impl Demand {
 const MAILBOX_HALVES: u64 = 2;
 /// What an origin broadcasts, and what is shown of it.
 const RINGS_PER_ORIGIN: u64 = 2;
+/// An entry of a root's stream, and what each member shows of it.
+const GROUP_ENTRY_BYTES: u64 = 1024;
 /// The record and the one that replaces it.
 const STATE_SLOTS: u64 = 2;
 /// Header, checksum and rounding up to cache lines.
@@ -116,6 +122,12 @@ mod tests {
         cluster.neb.slots = 4096;
         cluster.neb.message_len = 4096;
         assert_eq!(named(&cluster), "neb.slots or neb.message_len");
+        cluster = Cluster::default();
+        let before = Demand::of(&cluster).segment_bytes;
+        (cluster.group.count, cluster.group.block_len) = (1, 1 << 20);
+        assert_eq!(named(&cluster), "group.blocks or group.block_len");
+        let stored = (cluster.nodes * cluster.nodes * cluster.group.blocks) as u64 * (1 << 20);
+        assert!(Demand::of(&cluster).segment_bytes >= before + stored);
     }
 
     #[test]
