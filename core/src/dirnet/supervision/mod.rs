@@ -52,7 +52,7 @@ const LOSS_GRACE: Duration = Duration::from_millis(2_000);
 /// How long a removed incarnation may run on before it is refused: its reset usually ends it
 /// before. Two halves of a net that remove each other also have this time to learn of both
 /// decisions, so that only one half ends.
-const REMOVAL_GRACE: Duration = Duration::from_millis(2_000);
+const REMOVAL_GRACE: Duration = Duration::from_millis(1_000);
 
 /// What one supervisor knows of its peers and of itself, for clusters of at most `NODES` nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -204,15 +204,15 @@ fn a_boot_that_was_removed_by_decision_stays_out_and_the_next_boot_is_admitted()
 /// removal.
 #[test]
 pub(in crate::dirnet) fn x14_a_removed_incarnation_that_runs_on_is_refused_after_a_while() {
-    let late = |it: &mut Pair| it.handle_time(Instant(2_000_000_000));
+    let late = |it: &mut Pair| it.handle_time(Instant(1_000_000_000));
     let gone = || {
         let mut supervision = running();
         removed(&mut supervision, 1, TERM);
         supervision
     };
     let mut supervision = gone();
-    assert_eq!(supervision.poll_timeout(), Some(Instant(2_000_000_000)));
-    assert_eq!(after(&mut supervision, |it| it.handle_time(Instant(1_999_999_999))), []);
+    assert_eq!(supervision.poll_timeout(), Some(Instant(1_000_000_000)));
+    assert_eq!(after(&mut supervision, |it| it.handle_time(Instant(999_999_999))), []);
     assert_eq!(after(&mut supervision, late), [Order::Refuse(PEER, decided(1, 4, 0))]);
     assert_eq!(supervision.poll_timeout(), None);
     assert_eq!(after(&mut supervision, late), []);
