@@ -215,7 +215,7 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     /// By decision in `term` the boots of `peer` up to `boot` are over; the own component has
-    /// fenced them. An incarnation that runs on for [`REMOVAL_GRACE`] is sent that: there may be no
+    /// fenced them. An incarnation that runs on for a second is sent that: there may be no
     /// means to reset it, and another manager by now, which does not know of the removal.
     pub fn handle_removed(&mut self, now: Instant, peer: Peer, boot: Incarnation, term: Term) {
         self.begin();
