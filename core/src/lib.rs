@@ -79,6 +79,7 @@ pub mod mailbox;
 pub mod mutant;
 pub mod neb;
 pub mod recovery;
+pub mod rendezvous;
 pub mod sync;
 pub mod time;
 pub mod wheel;

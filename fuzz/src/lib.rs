@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `wire_slot` `wire_cell` `wire_broadcast` | what a peer left in memory |
 //! | `wire_group` | a frame of a group, or the entry of a message |
+//! | `wire_rendezvous` `tensor_key` | a message of the rendezvous, and the name in it |
 //! | `group_frames` | frames of one member of a group, and what the others do |
 //! | `endpoint_ops` | operations of two endpoints and a liar |
 //! | `dirnet_ops` | what others say to a component and an I'm-Alive Task |
@@ -45,10 +46,12 @@ pub mod pair_end;
 pub mod rl_image;
 pub mod rl_source;
 pub mod saved_notes;
+pub mod tensor_key;
 pub mod wheel_ops;
 pub mod wire_broadcast;
 pub mod wire_cell;
 pub mod wire_group;
+pub mod wire_rendezvous;
 pub mod wire_slot;
 
 /// A target by the name of its corpus.
@@ -73,9 +76,11 @@ pub const TARGETS: &[Target] = &[
     ("rl_image", rl_image::run),
     ("rl_source", rl_source::run),
     ("saved_notes", saved_notes::run),
+    ("tensor_key", tensor_key::run),
     ("wheel_ops", wheel_ops::run),
     ("wire_broadcast", wire_broadcast::run),
     ("wire_cell", wire_cell::run),
     ("wire_group", wire_group::run),
+    ("wire_rendezvous", wire_rendezvous::run),
     ("wire_slot", wire_slot::run),
 ];

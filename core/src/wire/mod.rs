@@ -9,6 +9,7 @@ pub mod broadcast;
 mod cell;
 pub mod group;
 mod mutants;
+pub mod rendezvous;
 pub mod slot;
 
 pub use crate::checksum::crc32c;
