@@ -4,6 +4,8 @@
 //! its connection while the component is killed and started again: requests that had not begun
 //! are served by the next one, requests that were under way fail with `ComponentLost`.
 //!
+//! [`Pipeline`] keeps several requests under way, and has a descriptor for an event loop.
+//!
 //! [`Inbox`] is the receiving side with bookkeeping: it returns every message once, even if the
 //! component dies and restarts.
 
@@ -12,6 +14,8 @@ mod guest;
 mod inbox;
 mod lasting;
 mod listener;
+mod pipeline;
+mod put;
 mod speaker;
 mod watcher;
 
@@ -26,6 +30,7 @@ pub use guest::Guest;
 pub use inbox::Inbox;
 pub use lasting::order_lasting;
 pub use listener::Listener;
+pub use pipeline::Pipeline;
 pub use speaker::Speaker;
 pub use watcher::Watcher;
 
@@ -34,8 +39,8 @@ use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
     BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome,
-    Payload, PutOutcome, Refused, Reply, ReportEffect, Request, TakenMessage, TaskEffect,
-    TaskOrder, Then, Want,
+    Payload, Refused, Reply, ReportEffect, Request, TakenMessage, TaskEffect, TaskOrder, Then,
+    Want,
 };
 use crate::node::evidence::Copied;
 use crate::packet::{PacketError, Socket};
@@ -154,23 +159,6 @@ impl Client {
     pub fn supervisor_pid(&self) -> Option<i32> {
         let peer = self.socket.peer_credentials().ok()?.pid?;
         Some(peer.as_raw_nonzero().get())
-    }
-
-    /// Puts messages into the mailbox of `to`, in order.
-    ///
-    /// # Errors
-    /// [`ClientError`]. A put that stopped early is no error but a [`PutOutcome`].
-    pub fn put(
-        &mut self,
-        to: u16,
-        messages: &[&[u8]],
-        timeout: Duration,
-    ) -> Result<PutOutcome, ClientError> {
-        let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
-        match self.ask(Want::Put { to, messages, timeout_ms: millis(timeout) }, timeout)? {
-            Outcome::Put(outcome) => Ok(outcome),
-            other => Err(self.out_of_place(&other)),
-        }
     }
 
     /// Takes up to `max` messages, waiting up to `timeout` for the first. Unless they are released,

@@ -149,15 +149,16 @@ fn a_put_that_cannot_start_returns_the_reason() {
     assert_eq!(a.put(Peer(9), 0, b""), Err(PutError::UnknownPeer));
     let gone = Err(PutError::Post(PostError::Gone));
     assert_eq!(a.put(B, 0, b"to no peer"), gone);
-    let too_long = Err(PutError::Stage(StageError::TooLong));
+    let too_long = Err(PutError::Stage(StageError::TooLong { limit: 40 }));
     assert_eq!(a.put(A, 0, &[0; 41]), too_long);
     a.put(A, 0, b"under way").unwrap();
     assert_eq!(a.put(A, 0, b""), Err(PutError::Stage(StageError::Busy)));
     settle(&mut a);
-    for _ in 0..plan().mailbox().batch() {
+    let limit = plan().mailbox().batch();
+    for _ in 0..limit {
         a.stage(A, 0, b"").unwrap();
     }
-    let full = Err(PutError::Stage(StageError::BatchFull));
+    let full = Err(PutError::Stage(StageError::BatchFull { limit }));
     assert_eq!(a.stage(A, 0, b""), full);
 }
 

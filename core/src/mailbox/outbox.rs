@@ -65,18 +65,28 @@ pub enum StageError {
     /// A flush is under way; wait for its [`PutEvent`].
     Busy,
     /// The batch is full: flush first.
-    BatchFull,
+    BatchFull {
+        /// How many messages a batch holds.
+        limit: u32,
+    },
     /// The message is longer than the configured slot.
-    TooLong,
+    TooLong {
+        /// How many bytes a slot holds.
+        limit: u16,
+    },
 }
 
 impl fmt::Display for StageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Busy => "a put to this owner is under way",
-            Self::BatchFull => "the batch is full",
-            Self::TooLong => "the message is longer than a slot",
-        })
+        match self {
+            Self::Busy => f.write_str("a put to this owner is under way: poll until its event"),
+            Self::BatchFull { limit } => {
+                write!(f, "the batch is full with {limit} messages: flush it first")
+            }
+            Self::TooLong { limit } => {
+                write!(f, "the message is longer than the {limit} bytes of a slot: split it")
+            }
+        }
     }
 }
 
@@ -199,10 +209,12 @@ impl Outbox {
         }
         let len = match u16::try_from(payload.len()) {
             Ok(len) if len <= self.config.message_len() => len,
-            Ok(_) | Err(_) => return Err(StageError::TooLong),
+            Ok(_) | Err(_) => {
+                return Err(StageError::TooLong { limit: self.config.message_len() });
+            }
         };
         if self.staged == self.config.batch() {
-            return Err(StageError::BatchFull);
+            return Err(StageError::BatchFull { limit: self.config.batch() });
         }
         let start = (self.staged * self.config.stride()) as usize;
         let slot = &mut self.stage[start..start + HEADER_LEN + payload.len()];

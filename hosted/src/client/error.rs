@@ -37,6 +37,14 @@ pub enum ClientError {
         /// The socket's error.
         source: PacketError,
     },
+    /// A [`Pipeline`](super::Pipeline) has as many requests under way as there is room for.
+    #[error("{under_way} requests to node {rank} are under way, and there is room for no more")]
+    Full {
+        /// The node.
+        rank: u16,
+        /// How many are under way.
+        under_way: usize,
+    },
     /// The node refused the request.
     #[error(fmt = fmt_refused)]
     Refused {
@@ -133,6 +141,7 @@ impl Explain for ClientError {
             Self::Unreachable { source: PacketError::TimedOut { .. }, .. } => Code::Timeout,
             Self::Unreachable { source: PacketError::TooLong { .. }, .. } => Code::MessageTooLong,
             Self::Unreachable { .. } => Code::NodeUnreachable,
+            Self::Full { .. } => Code::Busy,
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost | Refused::NoComponent | Refused::GivenUp => {
                     Code::ComponentLost
@@ -168,6 +177,7 @@ impl Explain for ClientError {
                 "send fewer or shorter messages in one request".to_owned()
             }
             Self::Unreachable { .. } => "run `weft status` to see which nodes run".to_owned(),
+            Self::Full { .. } => "take an answer first, then ask again".to_owned(),
             Self::Refused { rank, reason } => match reason {
                 Refused::ComponentLost => {
                     "check which messages arrived, then try again: the next component is starting"

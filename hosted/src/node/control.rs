@@ -38,6 +38,8 @@ pub use crate::payload::Payload;
 pub const PAYLOAD_LEN_MAX: usize = 64 * 1024;
 /// The most messages of one request or reply.
 pub const MESSAGES_MAX: usize = 256;
+/// The most requests of one client that are under way; its node reads no more before one ends.
+pub const REQUESTS_OPEN_MAX: usize = 8;
 
 /// The most entries of a chronicle in one reply.
 pub const CHRONICLE_MAX: usize = 128;
@@ -329,6 +331,9 @@ pub enum Stopped {
         /// The limit.
         limit: usize,
     },
+    /// Some were put, and the node did not answer, or refused, the rest of what the client had
+    /// split: ask it for the reason.
+    Interrupted,
 }
 
 /// A message that was taken.

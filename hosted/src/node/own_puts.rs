@@ -79,10 +79,10 @@ impl OwnPuts {
             return Err(PutError::Full);
         }
         endpoint.stage(to, 0, payload).map_err(|error| match error {
-            Refused::Stage(StageError::TooLong) => {
-                PutError::TooLong { limit: usize::from(endpoint.message_len()) }
+            Refused::Stage(StageError::TooLong { limit }) => {
+                PutError::TooLong { limit: usize::from(limit) }
             }
-            Refused::Stage(StageError::Busy | StageError::BatchFull) | Refused::Post(_) => {
+            Refused::Stage(StageError::Busy | StageError::BatchFull { .. }) | Refused::Post(_) => {
                 PutError::Full
             }
             Refused::UnknownPeer => PutError::NoSuchRank,

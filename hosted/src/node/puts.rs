@@ -232,13 +232,12 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
     for message in job.messages.iter().skip(job.outcome.put + staged) {
         match endpoint.stage(to, 0, &message.0) {
             Ok(()) => {}
-            Err(PutError::Stage(StageError::TooLong)) => {
+            Err(PutError::Stage(StageError::TooLong { limit })) => {
                 // Messages staged earlier are put first.
                 if endpoint.outbox(to).is_ok_and(|outbox| outbox.staged() > 0) {
                     break;
                 }
-                let limit = usize::from(endpoint.message_len());
-                job.outcome.stopped = Some(Stopped::TooLong { limit });
+                job.outcome.stopped = Some(Stopped::TooLong { limit: usize::from(limit) });
                 return Progress::Ended;
             }
             Err(_) => break,

@@ -130,6 +130,15 @@ fn check(
             format!("a message is longer than {limit} bytes; {done}"),
             "split it, or raise `mailbox.message_len` in the cluster file (up to 4000)",
         )),
+        Some(Stopped::Interrupted) => Err(Failure::of(
+            Code::ComponentLost,
+            format!(
+                "node {} did not answer for the rest; {done}, and {} may have been",
+                client.rank(),
+                outcome.unknown
+            ),
+            "check which messages arrived, then put the rest",
+        )),
     }
 }
 

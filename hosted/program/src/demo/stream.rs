@@ -129,6 +129,8 @@ impl Stream {
             Some(Stopped::Full) => Err(stopped("the mailbox stayed full")),
             Some(Stopped::Unreachable) => Err(stopped("the collector's node stayed away")),
             Some(Stopped::TooLong { .. }) => Err(stopped("a frame is longer than a message")),
+            // A batch of frames is one request, and never split.
+            Some(Stopped::Interrupted) => Err(stopped("a batch was split")),
         }
     }
 

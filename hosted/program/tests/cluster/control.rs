@@ -3,9 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventFlags};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{SendFlags, send};
-use weft::client::{Client, ClientError};
+use weft::client::{Client, ClientError, Pipeline};
 use weft::explain::{Code, Explain};
 use weft::node::control::{Outcome, Payload, Refused, Reply, Request, Stopped, TakenMessage, Want};
 use weft::packet::{Packet, PacketError, Socket};
@@ -211,6 +214,74 @@ fn a_message_longer_than_a_slot_or_a_packet_is_too_long() {
     }
     assert_eq!(texts(&nodes.client(1).take(9, PATIENCE).expect("one")), [b"before"]);
     nodes.assert_unharmed();
+}
+
+#[test]
+fn a_put_above_the_length_of_a_packet_is_split_and_arrives_in_order() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(2);
+    let mut messages: Vec<Vec<u8>> = (0..900_u16).map(|n| n.to_le_bytes().repeat(128)).collect();
+    messages.push(vec![0; 257]);
+    let lent: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    assert!(lent.iter().map(|message| message.len()).sum::<usize>() > Packet::MAX_LEN);
+    std::thread::scope(|scope| {
+        let mut owner = nodes.client(1);
+        let arrived = scope.spawn(move || {
+            let mut arrived: Vec<Vec<u8>> = Vec::new();
+            eventually("all have arrived", || {
+                let taken = owner.take(usize::MAX, Duration::from_millis(10)).expect("an answer");
+                owner.release(taken.iter().map(|it| it.receipt).collect()).expect("an answer");
+                arrived.extend(taken.into_iter().map(|message| message.payload.0));
+                arrived.len() >= 900
+            });
+            arrived
+        });
+        let outcome = nodes.client(0).put(1, &lent, PATIENCE).expect("the node answers");
+        assert_eq!((outcome.put, outcome.stopped), (900, Some(Stopped::TooLong { limit: 256 })));
+        assert!(arrived.join().expect("they arrive") == messages[..900], "in order, each once");
+    });
+}
+
+#[test]
+fn a_client_pipelines_and_its_descriptor_wakes_an_event_loop() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(2);
+    let (mut sender, mut owner) = (Pipeline::new(nodes.client(0)), Pipeline::new(nodes.client(1)));
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
+    let is_due = EventFlags::IN;
+    epoll::add(&epoll, &owner, epoll::EventData::new_u64(7), is_due).expect("a descriptor");
+    let mut events = Vec::with_capacity(4);
+    let mut takes: Vec<u64> = Vec::new();
+    for _ in 0..4 {
+        takes.push(owner.take(1, PATIENCE).expect("there is room"));
+    }
+    let none = epoll::wait(&epoll, spare_capacity(&mut events), Some(&Timespec::default()));
+    assert_eq!(none, Ok(0), "nothing has come");
+    for number in 0..4_u8 {
+        sender.put(1, &[&[number]], PATIENCE).expect("there is room");
+    }
+    let mut arrived = Vec::new();
+    while arrived.len() < 4 {
+        events.clear();
+        epoll::wait(
+            &epoll,
+            spare_capacity(&mut events),
+            Some(&Timespec { tv_sec: 10, tv_nsec: 0 }),
+        )
+        .expect("an epoll");
+        assert_eq!(events.iter().map(|it| it.data.u64()).collect::<Vec<_>>(), [7]);
+        while let Some((number, what)) = owner.poll_answer().expect("the node answers") {
+            let Outcome::Taken(taken) = what else { panic!("{what:?}") };
+            assert!(takes.contains(&number));
+            arrived.extend(taken.into_iter().map(|message| message.payload.0));
+        }
+    }
+    assert_eq!(arrived, [[0], [1], [2], [3]]);
+    for _ in 0..4 {
+        let answer = sender.wait_answer(PATIENCE).expect("the node answers");
+        assert!(matches!(answer, Some((_, Outcome::Put(it))) if it.put == 1), "{answer:?}");
+    }
+    assert_eq!((sender.under_way(), owner.under_way()), (0, 0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The clients of a node: their places, their windows, and which of their requests are open.
 //!
 //! ```text
-//!   client's socket ── while its window is open ──▶ open: WINDOW requests, PAYLOAD_MAX bytes
+//!   client's socket ── while its window is open ──▶ open: REQUESTS_OPEN_MAX, PAYLOAD_MAX bytes
 //!          ◀── replies, kept while there is no room ──┘
 //! ```
 //!
@@ -23,7 +23,9 @@ use std::path::Path;
 use rustix::event::PollFlags;
 
 use crate::node::NodeError;
-use crate::node::control::{HolderStatus, Outcome, Refused, Reply, Request, Want};
+use crate::node::control::{
+    HolderStatus, Outcome, REQUESTS_OPEN_MAX, Refused, Reply, Request, Want,
+};
 use crate::node::link::{REQUESTS_MAX, Ticket};
 use crate::packet::{Credentials, Encoded, Listener, Packet, PacketError, Socket};
 
@@ -34,8 +36,6 @@ use open::Open;
 const PLACES: usize = 128;
 /// Connections beyond those, for the operator; one too many ends the oldest.
 const OPERATORS: usize = 8;
-/// The most requests of one client that are under way.
-const WINDOW: usize = 8;
 /// Payload bytes under way at which a client is no longer read.
 const PAYLOAD_MAX: usize = 128 * 1024;
 /// The most connections that are accepted in one pass.
@@ -48,7 +48,7 @@ const UNREAD_NS_MAX: u64 = 5_000_000_000;
 const ACCEPT_AGAIN_NS: u64 = 100_000_000;
 
 /// The requests, and the end, of every client that has or had a place, and the abort markers.
-const _: () = assert!((2 * PLACES + 2 * OPERATORS) * (WINDOW + 1) + 64 <= REQUESTS_MAX);
+const _: () = assert!((2 * PLACES + 2 * OPERATORS) * (REQUESTS_OPEN_MAX + 1) + 64 <= REQUESTS_MAX);
 
 /// The kind of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Clients {
             count += 1;
             payload += open.payload_len;
         }
-        reads && count < WINDOW && payload < PAYLOAD_MAX
+        reads && count < REQUESTS_OPEN_MAX && payload < PAYLOAD_MAX
     }
 
     /// Whether so many have left that the component has not forgotten that no request is sent to
