@@ -38,6 +38,13 @@ pub enum Event {
         /// The failure that the fabric reported.
         failure: Failure,
     },
+    /// The process of `peer` has ended, as the fabric noticed by itself: fence it. Over shared
+    /// memory it comes once for each admission, within a millisecond of polls; other fabrics may
+    /// know of no end before a post fails ([`Event::Lost`], [`Event::LaneLost`]).
+    Gone {
+        /// The peer that has ended.
+        peer: Peer,
+    },
     /// A lane message or its credit did not reach `peer`: the lane is useless until the peer
     /// is fenced and admitted again.
     LaneLost {

@@ -68,7 +68,7 @@ use core::borrow::BorrowMut;
 
 use heapless::Deque;
 
-use crate::fabric::{Completion, Fabric, FenceError, PostError};
+use crate::fabric::{Completion, Fabric, FenceError, PostError, WorkId};
 use crate::group::{GROUP_WORK, Groups};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError, is_pulse};
@@ -539,6 +539,7 @@ where
 
     #[inline]
     fn handle_completion(&mut self, now: Instant, completion: &Completion) {
+        const GONE: u8 = WorkId::GONE.machine();
         match completion.id.machine() {
             OUTBOX_WORK => {
                 let peer = completion.peer;
@@ -564,6 +565,12 @@ where
             GROUP_WORK => {
                 if let Some(groups) = &mut self.groups {
                     groups.borrow_mut().handle_completion(&self.fabric, completion);
+                }
+            }
+            GONE => {
+                // A fence that came before has ended it for the caller.
+                if self.admitted.contains(completion.peer) {
+                    self.push(Event::Gone { peer: completion.peer });
                 }
             }
             machine => debug!("completion for unknown machine {}", machine),

@@ -20,7 +20,7 @@
 //! | F-3 | Within one write or read, bytes arrive in any order: a concurrent observer may see any subset of its bytes. Not even an aligned word is indivisible under a plain write; only the words of remote atomics are. |
 //! | F-4 | Remote atomics are atomic only among themselves. The owner of such a word touches it through its own fabric too (peer = self), or with plain loads. |
 //! | F-5 | Rights are per region and per peer. Work without the right changes no byte and completes with [`Failure::AccessDenied`]. |
-//! | F-6 | When a peer is gone, all work outstanding to it completes with an error, each exactly once, and later posts fail at once until `admit`. |
+//! | F-6 | When a peer is gone, all work outstanding to it completes with an error, each exactly once, and later posts fail at once until `admit`. A fabric that notices by itself adds a completion of [`WorkId::GONE`], once for each admission and not after a fence. |
 //! | F-7 | `post` never blocks; a full queue gives the work back. |
 //! | F-8 | `poll` never blocks. |
 //! | F-9 | After `fence(peer)` returns, nothing that peer posted or will post changes a byte here. Idempotent. `admit` re-opens with a new incarnation. |

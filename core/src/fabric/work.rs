@@ -12,6 +12,9 @@ use crate::ids::Peer;
 pub struct WorkId(pub u64);
 
 impl WorkId {
+    /// No work: the peer of this completion has ended (F-6).
+    pub const GONE: Self = Self::new(u8::MAX, 0);
+
     /// A name that says which machine posted the work: `machine` in the high byte, the
     /// machine's own `detail` in the low 56 bits.
     #[must_use]

@@ -146,7 +146,7 @@ impl Puts {
             | Event::TicketUnknown { to }
             | Event::Lost { peer: to, .. } => to,
             // The peer's supervisor will report what became of it.
-            Event::LaneLost { .. } => return None,
+            Event::Gone { .. } | Event::LaneLost { .. } => return None,
         };
         let line = self.lines.get_mut(to.index())?;
         let job = line.front_mut()?;
@@ -171,7 +171,7 @@ impl Puts {
                 let ended = line.pop_front()?;
                 return Some((ended.ticket, Outcome::Put(ended.outcome)));
             }
-            Event::LaneLost { .. } => {}
+            Event::Gone { .. } | Event::LaneLost { .. } => {}
         }
         None
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use weft_core::fabric::{
     At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError,
-    WordMemory, Words, Work,
+    WordMemory, Words, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{self, Instant};
@@ -26,7 +26,8 @@ use super::node_memory::{OwnMemory, RemoteMemory, RemoteRegion};
 use super::wait::Wait;
 use crate::process::{Liveness, Pidfd};
 
-/// Completions held before `post` reports [`PostError::Full`].
+/// Completions held before `post` reports [`PostError::Full`]; the ends of peers have room of their
+/// own.
 const DEPTH: usize = 64;
 /// How often dead peers are looked for.
 const WATCH_EVERY: time::Duration = time::Duration::from_millis(1);
@@ -93,7 +94,7 @@ impl ShmFabric {
         }
         let links = (0..layout.peers()).map(|_| None).collect();
         let records = vec![Record::default(); usize::from(layout.peers())];
-        let done = VecDeque::with_capacity(DEPTH);
+        let done = VecDeque::with_capacity(DEPTH + records.len());
         let peers_sleep = wait.needs_bell();
         let watch_at = Instant(0);
         Self {
@@ -114,6 +115,7 @@ impl ShmFabric {
     /// Where `peer` lies and which process posts for it, to be admitted by the next `admit`. What
     /// was known of an earlier incarnation is forgotten; fence it first.
     pub fn connect(&mut self, peer: Peer, memory: RemoteMemory, process: Option<Pidfd>) {
+        self.forget_end(peer);
         if let Some(link) = self.links.get_mut(peer.index()) {
             *link = Some(Link { memory, process, open: false });
         }
@@ -124,13 +126,23 @@ impl ShmFabric {
         self.watch_at = Instant(u64::MAX);
     }
 
-    /// Closes the pair with every peer whose process has ended (F-6).
+    /// Closes the pair with every peer whose process has ended, and reports each (F-6).
     pub fn watch(&mut self) {
-        for link in self.links.iter_mut().flatten() {
-            let dead =
-                link.process.as_ref().is_some_and(|process| matches!(process.is_dead(), Ok(true)));
-            link.open &= !dead;
+        for (peer, link) in (0..).map(Peer).zip(&mut self.links) {
+            let Some(link) = link.as_mut().filter(|link| link.open) else { continue };
+            let Some(process) = &link.process else { continue };
+            if !matches!(process.is_dead(), Ok(true)) {
+                continue;
+            }
+            link.open = false;
+            // One for each peer fits, and is not polled after its fence.
+            self.done.push_back(gone(peer));
         }
+    }
+
+    /// The end of `peer`, if it was noticed and not polled, is no news any more.
+    fn forget_end(&mut self, peer: Peer) {
+        self.done.retain(|completion| *completion != gone(peer));
     }
 
     /// This endpoint's bell.
@@ -214,6 +226,11 @@ impl ShmFabric {
     }
 }
 
+/// That `peer` has ended.
+const fn gone(peer: Peer) -> Completion {
+    Completion { id: WorkId::GONE, peer, outcome: Err(Failure::Gone) }
+}
+
 /// Goes over `len` bytes in chunks of private memory.
 fn in_chunks(len: u32, mut step: impl FnMut(usize, &mut [u8])) {
     let mut buffer = [0; 256];
@@ -243,7 +260,7 @@ impl Fabric for ShmFabric {
         if !self.is_open(peer) {
             return Err(PostError::Gone);
         }
-        if self.done.len() == DEPTH {
+        if self.done.len() >= DEPTH {
             return Err(PostError::Full);
         }
         #[cfg(test)]
@@ -291,6 +308,7 @@ impl Fabric for ShmFabric {
             return Err(FenceError::UnknownPeer);
         }
         self.own.set_gate(peer, Incarnation(0));
+        self.forget_end(peer);
         let record = &mut self.records[peer.index()];
         record.fenced = record.admitted;
         let Some(link) = &mut self.links[peer.index()] else { return Ok(()) };
@@ -308,6 +326,7 @@ impl Fabric for ShmFabric {
         if peer.0 >= self.layout.peers() || peer == self.me {
             return Err(FenceError::UnknownPeer);
         }
+        self.forget_end(peer);
         let record = &mut self.records[peer.index()];
         let is_later = incarnation > record.fenced && incarnation >= record.admitted;
         match &mut self.links[peer.index()] {

@@ -10,10 +10,10 @@ use weft::clock::{Deadline, now_ns};
 use weft::packet::Socket;
 use weft::process::{Liveness, Pidfd, Spawn, Spawned, adopt_inherited};
 use weft::shm::{Grant, Mapping};
-use weft_core::endpoint::PutError;
+use weft_core::endpoint::{Event, PutError};
 use weft_core::fabric::{Access, Fabric, Layout, Memory, PostError, Region, RegionSpec};
 use weft_core::lane::SendError;
-use weft_core::time::Instant;
+use weft_core::time::{self, Instant};
 
 use crate::pair::{A, B, FIRST, Member, Pair, SECOND};
 
@@ -95,6 +95,23 @@ fn a_fence_kills_the_process_and_its_writes_have_stopped() {
         assert_eq!(a.fabric().memory().load(region, 0), last);
     }
     child.child.wait().expect("it has ended");
+}
+
+/// A polls, posts nothing, and learns of the end all the same: once, within a millisecond.
+#[test]
+fn the_end_of_a_process_is_an_event_for_who_posts_nothing() {
+    let (_pair, mut a, mut child, _region) = written_to();
+    let mut now = Instant(now_ns());
+    a.poll(now);
+    assert_eq!(a.poll_event(), None, "it runs");
+    child.child.kill().expect("a child");
+    child.child.wait().expect("it has ended");
+    now = now.after(time::Duration::from_millis(1));
+    a.poll(now);
+    assert_eq!(a.poll_event(), Some(Event::Gone { peer: B }));
+    a.poll(now.after(time::Duration::from_millis(1)));
+    assert_eq!(a.poll_event(), None, "once");
+    a.fence(B).expect("it has ended");
 }
 
 #[test]

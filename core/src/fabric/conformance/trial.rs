@@ -39,6 +39,10 @@ pub(super) struct Trial<'h, H: Harness> {
     rule: &'static str,
     lives: [Incarnation; PEERS],
     alive: [bool; PEERS],
+    /// Which peers were lost or fenced: a fence may end a process, which others notice.
+    may_end: [bool; PEERS],
+    /// Of which peers each endpoint was notified that they are gone.
+    notified: [[bool; PEERS]; PEERS],
     /// The first work that could be posted by the present incarnation.
     since: [u32; PEERS],
     posted: u32,
@@ -60,6 +64,8 @@ impl<'h, H: Harness> Trial<'h, H> {
             rule,
             lives: [Incarnation(1); PEERS],
             alive: [true; PEERS],
+            may_end: [false; PEERS],
+            notified: [[false; PEERS]; PEERS],
             since: [0; PEERS],
             posted: 0,
             open: [0; PEERS],
@@ -146,10 +152,28 @@ impl<'h, H: Harness> Trial<'h, H> {
         if found > count {
             self.fail("poll returned more than fits");
         }
+        let mut works = 0;
         for completion in &done[..found] {
-            each(self.check(who, completion));
+            if completion.id == WorkId::GONE {
+                self.check_gone(who, completion);
+            } else {
+                each(self.check(who, completion));
+                works += 1;
+            }
         }
-        found
+        works
+    }
+
+    /// Whether a peer has ended that is reported to `who`, and was not before (F-6).
+    #[track_caller]
+    fn check_gone(&mut self, who: Peer, completion: &Completion) {
+        let &Completion { peer, outcome, .. } = completion;
+        let notified = &mut self.notified[who.index()][peer.index()];
+        let was_notified = core::mem::replace(notified, true);
+        let is_gone = self.may_end[peer.index()] && outcome == Err(Failure::Gone);
+        if was_notified || !is_gone {
+            self.fail_completion("a peer that runs is reported as gone, or one is twice");
+        }
     }
 
     /// Whether it is the first completion of a work that this incarnation of `who` posted.

@@ -214,6 +214,7 @@ impl Turn<'_, '_> {
                 endpoint::Event::Lost { peer, unknown, .. } => self.lose(peer, unknown),
                 endpoint::Event::Full { .. }
                 | endpoint::Event::TicketUnknown { .. }
+                | endpoint::Event::Gone { .. }
                 | endpoint::Event::LaneLost { .. } => {}
             }
         }

@@ -22,6 +22,7 @@ impl<H: Harness> Trial<'_, H> {
     }
 
     fn bury(&mut self, peer: Peer) {
+        self.may_end[peer.index()] = true;
         self.alive[peer.index()] = false;
         self.open[peer.index()] = 0;
     }
@@ -37,12 +38,17 @@ impl<H: Harness> Trial<'_, H> {
         self.alive[peer.index()] = true;
         self.since[peer.index()] = self.posted;
         self.open[peer.index()] = 0;
+        self.may_end[peer.index()] = false;
+        // A new incarnation has been notified of nothing, and no peer of its end.
+        self.notified[peer.index()] = Default::default();
+        self.notified.iter_mut().for_each(|of| of[peer.index()] = false);
     }
 
     #[track_caller]
     pub(in super::super) fn fence(&mut self, who: Peer, peer: Peer) {
         let fenced = self.at(who).fence(peer);
         self.same("fence", fenced, Ok(()));
+        self.may_end[peer.index()] = true;
         if H::FENCE_ENDS_LIFE {
             self.bury(peer);
         }
