@@ -23,15 +23,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (mut last, mut changes) = (0, 0);
     while changes < count {
-        // A loop that polls something else anyway needs no more than this.
-        let view = if mask.number() == last { None } else { mask.load() };
+        // A loop that polls something else anyway needs no more than this. What changes after the
+        // first load is in the next turn.
+        let now = mask.changes();
+        let view = if now == last { None } else { mask.load() };
         let Some(view) = view else {
             std::thread::park_timeout(Duration::from_micros(50));
             continue;
         };
         let members: Vec<u16> = (0..64).filter(|rank| view.members >> rank & 1 == 1).collect();
         println!("view {:#x}: members {members:?}", view.number);
-        (last, changes) = (view.number, changes + 1);
+        (last, changes) = (now, changes + 1);
     }
     Ok(())
 }

@@ -45,8 +45,13 @@ impl Watcher {
     /// # Errors
     /// [`ClientError`].
     pub fn start(name: &ClusterName, patience: Duration) -> Result<Self, ClientError> {
-        let (dir, cluster) = find(name, patience)?;
-        Ok(Self { dir, cluster, client: None, rank: 0, after: 0, changes: Changes::new() })
+        find(name, patience).map(|(dir, cluster)| Self::new(dir, cluster))
+    }
+
+    /// Watches the cluster in `dir`, from its node 0 on, as [`find_in`](super::find_in) returns it.
+    #[must_use]
+    pub fn new(dir: ClusterDir, cluster: Cluster) -> Self {
+        Self { dir, cluster, client: None, rank: 0, after: 0, changes: Changes::new() }
     }
 
     /// The next event; none if none comes within `timeout`.

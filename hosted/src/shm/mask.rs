@@ -1,7 +1,7 @@
 //! The membership as a page that other processes map for reading (M-14).
 //!
 //! ```text
-//!   word 0    turn: how many views were shown; the slot turn % 2 shows the last one
+//!   word 0    turn: how many changes were shown; the slot turn % 2 shows the last one
 //!   slot      number, members as bits, check of both                       ┐ two of them, and each
 //!             of each rank: boot << 32 | generation (zero: none), check    ┘ check covers the turn
 //! ```
@@ -107,7 +107,8 @@ pub struct Mask {
 pub struct Shown {
     /// The number of the view; zero for none yet.
     pub number: u64,
-    /// The members, a bit for each rank.
+    /// The members, a bit for each rank, without those that are known to have ended: those stay in
+    /// the view of this number until their next incarnation has joined.
     pub members: u64,
 }
 
@@ -124,15 +125,22 @@ impl Mask {
         retry(|| self.look().map(|(_, shown)| shown))
     }
 
-    /// The number of the view alone: two loads, for a loop that looks for a change. Where views
-    /// follow one another faster than it reads, it may be that of the next one.
+    /// How often the page has changed: one load, for a loop that looks for a change. Views change
+    /// it, and the end of a member does before the next view.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.words.load(TURN)
+    }
+
+    /// The number of the view alone: two loads. Where views follow one another faster than it
+    /// reads, it may be that of the next one.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.words.load(slot(self.turn()) + NUMBER)
     }
 
     /// The boot of the node `rank` and the generation of its component, if it is a member of the
-    /// view `number`. None as well if another view is shown by now, and where [`Self::load`] has
+    /// view `number` and has not ended. None as well if another view is shown by now, and where [`Self::load`] has
     /// none.
     #[must_use]
     pub fn incarnation(&self, number: u64, rank: u16) -> Option<(u32, u32)> {

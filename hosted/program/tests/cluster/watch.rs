@@ -6,8 +6,12 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
+use weft::client::{Watcher, find_in};
+use weft::cluster::Kind;
+use weft::runtime_dir::RuntimeDir;
 use weft::shm::Mask;
 
+use crate::PATIENCE;
 use crate::isolation::await_manager;
 use crate::place::{Place, Running, eventually};
 use crate::run::example;
@@ -206,6 +210,34 @@ fn beside(place: &Place, name: &str) -> (Child, Lines<BufReader<ChildStdout>>) {
     let first = lines.next().expect(name).expect("text");
     assert!(first.contains("members [0, 1, 2]"), "{name}: {first}");
     (child, lines)
+}
+
+/// At each node, whose processes see no verdict before its watchers do.
+#[test]
+fn m14_a_component_that_has_ended_is_no_member_on_the_page_when_its_end_is_an_event() {
+    let place = Place::new();
+    let (_up, nodes) = place.up("-n 3");
+    await_manager(&nodes);
+    // The watcher asks node 0 as long as it runs.
+    let mask = nodes.client(0).mask().expect("a node has a page");
+    let runtime_dir = RuntimeDir::at(place.runtime_dir()).expect("the runtime directory");
+    let name = "t".parse().expect("a name");
+    let (dir, cluster) = find_in(&runtime_dir, &name, PATIENCE).expect("it runs");
+    let mut watcher = Watcher::new(dir, cluster);
+    for generation in 0..3 {
+        let of_2 = || mask.load().and_then(|it| mask.incarnation(it.number, 2)).map(|it| it.1);
+        eventually("it is a member", || of_2() == Some(generation));
+        let before = mask.load().expect("a view");
+        nodes.client(2).kill().expect("it runs");
+        let failed = loop {
+            let event = watcher.next(PATIENCE).expect("a node answers").expect("an event in time");
+            if (event.event, event.rank) == (Kind::Failed, Some(2)) {
+                break event;
+            }
+        };
+        assert_ne!(mask.incarnation(before.number, 2).map(|it| it.1), Some(generation));
+        assert_eq!(failed.incarnation, Some(format!("1/{generation}")));
+    }
 }
 
 #[test]

@@ -115,6 +115,9 @@ impl Supervisor {
     fn fence(&mut self, peer: Peer) {
         self.tell_alone();
         if self.is_connectable() {
+            // Before the program learns of it. Without a component nothing is fenced, and the peer
+            // may be admitted again in the same incarnation.
+            self.watch.handle_ended(peer.0);
             self.tell(&ToComponent::Fence { peer: peer.0 }, &[]);
         }
     }

@@ -131,6 +131,7 @@ impl Supervisor {
         let is_it = |component: &mut Component| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
         self.past = None;
+        self.watch.handle_ended(self.rank);
         let status = component.spawned.child.wait();
         let was_killed = status.as_ref().is_ok_and(|status| status.signal() == Some(KILLED));
         let has_finished = component.is_program

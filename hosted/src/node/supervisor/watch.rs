@@ -2,15 +2,20 @@
 //! verdicts, here and at other nodes.
 //!
 //! ```text
-//!   view of the component ──────────────┬─▶ a page that readers map (M-14)
+//!   view of the component ──────────────┬─▶ a page that readers map (M-14): without those that ended
 //!   own notes, and copies of others' ───┴─▶ [ NOTED_MAX ] ─▶ WATCH, answered when there is more
 //! ```
+//!
+//! A component that has ended stays in the view until the next one of its node has joined; on the
+//! page its bit goes before its end is an event here, for a watcher or for the node's program.
 //!
 //! A watcher asks for what comes after what it has. If more was noted meanwhile than is kept, the
 //! answer counts what is missing; a view that it missed is contained in the next one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
+
+use weft_core::dirnet::Verdict;
 
 use super::Supervisor;
 use super::clients::Watching;
@@ -31,6 +36,8 @@ pub(super) struct Watch {
     page: MaskPage,
     view: ViewStatus,
     view_at_ns: u64,
+    /// Of each rank, the last incarnation that is known to have ended: its boot and generation.
+    ended: BTreeMap<u16, (u32, u32)>,
     noted: VecDeque<Copied>,
     /// How many entries came before those that are kept.
     displaced: u64,
@@ -42,6 +49,7 @@ impl Watch {
             page: MaskPage::create()?,
             view: ViewStatus::default(),
             view_at_ns: 0,
+            ended: BTreeMap::new(),
             noted: VecDeque::new(),
             displaced: 0,
         })
@@ -54,9 +62,36 @@ impl Watch {
 
     /// The component shows `view`.
     pub(super) fn handle_view(&mut self, view: ViewStatus) {
-        let members = view.members.iter().map(|it| (it.rank, it.boot, it.generation));
-        self.page.show(view.number, members);
         (self.view, self.view_at_ns) = (view, now_ns());
+        self.show();
+    }
+
+    /// The component of `rank` that the view contains has ended, or is fenced here.
+    pub(super) fn handle_ended(&mut self, rank: u16) {
+        let shown = self.view.members.iter().find(|it| it.rank == rank);
+        if let Some(incarnation) = shown.map(|it| (it.boot, it.generation)) {
+            self.note_ended(rank, incarnation);
+        }
+    }
+
+    fn note_ended(&mut self, rank: u16, incarnation: (u32, u32)) {
+        let before = self.ended.get(&rank).copied();
+        if before >= Some(incarnation) {
+            return;
+        }
+        self.ended.insert(rank, incarnation);
+        if self.view.number > 0 {
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        let members = self.view.members.iter().map(|it| (it.rank, it.boot, it.generation));
+        // Incarnations of a node only rise, so that what is not later has ended as well.
+        let runs = |(rank, boot, generation): &(u16, u32, u32)| {
+            self.ended.get(rank).is_none_or(|ended| (*boot, *generation) > *ended)
+        };
+        self.page.show(self.view.number, members.filter(runs));
     }
 
     /// Keeps an entry that is of interest to watchers.
@@ -67,6 +102,14 @@ impl Watch {
         );
         if !is_watched {
             return;
+        }
+        // A node that is down leaves with its view, since a false manager may be corrected.
+        if copied.entry.what.is_verdict(Verdict::AgentDown)
+            && let What::Verdict(note) = &copied.entry.what
+            && let Some((boot, generation)) = note.incarnation().split_once('/')
+            && let (Ok(boot), Ok(generation)) = (boot.parse(), generation.parse())
+        {
+            self.note_ended(copied.entry.node, (boot, generation));
         }
         if self.noted.len() == NOTED_MAX {
             self.noted.pop_front();
