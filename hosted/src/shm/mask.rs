@@ -140,8 +140,8 @@ impl Mask {
     }
 
     /// The boot of the node `rank` and the generation of its component, if it is a member of the
-    /// view `number` and has not ended. None as well if another view is shown by now, and where [`Self::load`] has
-    /// none.
+    /// view `number` and has not ended. None as well if another view is shown by now, and where
+    /// [`Self::load`] has none.
     #[must_use]
     pub fn incarnation(&self, number: u64, rank: u16) -> Option<(u32, u32)> {
         let index = Some(usize::from(rank)).filter(|rank| *rank < PeerSet::CAPACITY)?;

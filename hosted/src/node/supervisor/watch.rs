@@ -2,7 +2,7 @@
 //! verdicts, here and at other nodes.
 //!
 //! ```text
-//!   view of the component ──────────────┬─▶ a page that readers map (M-14): without those that ended
+//!   view of the component ──────────────┬─▶ a page that readers map (M-14), without the ended
 //!   own notes, and copies of others' ───┴─▶ [ NOTED_MAX ] ─▶ WATCH, answered when there is more
 //! ```
 //!
