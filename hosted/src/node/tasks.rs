@@ -218,6 +218,7 @@ impl Tasks {
         guards.iter().for_each(Guard::ask_to_end);
         let had_any = self.guarded.iter().any(|guarded| guarded.runs > 0);
         guards.into_iter().for_each(|guard| drop(guard.end()));
+        self.guests.await_endings();
         if had_any {
             self.traces.end();
         }

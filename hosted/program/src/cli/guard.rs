@@ -70,9 +70,11 @@ pub(super) struct Arguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 
-    /// The program and its arguments. It has the standard streams of this command, except a
-    /// terminal as input, and its exit status becomes that of this command. Signals are passed on;
-    /// after SIGINT, SIGQUIT or SIGTERM it is not started again.
+    /// The program and its arguments. It has the standard streams of this command, and its exit
+    /// status becomes that of this command. A terminal as input is the exception: the program reads
+    /// the end of a file, since a background process group that reads its terminal is stopped; pipe
+    /// or redirect what it must read. Signals are passed on; after SIGINT, SIGQUIT or SIGTERM it is
+    /// not started again.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }

@@ -10,6 +10,8 @@
 //! ended. Guests are not in the database, whose tasks are those of the cluster file: their errors
 //! stay at the node, which decides alone, and a later boot does not know them.
 
+use std::thread::JoinHandle;
+
 use super::record::{Due, Record};
 use super::{TASK_PATIENCE, ended};
 use crate::cluster::{Restart, Task, TaskName};
@@ -18,7 +20,7 @@ use crate::node::control::{
     GuestOrder, GuestReport, Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState,
     TaskStatus,
 };
-use crate::process::{Remains, StillRuns};
+use crate::process::{Remains, StillRuns, start_thread};
 
 /// The most guests of a node.
 const GUESTS_MAX: usize = 32;
@@ -55,6 +57,8 @@ struct Guest {
 pub(super) struct Guests {
     guests: Vec<Guest>,
     steps: Vec<TaskNote>,
+    /// Each ends what one lost guest has left, for [`TASK_PATIENCE`] at most.
+    endings: Vec<JoinHandle<()>>,
 }
 
 impl Guest {
@@ -140,6 +144,12 @@ impl Guest {
             unrecorded: self.record.unrecorded(),
             last_errors: self.record.last_errors(now_ns),
         }
+    }
+}
+
+fn end_left(task: &TaskName, remains: &Remains) {
+    if let Err(StillRuns { process }) = remains.end(TASK_PATIENCE) {
+        tracing::error!(%task, process, "what a task has left does not end");
     }
 }
 
@@ -229,10 +239,26 @@ impl Guests {
         };
         let guest = self.guests.remove(index);
         tracing::warn!(task = %guest.name, "the process that guarded the task is gone");
-        if let Err(StillRuns { process }) = guest.remains.end(TASK_PATIENCE) {
-            tracing::error!(task = %guest.name, process, "what a task has left does not end");
-        }
         self.steps.push(guest.note(TaskStep::Lost));
+        self.endings.retain(|ending| !ending.is_finished());
+        let Guest { name, remains, .. } = guest;
+        let (task, marked) = (name.clone(), remains.clone());
+        // Peers and clients are served meanwhile: processes may take long to end.
+        let ending = (self.endings.len() < GUESTS_MAX)
+            .then(|| start_thread("weft-remains", move || end_left(&task, &marked)));
+        match ending {
+            Some(Ok(ending)) => self.endings.push(ending),
+            // Better late than never: the system has no thread, or too many leave at once.
+            Some(Err(_)) | None => end_left(&name, &remains),
+        }
+    }
+
+    /// Waits until what lost guests have left has ended.
+    pub(super) fn await_endings(&mut self) {
+        for ending in self.endings.drain(..) {
+            // A panic was reported by its thread.
+            let _ = ending.join();
+        }
     }
 
     /// Handles the time: beats that are overdue, and pauses that are over.
@@ -356,6 +382,8 @@ impl Guests {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     const MARK: &str = "00112233445566778899aabbccddeeff";
@@ -390,6 +418,18 @@ mod tests {
         guests.handle_report(7, GuestReport::Ended { fault }, 3).unwrap();
         assert_eq!(guests.poll(7), Some(GuestOrder::Over { state: TaskState::Killed }));
         assert_eq!(changes(&mut guests), [TaskStep::Started, TaskStep::Stopped]);
+    }
+
+    #[test]
+    fn m15_a_node_does_not_wait_for_what_a_lost_guest_has_left() {
+        let mut guests = running();
+        let sleep = Command::new("sleep").arg("600").env(Remains::VARIABLE, MARK).spawn();
+        let mut child = sleep.unwrap();
+        guests.handle_left(7);
+        assert_eq!(guests.endings.len(), 1, "another thread ends it");
+        assert_eq!(changes(&mut guests), [TaskStep::Started, TaskStep::Lost]);
+        guests.await_endings();
+        assert!(!child.wait().unwrap().success(), "killed");
     }
 
     #[test]
