@@ -99,7 +99,7 @@ impl Crate {
 /// The crates of a build for this machine with these features.
 fn crates(features: &[&str]) -> Vec<Crate> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["tree", "--workspace", "--locked", "--prefix", "none", "--format", "{p}|{l}"]);
+    cargo.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{l}"]);
     let asked = cargo.args(features).current_dir(root()).output().expect("cargo starts");
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
     let shown = String::from_utf8(asked.stdout).expect("a text");
@@ -108,7 +108,7 @@ fn crates(features: &[&str]) -> Vec<Crate> {
 
 #[test]
 fn every_crate_has_a_licence_and_a_source_that_are_allowed() {
-    let (allowed, crates) = (Allowed::load(), crates(&["--all-features"]));
+    let (allowed, crates) = (Allowed::load(), crates(&["--workspace", "--all-features"]));
     assert!(RIVALS.iter().all(|rival| crates.iter().any(|it| it.name == *rival)));
     let findings: Vec<_> = crates.iter().filter_map(|it| it.breach(&allowed)).collect();
     expect_none("licences and sources are those of deny.toml", &findings);
@@ -116,10 +116,25 @@ fn every_crate_has_a_licence_and_a_source_that_are_allowed() {
 
 #[test]
 fn the_default_build_has_no_rival() {
-    let crates = crates(&[]);
+    let crates = crates(&["--workspace"]);
     let found: Vec<_> =
         RIVALS.iter().filter(|it| crates.iter().any(|one| one.name == **it)).collect();
     assert!(found.is_empty(), "{found:?}: only the feature `rivals` may bring them");
+}
+
+/// A program that joins, or that only speaks to a cluster, depends on `weft` alone.
+#[test]
+fn the_library_brings_no_command_line_and_few_crates() {
+    /// What the library needs now: raise it only with a reason in the commit.
+    const CRATES_MAX: usize = 70;
+    let of_library = ["--package", "weft", "--edges", "normal"];
+    let crates = crates(&of_library);
+    let names: BTreeSet<&str> = crates.iter().map(|it| it.name.as_str()).collect();
+    let strangers = ["clap", "clap_builder", "ratatui", "crossterm", "indicatif", "tokio"];
+    let found: Vec<_> =
+        strangers.iter().chain(RIVALS).filter(|name| names.contains(**name)).collect();
+    assert!(found.is_empty(), "{found:?}: they belong to the packages of the program");
+    assert!(names.len() <= CRATES_MAX, "{} crates, at most {CRATES_MAX}: {names:?}", names.len());
 }
 
 #[test]
