@@ -20,6 +20,7 @@
 //! can reach any of this through ptrace or /proc anyway.
 
 mod bell;
+mod bulk;
 mod checksum;
 mod error;
 mod fabric;

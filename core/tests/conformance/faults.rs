@@ -26,6 +26,7 @@ pub(crate) enum Fault {
     SpillsOneByte,
     OneStagingBuffer,
     CutsLongWrites,
+    CutsLongCopies,
     // Atomics.
     OwnAtomicsInTwoSteps,
     // Rights.
@@ -104,6 +105,7 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     ),
     (Fault::OneStagingBuffer, &["f10_bytes_are_free_as_soon_as_post_returns"]),
     (Fault::CutsLongWrites, &["f2_the_longest_write_from_bytes_arrives"]),
+    (Fault::CutsLongCopies, &["f2_a_long_copy_between_regions_changes_exactly_its_bytes"]),
     (Fault::OwnAtomicsInTwoSteps, &["f4_no_add_is_lost", "f4_one_compare_swap_wins"]),
     (Fault::WidensWrite, &["f5_a_write_needs_its_right"]),
     (Fault::WidensRead, &["f5_a_read_needs_its_right"]),

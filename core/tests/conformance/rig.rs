@@ -12,7 +12,7 @@ use weft_core::time::Instant;
 use crate::broken::Broken;
 use crate::faults::Fault;
 
-const WORDS: usize = 1024;
+const WORDS: usize = 2048;
 
 pub(crate) type Sound = Loopback<'static, PEERS, WORDS>;
 

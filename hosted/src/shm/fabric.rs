@@ -21,6 +21,7 @@ use weft_core::fabric::{
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{self, Instant};
 
+use super::bulk;
 use super::checksum;
 use super::node_memory::{OwnMemory, RemoteMemory, RemoteRegion};
 use super::wait::Wait;
@@ -167,13 +168,13 @@ impl ShmFabric {
             Op::WriteFrom { to, from, len } => {
                 let source = self.own.words(from.region);
                 let target = theirs(to).ok_or(denied)?;
-                let (len_bytes, start) = (len as usize, to.offset as usize);
-                if (from.offset | to.offset | len).is_multiple_of(8) {
-                    let source = source.range(from.offset as usize, len_bytes);
-                    target.range(start, len_bytes).copy_from(source);
-                    return Ok(0);
+                let whole = whole_words(from, to, len);
+                let words = source.range(from.offset as usize, whole);
+                let range = target.range(to.offset as usize, whole);
+                if whole > 0 && !bulk::copy(range.0, words.0) {
+                    range.copy_from(words);
                 }
-                in_chunks(len, |done, chunk| {
+                in_chunks(len, whole, |done, chunk| {
                     source.copy_out(from.offset as usize + done, chunk);
                     target.copy_in(to.offset as usize + done, chunk);
                 });
@@ -191,16 +192,16 @@ impl ShmFabric {
 
     fn read(&self, peer: Peer, from: At, into: At, len: u32) -> Result<u64, Failure> {
         let target: Words<'_> = self.own.words(into.region);
-        if (from.offset | into.offset | len).is_multiple_of(8)
-            && let Some(RemoteRegion::ReadOnly(region)) =
-                self.link(peer).map(|link| link.memory.region(from.region))
+        let mut whole = 0;
+        if let Some(RemoteRegion::ReadOnly(region)) =
+            self.link(peer).map(|link| link.memory.region(from.region))
         {
-            let target = target.range(into.offset as usize, len as usize);
-            target.copy_each(region.loads(from.offset as usize, len as usize));
-            return Ok(0);
+            whole = whole_words(from, into, len);
+            let target = target.range(into.offset as usize, whole);
+            region.copy_words(from.offset as usize, target);
         }
         let mut granted = true;
-        in_chunks(len, |done, chunk| {
+        in_chunks(len, whole, |done, chunk| {
             let offset = from.offset as usize + done;
             match self.link(peer) {
                 None => self.own.words(from.region).copy_out(offset, chunk),
@@ -231,10 +232,15 @@ const fn gone(peer: Peer) -> Completion {
     Completion { id: WorkId::GONE, peer, outcome: Err(Failure::Gone) }
 }
 
-/// Goes over `len` bytes in chunks of private memory.
-fn in_chunks(len: u32, mut step: impl FnMut(usize, &mut [u8])) {
+/// How many of `len` bytes are whole words at both ends, from the first byte on.
+fn whole_words(one: At, other: At, len: u32) -> usize {
+    let are_aligned = (one.offset | other.offset).is_multiple_of(8);
+    if are_aligned { len as usize & !7 } else { 0 }
+}
+
+/// Goes over the bytes from `done` to `len` in chunks of private memory.
+fn in_chunks(len: u32, mut done: usize, mut step: impl FnMut(usize, &mut [u8])) {
     let mut buffer = [0; 256];
-    let mut done = 0;
     while done < len as usize {
         let chunk = &mut buffer[..(len as usize - done).min(256)];
         step(done, chunk);

@@ -11,6 +11,9 @@ use std::os::fd::BorrowedFd;
 use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use weft_core::fabric::Words;
+
+use super::bulk;
 use super::pages::Pages;
 use super::{Segment, SegmentError};
 
@@ -69,15 +72,17 @@ impl ReadOnlyMapping {
         words_of(&self.pages)[word_index].load(Ordering::Relaxed)
     }
 
-    /// The words of `len` bytes from `offset` on, both multiples of a word's length, each by one
-    /// relaxed load when it is asked for.
+    /// Copies the words from byte `offset` on, a multiple of a word's length, to all of `to`: the
+    /// way of a read, which sees the head of a short message first.
     ///
     /// # Panics
     /// If the range does not lie within the segment.
-    pub fn loads(&self, offset: usize, len: usize) -> impl Iterator<Item = u64> + '_ {
+    pub fn copy_words(&self, offset: usize, to: Words<'_>) {
         let first = offset / Segment::WORD_LEN;
-        let words = &words_of(&self.pages)[first..first + len / Segment::WORD_LEN];
-        words.iter().map(|word| word.load(Ordering::Relaxed))
+        let words = &words_of(&self.pages)[first..first + to.0.len()];
+        if !bulk::copy(to.0, words) {
+            to.copy_each(words.iter().map(|word| word.load(Ordering::Relaxed)));
+        }
     }
 
     /// Copies the bytes from `offset` on, each word by one relaxed load. Words may change
@@ -118,7 +123,8 @@ fn words_of(pages: &Pages) -> &[AtomicU64] {
     // to a page and `AtomicU64` has the layout of `u64`, for which every bit pattern is valid.
     // Other threads and processes may write at any time, which atomics allow. All accesses of
     // this mapping are of this one size, because its pages are owned by a `Mapping` or a
-    // `ReadOnlyMapping`; the latter makes no access but relaxed loads.
+    // `ReadOnlyMapping`; the latter makes no access but relaxed loads and those of `bulk`, which
+    // Rust's memory model does not see.
     unsafe { slice::from_raw_parts(pages.base().cast::<AtomicU64>().as_ptr(), count) }
 }
 

@@ -4,7 +4,7 @@ use crate::fabric::{At, Fabric, INLINE_LEN, Memory, Op};
 use crate::ids::Peer;
 
 use super::Harness;
-use super::regions::{A, B, LOCAL, OPEN, OPEN_LEN, at};
+use super::regions::{A, B, LOCAL, OPEN, OPEN_LEN, READ_ONLY, at};
 use super::trial::{Outcome, Trial};
 
 /// The longest work of the exhaustive cases: nine words.
@@ -92,6 +92,42 @@ pub fn f2_the_longest_write_from_bytes_arrives<H: Harness>(harness: &mut H) {
         let mut outside = got[..inside.start].iter().chain(&got[inside.end..]);
         let kept = outside.all(|&byte| byte == BACKGROUND);
         trial.same("whether the neighbours were kept", kept, true);
+    }
+    trial.end();
+}
+
+/// A read and a write from a region of kilobytes, which a fabric may carry out by other means than
+/// a short one: aligned or not, whole words or not.
+pub fn f2_a_long_copy_between_regions_changes_exactly_its_bytes<H: Harness>(harness: &mut H) {
+    const ALL: usize = OPEN_LEN as usize;
+    let mut trial = Trial::new(harness, "F-2");
+    for (seed, (from, into, len)) in
+        [(0, 0, ALL), (8, 16, 2048), (16, 8, 2047), (8, 8, 2061), (3, 3, 3000), (8, 1, 4096)]
+            .into_iter()
+            .enumerate()
+    {
+        let bytes: [u8; ALL] = pattern(seed);
+        let target = |region| at(region, into as u32);
+        let source = |region| at(region, from as u32);
+        let read = Op::Read { from: source(READ_ONLY), into: target(LOCAL), len: len as u32 };
+        let write = Op::WriteFrom { to: target(OPEN), from: source(LOCAL), len: len as u32 };
+        for (op, (source, at_source), (target, at_target)) in
+            [(read, (B, READ_ONLY), (A, LOCAL)), (write, (A, LOCAL), (B, OPEN))]
+        {
+            trial.at(source).memory().copy_in(at_source, 0, &bytes);
+            trial.at(target).memory().copy_in(at_target, 0, &[BACKGROUND; ALL]);
+            let outcome = trial.run(A, B, op);
+            trial.same("the outcome", outcome, Ok(0));
+
+            let mut got = [0; ALL];
+            trial.at(target).memory().copy_out(at_target, 0, &mut got);
+            let inside = into..into + len;
+            let all = got[inside.clone()] == bytes[from..from + len];
+            trial.same("whether all bytes arrived", all, true);
+            let mut outside = got[..inside.start].iter().chain(&got[inside.end..]);
+            let kept = outside.all(|&byte| byte == BACKGROUND);
+            trial.same("whether the neighbours were kept", kept, true);
+        }
     }
     trial.end();
 }

@@ -22,6 +22,7 @@ macro_rules! __for_each_conformance_case {
             f2_a_write_from_a_region_changes_exactly_its_bytes
             f2_a_read_changes_exactly_its_bytes
             f2_the_longest_write_from_bytes_arrives
+            f2_a_long_copy_between_regions_changes_exactly_its_bytes
             f4_no_add_is_lost
             f4_one_compare_swap_wins
             f5_a_write_needs_its_right

@@ -25,9 +25,9 @@ pub(super) const ONLY_B: Region = Region(5);
 /// No peer has a right here: source and target of local ends.
 pub(super) const LOCAL: Region = Region(6);
 
-/// The length of every region but [`OPEN`].
+/// The length of every region but those of long copies.
 pub(super) const LEN: u32 = 128;
-/// The length of [`OPEN`].
+/// The length of [`OPEN`], [`READ_ONLY`] and [`LOCAL`].
 pub(super) const OPEN_LEN: u32 = INLINE_LEN as u32 + LEN;
 
 /// The layout over which the endpoints of a [`super::Harness`] are made.
@@ -44,12 +44,12 @@ pub fn layout() -> Layout {
     let mut layout = Layout::new(PEERS as u16);
     for (region, len, access, peers) in [
         (OPEN, OPEN_LEN, READ.union(WRITE), everyone),
-        (READ_ONLY, LEN, READ, everyone),
+        (READ_ONLY, OPEN_LEN, READ, everyone),
         (WRITE_ONLY, LEN, WRITE, everyone),
         (ATOMIC_ONLY, LEN, ATOMIC, everyone),
         (WORDS, LEN, all, everyone),
         (ONLY_B, LEN, all, PeerSet::only(B)),
-        (LOCAL, LEN, Access::empty(), everyone),
+        (LOCAL, OPEN_LEN, Access::empty(), everyone),
     ] {
         assert_eq!(layout.add(RegionSpec { len, access, peers }), Ok(region));
     }

@@ -76,12 +76,13 @@ pub fn f11_a_range_that_leaves_its_region_is_refused<H: Harness>(harness: &mut H
     let mut trial = Trial::new(harness, "F-11");
     let (there, here) = (at(OPEN, 0), at(LOCAL, 0));
     for (past, len) in [(LEN - 7, 8), (LEN, 1), (LEN + 8, 8), (u32::MAX, 8), (u32::MAX, u32::MAX)] {
+        let past_local = past.saturating_add(OPEN_LEN - LEN);
         let ops = [
             Op::Write { to: at(WORDS, past), bytes: &[1; 8] },
             Op::WriteFrom { to: at(WORDS, past), from: here, len },
-            Op::WriteFrom { to: there, from: at(LOCAL, past), len },
+            Op::WriteFrom { to: there, from: at(LOCAL, past_local), len },
             Op::Read { from: at(WORDS, past), into: here, len },
-            Op::Read { from: there, into: at(LOCAL, past), len },
+            Op::Read { from: there, into: at(LOCAL, past_local), len },
         ];
         are_refused(&mut trial, B, &ops, Reject::OutOfBounds);
     }

@@ -49,6 +49,12 @@ impl Broken {
             (Fault::CutsLongWrites, Op::Write { to, bytes }) => {
                 Op::Write { to, bytes: &bytes[..bytes.len().min(1024)] }
             }
+            (Fault::CutsLongCopies, Op::Read { from, into, len }) => {
+                Op::Read { from, into, len: len.min(1024) }
+            }
+            (Fault::CutsLongCopies, Op::WriteFrom { to, from, len }) => {
+                Op::WriteFrom { to, from, len: len.min(1024) }
+            }
             (Fault::TruncatesTooLong, Op::Write { to, bytes }) => {
                 Op::Write { to, bytes: &bytes[..bytes.len().min(INLINE_LEN)] }
             }
