@@ -4,6 +4,7 @@
 //!   byte 0   what happens                 then
 //!   0..      a frame is sent to a member  kind, length, so many bytes
 //!   8..      a member sends a message     length
+//!   10..      it enters a barrier and an all-gather
 //!   12..     members poll and receive
 //!   15       the third is removed
 //! ```
@@ -92,6 +93,17 @@ fn receive((fabric, groups): &mut Member<'_>) {
     }
 }
 
+/// Into a barrier and an all-gather, and out of those that are over.
+fn call((fabric, groups): &mut Member<'_>) {
+    let _ = groups.arrive(fabric, WORLD);
+    let _ = groups.leave(fabric, WORLD);
+    let _ = groups.all_gather(fabric, WORLD, b"value");
+    for (_, at, len) in groups.gathered(fabric, WORLD).iter().flat_map(|it| it.values).flatten() {
+        fabric.memory().copy_out(at.region, at.offset, &mut vec![0; len as usize]);
+    }
+    groups.end_gather(fabric, WORLD);
+}
+
 /// One input.
 pub fn run(mut bytes: &[u8]) {
     let config = Config::new(sizes()).expect("valid sizes");
@@ -123,7 +135,8 @@ pub fn run(mut bytes: &[u8]) {
                 let mut done = [Completion::NONE; 8];
                 stranger.poll(Instant(0), &mut done);
             }
-            8..12 => {
+            10 | 11 => call(&mut members[who]),
+            8 | 9 => {
                 let Some(&[len]) = next(1) else { return };
                 let (fabric, groups) = &mut members[who];
                 let _ = groups.broadcast(fabric, WORLD, 0, &vec![len; usize::from(len)]);

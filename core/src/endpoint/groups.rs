@@ -44,6 +44,11 @@ where
         Ok(())
     }
 
+    /// The memory of this endpoint: what a group hands out lies there until it is released.
+    pub fn memory(&self) -> &F::Memory {
+        self.fabric.memory()
+    }
+
     /// The groups, and the fabric that their calls take; `None` before [`Self::begin_groups`].
     pub fn groups(&mut self) -> Option<(&mut Groups<PEERS, GROUPS>, &mut F)> {
         self.groups.as_mut().map(|groups| (groups.borrow_mut(), &mut self.fabric))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  hold, read by all:   group 0: │ root 0: W entry slots, K blocks │ root 1 … │   group 1 …
-//!  notes, own:          group 0: │ root 0: two notes │ root 1 … │   group 1 …
+//!  notes, own:          group 0: │ root 0: two notes │ root 1 … │ … │ calls of each group
 //!  lanes:               one region for each peer, shared by all groups
 //! ```
 //!
@@ -177,11 +177,18 @@ impl Config {
         let all = PeerSet::first(usize::from(self.0.peers));
         let hold = layout.add(RegionSpec { len, access: Access::REMOTE_READ, peers: all })?;
         let notes = layout.add(RegionSpec {
-            len: self.windows() * 2 * NOTE_LEN as u32,
+            // Two cells for each window, and two for the calls of each group.
+            len: (self.windows() + u32::from(self.0.groups)) * 2 * NOTE_LEN as u32,
             access: Access::empty(),
             peers: PeerSet::EMPTY,
         })?;
         Ok(Regions { hold, notes, lanes: lanes.add_regions(layout)? })
+    }
+
+    /// Where the calls of `group` are stored: in two cells behind all notes.
+    pub(super) fn calls_at(&self, regions: Regions, group: u16) -> [At; 2] {
+        let first = (self.windows() + u32::from(group)) * 2;
+        [first, first + 1].map(|cell| At { region: regions.notes, offset: cell * NOTE_LEN as u32 })
     }
 
     /// A number that differs, all but certainly, when two sizes do.

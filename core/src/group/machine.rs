@@ -1,9 +1,10 @@
 //! All groups of one member: lanes, and the frames on them.
 
+use super::calls::Calls;
 use super::config::{Config, Regions};
 use super::member::Group;
 use super::outcome::{
-    Counters, Delivery, GroupId, OpenError, Receipt, SendError, Standing, UnknownReceipt,
+    Counters, Delivery, Gathered, GroupId, OpenError, Receipt, SendError, Standing, UnknownReceipt,
 };
 use super::seats::Grank;
 use super::turn::Turn;
@@ -238,6 +239,60 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         receipt: Receipt,
     ) -> Result<(), UnknownReceipt> {
         self.group(receipt.group).map_err(|_| UnknownReceipt)?.release(fabric, receipt)
+    }
+
+    /// Arrives at the next barrier of `group`, and returns its number. An arrival at a barrier that
+    /// was not [left](Self::leave) stands: its number is returned again.
+    ///
+    /// # Errors
+    /// [`SendError::NotOpen`].
+    pub fn arrive(&mut self, fabric: &mut impl Fabric, group: GroupId) -> Result<u64, SendError> {
+        let number = self.group(group)?.arrive(fabric)?;
+        self.speak(fabric);
+        Ok(number)
+    }
+
+    /// Leaves the barrier that this member has arrived at, once all live members have; its number.
+    pub fn leave(&mut self, fabric: &impl Fabric, group: GroupId) -> Option<u64> {
+        self.group(group).ok()?.leave(fabric)
+    }
+
+    /// Sends `mine` as this member's value of the next all-gather, and returns the number of that.
+    /// All members must do so: messages that one of them sends behind its value are received once
+    /// the receiver has taken the values.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn all_gather(
+        &mut self,
+        fabric: &mut impl Fabric,
+        group: GroupId,
+        mine: &[u8],
+    ) -> Result<u64, SendError> {
+        let number = self.group(group)?.all_gather(fabric, mine)?;
+        self.speak(fabric);
+        Ok(number)
+    }
+
+    /// The values of the all-gather that this member has entered, once each is held or its member
+    /// is removed; until [`Self::end_gather`].
+    #[must_use]
+    pub fn gathered(&self, fabric: &impl Fabric, group: GroupId) -> Option<Gathered<PEERS>> {
+        self.groups.get(usize::from(group.0))?.as_ref()?.gathered(fabric)
+    }
+
+    /// The values of [`Self::gathered`] were taken: their memory may be used again. Nothing happens
+    /// before there are any.
+    pub fn end_gather(&mut self, fabric: &impl Fabric, group: GroupId) {
+        if let Ok(group) = self.group(group) {
+            group.end_gather(fabric);
+        }
+    }
+
+    /// The barriers and all-gathers of this member, those of earlier incarnations included.
+    #[must_use]
+    pub fn calls(&self, group: GroupId) -> Option<Calls> {
+        Some(self.groups.get(usize::from(group.0))?.as_ref()?.note.calls)
     }
 
     /// What is known of `root` in `group`.

@@ -1,11 +1,14 @@
 //! One group at one member: its members, and the stream of each.
 
+mod call;
 mod hear;
 mod receive;
 mod resume;
 mod say;
 mod send;
 
+use super::barrier::Barrier;
+use super::calls::CallNote;
 use super::closing::Closing;
 use super::config::{Config, Regions, Window, digest};
 use super::outcome::{Counters, GroupId, OpenError};
@@ -31,6 +34,8 @@ pub(super) struct Group<const PEERS: usize> {
     /// All live members have, at least once.
     pub(super) is_open: bool,
     pub(super) streams: [Stream<PEERS>; PEERS],
+    pub(super) barrier: Barrier<PEERS>,
+    pub(super) note: CallNote,
     turn: Turn,
 }
 
@@ -61,6 +66,7 @@ impl<const PEERS: usize> Group<PEERS> {
             let window = Window::new(config, regions, id.0, root);
             Stream::attach(fabric, window, Head { group: id.0, root, epoch: 0 }, short)
         });
+        let note = CallNote::attach(fabric, config.calls_at(regions, id.0), short);
         let mut group = Self {
             id,
             config,
@@ -71,9 +77,12 @@ impl<const PEERS: usize> Group<PEERS> {
             agree_due: members.others(),
             is_open: false,
             streams,
+            barrier: Barrier::new(note.calls.left),
+            note,
             turn: Turn::default(),
         };
         group.streams[me.index()].adopt(fabric, incarnation.0);
+        group.attach_calls(fabric);
         group.arrange();
         Ok(group)
     }
@@ -92,6 +101,7 @@ impl<const PEERS: usize> Group<PEERS> {
         // Another incarnation of the peer may open the group with other sizes.
         self.agreed &= !grank.bit();
         self.agree_due |= grank.bit() & self.members.others();
+        self.barrier.forget(grank);
         self.roots_mut().for_each(|stream| stream.forget(grank));
     }
 
@@ -113,6 +123,7 @@ impl<const PEERS: usize> Group<PEERS> {
     /// Continues everything that does not wait for a frame.
     pub(super) fn work(&mut self, fabric: &mut impl Fabric, counters: &mut Counters) {
         self.turn.advance(self.members.count);
+        self.settle_barrier(fabric);
         for root in self.in_turn() {
             self.continue_stream(fabric, root, counters);
         }
@@ -120,6 +131,7 @@ impl<const PEERS: usize> Group<PEERS> {
 
     fn arrange(&mut self) {
         let (members, sizes) = (self.members, self.config.sizes());
+        self.barrier.arrange(&members);
         for stream in self.roots_mut() {
             stream.arrange(sizes.tree, sizes.spread, &members);
         }

@@ -26,9 +26,12 @@
 //!  transport:    machine ─▶ member (one group) ─▶ stream (one root) ─▶ note, sources, closing
 //! ```
 //!
-//! It does not offer barriers, all-gather, total order or the return of a removed member.
+//! Barriers and all-gathers are what all members do together. It does not offer total order or the
+//! return of a removed member.
 //! Behaviours GT-1 to GT-21: `SPEC.md` beside this file.
 
+mod barrier;
+mod calls;
 mod closing;
 mod config;
 mod machine;
@@ -44,6 +47,7 @@ mod tree;
 mod turn;
 mod work;
 
+pub use calls::Calls;
 pub use config::{
     BLOCK_LEN_MAX, BLOCKS_MAX, Config, ConfigError, ENTRIES_MAX, GROUPS_MAX, Regions, Sizes,
 };
@@ -51,7 +55,8 @@ pub use machine::Groups;
 pub use mutants::MUTANTS;
 pub use note::Position;
 pub use outcome::{
-    Chunk, Counters, Delivery, GroupId, OpenError, Receipt, SendError, Standing, UnknownReceipt,
+    Chunk, Counters, Delivery, Gathered, GroupId, OpenError, Receipt, SendError, Standing,
+    UnknownReceipt,
 };
 pub use pipeline::{Pipeline, Step, Transfer};
 pub use seats::{Grank, Seats};

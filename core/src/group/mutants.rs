@@ -42,6 +42,16 @@ pub(super) const OVERLAPPING_HALVES: Mutant = group("G17-overlapping-halves", "o
 pub(super) const UNWRITTEN_COUNTED: Mutant = group("G18-unwritten-counted", "liveness");
 /// G20: the twins' turn changes with each block.
 pub(super) const TURN_BY_BLOCK: Mutant = group("G20-turn-by-block", "steps");
+/// G21: a barrier is left when its coordinator has arrived.
+pub(super) const ARRIVALS_IGNORED: Mutant = group("G21-arrivals-ignored", "barrier");
+/// G22: a child's arrival counts under whichever removed set its subtree was formed.
+pub(super) const FOREIGN_ARRIVAL: Mutant = group("G22-foreign-arrival", "barrier");
+/// G23: a new parent or child is not sent how far the barriers are.
+pub(super) const NO_SYNC_AGAIN: Mutant = group("G23-no-sync-again", "liveness");
+/// G24: a value is taken before what its root sent before it is held.
+pub(super) const VALUE_AHEAD: Mutant = group("G24-value-ahead", "gather");
+/// G25: the value of a removed member is given up before its stream is closed.
+pub(super) const NONE_EARLY: Mutant = group("G25-none-early", "gather");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -63,4 +73,9 @@ pub const MUTANTS: &[Mutant] = &[
     OVERLAPPING_HALVES,
     UNWRITTEN_COUNTED,
     TURN_BY_BLOCK,
+    ARRIVALS_IGNORED,
+    FOREIGN_ARRIVAL,
+    NO_SYNC_AGAIN,
+    VALUE_AHEAD,
+    NONE_EARLY,
 ];

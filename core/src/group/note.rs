@@ -9,7 +9,7 @@
 //! one leaves the other.
 
 use super::config::Window;
-use crate::fabric::{Fabric, Memory};
+use crate::fabric::{At, Fabric, Memory};
 use crate::wire::group::{Blocks, Held};
 use crate::wire::{u32_at, u64_at};
 
@@ -62,28 +62,23 @@ pub(super) struct Note {
 impl Note {
     /// The last note that was stored for a group with this list; an empty one if there is none.
     pub(super) fn attach(fabric: &impl Fabric, window: &Window, list: u32) -> Self {
-        let cells = [0, 1].map(|turn| Self::load(fabric, window, turn));
-        let last = cells.into_iter().flatten().max_by_key(|note| note.count);
+        let cell = last_cell(fabric, [0, 1].map(|turn| window.note_at(turn)));
+        let last = cell.map(|cell| Self::of(&cell));
         let count = last.map_or(0, |note| note.count);
         let empty = Self { list, count, ..Self::default() };
         last.filter(|note| note.list == list).unwrap_or(empty)
     }
 
-    fn load(fabric: &impl Fabric, window: &Window, turn: u64) -> Option<Self> {
-        let (at, mut cell) = (window.note_at(turn), [0; NOTE_LEN]);
-        fabric.memory().copy_out(at.region, at.offset, &mut cell);
-        let crc = u32_at(&cell, CRC);
-        cell[CRC..CRC + 4].fill(0);
-        let note = Self {
-            count: u64_at(&cell, 0),
-            list: u32_at(&cell, 8),
-            frozen: u32_at(&cell, 12) != 0,
-            epoch: u32_at(&cell, 16),
-            entries: u64_at(&cell, 24),
-            blocks: Blocks { base: u64_at(&cell, 32), mask: u64_at(&cell, 40) },
-            released: Position { entries: u64_at(&cell, 48), blocks: u64_at(&cell, 56) },
-        };
-        (note.count > 0 && fabric.crc32c(&cell) == crc).then_some(note)
+    fn of(cell: &[u8; NOTE_LEN]) -> Self {
+        Self {
+            count: u64_at(cell, 0),
+            list: u32_at(cell, 8),
+            frozen: u32_at(cell, 12) != 0,
+            epoch: u32_at(cell, 16),
+            entries: u64_at(cell, 24),
+            blocks: Blocks { base: u64_at(cell, 32), mask: u64_at(cell, 40) },
+            released: Position { entries: u64_at(cell, 48), blocks: u64_at(cell, 56) },
+        }
     }
 
     /// What is held.
@@ -113,9 +108,26 @@ impl Note {
         for (at, word) in words {
             cell[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
-        let crc = fabric.crc32c(&cell);
-        cell[CRC..CRC + 4].copy_from_slice(&crc.to_le_bytes());
-        let at = window.note_at(self.count);
-        fabric.memory().copy_in(at.region, at.offset, &cell);
+        store_cell(fabric, window.note_at(self.count), cell);
     }
+}
+
+/// Stores `cell`, in which the place of the checksum is zero.
+pub(super) fn store_cell(fabric: &impl Fabric, at: At, mut cell: [u8; NOTE_LEN]) {
+    let crc = fabric.crc32c(&cell);
+    cell[CRC..CRC + 4].copy_from_slice(&crc.to_le_bytes());
+    fabric.memory().copy_in(at.region, at.offset, &cell);
+}
+
+/// Of two cells that were stored in turn, the later one; its checksum is zero.
+pub(super) fn last_cell(fabric: &impl Fabric, places: [At; 2]) -> Option<[u8; NOTE_LEN]> {
+    let whole = places.into_iter().filter_map(|at| {
+        let mut cell = [0; NOTE_LEN];
+        fabric.memory().copy_out(at.region, at.offset, &mut cell);
+        let crc = u32_at(&cell, CRC);
+        cell[CRC..CRC + 4].fill(0);
+        // Zeroed memory is no note: counts begin at 1.
+        (u64_at(&cell, 0) > 0 && fabric.crc32c(&cell) == crc).then_some(cell)
+    });
+    whole.max_by_key(|cell| u64_at(cell, 0))
 }

@@ -57,6 +57,14 @@ pub enum SendError {
     Unfinished,
     /// No message was begun.
     NotBegun,
+    /// A value of an all-gather is longer than what travels with an entry
+    /// ([`Sizes::eager`](super::Sizes::eager)).
+    TooLong {
+        /// How long it may be, in bytes.
+        limit: u16,
+    },
+    /// The values of the all-gather before were not taken.
+    Gathering,
 }
 
 impl fmt::Display for SendError {
@@ -69,6 +77,8 @@ impl fmt::Display for SendError {
             Self::WindowFull { hindmost: None } => f.write_str("the window is full"),
             Self::Unfinished => f.write_str("a message that was begun is not yet whole"),
             Self::NotBegun => f.write_str("no message was begun"),
+            Self::TooLong { limit } => write!(f, "the value is longer than {limit} bytes"),
+            Self::Gathering => f.write_str("the values of the all-gather before were not taken"),
         }
     }
 }
@@ -137,6 +147,19 @@ pub enum Delivery {
         /// The number of its last message; 0 if there is none.
         last: u64,
     },
+}
+
+/// The values of an all-gather, in own memory until [`super::Groups::end_gather`]; the same at all
+/// survivors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gathered<const PEERS: usize> {
+    /// The number of the all-gather, from 1.
+    pub number: u64,
+    /// The members of the group.
+    pub count: u16,
+    /// For each grank below `count`: the number of the value among the messages of its member,
+    /// where it lies, and its bytes. None of a member that was removed before it sent one.
+    pub values: [Option<(u64, At, u32)>; PEERS],
 }
 
 /// What a member of a group knows of one root.

@@ -95,6 +95,10 @@ pub(super) struct Stream<const PEERS: usize> {
     pub(super) sources: Sources,
     /// At the root: the blocks of the message that was begun end here.
     pub(super) draft: Option<u64>,
+    /// At the root: its value of an all-gather whose values this member has not taken.
+    pub(super) kept: Option<u64>,
+    /// All-gathers whose values this member has taken.
+    pub(super) taken: u64,
     /// At the root: an earlier incarnation began a message and did not finish it.
     pub(super) is_unfinished: bool,
     pub(super) closing: Option<Closing<PEERS>>,
@@ -126,6 +130,8 @@ impl<const PEERS: usize> Stream<PEERS> {
             reads: [None; READS],
             sources: Sources::new(),
             draft: None,
+            kept: None,
+            taken: 0,
             is_unfinished: false,
             closing: None,
         };
@@ -309,7 +315,8 @@ impl<const PEERS: usize> Stream<PEERS> {
 
     /// At the root: whether the next entry has a free slot.
     pub(super) fn has_entry(&self) -> bool {
-        let ahead = self.note.entries - self.stable.entries.min(self.note.entries);
+        let kept = self.kept.map_or(self.note.entries, |seq| seq - 1);
+        let ahead = self.note.entries - self.stable.entries.min(kept);
         ahead < self.window.entries() || REUSED_BEFORE_STABLE.is_planted()
     }
 

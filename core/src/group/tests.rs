@@ -1,5 +1,7 @@
 //! Members over the loopback fabric.
 
+mod calls;
+
 use std::vec;
 use std::vec::Vec;
 

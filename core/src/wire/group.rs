@@ -9,6 +9,7 @@
 //!                               │ ACK      entries, blocks, removed
 //!                               │ NEED     next
 //!                               │ REPORT   removed, entries, base, mask
+//!                               │ SYNC     arrived, released, removed
 //!                               │ AGREE    list, sizes, heard
 //! ```
 //!
@@ -52,6 +53,8 @@ pub enum EntryKind {
     Long,
     /// The message before it ends behind the blocks that were written: `first` is the next one.
     Abandon,
+    /// A value of the all-gather that its tag numbers; its payload follows the entry.
+    Gather,
 }
 
 /// How the blocks of a long message travel.
@@ -94,7 +97,7 @@ impl Entry {
     #[must_use]
     pub fn payload_len(&self) -> usize {
         match self.kind {
-            EntryKind::Small => usize::try_from(self.len).unwrap_or(usize::MAX),
+            EntryKind::Small | EntryKind::Gather => usize::try_from(self.len).unwrap_or(usize::MAX),
             EntryKind::Long | EntryKind::Abandon => 0,
         }
     }
@@ -128,6 +131,7 @@ impl Entry {
             1 => EntryKind::Small,
             2 => EntryKind::Long,
             3 => EntryKind::Abandon,
+            4 => EntryKind::Gather,
             _ => return None,
         };
         let spread = match slot[field::CLASS] {
@@ -217,11 +221,25 @@ pub struct Held {
 pub struct Head {
     /// The group.
     pub group: u16,
-    /// The root, as a grank.
+    /// The root, as a grank; of AGREE and SYNC, the sender.
     pub root: u16,
-    /// The root's epoch; of AGREE, the sender's.
+    /// The root's epoch; of AGREE and SYNC, the sender's.
     pub epoch: u32,
 }
+
+/// How far the barriers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sync {
+    /// The last that the sender's subtree has arrived at.
+    pub arrived: u64,
+    /// The last that all live members have arrived at.
+    pub released: u64,
+    /// Under which removed set the subtree was formed.
+    pub removed: u64,
+}
+
+/// Above every number of a barrier.
+const BARRIERS_MAX: u64 = 1 << 62;
 
 /// What a frame says, FORWARD apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -250,6 +268,8 @@ pub enum Frame {
         /// What it is.
         held: Held,
     },
+    /// How far the barriers are.
+    Sync(Sync),
     /// How the sender has opened the group.
     Agree {
         /// Digest of the list of members.
@@ -267,6 +287,7 @@ const HOLD: u16 = 2;
 const ACK: u16 = 3;
 const NEED: u16 = 4;
 const REPORT: u16 = 5;
+const SYNC: u16 = 6;
 const AGREE: u16 = 7;
 
 const WORDS_MAX: usize = 4;
@@ -304,6 +325,9 @@ impl Frame {
             Self::Report { removed, held: Held { entries, blocks } } => {
                 (REPORT, [removed, entries, blocks.base, blocks.mask], 4)
             }
+            Self::Sync(Sync { arrived, released, removed }) => {
+                (SYNC, [arrived, released, removed, 0], 3)
+            }
             Self::Agree { list, sizes, heard } => (AGREE, [list, sizes, u64::from(heard), 0], 3),
         };
         let mut bytes = [0; HEAD_LEN + 8 * WORDS_MAX];
@@ -327,6 +351,10 @@ impl Frame {
             (ACK, 24) => Some(Self::Ack { entries: word(0), blocks: word(1), removed: word(2) }),
             (NEED, 8) => Some(Self::Need { next: word(0) }),
             (REPORT, 32) => Some(Self::Report { removed: word(0), held: held(1) }),
+            (SYNC, 24) if word(0).max(word(1)) <= BARRIERS_MAX => {
+                let (arrived, released, removed) = (word(0), word(1), word(2));
+                Some(Self::Sync(Sync { arrived, released, removed }))
+            }
             (AGREE, 24) if word(2) <= 1 => {
                 Some(Self::Agree { list: word(0), sizes: word(1), heard: word(2) == 1 })
             }
@@ -379,6 +407,7 @@ mod tests {
             Frame::Ack { entries: 1, blocks: 2, removed: 3 },
             Frame::Need { next: 9 },
             Frame::Report { removed: 1, held },
+            Frame::Sync(Sync { arrived: 3, released: 2, removed: 1 }),
             Frame::Agree { list: 1, sizes: 2, heard: true },
         ] {
             let (kind, bytes, len) = frame.encode(head);

@@ -8,6 +8,8 @@
 //! | `once` | no incarnation delivers a part twice, and trees reach each member once |
 //! | `verdict` | a message is whole at all survivors, or abandoned at all |
 //! | `agreement` | all survivors of a root have the same last message, and have delivered it |
+//! | `barrier` | no member leaves a barrier before all live members have arrived at it |
+//! | `gather` | all survivors of an all-gather have the same values, those that were sent |
 //! | `steps` | the plan for blocks meets its bound in lockstep |
 //! | `liveness` | all is delivered or abandoned in the end, and windows are empty |
 //!
@@ -18,6 +20,7 @@
 //! reach the others at different times. What a removed member delivers does not bind the others,
 //! and its next incarnation takes no part. No liars: a group survives crashes, not lies.
 
+mod calls;
 mod expected;
 mod ledger;
 mod node;
@@ -55,6 +58,9 @@ pub struct Groupings {
     blocks_max: u64,
     /// How long all are, where that is not drawn.
     len: Option<u64>,
+    /// Barriers that each member goes through, and all-gathers.
+    barriers: u64,
+    gathers: u64,
     ledger: GroupLedger,
 }
 
@@ -64,7 +70,8 @@ impl Groupings {
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
         let ledger = GroupLedger::of(doomed);
-        Self { layout, config, regions, lists, doomed, blocks_max, len: None, ledger }
+        let (len, barriers, gathers) = (None, 0, 0);
+        Self { layout, config, regions, lists, doomed, blocks_max, len, barriers, gathers, ledger }
     }
 
     /// Whether that incarnation of `peer` takes no part any more.
@@ -87,6 +94,13 @@ impl Groupings {
             0 | 1 => word / 4 % (u64::from(sizes.eager) + 1),
             _ => word / 4 % (self.blocks_max * u64::from(sizes.block_len) + 1),
         }
+    }
+
+    /// The value of `peer` in all-gather `number` of `group`.
+    fn value_of(&self, group: GroupId, peer: Peer, number: u64) -> Vec<u8> {
+        let word = mixed([u64::from(group.0), u64::from(peer.0), number, u64::MAX - 1]);
+        let len = word % (u64::from(self.config.sizes().eager) + 1);
+        (0..len).map(|at| mixed([word, number, at, 0]).to_le_bytes()[0]).collect()
     }
 
     /// The bytes from `offset` on of message `seq` of `root` in `group`.
@@ -142,7 +156,8 @@ impl Protocol for Groupings {
             }
         }
         let blocks_max = draws.between(1, 3 * u64::from(blocks));
-        Self::new(sizes, lists, doomed, blocks_max)
+        let (barriers, gathers) = (draws.pick(&[0, 0, 1, 4]), draws.pick(&[0, 0, 1, 4]));
+        Self { barriers, gathers, ..Self::new(sizes, lists, doomed, blocks_max) }
     }
 
     fn small() -> Vec<Small<Self>> {
@@ -195,7 +210,8 @@ impl Protocol for Groupings {
         match &entry.what {
             What::Recorded(event) => {
                 self.judge_bytes(event)?;
-                self.ledger.judge(entry.peer, event)
+                let list = event.group().map_or(&[][..], |id| &self.lists[usize::from(id.0)]);
+                self.ledger.judge(entry.peer, event, list)
             }
             What::Began => {
                 self.ledger.begin(entry.peer);
@@ -232,6 +248,16 @@ impl Protocol for Groupings {
 
 impl Groupings {
     fn judge_bytes(&self, event: &GroupEvent) -> Result<(), Violation> {
+        if let GroupEvent::Gathered { group, number, values } = event {
+            let list = &self.lists[usize::from(group.0)];
+            let is_sent = |(peer, value): (&Peer, &calls::Value)| {
+                let value = value.as_ref().map(|(_, bytes)| bytes);
+                value.is_none_or(|bytes| *bytes == self.value_of(*group, *peer, *number))
+            };
+            if !list.iter().zip(values).all(is_sent) {
+                return Err(Violation::new("gather", format!("{event:?} was not sent")));
+            }
+        }
         let GroupEvent::Chunk { group, root, seq, offset, bytes, message_len, .. } = event else {
             return Ok(());
         };

@@ -58,6 +58,8 @@ impl<const PEERS: usize> Group<PEERS> {
                 let closing = stream.closing.get_or_insert_with(Closing::new);
                 closing.handle_report(from, Report { removed, held });
             }
+            Some(Frame::Sync(sync)) if head.root == from.0 => self.barrier.handle_sync(from, sync),
+            Some(Frame::Sync(_)) => counters.bad_frames += 1,
             Some(Frame::Agree { .. }) => {}
             None => stream.handle_forward(fabric, rest, counters),
         }
@@ -84,6 +86,7 @@ impl<const PEERS: usize> Group<PEERS> {
         if self.agreed & from.bit() == 0 {
             self.agreed |= from.bit();
             self.roots_mut().for_each(|stream| stream.handle_agreed(from));
+            self.barrier.handle_agreed(from);
             self.note_open();
         }
         if !heard {

@@ -51,6 +51,7 @@ impl<const PEERS: usize> Group<PEERS> {
 
 impl<const PEERS: usize> Stream<PEERS> {
     fn next_delivery(&mut self, fabric: &impl Fabric, members: &Members) -> Option<Delivery> {
+        self.skip_values(fabric);
         let seq = self.handed.entries + 1;
         let end = self.closing.as_ref().and_then(|closing| closing.end).map(|end| end.entries);
         if end.is_some_and(|end| seq > end) {
@@ -66,6 +67,8 @@ impl<const PEERS: usize> Stream<PEERS> {
                 Some(self.chunk(&entry, (0, at, len), true))
             }
             EntryKind::Long => self.next_block(fabric, members, &entry),
+            // Waits for the all-gather that it belongs to.
+            EntryKind::Gather => None,
             // Ends the message before it, which is where it is handed out.
             EntryKind::Abandon => {
                 self.handed.entries = seq;
@@ -144,7 +147,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     }
 
     /// What is no chunk needs no release: it is released with the last chunk before it.
-    fn settle(&mut self, fabric: &impl Fabric) {
+    pub(super) fn settle(&mut self, fabric: &impl Fabric) {
         if self.note.released >= self.last_chunk {
             self.note.released = self.handed;
             self.last_chunk = self.handed;

@@ -237,7 +237,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             let Some(entry) = self.entry(fabric, seq) else { break };
             let blocks = match entry.kind {
                 EntryKind::Long => self.end_of(fabric, &entry),
-                EntryKind::Small | EntryKind::Abandon => end.blocks,
+                EntryKind::Small | EntryKind::Abandon | EntryKind::Gather => end.blocks,
             };
             let is_held = |block: u64| {
                 let reports = self.closing.as_ref();

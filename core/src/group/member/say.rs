@@ -47,6 +47,10 @@ impl<const PEERS: usize> Group<PEERS> {
             return Ok(());
         }
         let members = self.members;
+        if let Some(frame) = self.barrier.frame_for(to, self.note.calls.arrived, &members) {
+            speech.say(self.streams[members.me.index()].head, frame)?;
+            self.barrier.note_said(to, self.note.calls.arrived, &members);
+        }
         for root in self.in_turn() {
             let stream = &mut self.streams[root.index()];
             // Before its epoch is known there is nothing to say of a root that is live.

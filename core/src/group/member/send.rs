@@ -92,7 +92,7 @@ impl<const PEERS: usize> Group<PEERS> {
     }
 
     /// What all entries have in common.
-    fn blank(&self) -> Entry {
+    pub(super) fn blank(&self) -> Entry {
         let stream = &self.streams[self.members.me.index()];
         Entry {
             seq: stream.note.entries + 1,
@@ -123,7 +123,7 @@ impl<const PEERS: usize> Group<PEERS> {
 
 impl<const PEERS: usize> Stream<PEERS> {
     /// Writes the next entry. The root is no consumer: it has released what it has written.
-    fn write(&mut self, fabric: &impl Fabric, entry: Entry, payload: &[u8]) -> u64 {
+    pub(super) fn write(&mut self, fabric: &impl Fabric, entry: Entry, payload: &[u8]) -> u64 {
         let mut copy = [0; ENTRY_LEN + EAGER_MAX as usize];
         let used = ENTRY_LEN + payload.len();
         copy[ENTRY_LEN..used].copy_from_slice(payload);

@@ -45,4 +45,9 @@ pub(crate) const EXPECTED: &[Expected] = &[
     unfinished("group/G17-overlapping-halves", &["once"]),
     found("group/G18-unwritten-counted", &["liveness"]),
     missed("group/G20-turn-by-block", &["steps"], "the plans of larger groups"),
+    found("group/G21-arrivals-ignored", &["barrier"]),
+    missed("group/G22-foreign-arrival", &["barrier"], "a tree of three levels at a removal"),
+    found("group/G23-no-sync-again", &["liveness"]),
+    missed("group/G24-value-ahead", &["gather"], "a value behind a message that is lost"),
+    missed("group/G25-none-early", &["gather"], "two survivors of an all-gather"),
 ];

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weft_core::group::GroupId;
 use weft_core::ids::{Peer, PeerSet};
 
+use super::calls::CallLedger;
 use super::node::GroupEvent;
 use crate::protocol::Violation;
 
@@ -31,6 +32,7 @@ pub(super) struct GroupLedger {
     verdicts: BTreeMap<(GroupId, Peer, u64, Peer), bool>,
     /// The last message of a root that was lost, as each member says.
     lasts: BTreeMap<(GroupId, Peer, Peer), u64>,
+    calls: CallLedger,
 }
 
 /// Behind all peers.
@@ -65,10 +67,20 @@ impl GroupLedger {
         self.out.insert(peer);
         self.verdicts.retain(|(.., by), _| *by != peer);
         self.lasts.retain(|(.., by), _| *by != peer);
+        self.calls.remove(peer);
     }
 
-    pub(super) fn judge(&mut self, by: Peer, event: &GroupEvent) -> Result<(), Violation> {
+    /// Judges an event of a member of the group of `list`.
+    pub(super) fn judge(
+        &mut self,
+        by: Peer,
+        event: &GroupEvent,
+        list: &[Peer],
+    ) -> Result<(), Violation> {
         match *event {
+            GroupEvent::Arrived { .. } | GroupEvent::Left { .. } | GroupEvent::Gathered { .. } => {
+                self.calls.judge(by, event, (list, self.out))
+            }
             GroupEvent::Chunk { group, root, seq, offset, ref bytes, message_len, is_last } => {
                 let after = match is_last {
                     true => Reached { seq: seq + 1, offset: 0 },
@@ -126,7 +138,13 @@ impl GroupLedger {
 
     fn place(&self, who: Who) -> (Reached, bool) {
         let first = (Reached { seq: 1, offset: 0 }, true);
-        self.at.get(&who).copied().unwrap_or(first)
+        let (mut at, has_begun) = self.at.get(&who).copied().unwrap_or(first);
+        let (_, group, root) = who;
+        // The consumer does not receive values.
+        while at.offset == 0 && self.calls.is_value(group, root, at.seq) {
+            at.seq += 1;
+        }
+        (at, has_begun)
     }
 
     fn move_on(&mut self, who: Who, here: Reached, after: Reached) -> Result<(), Violation> {

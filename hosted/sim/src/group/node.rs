@@ -7,6 +7,7 @@ use weft_core::fabric::{At, Completion, Fabric, Memory};
 use weft_core::group::{Delivery, Grank, GroupId, Groups, Receipt};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
 
+use super::calls::Value;
 use super::{GROUPS, Groupings, PEERS};
 use crate::protocol::{Seat, Violation};
 
@@ -69,6 +70,45 @@ pub enum GroupEvent {
         /// The number of its last message.
         last: u64,
     },
+    /// A member arrives at a barrier.
+    Arrived {
+        /// The group.
+        group: GroupId,
+        /// The number of the barrier.
+        number: u64,
+    },
+    /// A member has left a barrier.
+    Left {
+        /// The group.
+        group: GroupId,
+        /// The number of the barrier.
+        number: u64,
+    },
+    /// A member has the values of an all-gather.
+    Gathered {
+        /// The group.
+        group: GroupId,
+        /// The number of the all-gather.
+        number: u64,
+        /// The value of each member, and its number among the messages of that.
+        values: Vec<Option<(u64, Vec<u8>)>>,
+    },
+}
+
+impl GroupEvent {
+    /// The group that it is about; none of a removal.
+    pub(super) const fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Removed { .. } => None,
+            Self::Chunk { group, .. }
+            | Self::Changed { group, .. }
+            | Self::Abandoned { group, .. }
+            | Self::RootLost { group, .. }
+            | Self::Arrived { group, .. }
+            | Self::Left { group, .. }
+            | Self::Gathered { group, .. } => Some(*group),
+        }
+    }
 }
 
 /// A message that was begun.
@@ -182,6 +222,7 @@ impl GroupNode {
         }
         for (id, list) in run.groups() {
             if list.contains(&self.me) {
+                self.call(run, id, seat);
                 self.send(run, id, seat);
             }
         }
@@ -190,6 +231,38 @@ impl GroupNode {
             self.take(list, id, seat);
         }
         self.release(seat);
+    }
+
+    /// Goes through barriers and all-gathers, as many as the run has.
+    fn call(&mut self, run: &Groupings, id: GroupId, seat: &mut Seat<'_, GroupEvent>) {
+        let Some(calls) = self.groups.calls(id).filter(|_| self.groups.is_open(id)) else { return };
+        let is_idle = calls.arrived == calls.left;
+        if is_idle && calls.left < run.barriers && seat.draw(8) == 0 {
+            // First: what the memory holds counts, also if the process ends before it returns.
+            seat.record(GroupEvent::Arrived { group: id, number: calls.arrived + 1 });
+            let arrived = self.groups.arrive(&mut seat.fabric, id);
+            assert_eq!(arrived, Ok(calls.arrived + 1), "barriers are numbered one after the other");
+        }
+        if let Some(number) = self.groups.leave(&seat.fabric, id) {
+            seat.record(GroupEvent::Left { group: id, number });
+        }
+        if calls.sent == calls.taken && calls.sent < run.gathers && seat.draw(8) == 0 {
+            let mine = run.value_of(id, self.me, calls.sent + 1);
+            // What was refused is sent later.
+            let _sent = self.groups.all_gather(&mut seat.fabric, id, &mine);
+        }
+        let Some(gathered) = self.groups.gathered(&seat.fabric, id) else { return };
+        if seat.draw(3) == 0 {
+            let values = gathered.values[..usize::from(gathered.count)].iter().map(|value| {
+                let (seq, at, len) = (*value)?;
+                let mut bytes = vec![0; len as usize];
+                seat.fabric.memory().copy_out(at.region, at.offset, &mut bytes);
+                Some((seq, bytes))
+            });
+            let values: Vec<Value> = values.collect();
+            seat.record(GroupEvent::Gathered { group: id, number: gathered.number, values });
+            self.groups.end_gather(&seat.fabric, id);
+        }
     }
 
     /// Writes blocks of the message that was begun, or sends the next.
@@ -297,6 +370,10 @@ impl GroupNode {
             return Some(format!("{me} has not released {:?}", self.hands));
         }
         for (id, list) in run.groups().filter(|(_, list)| list.contains(&me)) {
+            let calls = self.groups.calls(id).unwrap_or_default();
+            if (calls.left, calls.taken) != (run.barriers, run.gathers) {
+                return Some(format!("{me}: {id:?} has {calls:?}"));
+            }
             if !self.groups.is_open(id) || !self.groups.is_idle(id) {
                 let standing = (0..list.len() as u16)
                     .map(|root| self.groups.standing(id, Grank(root)))

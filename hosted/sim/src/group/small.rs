@@ -3,6 +3,7 @@
 //! ```text
 //!   members    2, 3, 4; member 0 is the root
 //!   messages   up to three small ones, a long one of up to three blocks; windows of two
+//!   calls      up to two barriers, up to two all-gathers
 //!   trees      binary, pipe, serial; blocks flat and by the pipeline
 //!   crash      of any member, at any operation; in most it is removed then
 //! ```
@@ -32,6 +33,8 @@ struct GroupCase {
     spread: Spread,
     crashes: u32,
     doomed: &'static [u16],
+    barriers: u64,
+    gathers: u64,
 }
 
 /// The longest small message.
@@ -46,6 +49,8 @@ const ONE_SMALL: GroupCase = GroupCase {
     spread: Spread::Flat,
     crashes: 1,
     doomed: &[],
+    barriers: 0,
+    gathers: 0,
 };
 
 const ANY: &[u16] = &[0, 1, 2, 3];
@@ -117,6 +122,23 @@ const CASES: &[GroupCase] = &[
         crashes: 0,
         ..ONE_SMALL
     },
+    GroupCase { name: "n = 2, two barriers", messages: 0, barriers: 2, ..ONE_SMALL },
+    GroupCase {
+        name: "n = 3, one barrier, any removed",
+        members: 3,
+        messages: 0,
+        barriers: 1,
+        doomed: ANY,
+        ..ONE_SMALL
+    },
+    GroupCase { name: "n = 2, two all-gathers", messages: 0, gathers: 2, ..ONE_SMALL },
+    GroupCase {
+        name: "n = 2, one all-gather, any removed",
+        messages: 0,
+        gathers: 1,
+        doomed: ANY,
+        ..ONE_SMALL
+    },
     GroupCase { name: "n = 4, one small message", members: 4, crashes: 0, ..ONE_SMALL },
     GroupCase {
         name: "n = 4, one small message, serial",
@@ -164,7 +186,8 @@ impl GroupCase {
         let doomed_members = self.doomed.iter().filter(|peer| **peer < self.members);
         doomed_members.copied().map(Peer).for_each(|peer| doomed.insert(peer));
         let protocol = Groupings::new(sizes, vec![list], doomed, 3);
-        let protocol = Groupings { len: Some(self.len), ..protocol };
+        let (len, barriers, gathers) = (Some(self.len), self.barriers, self.gathers);
+        let protocol = Groupings { len, barriers, gathers, ..protocol };
         let mut orders = vec![0; usize::from(self.members)];
         orders[0] = self.messages;
         let small = Small::of(self.name, protocol, orders);

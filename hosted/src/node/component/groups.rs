@@ -47,6 +47,15 @@ pub enum GroupError {
     /// No message was begun.
     #[error("no long message was begun: begin one first")]
     NotBegun,
+    /// The value of an all-gather is longer than what travels at once.
+    #[error("the value is longer than {limit} bytes: broadcast it instead")]
+    ValueTooLong {
+        /// The longest value, in bytes.
+        limit: u16,
+    },
+    /// An all-gather of this member is under way.
+    #[error("the all-gather before is under way: take its values first")]
+    Gathering,
 }
 
 impl From<SendError> for GroupError {
@@ -58,6 +67,8 @@ impl From<SendError> for GroupError {
             }
             SendError::Unfinished => Self::Unfinished,
             SendError::NotBegun => Self::NotBegun,
+            SendError::TooLong { limit } => Self::ValueTooLong { limit },
+            SendError::Gathering => Self::Gathering,
         }
     }
 }
