@@ -66,7 +66,10 @@ mod working;
 use std::time::Duration;
 
 pub use error::{CallError, MemberEnded, MemberError, SaveError, WorkingError};
-pub use group::{Group, GroupDelivery, GroupError, GroupStanding};
+pub use group::{
+    Group, GroupChunk, GroupDelivery, GroupError, GroupInPlace, GroupReceipt, GroupStanding,
+    GroupValues, UnknownGroupReceipt,
+};
 pub use handle::{Delivered, MemberHandle, Taken, TakenBatch};
 pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
@@ -371,6 +374,7 @@ impl Member {
         while self.component.group_receive(&mut bytes).is_some() {
             bytes.clear();
         }
+        self.component.group_join_in();
     }
 }
 

@@ -11,8 +11,13 @@
 //! sends different messages: [`Member::broadcast`] has that. `[group]` in the cluster file sets the
 //! window: `group.count` is 0, no group, unless it is set to 1.
 
+mod calls;
+mod chunk;
+
+pub use calls::GroupValues;
+pub use chunk::{GroupChunk, GroupReceipt};
 use weft_core::group;
-pub use weft_core::group::Standing as GroupStanding;
+pub use weft_core::group::{Standing as GroupStanding, UnknownReceipt as UnknownGroupReceipt};
 use weft_core::ids::Rank;
 
 use super::Member;
@@ -48,6 +53,28 @@ pub enum GroupDelivery {
         seq: u64,
     },
     /// The root was removed; all survivors have received its messages up to `last`, and no other.
+    RootLost {
+        /// The sender.
+        root: Rank,
+        /// The number of its last message; 0 if there is none.
+        last: u64,
+    },
+}
+
+/// As [`GroupDelivery`], a part where it lies.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GroupInPlace<'g> {
+    /// The next part of a message.
+    Part(GroupChunk<'g>),
+    /// The message will not become whole.
+    Abandoned {
+        /// The sender.
+        root: Rank,
+        /// The number of the message.
+        seq: u64,
+    },
+    /// The root was removed.
     RootLost {
         /// The sender.
         root: Rank,
@@ -143,6 +170,30 @@ impl<'m> Group<'m> {
                 GroupDelivery::RootLost { root: Rank(root.0), last }
             }
         })
+    }
+
+    /// As [`Self::receive`], without a copy: the part is released when it is dropped, or by its
+    /// [receipt](GroupChunk::keep).
+    pub fn receive_in_place(&mut self) -> Option<GroupInPlace<'_>> {
+        Some(match self.component.group_next()? {
+            group::Delivery::Chunk(chunk) => {
+                GroupInPlace::Part(GroupChunk::new(self.component, chunk))
+            }
+            group::Delivery::Abandoned { root, seq } => {
+                GroupInPlace::Abandoned { root: Rank(root.0), seq }
+            }
+            group::Delivery::RootLost { root, last } => {
+                GroupInPlace::RootLost { root: Rank(root.0), last }
+            }
+        })
+    }
+
+    /// The chunk of `receipt` and all of its root before it were processed.
+    ///
+    /// # Errors
+    /// [`UnknownGroupReceipt`]: one behind it was released already.
+    pub fn release(&mut self, receipt: GroupReceipt) -> Result<(), UnknownGroupReceipt> {
+        receipt.release(self.component)
     }
 
     /// How far the messages of `root` have come, as this member knows it.

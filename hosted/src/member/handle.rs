@@ -44,6 +44,12 @@ struct HandleInner {
     broadcast_len: usize,
 }
 
+impl MemberHandle {
+    pub(super) fn shared(&self) -> &SharedMember {
+        &self.inner.shared
+    }
+}
+
 impl HandleInner {
     fn flush(&self, timeout: Duration) -> Result<bool, MemberEnded> {
         let flushed = self.shared.call(timeout, Behind::Return, |component| {

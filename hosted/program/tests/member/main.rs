@@ -6,6 +6,7 @@
 //! ```
 
 mod spawned;
+mod together;
 mod working;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Some("views") => views(),
         Some("shared") => spawned::shared(),
         Some("waiting") => spawned::waiting(),
+        Some("together") => together::together(),
         Some("works") => working::works(),
         Some("overruns") => working::overruns(),
         // Filters of the test harness mean nothing here.
@@ -67,7 +69,7 @@ impl Run {
         std::fs::create_dir_all(&place)?;
         std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         let file = place.join("c.toml");
-        let groups = u8::from(role == "shared");
+        let groups = u8::from(role == "shared" || role == "together");
         std::fs::write(&file, format!("name = \"t\"\nnodes = 2\ngroup.count = {groups}\n"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_weft"))
             .arg("run")
@@ -108,6 +110,7 @@ fn all() -> Outcome {
             "allocations: 0",
         ),
         ("m3_threads_share_a_member_whose_loop_has_its_own", "shared", "all taken"),
+        ("gt10_members_enter_barriers_and_all_gathers", "together", "left two barriers"),
         ("m8_a_step_that_was_announced_is_no_hang", "works", "has worked"),
         ("m7_a_put_to_a_program_that_has_finished_is_refused", "finished", "the other finishes"),
     ] {

@@ -10,7 +10,7 @@ use weft::member::{
     CallError, GroupDelivery, GroupError, MemberEnded, MemberHandle, PutError, Rank, TakenBatch,
 };
 
-use crate::{Outcome, PATIENCE};
+use crate::{Outcome, PATIENCE, together};
 
 /// The messages of one thread, and the threads of one member.
 const MESSAGES: u64 = 20_000;
@@ -35,6 +35,7 @@ pub(crate) fn shared() -> Outcome {
     let refused = member.put(Rank(9), b"", PATIENCE);
     assert_eq!(refused, Err(CallError::Refused(PutError::NoSuchRank)));
     exchange_in_group(&member, other)?;
+    together::by_handle(&member, other)?;
     thread::scope(|scope| -> Outcome {
         for writer in 0..WRITERS {
             let member = member.clone();

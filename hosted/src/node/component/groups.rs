@@ -3,11 +3,14 @@
 //! A node takes part in its first boot alone, as in broadcasts ([`super::leavers`]).
 
 use weft_core::endpoint::Plan;
-use weft_core::fabric::{Fabric, Memory};
-use weft_core::group::{Chunk, Delivery, Grank, GroupId, Groups, SendError, Standing};
+use weft_core::fabric::{Fabric, Memory, WordMemory, Words};
+use weft_core::group::{
+    Chunk, Delivery, Grank, GroupId, Groups, Receipt, SendError, Standing, UnknownReceipt,
+};
 use weft_core::ids::{Peer, Rank};
 
-use super::Component;
+use super::{Component, Flow};
+use crate::clock::Deadline;
 use crate::node::{EndpointFabric, GROUPS, NodeEndpoint, NodeError, PEERS};
 
 /// The group of all nodes, granks in the order of ranks.
@@ -56,6 +59,12 @@ pub enum GroupError {
     /// An all-gather of this member is under way.
     #[error("the all-gather before is under way: take its values first")]
     Gathering,
+    /// Not all live members have entered the barrier or the all-gather in time.
+    #[error(
+        "not all members have entered it in time: call again, and this member goes on where it is; \
+         receive what was sent before"
+    )]
+    TimedOut,
 }
 
 impl From<SendError> for GroupError {
@@ -145,21 +154,112 @@ impl Component {
         self.group_next.is_some()
     }
 
+    /// The next delivery; a chunk stays where it is until it is released.
+    pub(crate) fn group_next(&mut self) -> Option<Delivery> {
+        if self.is_group_due() { self.group_next.take() } else { None }
+    }
+
     /// The next delivery; the bytes of a chunk are copied behind `into`, and released.
     pub(crate) fn group_receive(&mut self, into: &mut Vec<u8>) -> Option<Delivery> {
-        if !self.is_group_due() {
-            return None;
-        }
-        let delivery = self.group_next.take()?;
-        if let Delivery::Chunk(Chunk { at, len, receipt, .. }) = delivery {
+        let delivery = self.group_next()?;
+        if let Delivery::Chunk(chunk) = delivery {
             let start = into.len();
-            into.resize(start + len as usize, 0);
-            let (groups, fabric) = self.endpoint.groups()?;
-            fabric.memory().copy_out(at.region, at.offset, &mut into[start..]);
-            let released = groups.release(fabric, receipt);
+            into.resize(start + chunk.len as usize, 0);
+            self.group_words(&chunk).copy_out(0, &mut into[start..]);
+            let released = self.group_release(chunk.receipt);
             debug_assert!(released.is_ok(), "it was just handed out");
         }
         Some(delivery)
+    }
+
+    /// The words in which `chunk` lies.
+    pub(crate) fn group_words(&self, chunk: &Chunk) -> Words<'_> {
+        let words = self.endpoint.memory().words(chunk.at.region);
+        words.range(chunk.at.offset as usize, chunk.len.next_multiple_of(8) as usize)
+    }
+
+    /// The program is done with a chunk and with those of its root before it.
+    pub(crate) fn group_release(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
+        let released = self.with_group(|groups, fabric| groups.release(fabric, receipt));
+        released.unwrap_or(Err(UnknownReceipt))
+    }
+
+    pub(crate) fn group_arrive(&mut self) -> Result<u64, GroupError> {
+        Ok(self.with_group(|groups, fabric| groups.arrive(fabric, ALL))??)
+    }
+
+    pub(crate) fn group_leave(&mut self) -> Option<u64> {
+        self.with_group(|groups, fabric| groups.leave(fabric, ALL)).ok().flatten()
+    }
+
+    pub(crate) fn group_all_gather(&mut self, mine: &[u8]) -> Result<u64, GroupError> {
+        Ok(self.with_group(|groups, fabric| groups.all_gather(fabric, ALL, mine))??)
+    }
+
+    /// The values of the all-gather that is over, copied.
+    pub(crate) fn group_gathered(&mut self) -> Option<Vec<Option<Vec<u8>>>> {
+        let taken = self.with_group(|groups, fabric| {
+            let gathered = groups.gathered(fabric, ALL)?;
+            let values = gathered.values[..usize::from(gathered.count)].iter().map(|value| {
+                value.map(|(_, at, len)| {
+                    let mut bytes = vec![0; len as usize];
+                    fabric.memory().copy_out(at.region, at.offset, &mut bytes);
+                    bytes
+                })
+            });
+            let values = values.collect();
+            groups.end_gather(fabric, ALL);
+            Some(values)
+        });
+        taken.ok().flatten()
+    }
+
+    /// Enters what the others enter, for a program that has finished: they would wait for it.
+    pub(crate) fn group_join_in(&mut self) {
+        // Refused where there is no group, or its window is full: the next pass enters again.
+        if self.group_arrive().is_ok() {
+            self.group_leave();
+        }
+        if matches!(self.group_all_gather(&[]), Ok(_) | Err(GroupError::Gathering)) {
+            self.group_gathered();
+        }
+    }
+
+    /// Passes until `act` returns something; none by `deadline`, or once the node is gone.
+    pub(crate) fn wait_for<T>(
+        &mut self,
+        deadline: Deadline,
+        mut act: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<Option<T>, NodeError> {
+        let Some(mut waiter) = self.waiter.take() else { return Ok(None) };
+        let waited = loop {
+            let mut flow = self.pass();
+            let mut done = act(self);
+            if done.is_none() && matches!(flow, Ok(Flow::Idle)) && !deadline.has_passed() {
+                let timeout = self.timeout().min(deadline.remaining());
+                let again = || {
+                    flow = self.pass();
+                    // The pass may have brought what is waited for.
+                    done = act(self);
+                    done.is_some() || !matches!(flow, Ok(Flow::Idle))
+                };
+                if let Err(error) = waiter.idle(again, timeout) {
+                    break Err(error.into());
+                }
+            }
+            match flow {
+                Err(error) => break Err(error),
+                Ok(Flow::Progress) => waiter.progress(),
+                Ok(Flow::Idle | Flow::End) => {}
+            }
+            // Ordered to stop, or without a node: what is waited for may never come.
+            let is_over = matches!(flow, Ok(Flow::End)) || self.is_stopping();
+            if done.is_some() || is_over || deadline.has_passed() {
+                break Ok(done);
+            }
+        };
+        self.waiter = Some(waiter);
+        waited
     }
 
     pub(crate) fn group_standing(&mut self, root: Rank) -> Option<Standing> {
