@@ -47,7 +47,7 @@ pub use error::{CheckError, ClusterError, Place};
 pub use fabric_kind::FabricKind;
 pub use form::Form;
 pub use group::Group;
-pub use hooks::{HookError, Hooks, Kind};
+pub use hooks::{Hooks, Kind, MissingProgram};
 pub use limit::{Limit, LimitError};
 pub use membership::Membership;
 pub use name::{ClusterName, ClusterNameError};
@@ -396,6 +396,20 @@ impl Cluster {
         self.component.as_ref().map_or(Ok(()), Program::check)?;
         self.hooks.check()?;
         Ok(TimingError::check(self.dirnet.timing())?)
+    }
+
+    /// Whether every program that the file names is an executable file of this host: of hooks, of
+    /// the component, and of tasks.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check_programs(&self) -> Result<(), MissingProgram> {
+        self.hooks.check_programs()?;
+        let component = self.component.iter().map(|component| ("component", &component.program));
+        let tasks = self.tasks.iter().map(|task| (task.name.as_str(), &task.program));
+        component.chain(tasks).try_for_each(|(name, program)| {
+            MissingProgram::check(format_args!("the program of {name}"), program)
+        })
     }
 
     /// The file that describes this cluster; parsing it gives the same cluster again.

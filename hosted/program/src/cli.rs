@@ -7,7 +7,9 @@
 
 mod bcast;
 mod bench;
+mod check;
 mod cluster_choice;
+mod completions;
 mod component;
 mod demo;
 mod doctor;
@@ -74,6 +76,8 @@ enum Command {
     Node(node::Arguments),
     /// Make the key that nodes on several hosts share.
     Key(key::Arguments),
+    /// Check a cluster file, and that this host has the programs it names; start nothing.
+    Check(check::Arguments),
     /// Show every node of a running cluster.
     Status(status::Arguments),
     /// Show every node live, until q is pressed.
@@ -108,6 +112,10 @@ enum Command {
     Sim(sim::Arguments),
     /// What this machine can do, and the command that mends what it cannot.
     Doctor(doctor::Arguments),
+    /// Print what a shell needs to complete the command line.
+    Completions(completions::Arguments),
+    /// Write the manual pages of all commands.
+    Man(completions::ManArguments),
     /// The component process of a node; started by the node itself.
     #[command(hide = true)]
     Component,
@@ -158,6 +166,12 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Down(arguments) => down::run(&arguments, output),
         Command::Node(arguments) => node::run(&arguments, output),
         Command::Key(arguments) => key::run(&arguments, output),
+        Command::Check(arguments) => check::run(&arguments, output),
+        Command::Completions(arguments) => {
+            completions::run(&arguments, output);
+            Ok(())
+        }
+        Command::Man(arguments) => completions::man(&arguments, output),
         Command::Status(arguments) => status::run(&arguments, output),
         Command::Top(arguments) => top::run(&arguments, output),
         Command::Watch(arguments) => watch::run(&arguments, output),

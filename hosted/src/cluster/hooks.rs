@@ -4,6 +4,7 @@
 //! [`Hooks::check_programs`] looks for them on this one.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::Serialize;
 
@@ -140,26 +141,33 @@ impl Hooks {
     ///
     /// # Errors
     /// The first that is not.
-    pub fn check_programs(&self) -> Result<(), HookError> {
+    pub fn check_programs(&self) -> Result<(), MissingProgram> {
         self.commands.iter().try_for_each(|(kind, command)| {
             let program = command.first().map_or("", String::as_str);
-            let found = find_program(program);
-            found.map(drop).map_err(|source| HookError { kind: *kind, source })
+            MissingProgram::check(format_args!("hooks.{kind}"), program)
         })
     }
 }
 
-/// The program of a hook cannot be run here.
+/// A program that the cluster file names cannot be run here.
 #[derive(Debug, thiserror::Error)]
-#[error("hooks.{kind}: {source}")]
-pub struct HookError {
-    /// The kind of event.
-    pub kind: Kind,
+#[error("{key}: {source}")]
+pub struct MissingProgram {
+    /// The key that names it.
+    pub key: String,
     /// The reason.
     pub source: ProgramError,
 }
 
-impl Explain for HookError {
+impl MissingProgram {
+    /// Whether `program`, which `key` names, is an executable file of this host.
+    pub(super) fn check(key: impl Display, program: &str) -> Result<(), Self> {
+        let found = find_program(program);
+        found.map(drop).map_err(|source| Self { key: key.to_string(), source })
+    }
+}
+
+impl Explain for MissingProgram {
     fn code(&self) -> Code {
         self.source.code()
     }

@@ -16,6 +16,7 @@
 //!   readme     the commands of README.md
 //!   refusals   what commands refuse: exit status, code, cause and cure
 //!   removal    broadcasts without a node that was removed, or waiting for it
+//!   command_line  a file that is checked, completions, manual pages
 //!   control    clients of a node that lie, stay silent or leave
 //!   evidence   conclusions outlive the node that drew them
 //!   faults     what is broken by order
@@ -39,6 +40,7 @@
 
 mod babble;
 mod broadcast;
+mod command_line;
 mod control;
 mod damage;
 mod database;
