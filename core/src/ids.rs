@@ -26,6 +26,11 @@ impl Peer {
 
 /// One run of a peer. Grows by at least one each time the peer is started again.
 ///
+/// Two things are counted so, in one sequence for each node: the starts of its component, as the
+/// endpoint and the events of a member name them, and its boots, each under the number of its first
+/// start. Within a boot the membership counts the components that it cloned:
+/// [`ComponentIncarnation`](crate::dirnet::ComponentIncarnation).
+///
 /// Zero means "never seen": no live peer carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -32,7 +32,9 @@ impl fmt::Display for Term {
     }
 }
 
-/// An incarnation of a component: the boot of its node and its generation in that boot.
+/// An incarnation of a component, as views and verdicts name it: the boot of its node and its
+/// generation in that boot. It rises with each one that joins; the number of a start
+/// ([`Incarnation`]) rises with each start, also of one that never joins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ComponentIncarnation {
