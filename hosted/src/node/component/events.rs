@@ -223,9 +223,11 @@ impl Events {
                 seq: conflict.seq,
                 replayer: Rank(conflict.replayer),
             }),
+            // Once, as each event of an incarnation.
             FromComponent::Excluded => {
-                self.excluded = true;
-                self.push(Event::Excluded);
+                if !std::mem::replace(&mut self.excluded, true) {
+                    self.push(Event::Excluded);
+                }
             }
             FromComponent::Note(entry) => match entry.what {
                 What::Suspected => self.note_suspected(Peer(entry.node)),
@@ -257,6 +259,16 @@ mod tests {
         let removed = Event::Removed { rank, incarnation: FIRST, verdict: Verdict::Ended };
         let joined = Event::Joined { rank, incarnation: FIRST };
         assert_eq!(drained, [joined, removed, Event::Finished { rank }]);
+    }
+
+    #[test]
+    fn m5_a_member_that_is_excluded_learns_so_once_and_its_calls_no_longer_wait() {
+        let mut events = Events::new(2);
+        assert!(!events.is_excluded());
+        events.note(&FromComponent::Excluded);
+        events.note(&FromComponent::Excluded);
+        assert!(events.is_excluded(), "a spawned member ends its calls by it");
+        assert_eq!((events.next(), events.next()), (Some(Event::Excluded), None));
     }
 
     fn noted(what: What) -> FromComponent {
