@@ -29,7 +29,7 @@ mod accuracy;
 mod aims;
 mod fault;
 mod moments;
-mod processes;
+pub(crate) mod processes;
 mod report;
 #[cfg(feature = "rivals")]
 mod rival;

@@ -59,6 +59,14 @@ pub enum BenchError {
         /// What is known of it.
         words: String,
     },
+    /// A program that is measured as a member has failed.
+    #[error("the program of member {rank}: {cause}")]
+    Program {
+        /// Which.
+        rank: u16,
+        /// What it has printed.
+        cause: String,
+    },
     /// Nothing moved for too long: a process is stopped, or a message is lost.
     #[error("nothing moved for {patience:?}")]
     Stuck {
@@ -96,7 +104,7 @@ impl Explain for BenchError {
             Self::Launch(error) => error.code(),
             Self::Client(error) => error.code(),
             Self::Directory(error) => error.code(),
-            Self::WriterLost { .. } => Code::ComponentLost,
+            Self::WriterLost { .. } | Self::Program { .. } => Code::ComponentLost,
             Self::Stuck { .. } => Code::Timeout,
             Self::WrongMessage { .. } | Self::Timer(_) => Code::Verification,
             Self::OutOfStep(_) => Code::Protocol,
@@ -120,7 +128,7 @@ impl Explain for BenchError {
             Self::Process(_) | Self::Packet(_) | Self::Bell(_) => {
                 "`weft doctor` shows which kernel feature is missing"
             }
-            Self::WriterLost { .. } | Self::Stuck { .. } | Self::Note(_) => {
+            Self::WriterLost { .. } | Self::Program { .. } | Self::Stuck { .. } | Self::Note(_) => {
                 "run it again, and leave its processes alone; WEFT_LOG=debug shows more"
             }
             Self::Plan(_)

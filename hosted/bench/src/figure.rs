@@ -1,5 +1,7 @@
 //! Samples and what is said of them: order statistics, never means.
 
+use serde::{Deserialize, Serialize};
+
 /// Samples beyond these are not kept: 32 MiB.
 const SAMPLES_MAX: usize = 1 << 22;
 
@@ -8,7 +10,7 @@ const SAMPLES_MAX: usize = 1 << 22;
 pub(super) struct Samples(Vec<f64>);
 
 /// What is said of samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Figure {
     pub(super) count: usize,
     pub(super) min_ns: f64,

@@ -98,6 +98,11 @@ impl Row {
             ratio_to_limit: ratio,
         }
     }
+
+    /// What one of it took, by the median of all rounds.
+    pub(super) fn each_ns(&self) -> f64 {
+        1e9 / self.per_second
+    }
 }
 
 impl Report {

@@ -22,7 +22,7 @@ use weft::shm::Waiter;
 const CLOCK_EVERY: u32 = 16;
 /// Empty polls in a row after which even a spinner lets others run: whom it waits for may be
 /// waiting for this very processor when another process has the other one.
-const YIELD_EVERY: u32 = 256;
+pub(super) const YIELD_EVERY: u32 = 256;
 /// Empty polls between two looks at deadline and guarded processes, which cost system calls.
 const GUARD_EVERY: u32 = 4096;
 

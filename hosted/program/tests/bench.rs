@@ -209,3 +209,32 @@ fn each_strike_leads_to_its_own_decision() {
     // the cut link: 5.5 s. A task whose manager cannot order it to start one waits for 10.8 s.
     assert!(clone["admission"]["max_us"].as_u64() < Some(9_000_000), "{clone}");
 }
+
+/// Programs that are members exchange numbers, and learn of a node that is gone after its verdict.
+#[test]
+fn m3_programs_are_timed_beside_the_mailbox_and_after_a_verdict() {
+    let arguments = ["bench", "member", "--json", "--rounds", "1", "--seconds", "0.2"];
+    let output = weft(&[&arguments[..], &["--faults", "1"]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // No program complains, that of a node which is started again and stopped at once included.
+    assert!(output.status.success() && errors.is_empty(), "{errors}");
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    let whats: Vec<_> = rows.iter().filter_map(|row| row["what"].as_str()).collect();
+    let exchanged =
+        ["hop_polled", "hop_spawned", "rate_polled", "rate_spawned", "take_save_release"];
+    let timed = ["verdict_to_event", "verdict_to_watch", "verdict_to_mask", "join"];
+    assert_eq!(whats, [&exchanged[..], &timed[..]].concat());
+    for row in rows.iter().filter(|row| exchanged.contains(&row["what"].as_str().unwrap_or(""))) {
+        assert!(row["iterations"].as_u64() > Some(1), "a median needs several samples: {row}");
+    }
+    for row in rows {
+        for key in ["p50_ns", "p99_ns", "per_second"] {
+            assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {row}");
+        }
+        let what = row["what"].as_str().unwrap_or_default();
+        let ratio = row["ratio_to_mailbox"].as_f64();
+        assert_eq!(ratio.is_some_and(|it| it > 0.0), exchanged.contains(&what), "{row}");
+    }
+    assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(8));
+}

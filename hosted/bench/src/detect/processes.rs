@@ -109,7 +109,7 @@ fn strike_all(
 }
 
 /// Waits until all agree on a manager, and no node is suspected or removed.
-fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError> {
+pub(crate) fn await_well(launched: &Launched, patience: Duration) -> Result<u16, BenchError> {
     let deadline = Deadline::after(patience);
     while !deadline.has_passed() {
         let standing = |rank| {
@@ -195,6 +195,14 @@ fn chronicles(launched: &Launched, after_ns: u64) -> Vec<Entry> {
     let mut all: Vec<Entry> = launched.ranks().filter_map(of).flatten().collect();
     all.sort_by_key(|entry| entry.at_ns);
     all
+}
+
+/// When it was decided that the node `victim` is removed, if the chronicles of the others say so.
+pub(crate) fn decided_ns(launched: &Launched, after_ns: u64, victim: u16) -> Option<u64> {
+    let entries = chronicles(launched, after_ns);
+    let of_victim = entries.iter().filter(|entry| entry.node == victim);
+    let mut removed = of_victim.filter(|entry| removal(&entry.what) == Some(Decision::Node));
+    removed.next().map(|entry| entry.at_ns)
 }
 
 /// The decision that removes the node that an entry is about.
