@@ -94,11 +94,12 @@ const GROUP_LANE_SLOTS: u32 = 16;
 /// The fabric of a hosted node's endpoint.
 type EndpointFabric = CutFabric<NodeFabric>;
 /// The endpoint of a hosted node. The groups stand apart: most clusters have none.
-type NodeEndpoint =
-    Endpoint<EndpointFabric, SLOTS, PEERS, GROUPS, Box<group::Groups<PEERS, GROUPS>>>;
+type NodeEndpoint = Endpoint<EndpointFabric, SLOTS, PEERS, GROUPS, Box<NodeGroups>>;
 
+/// The groups of a node's endpoint.
+pub type NodeGroups = group::Groups<PEERS, GROUPS>;
 /// An endpoint of a node's size over shared memory alone, for measurements.
-pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS>;
+pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS, GROUPS, Box<NodeGroups>>;
 
 /// Lays out the memory of a node of `cluster`.
 ///

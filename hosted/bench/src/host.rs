@@ -4,6 +4,8 @@ use std::fs;
 use std::hint::black_box;
 use std::thread;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use super::figure::Samples;
 use super::report::Host;
 use weft::clock::now_ns;
@@ -60,6 +62,18 @@ pub(super) fn describe(stall: &Stall) -> Host {
 /// How many processes can run at the same time.
 pub(super) fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Ties this thread to one of the processors that it may use, the one of that index, where there
+/// are so many.
+pub(super) fn take_processor(index: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut allowed = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor));
+    let Some(processor) = allowed.nth(index) else { return };
+    let mut own = CpuSet::new();
+    own.set(processor);
+    // Where it is refused the thread runs anywhere, and its figures may be worse.
+    let _ = sched_setaffinity(None, &own);
 }
 
 /// Processes that wanted to run in the last minute.

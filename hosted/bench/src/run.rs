@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::cell::Cell;
 use super::crew::Crew;
 use super::error::BenchError;
-use super::figure::Samples;
+use super::figure::{Figure, Samples};
 use super::host::{self, Stall};
 use super::owner;
 use super::phase::Phase;
@@ -85,8 +85,8 @@ fn measure(
 }
 
 /// One rival over all rounds.
-#[derive(Default)]
-struct Course {
+#[derive(Debug, Default)]
+pub(super) struct Course {
     samples: Samples,
     /// What one of it took in each round, so that rivals are compared within rounds: a host that
     /// changes its mind between rounds changes no ratio.
@@ -94,7 +94,7 @@ struct Course {
 }
 
 impl Course {
-    fn add(&mut self, mut round: Samples) {
+    pub(super) fn add(&mut self, mut round: Samples) {
         if let Some(median) = round.median() {
             self.add_with(round, median);
         }
@@ -105,13 +105,27 @@ impl Course {
         self.each_ns.push(each_ns);
     }
 
-    fn row(&self, what: What, cell: Cell, limit: &Self) -> Option<Row> {
-        let (mut each, mut ratios) = (Samples::default(), Samples::default());
+    pub(super) fn figure(&self) -> Option<Figure> {
+        self.samples.figure()
+    }
+
+    /// What one of it took in the last round.
+    pub(super) fn last(&self) -> Option<f64> {
+        self.each_ns.last().copied()
+    }
+
+    /// How many times longer than `limit`: the median of the ratios of all rounds.
+    pub(super) fn ratio(&self, limit: &Self) -> Option<f64> {
+        let mut ratios = Samples::default();
         for (each_ns, limit_ns) in self.each_ns.iter().zip(&limit.each_ns) {
-            each.push_value(*each_ns);
             ratios.push_value(each_ns / limit_ns);
         }
-        let figure = self.samples.figure()?;
-        Some(Row::new(what, cell, figure, each.median()?, ratios.median()?))
+        ratios.median()
+    }
+
+    fn row(&self, what: What, cell: Cell, limit: &Self) -> Option<Row> {
+        let mut each = Samples::default();
+        self.each_ns.iter().for_each(|each_ns| each.push_value(*each_ns));
+        Some(Row::new(what, cell, self.figure()?, each.median()?, self.ratio(limit)?))
     }
 }

@@ -238,3 +238,38 @@ fn m3_programs_are_timed_beside_the_mailbox_and_after_a_verdict() {
     }
     assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(8));
 }
+
+/// Rows with their ratios; those of the rival are there where an MPI is installed, and else a line
+/// that says how to get one.
+#[test]
+fn gt6_a_group_is_timed_beside_copies_and_its_schedule_is_counted() {
+    let arguments = ["bench", "group", "--json", "--members", "2,3", "--bytes", "8,4K"];
+    let output = weft(&[&arguments[..], &["--rounds", "1"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    let what = |row: &Value| row["what"].as_str().unwrap_or_default().to_owned();
+    let (mpi, ours): (Vec<_>, Vec<_>) = rows.iter().partition(|row| what(row) == "mpi");
+    let has_rival = !mpi.is_empty();
+    let rival = report["rival"].as_str().unwrap_or_default();
+    assert!(if has_rival { rival.contains("mpicc") } else { rival.contains("install") }, "{rival}");
+    let whats: Vec<_> = ours.iter().map(|row| what(row)).collect();
+    assert_eq!(whats, ["in_place", "copied_out", "copy", "steps"].repeat(4));
+    for row in ours {
+        assert!(row["ratio_to_limit"].as_f64().is_some_and(|ratio| ratio > 0.0), "{row}");
+        assert_eq!(row["p50_ns"].as_f64().is_some(), what(row) != "steps", "{row}");
+        let is_broadcast = ["in_place", "copied_out"].contains(&what(row).as_str());
+        assert_eq!(row["ratio_to_rival"].as_f64().is_some(), is_broadcast && has_rival, "{row}");
+        if what(row) == "steps" {
+            assert_eq!(row["ratio_to_limit"].as_f64(), Some(1.0), "{row}");
+        }
+    }
+}
+
+#[test]
+fn a_length_that_no_group_sends_is_refused() {
+    for (option, value) in [("--bytes", "7"), ("--bytes", "4X"), ("--members", "1")] {
+        let output = weft(&["bench", "group", option, value]);
+        assert!(!output.status.success() && !output.stderr.is_empty(), "{option} {value}");
+    }
+}

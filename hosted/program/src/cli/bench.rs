@@ -1,6 +1,7 @@
 //! `weft bench`: measurements.
 
 mod detect;
+mod group;
 mod member;
 mod neb;
 mod wheel;
@@ -40,6 +41,8 @@ enum Subject {
     Wheel(wheel::Arguments),
     /// From a fault to suspicion, verdict, takeover and return; and verdicts that were wrong.
     Detect(detect::Arguments),
+    /// Groups: from the root's call to the last delivery, beside MPI_Bcast and copies.
+    Group(group::GroupArguments),
     /// Programs as members: hop and rate beside the mailbox, and how soon they learn of a verdict.
     Member(member::MemberArguments),
     /// A member of the benchmark of programs; started by the benchmark itself.
@@ -117,6 +120,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Neb(arguments) => neb::run(arguments, output),
         Subject::Wheel(arguments) => wheel::run(arguments, output),
         Subject::Detect(arguments) => detect::run(arguments, output),
+        Subject::Group(arguments) => group::run(arguments, output),
         Subject::Member(arguments) => member::run(arguments, output),
         Subject::MemberProgram(arguments) => member::run_program(arguments),
         Subject::Writer => weft_bench::run_writer().map_err(Failure::new),

@@ -1,0 +1,50 @@
+//! `weft bench group`: what a broadcast along a tree costs.
+
+use clap::Args;
+
+use super::between;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use weft_bench::group::{self, BYTES, GroupPlan, MEMBERS};
+
+/// Arguments of `weft bench group`.
+#[derive(Debug, Args)]
+pub(super) struct GroupArguments {
+    /// Only among so many members, 2 to 16; several with commas.
+    #[arg(long, value_name = "COUNT", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(2..=16))]
+    members: Vec<u16>,
+
+    /// Only messages of so many bytes, 8 to 1G, with K, M or G for units of 1024; several with
+    /// commas.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = length)]
+    bytes: Vec<usize>,
+
+    /// How often the rivals take turns.
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(1, 1000))]
+    rounds: u32,
+}
+
+/// The longest message, so that the buffers of all members fit in memory.
+const LENGTH_MAX: usize = 1 << 30;
+
+fn length(word: &str) -> Result<usize, String> {
+    let units = [('K', 10), ('M', 20), ('G', 30)];
+    let unit = units.into_iter().find_map(|(unit, shift)| Some((word.strip_suffix(unit)?, shift)));
+    let (digits, shift) = unit.unwrap_or((word, 0));
+    let length = digits.parse::<usize>().ok().and_then(|count| count.checked_mul(1 << shift));
+    let length = length.filter(|length| (8..=LENGTH_MAX).contains(length));
+    length.ok_or_else(|| "give 8 to 1G, as in 4096, 4K or 64M".to_owned())
+}
+
+pub(super) fn run(arguments: &GroupArguments, output: Output) -> Result<(), Failure> {
+    let GroupArguments { members, bytes, rounds } = arguments;
+    let members = if members.is_empty() { MEMBERS.to_vec() } else { members.clone() };
+    let bytes = if bytes.is_empty() { BYTES.to_vec() } else { bytes.clone() };
+    let bar = output.progress(members.len() as u64 * u64::from(*rounds), "measuring");
+    let report = group::run(&GroupPlan { members, bytes, rounds: *rounds }, || bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(Failure::new)?;
+    output.finish(&report, &report.to_string());
+    Ok(())
+}
