@@ -123,13 +123,17 @@ impl Waiter {
         poll_again: impl FnOnce() -> bool,
         timeout: Duration,
     ) -> Result<Idled, BellError> {
-        if self.pause.next().take() {
-            return Ok(Idled::Stepped);
-        }
-        self.sleep(poll_again, timeout)
+        if self.step() { Ok(Idled::Stepped) } else { self.sleep(poll_again, timeout) }
     }
 
-    fn sleep(
+    /// Spins or yields, where no sleep is due; whether it did. Before a [sleep](Self::sleep) alone
+    /// its caller has to find out how long it may last.
+    pub(crate) fn step(&mut self) -> bool {
+        self.pause.next().take()
+    }
+
+    /// As [`Self::idle`], where no [step](Self::step) was due.
+    pub(crate) fn sleep(
         &self,
         poll_again: impl FnOnce() -> bool,
         timeout: Duration,
