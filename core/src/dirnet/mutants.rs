@@ -50,6 +50,7 @@ mutants! {
     THE_PASSED_ARE_DEAD = "the-passed-are-dead", "X-9: a candidate that answers counts as alive";
     UNHEARD_MANAGERS_ISOLATE = "unheard-managers-isolate", "X-9: who is not heard isolates none";
     THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
+    CLAIMANTS_LEARN_NO_REMOVAL = "claimants-learn-no-removal", "X-9: who asks learns the removals";
     OLD_ANSWERS_COUNT = "old-answers-count", "X-9: a candidate that stood still asks again";
     OLD_LOSSES_COUNT = "old-losses-count", "X-9: a candidate that stood still doubts it again";
     REFUSED_CLAIMS_ANSWER_NOTHING = "refused-claims-answer-nothing", "X-9: it is an answer";
@@ -111,6 +112,7 @@ mutants! {
     ISOLATED_NODES_FORGET = "isolated-nodes-forget", "X-11: an isolated node remembers it";
     RELEASED_STAY_REMOVED = "released-stay-removed", "X-11: a removal is not restored";
     FORGOTTEN_BOOTS_ARE_DAMAGE = "forgotten-boots-are-damage", "X-11: numbers outlive boots";
+    BACKUPS_KEEP_REMOVALS = "backups-keep-removals", "X-5: any member answers a removed boot";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed boot is ignored";
     REMOVED_RUN_ON = "removed-run-on", "X-14: a removed incarnation that runs on ends";
     FENCED_STAY_OUT = "fenced-stay-out", "X-14: the next component fences no running peer";

@@ -291,19 +291,42 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         node == self.me() && incarnation.boot == self.incarnation.boot && frame.term < self.term
     }
 
-    /// Answers a node that may not know yet that it was removed or is isolated.
+    /// Answers a node that may not know yet that it was removed or is isolated. It may not hear
+    /// the manager, and would otherwise claim a term with members that do not know either.
     fn tell_removed(&mut self, node: Rank, incarnation: ComponentIncarnation, reason: Reject) {
         if !matches!(reason, Reject::Fenced | Reject::Isolated) {
             return;
         }
         let is_isolated = self.tell_isolated(Members::only(node), node);
-        if matches!(self.state, State::Manager) && !is_isolated {
+        let answers = match self.state {
+            State::Manager => true,
+            State::Backup(_) => !crate::dirnet::BACKUPS_KEEP_REMOVALS.is_planted(),
+            State::Joining(_) | State::Excluded => false,
+        };
+        if answers && !is_isolated {
             let level = self.db.standing(node).level.max(Level::Down);
             self.send(
                 Members::only(node),
                 Seat::Component,
                 Message::Anid { node, incarnation, level },
             );
+        }
+    }
+
+    /// Reports to `to`, which does not hear its manager, the nodes that are removed or isolated. A
+    /// removal is final, so a copy of it is as good as the order.
+    pub(super) fn tell_removals(&mut self, to: Rank) {
+        // Each member begins with another node: an input has room for so many outputs only.
+        for node in self.config.ring_after(self.me()) {
+            if !self.is_removed(node) || !self.outputs.has_room() {
+                continue;
+            }
+            let Standing { incarnation, level, .. } = self.db.standing(node);
+            let is_isolated = self.tell_isolated(Members::only(to), node);
+            if level == Level::Down && !is_isolated {
+                let removal = Message::Anid { node, incarnation, level };
+                self.send(Members::only(to), Seat::Component, removal);
+            }
         }
     }
 

@@ -339,7 +339,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         incarnation: ComponentIncarnation,
         level: Level,
     ) -> Result<(), Reject> {
-        if from != self.term.claimant {
+        // A backup that the manager does not reach learns of a removal from another member, and a
+        // removed node that runs on from any. None of them believes a node that it holds removed
+        // itself or that is in an earlier term, so of two halves only one ends.
+        let is_order = from == self.term.claimant;
+        let is_copy = level == Level::Down && self.role() == Role::Backup;
+        if !is_order && !is_copy {
             return Err(Reject::NotManager);
         }
         let is_member = node == self.me() || self.config.others().contains(node);
@@ -353,7 +358,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let moved = self.stand(now, node, standing);
         let is_repeated = !moved && !self.db.standing(node).is_before(standing);
         let still_stands = self.db.standing(node).incarnation.boot == incarnation.boot;
-        if is_repeated && still_stands && node != self.me() {
+        if is_order && is_repeated && still_stands && node != self.me() {
             // The manager has not received the report of the fence, or the node has not come back.
             self.note_reset(now, node, standing);
             self.fence(node, incarnation.boot);

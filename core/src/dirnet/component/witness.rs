@@ -11,7 +11,7 @@
 //!   asker ◀────── TESTIMONY of 3 ── 2 ◀─ TESTIMONY ─ 3 ◀─ ALIVE ───
 //! ```
 
-use super::Component;
+use super::{Component, Role};
 use crate::dirnet::{Members, Message, Question, Reject, Seat, Seen};
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
@@ -40,6 +40,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let others = self.config.others();
         if !others.contains(node) || !others.contains(asker) || node == asker {
             return Err(Reject::BadSubject);
+        }
+        // Who asks about the manager may claim its place, and does not learn from it which nodes
+        // are removed: one of them could run on and claim a term that the asker follows.
+        let is_about_manager = self.role() == Role::Backup && node == self.term.claimant;
+        if is_about_manager && !crate::dirnet::CLAIMANTS_LEARN_NO_REMOVAL.is_planted() {
+            self.tell_removals(via);
         }
         if via == asker {
             self.pass_on_question(question, unheard);

@@ -94,6 +94,29 @@ pub(in crate::dirnet) fn g11_a_life_that_its_manager_does_not_hear_is_introduced
     });
 }
 
+/// The manager reaches neither node 1, which stalls, nor node 2. Found by the graphs: node 2 knew
+/// nothing of node 1's removal, and answered the question on which that claimed a term.
+#[test]
+pub(in crate::dirnet) fn x9_a_member_that_its_manager_does_not_reach_learns_of_a_removal() {
+    let mut net = Net::settled(5);
+    net.resets_work = false;
+    cut(&mut net, 0, 1);
+    cut(&mut net, 0, 2);
+    net.run(1_000);
+    net.stall(1, 1_500);
+    let is_removed =
+        |at| move |net: &Net| net.component(at).database().standing(Rank(1)).level == Level::Down;
+    net.run_while(1_500, is_removed(0));
+    let window = timing().window.0 / MS;
+    let took = net.run_while(2 * window, is_removed(2));
+    assert!(is_removed(2)(&net), "not within {took} ms");
+    net.run(9_000);
+    let removed = |node: &u16| !net.rules(*node, Verdict::NodeDown).is_empty();
+    assert_eq!((0..5).filter(removed).collect::<Vec<_>>(), [1]);
+    let claims = |e: &Explanation| e.verdict == Verdict::TookOver && e.incarnation.boot.0 == 1;
+    assert!(!net.verdicts().iter().any(claims), "the removed boot claims a term");
+}
+
 /// A ring of six, where each node reaches only its two neighbours.
 #[test]
 pub(in crate::dirnet) fn g10_terms_do_not_race_where_links_are_not_transitive() {

@@ -116,6 +116,7 @@ scenarios! {
         g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_each_other
         g11_a_manager_that_others_meet_is_followed_when_it_dies
         g11_a_life_that_its_manager_does_not_hear_is_introduced
+        x9_a_member_that_its_manager_does_not_reach_learns_of_a_removal
         g10_terms_do_not_race_where_links_are_not_transitive
         g10_a_manager_waits_before_it_goes_above_a_term_again
         g11_a_joiner_that_knows_a_higher_term_is_asked_for
@@ -200,6 +201,8 @@ scenarios! {
         only_the_manager_decides
         what_is_about_nobody_is_refused
         x5_a_removed_life_is_not_heard
+        x5_a_removed_boot_that_runs_on_is_notified_by_any_member
+        x5_no_member_believes_a_node_that_it_holds_removed
         x5_a_removal_is_not_answered_with_a_removal
         x5_a_removal_in_an_old_term_is_not_answered
         g29_an_answer_carries_the_answerers_name

@@ -99,6 +99,52 @@ pub(in crate::dirnet) fn x5_a_removed_life_is_not_heard() {
     assert_eq!(net.deliver(2, word), Err(Reject::Fenced));
 }
 
+/// A node that was removed as it stood still may not hear the manager: any member that it reaches
+/// notifies it.
+#[test]
+pub(in crate::dirnet) fn x5_a_removed_boot_that_runs_on_is_notified_by_any_member() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    let question = Question { node: Rank(0), asker: Rank(1), round: 9 };
+    let asks = net.frame(1, Message::Witness { question, unheard: Members::NONE });
+    net.stall(1, 5_000);
+    net.run_while(2_000, |net| !net.component(3).database().standing(Rank(1)).is_up());
+    assert_eq!(net.deliver(3, asks), Err(Reject::Fenced));
+    let (_, at, output) = *net.log.last().unwrap();
+    let Output::Send { to, frame, .. } = output else { panic!("{output:?}") };
+    assert_eq!((at, to, frame.message.name()), (3, Members::only(Rank(1)), "ANID"));
+    assert_eq!(net.component(1).role(), Role::Backup);
+    assert_eq!(net.deliver(1, frame), Ok(()));
+    assert_eq!(net.reported(News::Excluded), 1);
+}
+
+/// Of two halves that have removed each other, no member ends on the other half's removal of it,
+/// whichever has the higher term: their managers settle which half ends.
+#[test]
+pub(in crate::dirnet) fn x5_no_member_believes_a_node_that_it_holds_removed() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    for (one, other) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        net.cuts.extend([(one, other), (other, one)]);
+    }
+    net.run(3_000);
+    for (by, of) in [(1, 3), (3, 1)] {
+        let incarnation = net.component(of).incarnation();
+        let removal = Message::Anid { node: Rank(of), incarnation, level: Level::Down };
+        let removal = net.frame(by, removal);
+        assert_eq!(net.deliver(of, removal), Err(Reject::Fenced));
+        assert_ne!(net.component(of).role(), Role::Excluded);
+    }
+    // One that has removed none ends only on the report of its own or of a later term.
+    let (node, incarnation) = (Rank(1), net.component(1).incarnation());
+    let removal = net.frame(0, Message::Anid { node, incarnation, level: Level::Down });
+    let mut net = Net::settled(4);
+    let earlier = Term { epoch: 0, claimant: Rank(0) };
+    let removal = Frame { sender: Rank(2), term: earlier, ..removal };
+    assert_eq!(net.deliver(1, removal), Err(Reject::OldTerm));
+    assert_eq!(net.component(1).role(), Role::Backup);
+}
+
 /// Two halves that have removed each other notify each other once, not forever.
 #[test]
 pub(in crate::dirnet) fn x5_a_removal_is_not_answered_with_a_removal() {
