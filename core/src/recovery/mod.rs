@@ -12,10 +12,13 @@
 //! "r-code virtual machine", evaluates it on one frozen [`Picture`] of the replicated database and
 //! gives at most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
 //!
-//! Out of scope: who evaluates, and how an order reaches its node exactly once. Both belong to the
-//! DIR net, which this module does not know.
+//! An order is repeated until its node has judged it; [`Answered`] obeys each at most once.
+//!
+//! Out of scope: who evaluates, and how an order travels. Both belong to the DIR net, which this
+//! module does not know.
 
 mod alpha;
+mod answered;
 mod id_set;
 mod image;
 mod instruction;
@@ -33,6 +36,7 @@ mod verify;
 mod tests;
 
 pub use alpha::{AlphaCount, AlphaRule};
+pub use answered::{Answered, Judgement};
 pub use id_set::IdSet;
 pub use image::{Header, Rcode, seal};
 pub use instruction::{Depth, Entity, Fact, Instruction, Subject, Target, Word};

@@ -19,6 +19,8 @@ mutants! {
     STALE_SET_ACCEPTED = "stale-set-accepted", "L5: a set ends with its section";
     BACKWARD_JUMP_ACCEPTED = "backward-jump-accepted", "L6: jumps lead forward";
     JOIN_DEPTH_UNCHECKED = "join-depth-unchecked", "L7: the depth is equal where paths join";
+    ORDERS_ARE_REPEATED = "orders-are-repeated", "RL-3: a repeated order is obeyed once";
+    MARKS_ARE_IGNORED = "marks-are-ignored", "L9: an error is answered once, by whichever manager";
     DEFAULT_FOR_ANSWERED = "default-for-answered", "L13: DEFAULT is for what is unanswered";
     PAUSE_OUTLIVES_TERM = "pause-outlives-term", "L17: a PAUSE ends with its term";
     DIV_BY_ZERO_IS_TRUE = "div-by-zero-is-true", "L19: a division by zero ends its section";

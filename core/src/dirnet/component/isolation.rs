@@ -38,6 +38,26 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
+    /// Removes a member by order of an operator or a recovery script, has it fenced everywhere, and
+    /// resets it. That counts as a reset: one too many isolates the node.
+    ///
+    /// # Errors
+    /// [`Reject::NotManager`], [`Reject::BadSubject`] when it is no member; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn restart(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.begin(now);
+        self.check_order(node)?;
+        let standing = self.db.standing(node);
+        if !standing.is_up() {
+            return Err(Reject::BadSubject);
+        }
+        let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
+        self.remove_node(now, node, standing.incarnation, why);
+        Ok(())
+    }
+
     /// Releases an isolated node by order of an operator: its next boot may join.
     ///
     /// # Errors

@@ -28,6 +28,27 @@ fn isolate(net: &mut Net) {
     assert_eq!(net.input(manager, |it, now| it.isolate(now, LOST)), Ok(()));
 }
 
+/// RL-6: it is fenced and reset, counted, and isolated when that is one reset too many.
+#[test]
+fn a_node_that_is_ordered_to_restart_is_reset_and_rejoins() {
+    let mut net = Net::settled(4);
+    let manager = net.manager().expect("there is one");
+    let boot = |net: &Net| net.component(manager).database().standing(LOST).incarnation.boot;
+    let before = boot(&net);
+    assert_eq!(net.input(manager, |it, now| it.restart(now, LOST)), Ok(()));
+    assert_eq!(level(&net, manager), Level::Down);
+    assert_eq!(net.input(manager, |it, now| it.restart(now, LOST)), Err(Reject::BadSubject));
+    net.run_while(20_000, Net::is_whole);
+    assert!(net.is_whole() && boot(&net) > before);
+    let backup = if manager == 0 { 1 } else { 0 };
+    assert_eq!(net.input(backup, |it, now| it.restart(now, LOST)), Err(Reject::NotManager));
+    while level(&net, manager) != Level::Isolated {
+        assert_eq!(net.input(manager, |it, now| it.restart(now, LOST)), Ok(()));
+        net.run_while(20_000, Net::is_whole);
+    }
+    assert!(boot(&net) > before.next(), "it was reset more than once");
+}
+
 /// The manager releases the node, and all are members again.
 fn assert_released(net: &mut Net) {
     let is_manager = |at: &u16| net.component(*at).role() == Role::Manager;

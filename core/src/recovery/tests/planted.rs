@@ -55,6 +55,17 @@ fn pauses_into_the_next_term() -> bool {
     rint.poll_timeout().is_some()
 }
 
+const fn order(term: u64) -> OrderId {
+    OrderId { term: Term(term), evaluation: 1, index: 0 }
+}
+
+/// Whether an order about one error is obeyed, and `next` about the same error once more.
+fn obeys_twice(next: OrderId) -> bool {
+    let mut answered = Answered::default();
+    let orders = [order(1), next];
+    orders.map(|id| answered.judge(id, 0, 1)) == [Judgement::Obey; 2]
+}
+
 /// The name of a planted bug, and what is true of it alone.
 type Shown = (&'static str, fn() -> bool);
 
@@ -65,6 +76,8 @@ fn every_planted_bug_is_noticed() {
         ("backward-jump-accepted", loops),
         ("join-depth-unchecked", underflows),
         ("pause-outlives-term", pauses_into_the_next_term),
+        ("orders-are-repeated", || obeys_twice(order(1))),
+        ("marks-are-ignored", || obeys_twice(order(2))),
     ];
     for &(name, shows) in SHOWN {
         let mutant = MUTANTS.iter().find(|mutant| mutant.name == name).unwrap();
