@@ -26,7 +26,7 @@
 //! | `bootstrap_messages` | what a stranger says before it is known |
 //! | `network_words` | what comes over a connection between hosts |
 //! | `control_request` | what a client says on a control socket, or a node |
-//! | `cluster_file` `rl_source` | what an operator wrote |
+//! | `cluster_file` `rl_source` `rl_scenario` | what an operator wrote |
 //! | `rl_image` | what comes as a translated recovery script |
 
 pub mod bootstrap_messages;
@@ -44,6 +44,7 @@ pub mod neb_regions;
 pub mod network_words;
 pub mod pair_end;
 pub mod rl_image;
+pub mod rl_scenario;
 pub mod rl_source;
 pub mod saved_notes;
 pub mod tensor_key;
@@ -74,6 +75,7 @@ pub const TARGETS: &[Target] = &[
     ("network_words", network_words::run),
     ("pair_end", pair_end::run),
     ("rl_image", rl_image::run),
+    ("rl_scenario", rl_scenario::run),
     ("rl_source", rl_source::run),
     ("saved_notes", saved_notes::run),
     ("tensor_key", tensor_key::run),

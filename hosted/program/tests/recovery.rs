@@ -131,3 +131,79 @@ fn codes_are_explained_and_the_reference_is_printed() {
     assert_eq!(code(&["explain", "RL9999"]), 2);
     assert!(rl(&["reference"]).1.starts_with("# The recovery language"));
 }
+
+fn run(script: &str, scenario: &str) -> (i32, serde_json::Value) {
+    let (code, object, _) = rl(&["--json", "run", script, "--simulate", scenario]);
+    let last = object.lines().next_back().expect("a result");
+    (code, serde_json::from_str(last).expect("one object"))
+}
+
+/// `NAME.scenario` and `NAME-….scenario` are for `NAME.rl`.
+#[test]
+fn every_example_does_what_its_scenarios_expect() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/recovery"));
+    let names = fs::read_dir(folder).expect("the examples").map(|entry| entry.unwrap().path());
+    let (scripts, scenarios): (Vec<_>, Vec<_>) =
+        names.partition(|path| path.extension().is_some_and(|extension| extension == "rl"));
+    let mut shown = Vec::new();
+    for scenario in scenarios {
+        let stem = scenario.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+        let script = folder.join(stem.split('-').next().unwrap_or(stem)).with_extension("rl");
+        let (script, scenario) = (script.display().to_string(), scenario.display().to_string());
+        let (code, object) = run(&script, &scenario);
+        assert_eq!((code, &object["ok"]), (0, &true.into()), "{scenario}: {object}");
+        assert_eq!(run(&script, &scenario), (code, object), "{scenario} is one run");
+        shown.push(script);
+    }
+    let is_shown = |script: &&std::path::PathBuf| shown.contains(&script.display().to_string());
+    assert_eq!(scripts.iter().filter(|script| !is_shown(script)).count(), 0);
+}
+
+#[test]
+fn an_expectation_that_does_not_hold_is_shown_and_fails() {
+    let folder = Scratch::new();
+    let text =
+        SCRIPT.replace("NODE 0", "NODE 1").replace("MANAGER\n", "MANAGER\nDEFINE 1 = BACKUP\n");
+    let script = file(&folder, "a.rl", text);
+    let scenario = "nodes 2\nat 1 s error camera 7\nexpect restart camera within 100 ms\n\
+                    expect stop camera within 100 ms\nexpect no restart camera until 2 s\n";
+    let scenario = file(&folder, "a.scenario", scenario);
+    let (code, object) = run(&script, &scenario);
+    assert_eq!((code, &object["ok"]), (50, &false.into()));
+    let held = |at: usize| object["expectations"][at]["held"].clone();
+    assert_eq!([held(0), held(1), held(2)], [true, false, false].map(serde_json::Value::Bool));
+    let order = &object["orders"][0];
+    assert_eq!((&order["line"], &order["order"]), (&6.into(), &"RESTART camera".into()));
+    assert!(order["obeyed_us"].as_u64() >= order["at_us"].as_u64(), "{order}");
+    assert!(object["evaluations"].as_u64() >= Some(2), "{object}");
+    let (_, drawn, error) = rl(&["run", &script, "--simulate", &scenario]);
+    assert!(drawn.contains("order: RESTART camera (line 6)\n"), "{drawn}");
+    assert!(drawn.contains("a.scenario:4: expect stop camera within 100 ms: did not hold\n"));
+    assert!(error.contains("2 of 3 expectations did not hold, the first in line 4"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused() {
+    let folder = Scratch::new();
+    let script = file(&folder, "a.rl", SCRIPT);
+    let two = SCRIPT.replace("MANAGER\n", "MANAGER\nDEFINE 1 = BACKUP\n");
+    let pair = file(&folder, "pair.rl", &two);
+    // A rule of the DIR net is broken, and no cluster file was named.
+    let rash = file(&folder, "rash.rl", format!("TEIF = 1 US\n{two}"));
+    let (one, fair) = (file(&folder, "one", "nodes 1\n"), file(&folder, "fair", "nodes 2\n"));
+    let wrong = file(&folder, "wrong", "nodes 2\nat 1 s explode\n");
+    let missing = folder.path().join("missing").display().to_string();
+    for (script, scenario, wanted) in [
+        (&pair, &fair, 0),
+        (&pair, &wrong, 51),
+        (&script, &one, 51),
+        (&script, &fair, 51),
+        (&rash, &fair, 51),
+        (&pair, &missing, 22),
+        (&missing, &fair, 22),
+    ] {
+        assert_eq!(code(&["run", script, "--simulate", scenario]), wanted, "{script} {scenario}");
+    }
+    let (_, drawn, _) = rl(&["run", &pair, "--simulate", &wrong]);
+    assert!(drawn.contains("wrong:2:8"), "{drawn}");
+}

@@ -1,6 +1,7 @@
 //! The codes of diagnostics: stable, each with an explanation.
 //!
-//! RL01xx words, RL02xx syntax, RL03xx names, RL04xx meaning, RL05xx the cluster, RL09xx lints.
+//! RL01xx words, RL02xx syntax, RL03xx names, RL04xx meaning, RL05xx the cluster, RL06xx
+//! scenarios, RL09xx lints.
 
 macro_rules! diagnostic_codes {
     ($($name:ident = $code:literal, $text:literal;)*) => {
@@ -125,6 +126,17 @@ diagnostic_codes! {
         "CALL runs a program that `[recovery.calls]` in the cluster file names.";
     ClusterBeat = "RL0506",
         "The task has `beat_ms` in the cluster file; its heartbeats are watched there.";
+    ScenarioLine = "RL0601",
+        "A line of a scenario is `nodes`, `task`, `at`, `expect` or `until`, in lower case, in \
+         one of the forms that `weft rl reference` shows.";
+    ScenarioName = "RL0602",
+        "The script declares no such task, or the scenario has no such node.";
+    ScenarioTime = "RL0603",
+        "The events of a scenario stand in the order of their times, `until` is its last moment, \
+         and it ends within 10 minutes.";
+    ScenarioCluster = "RL0604",
+        "Nodes and tasks of a scenario are those of the script: as many nodes as have a role, 2 \
+         to 7, tasks on the nodes of their TASK, and heartbeats where a WATCHDOG is.";
     LintThreshold = "RL0904",
         "One error adds 1 to the alpha-count, so below a threshold of at most 1 it never is \
          when the task is faulty.";

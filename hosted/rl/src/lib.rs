@@ -15,6 +15,7 @@ mod format;
 mod generate;
 mod parse;
 mod resolve;
+pub mod scenario;
 pub mod source;
 mod surroundings;
 mod token;

@@ -427,9 +427,10 @@ fn kind_of(word: &str) -> Option<(Kind, &str)> {
 }
 
 /// What was probably meant by `word`.
-fn meant<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
+pub(crate) fn meant<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
     let word = word.to_ascii_uppercase();
-    let rated = words.iter().map(|known| (strsim::damerau_levenshtein(&word, known), *known));
+    let distance = |known: &str| strsim::damerau_levenshtein(&word, &known.to_ascii_uppercase());
+    let rated = words.iter().map(|known| (distance(known), *known));
     // Of a short word that much is another one.
     let is_near = |distance: usize| distance <= 2 && distance * 2 <= word.len();
     rated.filter(|(distance, _)| is_near(*distance)).min().map(|(_, known)| known)

@@ -4,6 +4,7 @@ mod differential;
 mod drawn;
 mod oracle;
 mod right;
+mod scenario;
 mod wrong;
 
 use super::*;

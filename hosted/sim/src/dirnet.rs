@@ -30,6 +30,8 @@
 //! Before the last releases, all of that holds without the isolated nodes: no node has forgotten
 //! one. Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
 //!
+//! [`ScriptLab`] runs a recovery script over the same network, for `weft rl run`; no seed has one.
+//!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
 mod evidence;
@@ -39,6 +41,7 @@ mod isolations;
 mod lab;
 mod ledger;
 mod net;
+mod scripted;
 mod strike;
 mod views;
 
@@ -50,6 +53,7 @@ pub(super) use self::explore::explore;
 pub use self::lab::{Event, Lab};
 use self::net::Net;
 pub use self::net::Setting;
+pub use self::scripted::{Happening, ScriptEvent, ScriptLab};
 pub use self::strike::{Damage, Strike, Weather};
 use super::panics;
 use super::protocol::Violation;

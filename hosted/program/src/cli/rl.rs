@@ -3,6 +3,8 @@
 //! Diagnostics go to standard output, people's drawings and scripts' objects alike; a script that
 //! has an error ends with the code `script`.
 
+mod simulate;
+
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use weft::regular_file;
 use weft_core::recovery::{Expected, IMAGE_MAX, Role, TimeoutName, Timeouts, verify};
 use weft_rl::code::DiagnosticCode;
 use weft_rl::diagnostic::Diagnostic;
-use weft_rl::source::Span;
+use weft_rl::source::{Sources, Span};
 use weft_rl::{ClusterTask, SOURCE_MAX, Surroundings, Translation};
 
 /// Arguments of `weft rl`.
@@ -40,6 +42,8 @@ enum Command {
         /// The image.
         image: PathBuf,
     },
+    /// Run a script in a simulated cluster, and judge what a scenario expects of it.
+    Run(simulate::Run),
     /// Bring scripts into their one form.
     Fmt {
         /// The scripts.
@@ -99,6 +103,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }
         Command::Build(build) => self::build(build, output),
         Command::Dump { image } => dump(image, output),
+        Command::Run(run) => simulate::run(run, output),
         Command::Fmt { files, check } => {
             files.iter().try_for_each(|file| format(file, *check, output))
         }
@@ -135,8 +140,7 @@ fn read_script(path: &Path) -> Result<String, Failure> {
 
 fn translate(check: &Check) -> Result<Translation, Failure> {
     let text = read_script(&check.file)?;
-    let cluster = check.cluster.as_deref().map(Cluster::load).transpose();
-    let cluster = cluster.map_err(Failure::new)?.map(|cluster| surroundings(&cluster));
+    let cluster = surroundings_of(check)?;
     let mut reader = |path: &str, from: &str| {
         let path = Path::new(from).with_file_name(path);
         let text = read_script(&path).map_err(|failure| failure.0.to_string())?;
@@ -144,6 +148,12 @@ fn translate(check: &Check) -> Result<Translation, Failure> {
     };
     let name = check.file.display().to_string();
     Ok(weft_rl::translate(&name, &text, cluster.as_ref(), &mut reader))
+}
+
+/// The cluster that a script is for, if one was named.
+fn surroundings_of(check: &Check) -> Result<Option<Surroundings>, Failure> {
+    let cluster = check.cluster.as_deref().map(Cluster::load).transpose();
+    Ok(cluster.map_err(Failure::new)?.map(|cluster| surroundings(&cluster)))
 }
 
 fn surroundings(cluster: &Cluster) -> Surroundings {
@@ -187,10 +197,14 @@ fn surroundings(cluster: &Cluster) -> Surroundings {
     }
 }
 
-fn object(translation: &Translation, diagnostic: &Diagnostic) -> Value {
+fn diagnostics_of(sources: &Sources, found: &[Diagnostic]) -> Vec<Value> {
+    found.iter().map(|diagnostic| object(sources, diagnostic)).collect()
+}
+
+fn object(sources: &Sources, diagnostic: &Diagnostic) -> Value {
     let place = |span: &Span, label: &str| {
-        let (line, column) = translation.sources.line_column(span);
-        let file = translation.sources.locate(span).map_or("", |(file, _)| file.name.as_str());
+        let (line, column) = sources.line_column(span);
+        let file = sources.locate(span).map_or("", |(file, _)| file.name.as_str());
         json!({ "file": file, "line": line, "column": column, "label": label })
     };
     let first = place(&diagnostic.span, &diagnostic.label);
@@ -204,8 +218,7 @@ fn object(translation: &Translation, diagnostic: &Diagnostic) -> Value {
 
 /// Prints the diagnostics, and what was done.
 fn show(translation: &Translation, done: &str, output: Output) {
-    let found = &translation.diagnostics;
-    let objects: Vec<Value> = found.iter().map(|it| object(translation, it)).collect();
+    let objects = diagnostics_of(&translation.sources, &translation.diagnostics);
     let ok = !done.is_empty();
     output.finish(
         &json!({ "ok": ok, "diagnostics": objects }),

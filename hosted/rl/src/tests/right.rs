@@ -50,6 +50,9 @@ fn every_script_of_the_examples_is_translated_and_in_its_form() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rl") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).unwrap();
         let translation = translated(&text);
         assert!(translation.image.is_some(), "{path:?}\n{}", translation.render());

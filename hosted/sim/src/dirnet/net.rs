@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
     Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Limits, Members, News,
-    Output, Post, Profile, Progress, RestartLimit, Seat, Spawned, Term,
+    Output, Post, Profile, Progress, RestartLimit, Seat, Spawned, TASKS_MAX, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub use setting::Setting;
 const LOOK_MS: u64 = 500;
 
 /// The component as it is run here.
-pub(super) type Machine = Component<8, 2>;
+pub(super) type Machine = Component<8, TASKS_MAX>;
 
 #[derive(Clone, Copy, Debug)]
 enum Flight {
@@ -255,13 +255,14 @@ impl Net {
 
     fn start_component(&mut self, node: u16, generation: u32) {
         let (config, now) = (self.config(node), Instant(self.now));
+        let tasks = self.setting.tasks;
         let it = self.node(node);
         let incarnation = ComponentIncarnation { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.component_stalls = 0;
         it.has_dead_timers = false;
         let component =
-            Component::new(now, config, incarnation, 2, it.saved.kept(it.kept, it.removed));
+            Component::new(now, config, incarnation, tasks, it.saved.kept(it.kept, it.removed));
         let wrong = it.saved.judge(config.nodes(), &component);
         let is_memory_lost = it.saved.is_newest_damaged();
         it.component = Some(component);

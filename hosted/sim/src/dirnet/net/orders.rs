@@ -1,6 +1,6 @@
 //! An operator's orders: the manager isolates and releases nodes.
 
-use weft_core::dirnet::{Level, Reject, Role};
+use weft_core::dirnet::{Change, Level, Reject, Role};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
@@ -9,7 +9,7 @@ use super::{Machine, Net};
 impl Net {
     /// An operator has `node` isolated. Of several managers, the next one from `by` takes the
     /// order.
-    pub(super) fn isolate(&mut self, by: u16, node: u16) {
+    pub(in crate::dirnet) fn isolate(&mut self, by: u16, node: u16) {
         let node = Rank(node);
         let count = self.nodes.len() as u16;
         let mut managers = (0..count).map(|step| (by + step) % count);
@@ -23,7 +23,7 @@ impl Net {
     }
 
     /// An operator has `node` released by each manager that holds it isolated.
-    pub(super) fn release(&mut self, node: u16) {
+    pub(in crate::dirnet) fn release(&mut self, node: u16) {
         let node = Rank(node);
         for at in 0..self.nodes.len() as u16 {
             let manager = self.nodes[usize::from(at)].component.as_ref();
@@ -57,5 +57,31 @@ impl Net {
         let done = component.map_or(Err(Reject::NotManager), |component| order(component, now));
         self.drain(at);
         done
+    }
+}
+
+/// What a script lab asks of the network.
+impl Net {
+    /// Nodes that can act as managers now, in ascending order.
+    pub(in crate::dirnet) fn acting(&self) -> impl Iterator<Item = &Machine> {
+        let acts = |at: &u16| self.takes_orders(*at);
+        let nodes = (0..self.nodes.len() as u16).filter(acts);
+        nodes.filter_map(|at| self.nodes[usize::from(at)].component.as_ref())
+    }
+
+    /// The boot of `node` that runs; none while it is down.
+    pub(in crate::dirnet) fn boot_of(&self, node: u16) -> Option<u32> {
+        let it = self.nodes.get(usize::from(node))?;
+        it.task.as_ref().map(|_| it.boot)
+    }
+
+    /// The node's supervisor reports a change of a task.
+    pub(in crate::dirnet) fn change(&mut self, node: u16, change: Change) -> Result<(), Reject> {
+        self.order(node, |it, now| it.handle_change(now, change))
+    }
+
+    /// A script has `node` reset by the manager at `by`.
+    pub(in crate::dirnet) fn restart(&mut self, by: u16, node: u16) -> Result<(), Reject> {
+        self.order(by, |it, now| it.restart(now, Rank(node)))
     }
 }

@@ -3,7 +3,7 @@
 //! Two snapshots are written alternately, as by a node on a host. For each, it is recorded whether
 //! it was damaged since, so that a component's restore can be checked.
 
-use weft_core::dirnet::{Database, Kept, Level, Reject, SNAPSHOT_LEN_MAX, Term};
+use weft_core::dirnet::{Database, Kept, Level, Reject, SNAPSHOT_LEN_MAX, TASKS_MAX, Term};
 use weft_core::ids::{Incarnation, Rank};
 
 use super::Machine;
@@ -46,7 +46,7 @@ pub(super) struct Saved {
 
 impl Saved {
     /// Saves the entries of the first `nodes` nodes, if any has changed since.
-    pub(super) fn save(&mut self, nodes: u16, db: &Database<8, 2>) {
+    pub(super) fn save(&mut self, nodes: u16, db: &Database<8, TASKS_MAX>) {
         if db.digest() == self.digest {
             return;
         }
@@ -92,8 +92,9 @@ impl Saved {
         }
         // An intact snapshot may still be refused for its content.
         let whole = self.snapshots.get(damaged).filter(|_| refused == damaged)?;
-        let restored = Database::<8, 2>::restore(nodes, &whole.bytes).ok()?;
-        let is_isolated = |db: &Database<8, 2>, node| db.standing(node).level == Level::Isolated;
+        let restored = Database::<8, TASKS_MAX>::restore(nodes, &whole.bytes).ok()?;
+        let is_isolated =
+            |db: &Database<8, TASKS_MAX>, node| db.standing(node).level == Level::Isolated;
         let others = (0..nodes).map(Rank).filter(|node| *node != me);
         let changed = others
             .into_iter()

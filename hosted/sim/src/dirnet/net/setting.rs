@@ -40,6 +40,8 @@ pub struct Setting {
     pub min_alive: u16,
     /// Whether nodes can be reset.
     pub resets_work: bool,
+    /// The tasks of each node.
+    pub tasks: u8,
     /// The number before a node's first boot.
     pub first_boot: u32,
 }
@@ -64,6 +66,7 @@ impl Setting {
             reboot: 400 * MS,
             min_alive: 1,
             resets_work: true,
+            tasks: 2,
             first_boot: 0,
         }
     }
