@@ -1,6 +1,7 @@
 # Three versions vote; the one that is outvoted has an error and is restarted.
 DEFINE 0 = MANAGER
 DEFINE 1-2 = BACKUP
+DEFAULT = BUILTIN
 TASK 1 = "north" IS NODE 0, TASKID 0
 TASK 2 = "south" IS NODE 1, TASKID 0
 TASK 3 = "east" IS NODE 2, TASKID 0

@@ -137,9 +137,20 @@ diagnostic_codes! {
     ScenarioCluster = "RL0604",
         "Nodes and tasks of a scenario are those of the script: as many nodes as have a role, 2 \
          to 7, tasks on the nodes of their TASK, and heartbeats where a WATCHDOG is.";
+    LintUnused = "RL0901",
+        "A CONST, a LOGICAL or an ALPHACOUNT that nothing in the script uses.";
+    LintUnreachable = "RL0902",
+        "The guard compares constants, or an arm above has the same guard or always holds: what \
+         stands in this arm is never done.";
+    LintSuperseded = "RL0903",
+        "In one evaluation the first order about an entity stands, and later ones are dropped. \
+         Two orders for the same target in one list are one order, unless a PAUSE stands between.";
     LintThreshold = "RL0904",
         "One error adds 1 to the alpha-count, so below a threshold of at most 1 it never is \
          when the task is faulty.";
+    LintUnanswered = "RL0905",
+        "Neither a section nor a DEFAULT says what is done about errors of this task. Without a \
+         DEFAULT the built-in strategy answers them; `DEFAULT = BUILTIN` says that this is meant.";
     LintRestartNode = "RL0906",
         "RESTART of a node fences it everywhere and resets it. An order about the manager's \
          own node is refused.";
@@ -149,7 +160,15 @@ impl DiagnosticCode {
     /// Whether it is a warning.
     #[must_use]
     pub const fn is_lint(self) -> bool {
-        matches!(self, Self::LintThreshold | Self::LintRestartNode)
+        matches!(
+            self,
+            Self::LintUnused
+                | Self::LintUnreachable
+                | Self::LintSuperseded
+                | Self::LintThreshold
+                | Self::LintUnanswered
+                | Self::LintRestartNode
+        )
     }
 
     /// The code that is written so, in any case.

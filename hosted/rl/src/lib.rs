@@ -13,6 +13,7 @@ pub mod diagnostic;
 mod dump;
 mod format;
 mod generate;
+mod lint;
 mod parse;
 mod resolve;
 pub mod scenario;
@@ -75,6 +76,9 @@ pub fn translate(
             let generated = generate::generate(&script.statements, &names, &sources);
             diagnostics.extend(generated.diagnostics);
             image = generated.image;
+            if image.is_some() {
+                diagnostics.extend(lint::lint(&script.statements, &names));
+            }
         }
     }
     diagnostics.sort_by_key(|it| it.span.start);

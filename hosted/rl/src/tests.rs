@@ -2,6 +2,7 @@
 
 mod differential;
 mod drawn;
+mod lints;
 mod oracle;
 mod right;
 mod scenario;

@@ -56,6 +56,7 @@ fn every_script_of_the_examples_is_translated_and_in_its_form() {
         let text = std::fs::read_to_string(&path).unwrap();
         let translation = translated(&text);
         assert!(translation.image.is_some(), "{path:?}\n{}", translation.render());
+        assert_eq!(translation.render(), "", "{path:?} has a warning");
         assert_eq!(format(&text).unwrap(), text, "{path:?}");
         count += 1;
     }
