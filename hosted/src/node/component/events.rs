@@ -224,10 +224,9 @@ impl Events {
                 replayer: Rank(conflict.replayer),
             }),
             // Once, as each event of an incarnation.
-            FromComponent::Excluded => {
-                if !std::mem::replace(&mut self.excluded, true) {
-                    self.push(Event::Excluded);
-                }
+            FromComponent::Excluded if !self.excluded => {
+                self.excluded = true;
+                self.push(Event::Excluded);
             }
             FromComponent::Note(entry) => match entry.what {
                 What::Suspected => self.note_suspected(Peer(entry.node)),
