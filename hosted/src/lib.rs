@@ -3,8 +3,8 @@
 //! # Start here
 //! There are three ways in. Most programs want the first.
 //!
-//! **A member**: your program is started by a node (`weft run -n 4 -- ./app`), sends and receives in
-//! its own memory, and is started again when it fails. See [`member`].
+//! **A member**: your program is started by a node (`weft run -n 4 -- ./app`), sends and receives
+//! in its own memory, and is started again when it fails. See [`member`].
 //! ```no_run
 //! let mut member = weft::Member::join()?;
 //! member.put(weft::member::Rank(0), b"hello")?;
@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **A client**: your program speaks to a running cluster, watches its members, and may come and go;
-//! each call crosses a socket. See [`client`].
+//! **A client**: your program speaks to a running cluster, watches its members, and may come and
+//! go; each call crosses a socket. See [`client`].
 //! ```no_run
 //! # use std::time::Duration;
 //! let second = Duration::from_secs(1);
@@ -26,8 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Your own loop**: no node and no process of Weft: you own the memory, decide about membership and
-//! poll an [`Endpoint`](weft_core::endpoint::Endpoint). The example `own_loop` has two in one
+//! **Your own loop**: no node and no process of Weft: you own the memory, decide about membership
+//! and poll an [`Endpoint`](weft_core::endpoint::Endpoint). The example `own_loop` has two in one
 //! process, `own_fabric` brings its own transport.
 //!
 //! What each machine promises, by number, stands in its module: [`weft_core::mailbox`],
@@ -36,8 +36,8 @@
 //!
 //! # The library
 //! Processes, threads, sockets and shared memory around the core, and the floor under the `weft`
-//! program. Linux only, on 64-bit processors: shared memory is handed out as atomic words, and reading those
-//! from a read-only page is guaranteed for pointer-sized loads alone.
+//! program. Linux only, on 64-bit processors: shared memory is handed out as atomic words, and
+//! reading those from a read-only page is guaranteed for pointer-sized loads alone.
 //!
 //! Everything that can block takes a timeout, and every failure of the operating system arrives
 //! as a typed error with its errno as source. Unsafe code is confined to mapped memory and the

@@ -40,10 +40,10 @@
 //! delivered once, also across incarnations: what an incarnation delivered and did not save, the
 //! next one reads again ([`Member::delivered`]), as the example `replicated_log` does.
 //!
-//! **Two numbers.** [`Member::incarnation`], [`Event::Joined`] and [`Event::Removed`] name a start of
-//! a program ([`Incarnation`]); views and verdicts name what the manager has counted, the boot of the
-//! node and the generation in it ([`View::incarnation`], shown as `boot/generation`). Both rise;
-//! compare each with its own kind.
+//! **Two numbers.** [`Member::incarnation`], [`Event::Joined`] and [`Event::Removed`] name a start
+//! of a program ([`Incarnation`]); views and verdicts name what the manager has counted, the boot
+//! of the node and the generation in it ([`View::incarnation`], shown as `boot/generation`). Both
+//! rise; compare each with its own kind.
 //!
 //! # Views
 //! A [`View`] is a membership: the members and their incarnations, decided by the manager of a term

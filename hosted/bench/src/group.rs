@@ -16,10 +16,10 @@
 //! | `resume` | from the decision that a reader is removed to the last delivery | the rest |
 //!
 //! The limit *copies* is one such copy for each member, the root's own into its window included, on
-//! all processors at once. That of `resume` is what the part that was not yet written takes in place.
-//! Every member is a thread with an endpoint over memory of its own, mapped by the others as another
-//! process would. Rivals take turns within a round, and a ratio is the median of the rounds' ratios.
-//! The number of the message is checked in each block.
+//! all processors at once. That of `resume` is what the part that was not yet written takes in
+//! place. Every member is a thread with an endpoint over memory of its own, mapped by the others as
+//! another process would. Rivals take turns within a round, and a ratio is the median of the
+//! rounds' ratios. The number of the message is checked in each block.
 //!
 //! What this does not measure: several hosts, and messages of several roots at a time.
 

@@ -22,8 +22,8 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
-//! Broadcasts are measured in [`neb`], groups in [`group`], timers in [`wheel`], programs as members
-//! in [`member`], the DIR net in [`detect`]; over RDMA other things are rivals: [`verbs`].
+//! Broadcasts are measured in [`neb`], groups in [`group`], timers in [`wheel`], programs as
+//! members in [`member`], the DIR net in [`detect`]; over RDMA other things are rivals: [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since

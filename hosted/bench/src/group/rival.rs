@@ -77,8 +77,8 @@ impl MpiProgram {
         });
         let mut spawn = Spawn::program("mpirun").args(["-n", &members.to_string()]).arg(&self.path);
         spawn = spawn.args(each);
-        // Open MPI's own settings; others ignore them. It takes processors for its own unless it
-        // is told that they are shared: then it yields while it waits, as our members do.
+        // Open MPI's own settings; others ignore them. Without them it takes
+        // processors for its own; where they are shared it yields while it waits, as members do.
         let yields = u8::from(usize::from(members) > crate::host::processors()).to_string();
         for (key, value) in [
             ("OMPI_ALLOW_RUN_AS_ROOT", "1"),

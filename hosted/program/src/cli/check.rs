@@ -21,8 +21,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     cluster.check_programs().map_err(Failure::new)?;
     let file = arguments.file.display().to_string();
     let text = format!(
-        "{file}: cluster {} of {} nodes over {}; every value is within its limit, and this host has \
-         every program\n",
+        "{file}: cluster {} of {} nodes over {}; every value is within its limit, and this \
+         host has every program\n",
         cluster.name, cluster.nodes, cluster.fabric
     );
     let name = cluster.name.as_str();
