@@ -110,6 +110,7 @@ mutants! {
     LATER_BOOTS_ARE_FREE = "later-boots-are-free", "X-11: a later boot ends no isolation";
     ISOLATION_IS_HEARSAY = "isolation-is-hearsay", "X-11: an isolation holds in any term";
     ISOLATED_NODES_FORGET = "isolated-nodes-forget", "X-11: an isolated node remembers it";
+    RELEASED_NEVER_LEAD = "released-never-lead", "X-11: a released node's next boot is followed";
     RELEASED_STAY_REMOVED = "released-stay-removed", "X-11: a removal is not restored";
     FORGOTTEN_BOOTS_ARE_DAMAGE = "forgotten-boots-are-damage", "X-11: numbers outlive boots";
     BACKUPS_KEEP_REMOVALS = "backups-keep-removals", "X-5: any member answers a removed boot";

@@ -251,7 +251,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let is_missed = self.misses_manager();
         let is_claimed = frame.term > self.term && frame.term.claimant == node;
         let State::Backup(succession) = &mut self.state else { return };
-        if !is_claimed || standing.level != Level::Down || !(is_manager || is_missed) {
+        // A released node is as one that was removed: its boot is over, and the next one may lead.
+        let is_barred = standing.isolation().is_some()
+            || (standing.level == Level::Released
+                && crate::dirnet::RELEASED_NEVER_LEAD.is_planted());
+        if !is_claimed || is_barred || !(is_manager || is_missed) {
             return;
         }
         if standing.incarnation.boot < incarnation.boot {

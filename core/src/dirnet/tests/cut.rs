@@ -176,14 +176,19 @@ pub(in crate::dirnet) fn g11_a_joiner_that_knows_a_higher_term_is_asked_for() {
     assert!(net.component(3).term() > term);
 }
 
-/// Node 2 came back while node 4 was not notified of its return, and succeeded the manager.
-fn readmitted() -> Net {
+/// Node 2, removed or also released, came back while node 4 was not notified of its return, and
+/// succeeds the manager.
+fn readmitted(is_released: bool) -> Net {
     let mut net = Net::settled(5);
     net.resets_work = false;
     cut(&mut net, 2, 4);
     for node in [1, 2] {
         net.crash(node);
         net.run_while(5_000, |net| !net.rules(node, Verdict::NodeDown).is_empty());
+    }
+    if is_released {
+        assert_eq!(net.input(0, |it, now| it.isolate(now, Rank(2))), Ok(()));
+        assert_eq!(net.input(0, |it, now| it.release(now, Rank(2))), Ok(()));
     }
     net.run(100);
     net.lost.extend(["NIUA", "REPLY_DB"]);
@@ -202,7 +207,7 @@ fn readmitted() -> Net {
 /// when others reported it, and could claim none itself: it stayed in the earlier term.
 #[test]
 pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_removed() {
-    let mut net = readmitted();
+    let mut net = readmitted(false);
     net.lost.clear();
     net.run_while(9_000, |net| net.manager() == Some(2));
     assert_eq!(net.manager(), Some(2));
@@ -210,6 +215,23 @@ pub(in crate::dirnet) fn g11_a_backup_learns_the_term_of_a_manager_that_it_held_
     assert_eq!(standing, Standing::up(net.component(2).incarnation()));
     let is_removed = |node| !net.rules(node, Verdict::NodeDown).is_empty();
     assert!(!is_removed(3) && !is_removed(4));
+}
+
+/// Found by the swarm: a backup that held the next manager released, not merely removed, refused
+/// its term from any member, and stayed alone in the term before.
+#[test]
+pub(in crate::dirnet) fn x11_a_backup_learns_the_term_of_a_manager_that_it_held_released() {
+    let mut net = readmitted(true);
+    let standing = |net: &Net| net.component(4).database().standing(Rank(2));
+    assert_eq!(standing(&net).level, Level::Released);
+    net.lost.clear();
+    let follows = |net: &Net| net.component(4).term().claimant == Rank(2);
+    net.run_while(9_000, follows);
+    assert!(follows(&net));
+    assert!(standing(&net).is_up(), "it is admitted before it is followed");
+    net.run_while(9_000, |net| net.manager() == Some(2));
+    assert_eq!(net.manager(), Some(2));
+    assert_eq!(standing(&net).incarnation, net.component(2).incarnation());
 }
 
 /// Found by hand: the one witness that reached the old manager hung as the verdict was due. Its

@@ -121,6 +121,7 @@ scenarios! {
         g10_a_manager_waits_before_it_goes_above_a_term_again
         g11_a_joiner_that_knows_a_higher_term_is_asked_for
         g11_a_backup_learns_the_term_of_a_manager_that_it_held_removed
+        x11_a_backup_learns_the_term_of_a_manager_that_it_held_released
         g11_no_claimant_is_readmitted_against_the_manager
         g11_the_last_of_a_half_gives_way_to_the_other
         g11_a_joiner_is_not_taken_for_the_manager_that_it_was
