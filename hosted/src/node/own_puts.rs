@@ -121,9 +121,10 @@ impl OwnPuts {
     pub(super) fn handle_event(&mut self, event: Event, now_ns: u64) -> bool {
         let (to, is_put) = match event {
             Event::Put { to, left, .. } => {
+                // There is room: a sender that always has more must not wait as at a full mailbox.
+                self.pause_ns[to.index()] = PAUSE_NS_MIN;
                 if left == 0 && self.held.contains(to) {
                     self.held.remove(to);
-                    self.pause_ns[to.index()] = PAUSE_NS_MIN;
                     return true;
                 }
                 (to, true)
@@ -148,5 +149,25 @@ impl OwnPuts {
     /// When the next pause is over.
     pub(super) fn next_retry_ns(&self) -> Option<u64> {
         self.held.iter().map(|peer| self.retry_at_ns[peer.index()]).filter(|at| *at > 0).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m4_pauses_double_while_the_mailbox_is_full_and_begin_again_once_there_is_room() {
+        let to = Peer(1);
+        let mut puts = OwnPuts::new();
+        puts.held.insert(to);
+        let mut full = |puts: &mut OwnPuts, now_ns| {
+            assert!(puts.handle_event(Event::Full { to }, now_ns));
+            puts.next_retry_ns().expect("a pause") - now_ns
+        };
+        assert_eq!([full(&mut puts, 10), full(&mut puts, 20)], [PAUSE_NS_MIN, 2 * PAUSE_NS_MIN]);
+        // The rest of the batch stays staged.
+        assert!(puts.handle_event(Event::Put { to, count: 3, left: 5 }, 30));
+        assert_eq!(full(&mut puts, 40), PAUSE_NS_MIN);
     }
 }

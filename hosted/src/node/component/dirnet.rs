@@ -64,6 +64,8 @@ pub(super) struct DirNet {
     seen: Vec<[u8; PULSE_LEN]>,
     look_every_ns: u64,
     look_at_ns: u64,
+    /// Before it no step is due, unless an input comes.
+    idle_until_ns: u64,
     /// For each node, the standing that was last reported to the supervisor.
     reported: Vec<Standing>,
     reported_view: ViewNumber,
@@ -210,6 +212,7 @@ impl DirNet {
             seen: vec![[0; PULSE_LEN]; cluster.nodes],
             look_every_ns,
             look_at_ns: now_ns,
+            idle_until_ns: 0,
             reported: vec![Standing::default(); cluster.nodes],
             reported_view: ViewNumber::default(),
             past_told: false,
@@ -251,7 +254,19 @@ impl DirNet {
         }
         self.report_view();
         self.flag.store(self.machine.progress());
+        let is_running = timers == Timers::Running;
+        self.idle_until_ns = if is_running { self.next_ns(timers) } else { 0 };
         Ok(std::mem::take(&mut self.words))
+    }
+
+    /// Whether a step would do nothing: none is due, and no input came since the last one.
+    pub(super) const fn is_idle(&self, now_ns: u64) -> bool {
+        now_ns < self.idle_until_ns
+    }
+
+    /// An input follows: the next step is due.
+    pub(super) const fn wake(&mut self) {
+        self.idle_until_ns = 0;
     }
 
     /// When to step again if no input comes before.
