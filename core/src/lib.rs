@@ -12,7 +12,7 @@
 //! fabric                  the port: one-sided operations on registered memory
 //! wire decision           byte layouts: encode, decode, nothing else; the removal of a member
 //! lane                    one writer, one reader: carries the machines' messages
-//! mailbox neb group dirnet recovery
+//! mailbox neb group rendezvous dirnet recovery
 //!                         machines; none imports another
 //! endpoint                composes the machines over one fabric
 //! ```
@@ -44,6 +44,8 @@
 //! | `Neb<7, BROADCAST_DEPTH>` | 22240 | 23872 |
 //! | `Groups<4, 1>` | 9600 | 9600 |
 //! | `Groups<32, 8>` | 1088832 | 1088832 |
+//! | `Adapter<4, 16>` | 45256 | 45256 |
+//! | `Adapter<32, 64>` | 186952 | 186952 |
 //! | `Component<4, 2>` | 11192 | 11192 |
 //! | `LargestComponent` | 59088 | 59088 |
 //! | `ImAliveTask` | 4440 | 4440 |

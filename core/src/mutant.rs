@@ -11,7 +11,8 @@
 /// A guard that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// The protocol whose guard it is: `mailbox`, `lane`, `neb`, `group`, `dirnet`.
+    /// The protocol whose guard it is: `mailbox`, `lane`, `neb`, `group`,
+    /// `rendezvous`, `dirnet`.
     pub protocol: &'static str,
     /// What it does wrong, in a few words joined by hyphens; unique in its protocol.
     pub name: &'static str,

@@ -11,6 +11,7 @@ use weft_core::lane::{LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, Outbox};
 use weft_core::neb::Neb;
 use weft_core::recovery::{Program, Rint};
+use weft_core::rendezvous::Adapter;
 use weft_core::wheel::Wheel;
 
 /// One row for each machine; a new machine adds its line here, and the test says what else.
@@ -36,6 +37,8 @@ fn table() -> Vec<(String, String)> {
         Neb<7, BROADCAST_DEPTH>,
         Groups<4, 1>,
         Groups<32, 8>,
+        Adapter<4, 16>,
+        Adapter<32, 64>,
         Component<4, 2>,
         LargestComponent,
         ImAliveTask,

@@ -1,11 +1,62 @@
-//! Rendezvous: tensors by name. What it is built of so far: the names ([`Key`]), what a tensor is
-//! ([`Shape`]), and the memory that it lies in ([`Pool`]). The messages are in
-//! [`wire::rendezvous`](crate::wire::rendezvous).
+//! Rendezvous: tensors by name. A value is *sent* under a key and a step into a table of its own
+//! node; a *receive* for the same key and step, earlier or later, on another node, gets it once:
+//! named, typed, whole, or a reason why not.
+//!
+//! ```text
+//!  destination                         source                    inline │ TENSOR_WRITE carries it
+//!  receive ────── TENSOR_REQUEST ────▶ table: a value? else wait read   │ the destination reads it
+//!    │             ◀─ BUFFER_REQUEST ─ lent: where, how long
+//!    │ Read ×n ◀══════════════════════ offers
+//!    ▼
+//!  Ended, polled ─ BUFFER_IDLE(ok) ──▶ Consumed: its memory is free
+//! ```
+//!
+//! The seed is the design of TensorFlow's transport over verbs; its message and ack buffers are the
+//! ring and the credit of a lane here. Control messages are *due* until they are sent, so a full
+//! lane costs a repetition and no copy, and nothing waits on a queue that a peer can fill.
+//!
+//! ```text
+//!  key, pool, slots, outcome   names, memory, tables, words
+//!  source ◀── ends ──▶ destination          the table's two sides, and what peers say to them
+//!  adapter                                  lanes, polls, deadlines, the caller
+//! ```
+//!
+//! It does not write into another node's memory (the path `write` of the seed), does not hand over
+//! memory on one host, and does not know files. Behaviours RZ-n: `SPEC.md` beside this file.
 
+mod adapter;
+mod config;
+mod destination;
+mod ends;
 mod key;
+mod mutants;
+mod outcome;
 mod pool;
+mod slots;
+mod source;
 
+pub use adapter::Adapter;
+pub use config::{
+    Digest, PIECE_LEN_MAX, RendezvousConfig, RendezvousConfigError, RendezvousRegions,
+    RendezvousSizes, SLOTS_MAX,
+};
 pub use key::{BadKey, Key};
+pub use mutants::{MUTANTS, SCENARIO_MUTANTS};
+pub use outcome::{
+    Draft, Expect, MessageReject, MessageRejects, OfferError, OfferId, Place, ReceiveError,
+    Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
+};
 pub use pool::{LEAVES_MAX, Piece, Pool};
 
 pub use crate::wire::rendezvous::{BadShape, Dtype, Shape, Status};
+
+/// The machine number in the names of an [`Adapter`]'s works.
+pub const RENDEZVOUS_WORK: u8 = 6;
+
+/// Reads of one request that are out at once.
+const READS_OF_A_REQUEST: u8 = 4;
+/// Reads of one peer's memory that are out at once.
+const READS_OF_A_PEER: u8 = 8;
+
+#[cfg(test)]
+mod tests;

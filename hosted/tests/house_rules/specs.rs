@@ -18,6 +18,7 @@ const SPECS: &[(&str, &str)] = &[
     ("MB", "core/src/mailbox/SPEC.md"),
     ("N", "core/src/neb/SPEC.md"),
     ("RL", "core/src/recovery/SPEC.md"),
+    ("RZ", "core/src/rendezvous/SPEC.md"),
     ("W", "core/src/wheel/SPEC.md"),
     ("X", "core/src/dirnet/SPEC.md"),
 ];

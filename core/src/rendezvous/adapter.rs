@@ -1,0 +1,436 @@
+//! The adapter: both sides of the table, the lanes to the peers, and the caller.
+
+use super::config::{RendezvousConfig, RendezvousRegions};
+use super::ends::Ends;
+use super::key::Key;
+use super::mutants::FREED_ON_SUSPICION;
+use super::outcome::{
+    Draft, Expect, MessageRejects, OfferError, OfferId, Place, ReceiveError, RendezvousEvent,
+    RequestId, Tensor, UnknownRequest,
+};
+use super::pool::Pool;
+use super::source::MESSAGE_LEN_MAX;
+use crate::decision::{Decision, RemoveError};
+use crate::fabric::{Completion, Fabric, Memory, PostError};
+use crate::ids::{Incarnation, Peer, PeerSet, Term};
+use crate::lane::{LaneReader, LaneWriter, SendError};
+use crate::time::Instant;
+use crate::wire::rendezvous::{Shape, Status};
+
+/// Messages of one peer that a poll handles, and that it sends to one peer.
+const BATCH: usize = 16;
+
+#[derive(Clone, Debug, Hash)]
+struct Lanes {
+    writer: LaneWriter,
+    reader: LaneReader,
+}
+
+/// The rendezvous of one node: up to `PEERS` members, `SLOTS` requests, offers and waiters each.
+///
+/// The caller polls, hands in completions, and takes events; nothing waits.
+#[derive(Clone, Debug, Hash)]
+pub struct Adapter<const PEERS: usize, const SLOTS: usize> {
+    config: RendezvousConfig,
+    regions: RendezvousRegions,
+    incarnation: Incarnation,
+    me: Peer,
+    live: PeerSet,
+    term: Term,
+    lanes: [Option<Lanes>; PEERS],
+    /// Those that are admitted.
+    reachable: PeerSet,
+    ends: Ends<PEERS, SLOTS>,
+    turn: Turn,
+}
+
+/// Which peer and which request are served first. It decides no promise, so that two states that
+/// differ in nothing else are one to the explorer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn(u16);
+
+impl core::hash::Hash for Turn {
+    fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
+}
+
+impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
+    /// The rendezvous of `fabric.me()` in this incarnation; `boot` is what keys may name. No peer
+    /// is reachable before [`Self::handle_admitted`].
+    ///
+    /// # Panics
+    /// When the configuration is larger than `PEERS` or `SLOTS`.
+    #[must_use]
+    pub fn new(
+        fabric: &impl Fabric,
+        config: RendezvousConfig,
+        regions: RendezvousRegions,
+        (incarnation, boot): (Incarnation, u32),
+    ) -> Self {
+        let sizes = config.sizes();
+        assert!(usize::from(sizes.peers) <= PEERS, "more members than PEERS");
+        assert!(usize::from(sizes.slots) <= SLOTS, "more slots than SLOTS");
+        Self {
+            config,
+            regions,
+            incarnation,
+            me: fabric.me(),
+            live: PeerSet::first(usize::from(sizes.peers)),
+            term: Term(0),
+            lanes: [const { None }; PEERS],
+            reachable: PeerSet::EMPTY,
+            ends: Ends::new(config, regions, boot),
+            turn: Turn::default(),
+        }
+    }
+
+    /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
+    /// before [`Fabric::admit`], since it clears what the peer may write.
+    pub fn prepare(&mut self, fabric: &impl Fabric, peer: Peer, theirs: Incarnation) {
+        if peer == self.me || !self.live.contains(peer) {
+            return;
+        }
+        // Checked by RendezvousConfig::new.
+        let Ok(config) = self.config.lanes() else { return };
+        let (at, mine) = (self.regions.lanes, self.incarnation);
+        let reader = LaneReader::new(fabric, config, at, mine, (peer, theirs));
+        let writer = LaneWriter::new(fabric, config, at, mine, (peer, theirs));
+        self.lanes[peer.index()] = Some(Lanes { writer, reader });
+    }
+
+    /// `peer` is admitted: messages for it are sent.
+    pub fn handle_admitted(&mut self, peer: Peer) {
+        if peer != self.me && self.live.contains(peer) {
+            self.reachable.insert(peer);
+        }
+    }
+
+    /// The incarnation of `peer` is fenced (RZ-15): what it was asked ends, what it was lent is
+    /// offered again.
+    pub fn handle_fenced(&mut self, peer: Peer) {
+        if peer == self.me || peer.0 >= self.config.sizes().peers {
+            return;
+        }
+        self.reachable.remove(peer);
+        self.lanes[peer.index()] = None;
+        self.ends.source.handle_fenced(peer);
+        self.ends.destination.handle_fenced(peer);
+    }
+
+    /// Removes a member by decision: fences it, and ends everything with it. Idempotent within its
+    /// term.
+    ///
+    /// # Errors
+    /// [`RemoveError`]; nothing changed.
+    pub fn remove(
+        &mut self,
+        fabric: &mut impl Fabric,
+        decision: Decision,
+    ) -> Result<(), RemoveError> {
+        let Decision { term, removed: peer } = decision;
+        if peer == self.me || peer.0 >= self.config.sizes().peers {
+            return Err(RemoveError::UnknownPeer);
+        }
+        if term < self.term {
+            return Err(RemoveError::StaleTerm(self.term));
+        }
+        // First: what was lent to the peer is free only when it cannot read any more.
+        fabric.fence(peer).map_err(RemoveError::NotFenced)?;
+        self.term = term;
+        if self.live.contains(peer) {
+            self.live.remove(peer);
+            self.handle_fenced(peer);
+            self.ends.destination.handle_removed(peer);
+        }
+        Ok(())
+    }
+
+    /// Memory for a value of this shape; of a part, for `bytes` of it.
+    ///
+    /// # Errors
+    /// [`OfferError`].
+    pub fn reserve(&mut self, shape: Shape, bytes: u64) -> Result<Draft, OfferError> {
+        self.ends.source.reserve(Some(shape), bytes)
+    }
+
+    /// Gives the memory of a value back that is not sent.
+    #[expect(clippy::needless_pass_by_value, reason = "the draft ends here")]
+    pub fn discard(&mut self, draft: Draft) {
+        self.ends.source.discard(&draft);
+    }
+
+    /// Sends the value of `draft` under `key`: it lies in the table of this node until its receiver
+    /// has it (RZ-5).
+    ///
+    /// # Errors
+    /// [`OfferError`] and the draft.
+    pub fn send(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        (key, place): (&Key, Place),
+        draft: Draft,
+    ) -> Result<OfferId, (OfferError, Draft)> {
+        if let Err(why) = self.check_name(key, place) {
+            return Err((why, draft));
+        }
+        let stored = self.ends.source.store(fabric, &draft, (key, place));
+        self.speak(fabric, now);
+        stored.ok_or((OfferError::BadShape, draft))
+    }
+
+    /// Sends `bytes`: reserves, copies, sends.
+    ///
+    /// # Errors
+    /// [`OfferError`]; nothing was kept.
+    pub fn send_bytes(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        name: (&Key, Place),
+        (shape, bytes): (Shape, &[u8]),
+    ) -> Result<OfferId, OfferError> {
+        let len = bytes.len() as u64;
+        let is_whole = name.1.parts == 1;
+        if (is_whole && len != shape.bytes()) || len > shape.bytes() {
+            return Err(OfferError::BadShape);
+        }
+        let draft = self.reserve(shape, len)?;
+        if len > 0 {
+            fabric.memory().copy_in(draft.at.region, draft.at.offset, bytes);
+        }
+        self.send(fabric, now, name, draft).map_err(|(why, draft)| self.dropped(why, draft))
+    }
+
+    /// Sends a dead value: its receiver learns that there is none.
+    ///
+    /// # Errors
+    /// [`OfferError`].
+    pub fn send_dead(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        name: (&Key, Place),
+    ) -> Result<OfferId, OfferError> {
+        let draft = self.ends.source.reserve(None, 0)?;
+        self.send(fabric, now, name, draft).map_err(|(why, draft)| self.dropped(why, draft))
+    }
+
+    fn dropped(&mut self, why: OfferError, draft: Draft) -> OfferError {
+        self.discard(draft);
+        why
+    }
+
+    fn check_name(&self, key: &Key, place: Place) -> Result<(), OfferError> {
+        let is_boot = key.boot().is_none_or(|boot| boot == self.ends.boot());
+        let is_peer = key.destination().0 < self.config.sizes().peers;
+        if key.source() != self.me || !is_boot || !is_peer {
+            return Err(OfferError::NotMine);
+        }
+        if place.part >= place.parts {
+            return Err(OfferError::BadShape);
+        }
+        match self.ends.end_of(place.step) {
+            None => Ok(()),
+            Some(Status::Aborted) => Err(OfferError::Aborted),
+            Some(_) => Err(OfferError::StepOver),
+        }
+    }
+
+    /// Asks for the value of `key`, which may be sent earlier or later. Ends at `deadline` at the
+    /// latest ([`RendezvousEvent::Ended`]).
+    ///
+    /// # Errors
+    /// [`ReceiveError`]; nothing was begun.
+    pub fn receive(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        (key, place): (&Key, Place),
+        (expect, deadline): (Expect, Instant),
+    ) -> Result<RequestId, ReceiveError> {
+        if key.destination() != self.me || key.source().0 >= self.config.sizes().peers {
+            return Err(ReceiveError::NotMine);
+        }
+        if place.part >= place.parts {
+            return Err(ReceiveError::NoPart);
+        }
+        if !self.live.contains(key.source()) {
+            return Err(ReceiveError::PeerGone);
+        }
+        match self.ends.end_of(place.step) {
+            None => {}
+            Some(Status::Aborted) => return Err(ReceiveError::Aborted),
+            Some(_) => return Err(ReceiveError::StepOver),
+        }
+        let name = (key, place);
+        let request = self.ends.destination.receive(name, expect, deadline);
+        self.speak(fabric, now);
+        request.ok_or(ReceiveError::Full)
+    }
+
+    /// Ends a receive by order; one that has ended stays as it is.
+    ///
+    /// # Errors
+    /// [`UnknownRequest`].
+    pub fn cancel(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        request: RequestId,
+    ) -> Result<(), UnknownRequest> {
+        self.ends.destination.cancel(request)?;
+        self.speak(fabric, now);
+        Ok(())
+    }
+
+    /// The value of a receive that ended with one, until it is released.
+    #[must_use]
+    pub fn tensor(&self, request: RequestId) -> Option<Tensor> {
+        self.ends.destination.tensor(request)
+    }
+
+    /// The caller needs the value no more: its memory may be used again.
+    ///
+    /// # Errors
+    /// [`UnknownRequest`].
+    pub fn release(&mut self, request: RequestId) -> Result<(), UnknownRequest> {
+        self.ends.destination.release(request)
+    }
+
+    /// Aborts a step (RZ-7): receives of it end so, here and at the peers that wait, and its values
+    /// are dropped. The first end of a step stands.
+    pub fn abort(&mut self, step: i64) {
+        self.ends.end_step(step, Status::Aborted);
+    }
+
+    /// Cleans up a step: as [`Self::abort`], with another outcome.
+    pub fn cleanup(&mut self, step: i64) {
+        self.ends.end_step(step, Status::StepOver);
+    }
+
+    /// Cleans up every step that has anything here.
+    pub fn cleanup_all(&mut self) {
+        while let Some(step) = self.ends.any_step() {
+            self.cleanup(step);
+        }
+    }
+
+    /// Makes all progress that is possible now. Never waits.
+    pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
+        self.turn.0 = self.turn.0.wrapping_add(1);
+        self.hear(fabric, now);
+        self.handle_timeout(now);
+        self.ends.destination.read(fabric, self.turn.0);
+        self.speak(fabric, now);
+    }
+
+    /// Ends what has passed its deadline.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.ends.source.handle_timeout(now);
+        self.ends.destination.handle_timeout(now);
+    }
+
+    /// When to poll again if nothing happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = [self.ends.source.next_deadline(), self.ends.destination.next_deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Continues the request that `completion` belongs to; ignores other completions.
+    pub fn handle_completion(&mut self, fabric: &impl Fabric, completion: &Completion) {
+        self.ends.destination.handle_completion(fabric, completion);
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<RendezvousEvent> {
+        self.ends.destination.poll_event().or_else(|| self.ends.source.poll_event())
+    }
+
+    /// What was dropped of the peers' messages.
+    #[must_use]
+    pub const fn rejects(&self) -> MessageRejects {
+        self.ends.rejects
+    }
+
+    /// The pool of the values that this node sends.
+    #[must_use]
+    pub const fn offers(&self) -> &Pool {
+        self.ends.source.pool()
+    }
+
+    /// The pool of the values that this node receives.
+    #[must_use]
+    pub const fn landings(&self) -> &Pool {
+        self.ends.destination.pool()
+    }
+
+    /// Requests, offers and waiters that take a slot.
+    #[must_use]
+    pub const fn used(&self) -> [u16; 3] {
+        [self.ends.destination.requests(), self.ends.source.offers(), self.ends.source.waiters()]
+    }
+
+    /// Bytes of receives that have ended and whose reads are out.
+    #[must_use]
+    pub fn quarantined(&self) -> u64 {
+        self.ends.destination.quarantined()
+    }
+
+    fn in_turn(&self) -> impl Iterator<Item = Peer> + use<PEERS, SLOTS> {
+        let (first, count) = (self.turn.0, self.config.sizes().peers);
+        (0..count).map(move |ahead| Peer((first % count + ahead) % count))
+    }
+
+    fn hear(&mut self, fabric: &mut impl Fabric, now: Instant) {
+        for peer in self.in_turn() {
+            let Some(lanes) = &mut self.lanes[peer.index()] else { continue };
+            lanes.reader.poll(fabric);
+            // A peer that sends without pause does not keep the others waiting.
+            for _ in 0..BATCH {
+                if !lanes.reader.is_ready(fabric) {
+                    break;
+                }
+                let mut copy = [0; MESSAGE_LEN_MAX];
+                let Some(message) = lanes.reader.take(fabric) else { break };
+                let Some(copy) = copy.get_mut(..message.payload.len()) else { continue };
+                copy.copy_from_slice(message.payload);
+                self.ends.handle_message(fabric, now, peer, copy);
+            }
+        }
+    }
+
+    /// Sends what is due. What a full lane refuses stays due, and costs no copy.
+    fn speak(&mut self, fabric: &mut impl Fabric, now: Instant) {
+        for peer in self.in_turn() {
+            let due = self.ends.source.due().union(self.ends.destination.due());
+            if due.contains(peer) && (peer == self.me || self.reachable.contains(peer)) {
+                self.speak_to(fabric, now, peer);
+            }
+        }
+    }
+
+    fn speak_to(&mut self, fabric: &mut impl Fabric, now: Instant, peer: Peer) {
+        let mut message = [0; MESSAGE_LEN_MAX];
+        for _ in 0..BATCH {
+            let Some((what, len)) = self.ends.next_message(fabric, now, peer, &mut message) else {
+                return self.ends.note_all_said(peer);
+            };
+            let bytes = &message[..len];
+            if peer == self.me {
+                // A value for this node itself: no lane, the same messages.
+                self.ends.handle_message(fabric, now, peer, bytes);
+            } else {
+                let Some(lanes) = &mut self.lanes[peer.index()] else { return };
+                match lanes.writer.send(fabric, u16::from(bytes[0]), bytes) {
+                    Ok(()) => {}
+                    Err(SendError::Post(PostError::Gone)) if FREED_ON_SUSPICION.is_planted() => {
+                        return self.ends.source.handle_suspected(peer);
+                    }
+                    Err(SendError::Full | SendError::TooLong | SendError::Post(_)) => return,
+                }
+            }
+            self.ends.note_said(peer, what);
+        }
+    }
+}

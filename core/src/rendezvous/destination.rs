@@ -1,0 +1,566 @@
+//! The destination's side: requests, and the reads that fetch their values.
+//!
+//! ```text
+//!   Asked ──BUFFER_REQUEST──▶ Granted{reads out} ──all read──▶ Landed ──polled──▶ BUFFER_IDLE(ok)
+//!     │                          │                               └──released──▶ free
+//!     └── deadline, cancel, fence, refusal ──▶ Ending ──no read out──▶ returned ──polled──▶ free
+//! ```
+//!
+//! A request ends at once and exactly once. Its memory is returned exactly once, when no read of
+//! it is out (RZ-12), and never by a clock. BUFFER_IDLE(ok) is sent once the caller has learned of
+//! the value: if this incarnation ends before, the next one is offered it again (RZ-5).
+
+use super::config::{Digest, RendezvousConfig, RendezvousRegions};
+use super::key::Key;
+use super::mutants::{ADDRESS_OF_LAYOUT, DEAD_KEEPS_LANDING, DIGEST_OF_ITSELF, RETURNED_EARLY};
+use super::outcome::{
+    Expect, MessageReject, Place, Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
+};
+use super::pool::{Piece, Pool};
+use super::slots::Slots;
+use super::source::{MESSAGE_LEN_MAX, Said, digest};
+use super::{READS_OF_A_PEER, READS_OF_A_REQUEST, RENDEZVOUS_WORK};
+use crate::fabric::{
+    At, Completion, CompletionFlags, Fabric, Memory, Op, PostError, Region, Work, WorkId,
+};
+use crate::ids::{Peer, PeerSet};
+use crate::time::Instant;
+use crate::wire::rendezvous::{Flags, HEAD_LEN, Handle, Head, Kind, Shape, Status};
+
+/// What the source must be sent next about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Due {
+    Ask,
+    Cancel,
+    Idle(Status),
+}
+
+/// A value that was lent to a request, and how far it is read.
+#[derive(Clone, Debug, Hash)]
+struct Grant {
+    offer: Handle,
+    /// None of a dead value.
+    shape: Option<Shape>,
+    bytes: u64,
+    from: At,
+    digest: Option<u32>,
+    /// The landing: none while the pool has no room, and of what came in a message.
+    piece: Option<Piece>,
+    posted: u64,
+}
+
+#[derive(Clone, Debug, Hash)]
+struct Request {
+    key: Key,
+    place: Place,
+    expect: Expect,
+    deadline: Instant,
+    due: Option<Due>,
+    grant: Option<Grant>,
+    /// Reads that are out.
+    out: u8,
+    /// A read failed: no other is posted.
+    failed: bool,
+    /// The source's incarnation is fenced: nothing more is said to it.
+    gone: bool,
+    ended: Option<Received>,
+    is_end_polled: bool,
+    returned: bool,
+    is_return_polled: bool,
+    /// The caller needs the bytes no more.
+    released: bool,
+}
+
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Destination<const PEERS: usize, const SLOTS: usize> {
+    config: RendezvousConfig,
+    regions: RendezvousRegions,
+    pool: Pool,
+    requests: Slots<Request, SLOTS>,
+    /// Reads that are out, by peer.
+    out: [u8; PEERS],
+    due: PeerSet,
+    /// Events that the caller has not polled.
+    unpolled: u16,
+}
+
+impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
+    pub(super) fn new(config: RendezvousConfig, regions: RendezvousRegions) -> Self {
+        let sizes = config.sizes();
+        Self {
+            config,
+            regions,
+            pool: Pool::new(sizes.leaf_len, sizes.landing_leaves),
+            requests: Slots::new(),
+            out: [0; PEERS],
+            due: PeerSet::EMPTY,
+            unpolled: 0,
+        }
+    }
+
+    pub(super) const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(super) const fn requests(&self) -> u16 {
+        self.requests.len()
+    }
+
+    pub(super) const fn due(&self) -> PeerSet {
+        self.due
+    }
+
+    pub(super) const fn note_all_said(&mut self, to: Peer) {
+        self.due.remove(to);
+    }
+
+    /// Bytes that a request which has ended still holds because its reads are out.
+    pub(super) fn quarantined(&self) -> u64 {
+        let held = self.requests.iter().filter(|(_, it)| it.ended.is_some() && !it.returned);
+        held.filter_map(|(_, it)| it.grant.as_ref().map(|grant| grant.bytes)).sum()
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        (key, place): (&Key, Place),
+        expect: Expect,
+        deadline: Instant,
+    ) -> Option<RequestId> {
+        let request = Request {
+            key: key.clone(),
+            place,
+            expect,
+            deadline,
+            due: Some(Due::Ask),
+            grant: None,
+            out: 0,
+            failed: false,
+            gone: false,
+            ended: None,
+            is_end_polled: false,
+            returned: false,
+            is_return_polled: false,
+            released: false,
+        };
+        let handle = self.requests.insert(self.config.sizes().slots, request)?;
+        self.due.insert(key.source());
+        Some(RequestId(handle))
+    }
+
+    /// The source answers: the value, where it lies, or why there is none.
+    pub(super) fn handle_answer(
+        &mut self,
+        fabric: &impl Fabric,
+        from: Peer,
+        (head, payload): (&Head, &[u8]),
+    ) -> Result<(), MessageReject> {
+        let request = self.requests.get(head.request)?;
+        if request.key.source() != from {
+            return Err(MessageReject::NotMine);
+        }
+        let is_open = request.ended.is_none() && request.grant.is_none() && request.due.is_none();
+        if !is_open {
+            return Err(MessageReject::Unexpected);
+        }
+        let slot = head.request.slot;
+        if matches!(head.kind, Kind::Cancelled | Kind::StepOver) {
+            self.end(slot, outcome_of(head.status));
+            return Ok(());
+        }
+        if (head.part, head.parts) != (request.place.part, request.place.parts) {
+            return Err(MessageReject::BadShape);
+        }
+        if head.kind == Kind::BufferRequest {
+            self.check_address(fabric, head)?;
+        }
+        self.grant(slot, head);
+        if head.kind == Kind::TensorWrite {
+            self.land_inline(fabric, slot, head, payload);
+        }
+        Ok(())
+    }
+
+    /// F-11, and more: the value lies where that purpose has its region.
+    fn check_address(&self, fabric: &impl Fabric, head: &Head) -> Result<(), MessageReject> {
+        let region = Region(head.region);
+        let spec = fabric.layout().spec(region).ok_or(MessageReject::BadAddress)?;
+        let end = u64::from(head.offset).checked_add(head.bytes);
+        let lies_inside = end.is_some_and(|end| end <= u64::from(spec.len));
+        let is_of_offers = region == self.regions.offers || ADDRESS_OF_LAYOUT.is_planted();
+        if lies_inside && is_of_offers { Ok(()) } else { Err(MessageReject::BadAddress) }
+    }
+
+    fn grant(&mut self, slot: u16, head: &Head) {
+        let could_hold = self.pool.could_hold(head.bytes);
+        let Some(request) = self.requests.at_mut(slot) else { return };
+        request.grant = Some(Grant {
+            offer: head.offer,
+            shape: head.shape,
+            bytes: head.bytes,
+            from: At { region: Region(head.region), offset: head.offset },
+            digest: head.flags.contains(Flags::DIGEST).then_some(head.digest),
+            piece: None,
+            posted: 0,
+        });
+        match head.shape {
+            Some(shape) if !request.expect.is_met(&shape, head.bytes) => {
+                self.end(slot, Received::Mismatch(shape));
+            }
+            Some(_) if head.kind == Kind::BufferRequest && !could_hold => {
+                self.end(slot, Received::TooLarge);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// A value that came in its message lands in the request's own place; a dead one nowhere.
+    fn land_inline(&mut self, fabric: &impl Fabric, slot: u16, head: &Head, payload: &[u8]) {
+        if self.requests.at(slot).is_none_or(|request| request.ended.is_some()) {
+            return;
+        }
+        if head.flags == Flags::DEAD {
+            if DEAD_KEEPS_LANDING.is_planted() {
+                let _ = self.pool.lend(1);
+            }
+            return self.end(slot, Received::Dead);
+        }
+        let at = self.config.place(self.regions, slot);
+        fabric.memory().copy_in(at.region, at.offset, payload);
+        self.end(slot, Received::Value);
+    }
+
+    /// The request ends now; its memory is returned when no read of it is out.
+    fn end(&mut self, slot: u16, outcome: Received) {
+        let Some(request) = self.requests.at_mut(slot) else { return };
+        if request.ended.is_some() {
+            return;
+        }
+        request.ended = Some(outcome);
+        request.released = outcome != Received::Value;
+        self.unpolled += 1;
+        if request.grant.is_none() {
+            // Before it was sent there is nothing to take back, and a source that refused it or is
+            // gone has forgotten it.
+            let is_known = request.due != Some(Due::Ask) && is_by_me(outcome);
+            request.due = is_known.then_some(Due::Cancel);
+            if is_known {
+                self.due.insert(request.key.source());
+            }
+        }
+        if request.out == 0 || RETURNED_EARLY.is_planted() {
+            self.return_memory(slot);
+        }
+    }
+
+    /// No read is out any more, so no byte of the landing can change.
+    fn return_memory(&mut self, slot: u16) {
+        let Some(request) = self.requests.at_mut(slot) else { return };
+        let Some(outcome) = request.ended.filter(|_| !request.returned) else { return };
+        request.returned = true;
+        self.unpolled += 1;
+        let Some(grant) = &mut request.grant else { return };
+        if outcome != Received::Value {
+            grant.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
+        }
+        // The receiver of a value, or of a dead one, says so once its caller knows.
+        if !request.gone && !matches!(outcome, Received::Value | Received::Dead) {
+            request.due = Some(Due::Idle(status_of(outcome)));
+            self.due.insert(request.key.source());
+        }
+    }
+
+    /// Frees the slot when all is said, polled and released.
+    fn retire(&mut self, slot: u16) {
+        let Some(request) = self.requests.at(slot) else { return };
+        let is_polled = request.is_end_polled && request.is_return_polled;
+        let is_over = is_polled && request.released && request.due.is_none();
+        // A read of the request may be out with V5 alone.
+        if is_over {
+            self.requests.remove_at(slot);
+        }
+    }
+
+    /// Begins reads, for each request and each peer a few at a time.
+    pub(super) fn read(&mut self, fabric: &mut impl Fabric, first: u16) {
+        let slots = self.config.sizes().slots;
+        for slot in (0..slots).map(|ahead| (first % slots + ahead) % slots) {
+            let Some(request) = self.requests.at(slot) else { continue };
+            if request.ended.is_none() && request.grant.is_some() && !request.failed {
+                self.read_for(fabric, slot);
+            }
+        }
+    }
+
+    fn read_for(&mut self, fabric: &mut impl Fabric, slot: u16) {
+        let Some(handle) = self.requests.handle_at(slot) else { return };
+        let Some(request) = self.requests.at_mut(slot) else { return };
+        let source = request.key.source();
+        let Some(grant) = &mut request.grant else { return };
+        if grant.piece.is_none() {
+            // While the pool has no room the request waits for another to be released.
+            grant.piece = self.pool.lend(grant.bytes);
+        }
+        let Some(piece) = grant.piece else { return };
+        let landing = self.pool.offset(piece);
+        while grant.posted < grant.bytes
+            && request.out < READS_OF_A_REQUEST
+            && self.out[source.index()] < READS_OF_A_PEER
+        {
+            let len = (grant.bytes - grant.posted).min(u64::from(self.config.sizes().piece_len));
+            let (done, len) = (grant.posted as u32, len as u32);
+            let from = At { region: grant.from.region, offset: grant.from.offset + done };
+            let into = At { region: self.regions.landings, offset: landing + done };
+            let op = Op::Read { from, into, len };
+            let work = Work { id: work_id(handle, source), op, flags: CompletionFlags::empty() };
+            match fabric.post(source, work) {
+                Ok(()) => {}
+                Err(PostError::Full) => return,
+                Err(PostError::Gone | PostError::Rejected(_)) => {
+                    request.failed = true;
+                    break;
+                }
+            }
+            grant.posted += u64::from(len);
+            request.out += 1;
+            self.out[source.index()] += 1;
+        }
+        if request.failed {
+            self.end(slot, Received::PeerGone);
+        }
+    }
+
+    /// A read has ended, whatever its outcome.
+    pub(super) fn handle_completion(&mut self, fabric: &impl Fabric, completion: &Completion) {
+        let Some((handle, source)) = read_of(completion.id) else { return };
+        if let Some(out) = self.out.get_mut(source.index()) {
+            *out = out.saturating_sub(1);
+        }
+        let slot = handle.slot;
+        if self.requests.handle_at(slot) != Some(handle) {
+            return;
+        }
+        let Some(request) = self.requests.at_mut(slot) else { return };
+        request.out = request.out.saturating_sub(1);
+        request.failed |= completion.outcome.is_err();
+        let is_read = request.grant.as_ref().is_some_and(|grant| grant.posted == grant.bytes);
+        match (request.ended.is_some(), request.failed, request.out) {
+            (true, _, 0) => self.return_memory(slot),
+            (false, true, _) => self.end(slot, Received::PeerGone),
+            (false, false, 0) if is_read => self.land(fabric, slot),
+            (true | false, _, _) => {}
+        }
+    }
+
+    /// All bytes are read.
+    fn land(&mut self, fabric: &impl Fabric, slot: u16) {
+        let Some(grant) = self.requests.at(slot).and_then(|request| request.grant.as_ref()) else {
+            return;
+        };
+        let Some(piece) = grant.piece else { return };
+        let at = At { region: self.regions.landings, offset: self.pool.offset(piece) };
+        let is_checked = self.config.sizes().digest == Digest::Crc32c && grant.digest.is_some();
+        let found = is_checked.then(|| digest(fabric, at, grant.bytes));
+        let expected = if DIGEST_OF_ITSELF.is_planted() { found } else { grant.digest };
+        let is_whole = !is_checked || found == expected;
+        self.end(slot, if is_whole { Received::Value } else { Received::Corrupt });
+    }
+
+    /// Ends a request by order of its caller.
+    pub(super) fn cancel(&mut self, request: RequestId) -> Result<(), UnknownRequest> {
+        self.requests.get(request.0).map_err(|_| UnknownRequest)?;
+        self.end(request.0.slot, Received::Cancelled);
+        Ok(())
+    }
+
+    /// The caller needs the value no more.
+    pub(super) fn release(&mut self, request: RequestId) -> Result<(), UnknownRequest> {
+        let slot = request.0.slot;
+        let value = self.requests.get_mut(request.0).map_err(|_| UnknownRequest)?;
+        if value.released || !value.is_end_polled {
+            return Err(UnknownRequest);
+        }
+        value.released = true;
+        let piece = value.grant.as_mut().and_then(|grant| grant.piece.take());
+        piece.into_iter().for_each(|piece| self.pool.give_back(piece));
+        self.retire(slot);
+        Ok(())
+    }
+
+    pub(super) fn tensor(&self, request: RequestId) -> Option<Tensor> {
+        let value = self.requests.get(request.0).ok()?;
+        let is_there = value.ended == Some(Received::Value) && !value.released;
+        let grant = value.grant.as_ref().filter(|_| is_there)?;
+        let at = match grant.piece {
+            Some(piece) => At { region: self.regions.landings, offset: self.pool.offset(piece) },
+            None => self.config.place(self.regions, request.0.slot),
+        };
+        Some(Tensor { shape: grant.shape?, at, bytes: grant.bytes })
+    }
+
+    /// The incarnation of `peer` is fenced: what was asked of it is not answered.
+    pub(super) fn handle_fenced(&mut self, peer: Peer) {
+        for slot in 0..self.config.sizes().slots {
+            let Some(request) = self.requests.at_mut(slot) else { continue };
+            if request.key.source() != peer {
+                continue;
+            }
+            // What was not sent goes to the next incarnation.
+            if request.due != Some(Due::Ask) {
+                request.due = None;
+                request.gone = true;
+                self.end(slot, Received::PeerGone);
+            }
+            self.retire(slot);
+        }
+    }
+
+    /// No incarnation of `peer` comes back: what was not sent ends, too.
+    pub(super) fn handle_removed(&mut self, peer: Peer) {
+        for slot in 0..self.config.sizes().slots {
+            if self.requests.at(slot).is_some_and(|request| request.key.source() == peer) {
+                self.end(slot, Received::PeerGone);
+            }
+        }
+    }
+
+    pub(super) fn end_step(&mut self, step: i64, status: Status) {
+        for slot in 0..self.config.sizes().slots {
+            if self.requests.at(slot).is_some_and(|request| request.place.step == step) {
+                self.end(slot, outcome_of(status));
+            }
+        }
+    }
+
+    /// A step that has an open request.
+    pub(super) fn any_step(&self) -> Option<i64> {
+        let mut open = self.requests.iter().filter(|(_, request)| request.ended.is_none());
+        open.next().map(|(_, request)| request.place.step)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        for slot in 0..self.config.sizes().slots {
+            if self.requests.at(slot).is_some_and(|request| request.deadline <= now) {
+                self.end(slot, Received::TimedOut);
+            }
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let open = self.requests.iter().filter(|(_, request)| request.ended.is_none());
+        open.map(|(_, request)| request.deadline).min()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<RendezvousEvent> {
+        if self.unpolled == 0 {
+            return None;
+        }
+        let is_unpolled = |request: &Request| {
+            let is_ended = request.ended.is_some() && !request.is_end_polled;
+            is_ended || (request.returned && !request.is_return_polled)
+        };
+        let (slot, _) = self.requests.iter().find(|(_, request)| is_unpolled(request))?;
+        let id = RequestId(self.requests.handle_at(slot)?);
+        let request = self.requests.at_mut(slot)?;
+        self.unpolled -= 1;
+        if request.is_end_polled {
+            request.is_return_polled = true;
+            self.retire(slot);
+            return Some(RendezvousEvent::Returned { request: id });
+        }
+        request.is_end_polled = true;
+        let outcome = request.ended?;
+        if matches!(outcome, Received::Value | Received::Dead) && !request.gone {
+            request.due = Some(Due::Idle(Status::Ok));
+            self.due.insert(request.key.source());
+        }
+        Some(RendezvousEvent::Ended { request: id, outcome })
+    }
+
+    /// A message that `peer` must be sent, in `message`: which, and its length.
+    pub(super) fn next_message(
+        &self,
+        now: Instant,
+        peer: Peer,
+        message: &mut [u8; MESSAGE_LEN_MAX],
+    ) -> Option<(Said, usize)> {
+        let mut due = self.requests.iter().filter(|(_, it)| it.key.source() == peer);
+        let (slot, request) = due.find(|(_, request)| request.due.is_some())?;
+        let handle = self.requests.handle_at(slot)?;
+        let place = request.place;
+        let head = |kind| Head { request: handle, ..Head::new(kind, place.step, (0, 1)) };
+        let offer = request.grant.as_ref().map_or(Handle::NONE, |grant| grant.offer);
+        let mut len = HEAD_LEN;
+        let head = match request.due? {
+            Due::Ask => {
+                let name = request.key.name();
+                len += name.len();
+                message.get_mut(HEAD_LEN..len)?.copy_from_slice(name);
+                // Rounded up: the source does not give up before this side does.
+                let wait = request.deadline.since(now).0.div_ceil(1_000_000);
+                Head {
+                    name_len: name.len() as u16,
+                    part: place.part,
+                    parts: place.parts,
+                    wait_ms: u32::try_from(wait).unwrap_or(u32::MAX),
+                    ..head(Kind::TensorRequest)
+                }
+            }
+            Due::Cancel => head(Kind::Cancel),
+            Due::Idle(status) => Head { offer, status, ..head(Kind::BufferIdle) },
+        };
+        message[..HEAD_LEN].copy_from_slice(&head.encode());
+        Some((Said::Request(slot), len))
+    }
+
+    /// That message was sent.
+    pub(super) fn note_said(&mut self, slot: u16) {
+        if let Some(request) = self.requests.at_mut(slot) {
+            request.due = None;
+        }
+        self.retire(slot);
+    }
+}
+
+/// Whether the source does not know yet that the request ended so.
+const fn is_by_me(outcome: Received) -> bool {
+    use Received::{Aborted, Cancelled, StepOver, TimedOut};
+    matches!(outcome, TimedOut | Cancelled | Aborted | StepOver)
+}
+
+const fn outcome_of(status: Status) -> Received {
+    match status {
+        Status::NoSpace => Received::NoSpace,
+        Status::SourceReborn => Received::SourceReborn,
+        Status::StepOver => Received::StepOver,
+        Status::Aborted => Received::Aborted,
+        Status::Corrupt => Received::Corrupt,
+        Status::TooLarge => Received::TooLarge,
+        // A source that says no more than that has dropped the request.
+        Status::Ok | Status::Cancelled | Status::Mismatch => Received::Cancelled,
+    }
+}
+
+const fn status_of(outcome: Received) -> Status {
+    match outcome {
+        Received::Value | Received::Dead => Status::Ok,
+        Received::Mismatch(_) => Status::Mismatch,
+        Received::Corrupt => Status::Corrupt,
+        Received::TooLarge => Status::TooLarge,
+        Received::Aborted => Status::Aborted,
+        Received::StepOver => Status::StepOver,
+        Received::NoSpace => Status::NoSpace,
+        Received::SourceReborn => Status::SourceReborn,
+        Received::TimedOut | Received::Cancelled | Received::PeerGone => Status::Cancelled,
+    }
+}
+
+fn work_id(request: Handle, source: Peer) -> WorkId {
+    let handle = u64::from(request.generation) << 16 | u64::from(request.slot);
+    WorkId::new(RENDEZVOUS_WORK, u64::from(source.0) << 32 | handle)
+}
+
+fn read_of(id: WorkId) -> Option<(Handle, Peer)> {
+    let field = |shift: u32| (id.detail() >> shift & 0xffff) as u16;
+    let handle = Handle { slot: field(0), generation: field(16) };
+    (id.machine() == RENDEZVOUS_WORK).then(|| (handle, Peer(field(32))))
+}

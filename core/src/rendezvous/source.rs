@@ -1,0 +1,492 @@
+//! The source's side of the table: offers, and waiters for values that are not there yet.
+//!
+//! ```text
+//!   Reserved ──▶ Stored ──match──▶ Lent{to} ──BUFFER_IDLE(ok)──▶ Consumed ──polled──▶ free
+//!                  ▲                  │
+//!                  └── refused, cancelled, or the borrower's incarnation is fenced
+//! ```
+//!
+//! Of one name there are values or waiters, never both: a value that is stored meets the oldest
+//! waiter at once, a waiter that comes meets the oldest stored value.
+
+use super::config::{Digest, RendezvousConfig, RendezvousRegions};
+use super::key::Key;
+use super::mutants::{FREED_ON_MATCH, REFUSED_CONSUMED, WAITER_STAYS};
+use super::outcome::{Draft, MessageReject, OfferError, OfferId, Place, RendezvousEvent};
+use super::pool::{Piece, Pool};
+use super::slots::Slots;
+use crate::fabric::{At, Fabric, Memory};
+use crate::ids::{Peer, PeerSet};
+use crate::time::{Duration, Instant};
+use crate::wire::rendezvous::{Flags, HEAD_LEN, Handle, Head, INLINE_LEN_MAX, Kind, Shape, Status};
+
+/// The longest message in bytes.
+pub(super) const MESSAGE_LEN_MAX: usize = HEAD_LEN + INLINE_LEN_MAX;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    key: Key,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    Reserved,
+    Stored,
+    Lent {
+        to: Peer,
+        request: Handle,
+        said: bool,
+    },
+    /// The receiver has it; the caller does not know yet.
+    Consumed,
+}
+
+#[derive(Clone, Debug, Hash)]
+struct Offer {
+    phase: Phase,
+    /// None while it is reserved.
+    name: Option<Name>,
+    /// None of a dead value.
+    shape: Option<Shape>,
+    bytes: u64,
+    piece: Option<Piece>,
+    offset: u32,
+    digest: Option<u32>,
+    order: u64,
+    /// Its step is over: it is dropped when its borrower has done with it.
+    over: bool,
+}
+
+#[derive(Clone, Debug, Hash)]
+struct Waiter {
+    from: Peer,
+    request: Handle,
+    name: Name,
+    expires_at: Instant,
+    order: u64,
+}
+
+/// Why a request gets no value; due until it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Refusal {
+    generation: u16,
+    status: Status,
+}
+
+/// Which message was handed out for sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Offer(u16),
+    Refusal(u16),
+    Request(u16),
+}
+
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Source<const PEERS: usize, const SLOTS: usize> {
+    config: RendezvousConfig,
+    regions: RendezvousRegions,
+    pool: Pool,
+    offers: Slots<Offer, SLOTS>,
+    waiters: Slots<Waiter, SLOTS>,
+    /// By peer and the slot of its request: a request is refused at most once.
+    refusals: [[Option<Refusal>; SLOTS]; PEERS],
+    /// Peers for which a message may be due.
+    due: PeerSet,
+    next: u64,
+    consumed: u16,
+}
+
+impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
+    pub(super) fn new(config: RendezvousConfig, regions: RendezvousRegions) -> Self {
+        let sizes = config.sizes();
+        Self {
+            config,
+            regions,
+            pool: Pool::new(sizes.leaf_len, sizes.offer_leaves),
+            offers: Slots::new(),
+            waiters: Slots::new(),
+            refusals: [[None; SLOTS]; PEERS],
+            due: PeerSet::EMPTY,
+            next: 0,
+            consumed: 0,
+        }
+    }
+
+    pub(super) const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(super) const fn waiters(&self) -> u16 {
+        self.waiters.len()
+    }
+
+    pub(super) const fn offers(&self) -> u16 {
+        self.offers.len()
+    }
+
+    pub(super) const fn due(&self) -> PeerSet {
+        self.due
+    }
+
+    /// A slot, and memory for `bytes`; a dead value has none.
+    pub(super) fn reserve(
+        &mut self,
+        shape: Option<Shape>,
+        bytes: u64,
+    ) -> Result<Draft, OfferError> {
+        if !self.pool.could_hold(bytes) {
+            return Err(OfferError::TooLong);
+        }
+        let limit = self.config.sizes().slots;
+        if self.offers.len() >= limit {
+            return Err(OfferError::Full);
+        }
+        let piece = match bytes {
+            0 => None,
+            _ => Some(self.pool.lend(bytes).ok_or(OfferError::NoSpace)?),
+        };
+        let offset = piece.map_or(0, |piece| self.pool.offset(piece));
+        let (phase, digest) = (Phase::Reserved, None);
+        let order = self.next_order();
+        let offer =
+            Offer { phase, name: None, shape, bytes, piece, offset, digest, order, over: false };
+        let handle = self.offers.insert(limit, offer).ok_or(OfferError::Full)?;
+        Ok(Draft { offer: handle, at: At { region: self.regions.offers, offset }, bytes })
+    }
+
+    pub(super) fn discard(&mut self, draft: &Draft) {
+        self.drop_offer(draft.offer.slot);
+    }
+
+    /// The value of `draft` is there, under that name.
+    pub(super) fn store(
+        &mut self,
+        fabric: &impl Fabric,
+        draft: &Draft,
+        (key, place): (&Key, Place),
+    ) -> Option<OfferId> {
+        let is_digested = self.config.sizes().digest == Digest::Crc32c;
+        let digest = is_digested.then(|| digest(fabric, draft.at, draft.bytes));
+        let offer = self.offers.get_mut(draft.offer).ok()?;
+        offer.phase = Phase::Stored;
+        offer.name = Some(Name { key: key.clone(), place });
+        offer.digest = digest.filter(|_| offer.bytes > 0);
+        self.settle(draft.offer.slot);
+        Some(OfferId(draft.offer))
+    }
+
+    const fn next_order(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// A value that is stored meets the oldest waiter for it.
+    fn settle(&mut self, slot: u16) {
+        let Some(offer) = self.offers.at(slot) else { return };
+        let waits = |waiter: &Waiter| Some(&waiter.name) == offer.name.as_ref();
+        let waiting = self.waiters.iter().filter(|(_, waiter)| waits(waiter));
+        let oldest = waiting.min_by_key(|(_, waiter)| waiter.order).map(|(at, _)| at);
+        let Some(waiter) = oldest.and_then(|at| self.waiters.remove_at(at)) else { return };
+        self.lend(slot, waiter.from, waiter.request);
+    }
+
+    fn lend(&mut self, slot: u16, to: Peer, request: Handle) {
+        let Some(offer) = self.offers.at_mut(slot) else { return };
+        offer.phase = Phase::Lent { to, request, said: false };
+        self.due.insert(to);
+        if FREED_ON_MATCH.is_planted() {
+            offer.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
+        }
+    }
+
+    /// A request of `from`: the oldest value of that name is lent, or it waits, `wait` at most.
+    pub(super) fn handle_request(
+        &mut self,
+        now: Instant,
+        (from, request): (Peer, Handle),
+        (key, place): (Key, Place),
+        wait: Duration,
+    ) {
+        let name = Name { key, place };
+        let is_there = |offer: &Offer| {
+            offer.phase == Phase::Stored && !offer.over && offer.name.as_ref() == Some(&name)
+        };
+        let there = self.offers.iter().filter(|(_, offer)| is_there(offer));
+        if let Some((slot, _)) = there.min_by_key(|(_, offer)| offer.order) {
+            return self.lend(slot, from, request);
+        }
+        let sizes = self.config.sizes();
+        let of_peer = self.waiters.iter().filter(|(_, waiter)| waiter.from == from).count();
+        // A share for each peer, so that none takes the places of the others.
+        let has_room = of_peer < usize::from(sizes.slots / sizes.peers);
+        let (expires_at, order) = (now.after(wait), self.next_order());
+        let waiter = Waiter { from, request, name, expires_at, order };
+        if !has_room || self.waiters.insert(sizes.slots, waiter).is_none() {
+            self.refuse((from, request), Status::NoSpace);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, (to, request): (Peer, Handle), status: Status) {
+        let of_peer = self.refusals.get_mut(to.index());
+        let Some(place) = of_peer.and_then(|all| all.get_mut(usize::from(request.slot))) else {
+            return;
+        };
+        *place = Some(Refusal { generation: request.generation, status });
+        self.due.insert(to);
+    }
+
+    /// `from` has done with the value that it was lent.
+    pub(super) fn handle_idle(
+        &mut self,
+        (from, request): (Peer, Handle),
+        offer: Handle,
+        status: Status,
+    ) -> Result<(), MessageReject> {
+        let lent = self.offers.get(offer)?;
+        match lent.phase {
+            Phase::Lent { to, .. } if to != from => return Err(MessageReject::NotMine),
+            Phase::Lent { request: of, said, .. } if of == request && said => {}
+            Phase::Reserved | Phase::Stored | Phase::Lent { .. } | Phase::Consumed => {
+                return Err(MessageReject::Unexpected);
+            }
+        }
+        if status == Status::Ok || REFUSED_CONSUMED.is_planted() {
+            self.consume(offer.slot);
+        } else {
+            self.take_back(offer.slot);
+        }
+        Ok(())
+    }
+
+    fn consume(&mut self, slot: u16) {
+        let Some(offer) = self.offers.at_mut(slot) else { return };
+        offer.phase = Phase::Consumed;
+        self.consumed += 1;
+        offer.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
+    }
+
+    /// A lent value is stored again, or dropped if its step is over.
+    fn take_back(&mut self, slot: u16) {
+        let Some(offer) = self.offers.at_mut(slot) else { return };
+        offer.phase = Phase::Stored;
+        if offer.over {
+            self.drop_offer(slot);
+        } else {
+            self.settle(slot);
+        }
+    }
+
+    fn drop_offer(&mut self, slot: u16) {
+        let Some(offer) = self.offers.remove_at(slot) else { return };
+        offer.piece.into_iter().for_each(|piece| self.pool.give_back(piece));
+    }
+
+    /// `from` takes its request back. It reads nothing for it, and did not before.
+    pub(super) fn handle_cancel(&mut self, from: Peer, request: Handle) {
+        if !WAITER_STAYS.is_planted() {
+            self.drop_waiters(|waiter| (waiter.from, waiter.request) == (from, request));
+        }
+        let refusals = self.refusals.get_mut(from.index());
+        if let Some(place) = refusals.and_then(|all| all.get_mut(usize::from(request.slot))) {
+            *place = place.filter(|refusal| refusal.generation != request.generation);
+        }
+        self.take_back_from(|phase| {
+            matches!(phase, Phase::Lent { to, request: of, .. } if (to, of) == (from, request))
+        });
+    }
+
+    fn drop_waiters(&mut self, is_dropped: impl Fn(&Waiter) -> bool) {
+        for slot in 0..self.config.sizes().slots {
+            if self.waiters.at(slot).is_some_and(&is_dropped) {
+                self.waiters.remove_at(slot);
+            }
+        }
+    }
+
+    fn take_back_from(&mut self, is_taken: impl Fn(Phase) -> bool) {
+        for slot in 0..self.config.sizes().slots {
+            if self.offers.at(slot).is_some_and(|offer| is_taken(offer.phase)) {
+                self.take_back(slot);
+            }
+        }
+    }
+
+    /// The incarnation of `peer` is fenced: it reads no more.
+    pub(super) fn handle_fenced(&mut self, peer: Peer) {
+        self.drop_waiters(|waiter| waiter.from == peer);
+        if let Some(refusals) = self.refusals.get_mut(peer.index()) {
+            *refusals = [None; SLOTS];
+        }
+        self.due.remove(peer);
+        self.take_back_from(|phase| matches!(phase, Phase::Lent { to, .. } if to == peer));
+    }
+
+    /// V8 only: what is lent to a peer that is merely suspected is dropped.
+    pub(super) fn handle_suspected(&mut self, peer: Peer) {
+        for slot in 0..self.config.sizes().slots {
+            let phase = self.offers.at(slot).map(|offer| offer.phase);
+            if matches!(phase, Some(Phase::Lent { to, .. }) if to == peer) {
+                self.drop_offer(slot);
+            }
+        }
+    }
+
+    /// The step ends: its waiters learn `status`, its values are dropped, those that are lent when
+    /// their borrowers have done with them.
+    pub(super) fn end_step(&mut self, step: i64, status: Status) {
+        for slot in 0..self.config.sizes().slots {
+            if self.waiters.at(slot).is_some_and(|waiter| waiter.name.place.step == step)
+                && let Some(waiter) = self.waiters.remove_at(slot)
+            {
+                self.refuse((waiter.from, waiter.request), status);
+            }
+            let Some(offer) = self.offers.at_mut(slot) else { continue };
+            if offer.name.as_ref().is_none_or(|name| name.place.step != step) {
+                continue;
+            }
+            match offer.phase {
+                Phase::Stored => self.drop_offer(slot),
+                Phase::Lent { to, request, said: false } => {
+                    self.drop_offer(slot);
+                    self.refuse((to, request), status);
+                }
+                Phase::Lent { said: true, .. } => offer.over = true,
+                Phase::Reserved | Phase::Consumed => {}
+            }
+        }
+    }
+
+    /// A step that has something here which is not over.
+    pub(super) fn any_step(&self) -> Option<i64> {
+        let offers = self.offers.iter().filter_map(|(_, offer)| {
+            let is_open = !offer.over && offer.phase != Phase::Consumed;
+            offer.name.as_ref().filter(|_| is_open).map(|name| name.place.step)
+        });
+        offers.chain(self.waiters.iter().map(|(_, waiter)| waiter.name.place.step)).next()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if !WAITER_STAYS.is_planted() {
+            self.drop_waiters(|waiter| waiter.expires_at <= now);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.waiters.iter().map(|(_, waiter)| waiter.expires_at).min()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<RendezvousEvent> {
+        if self.consumed == 0 {
+            return None;
+        }
+        let is_consumed = |offer: &Offer| offer.phase == Phase::Consumed;
+        let (slot, _) = self.offers.iter().find(|(_, offer)| is_consumed(offer))?;
+        let offer = OfferId(self.offers.handle_at(slot)?);
+        self.offers.remove_at(slot);
+        self.consumed -= 1;
+        Some(RendezvousEvent::Consumed { offer })
+    }
+
+    /// A message that `peer` must be sent, in `message`: which, and its length.
+    pub(super) fn next_message(
+        &self,
+        fabric: &impl Fabric,
+        peer: Peer,
+        message: &mut [u8; MESSAGE_LEN_MAX],
+    ) -> Option<(Said, usize)> {
+        let refusals = (0..).zip(self.refusals.get(peer.index())?);
+        if let Some((slot, refusal)) =
+            refusals.filter_map(|(slot, refusal)| refusal.map(|refusal| (slot, refusal))).next()
+        {
+            let is_over = matches!(refusal.status, Status::StepOver | Status::Aborted);
+            let kind = if is_over { Kind::StepOver } else { Kind::Cancelled };
+            let request = Handle { slot, generation: refusal.generation };
+            let head = Head { request, status: refusal.status, ..Head::new(kind, 0, (0, 1)) };
+            message[..HEAD_LEN].copy_from_slice(&head.encode());
+            return Some((Said::Refusal(slot), HEAD_LEN));
+        }
+        let (slot, offer, request) =
+            self.offers.iter().find_map(|(slot, offer)| match offer.phase {
+                Phase::Lent { to, request, said: false } if to == peer => {
+                    Some((slot, offer, request))
+                }
+                Phase::Lent { .. } | Phase::Reserved | Phase::Stored | Phase::Consumed => None,
+            })?;
+        let head = self.head_of(slot, offer, request)?;
+        message[..HEAD_LEN].copy_from_slice(&head.encode());
+        if head.flags != Flags::INLINE {
+            return Some((Said::Offer(slot), HEAD_LEN));
+        }
+        let len = HEAD_LEN + offer.bytes as usize;
+        let payload = message.get_mut(HEAD_LEN..len)?;
+        fabric.memory().copy_out(self.regions.offers, offer.offset, payload);
+        Some((Said::Offer(slot), len))
+    }
+
+    /// What is said of a value that is lent: the value itself if it is short, else its address.
+    fn head_of(&self, slot: u16, offer: &Offer, request: Handle) -> Option<Head> {
+        let place = offer.name.as_ref()?.place;
+        let handle = self.offers.handle_at(slot)?;
+        let is_inline = offer.bytes <= u64::from(self.config.sizes().inline);
+        let kind = if is_inline { Kind::TensorWrite } else { Kind::BufferRequest };
+        let head = Head {
+            request,
+            offer: handle,
+            shape: offer.shape,
+            bytes: offer.bytes,
+            ..Head::new(kind, place.step, (place.part, place.parts))
+        };
+        Some(match (is_inline, offer.shape, offer.digest) {
+            (_, None, _) => Head { flags: Flags::DEAD, ..head },
+            (true, Some(_), _) => Head { flags: Flags::INLINE, ..head },
+            (false, Some(_), digest) => Head {
+                flags: digest.map_or(Flags::empty(), |_| Flags::DIGEST),
+                digest: digest.unwrap_or(0),
+                region: self.regions.offers.0,
+                offset: offer.offset,
+                ..head
+            },
+        })
+    }
+
+    /// That message was sent.
+    pub(super) fn note_said(&mut self, to: Peer, what: Said) {
+        match what {
+            Said::Offer(slot) => {
+                if let Some(offer) = self.offers.at_mut(slot)
+                    && let Phase::Lent { said, .. } = &mut offer.phase
+                {
+                    *said = true;
+                }
+            }
+            Said::Refusal(slot) => {
+                if let Some(refusals) = self.refusals.get_mut(to.index()) {
+                    refusals[usize::from(slot)] = None;
+                }
+            }
+            Said::Request(_) => {}
+        }
+    }
+
+    pub(super) const fn note_all_said(&mut self, to: Peer) {
+        self.due.remove(to);
+    }
+}
+
+/// The digest of `bytes` bytes of own memory: the CRC-32C of each KiB, folded into one.
+pub(super) fn digest(fabric: &impl Fabric, at: At, bytes: u64) -> u32 {
+    const CHUNK: usize = 1024;
+    let (mut copy, mut folded, mut done) = ([0; CHUNK], 0_u32, 0);
+    while done < bytes {
+        let len = (bytes - done).min(CHUNK as u64) as usize;
+        fabric.memory().copy_out(at.region, at.offset + done as u32, &mut copy[..len]);
+        let chunk = fabric.crc32c(&copy[..len]);
+        let mut pair = [0; 8];
+        pair[..4].copy_from_slice(&folded.to_le_bytes());
+        pair[4..].copy_from_slice(&chunk.to_le_bytes());
+        folded = fabric.crc32c(&pair);
+        done += len as u64;
+    }
+    folded
+}

@@ -1,0 +1,127 @@
+//! What a peer may say at a wrong moment, or wrongly: it is counted, and nothing changes.
+
+use super::*;
+
+/// Node 0, joined with a peer 1 that says what the test has it say.
+struct Odd<'net> {
+    node: Node<'net>,
+    peer: Loopback<'net, PEERS, WORDS>,
+    writer: LaneWriter,
+    offers: u8,
+}
+
+fn odd(setup: &Setup) -> Odd<'_> {
+    let mut node = setup.start(0, 1);
+    let mut peer = setup.net.endpoint(Peer(1), Incarnation(1));
+    node.admit(1, 1);
+    peer.admit(Peer(0), Incarnation(1)).unwrap();
+    let (config, at) = (setup.config.lanes().unwrap(), setup.regions.lanes);
+    let to = (Peer(0), Incarnation(1));
+    let writer = LaneWriter::new(&peer, config, at, Incarnation(1), to);
+    Odd { node, peer, writer, offers: setup.regions.offers().0 }
+}
+
+impl Odd<'_> {
+    /// Says it, and returns what it was dropped for.
+    fn say(&mut self, head: Head, behind: &[u8]) -> Option<MessageReject> {
+        use MessageReject::*;
+        let all = [BadHead, BadAddress, BadSlot, StaleGeneration, NotMine, BadShape, Unexpected];
+        let counts = |node: &Node<'_>| all.map(|why| node.adapter.rejects().of(why));
+        let before = counts(&self.node);
+        let message = [&head.encode()[..], behind].concat();
+        self.writer.send(&mut self.peer, 0, &message).unwrap();
+        self.node.poll(Instant(0));
+        let after = counts(&self.node);
+        let at = (0..all.len()).find(|at| after[*at] != before[*at])?;
+        Some(all[at])
+    }
+}
+
+fn request(slot: u16, name: &Key) -> Head {
+    let handle = Handle { slot, generation: 1 };
+    let name_len = name.name().len() as u16;
+    Head { request: handle, name_len, wait_ms: 9, ..Head::new(Kind::TensorRequest, 5, (0, 1)) }
+}
+
+#[test]
+fn a_request_for_anothers_value_or_of_no_slot_is_dropped() {
+    let setup = setup(sizes());
+    let mut odd = odd(&setup);
+    let (mine, foreign) = (key(0, 1), key(2, 1));
+    assert_eq!(odd.say(request(0, &foreign), foreign.name()), Some(MessageReject::NotMine));
+    let to_other = key(0, 2);
+    assert_eq!(odd.say(request(0, &to_other), to_other.name()), Some(MessageReject::NotMine));
+    assert_eq!(odd.say(request(6, &mine), mine.name()), Some(MessageReject::BadSlot));
+    let no_key = [b'x'; 14];
+    let head = Head { name_len: 14, ..request(0, &mine) };
+    assert_eq!(odd.say(head, &no_key), Some(MessageReject::BadHead));
+    assert_eq!(odd.say(request(0, &mine), mine.name()), None);
+    assert_eq!(odd.node.adapter.used(), [0, 0, 1]);
+}
+
+#[test]
+fn an_end_of_what_was_never_lent_is_dropped() {
+    let setup = setup(sizes());
+    let mut odd = odd(&setup);
+    odd.node.send(&key(0, 1), STEP, &pattern(100, 0));
+    let handle = |slot, generation| Handle { slot, generation };
+    let idle = |offer| {
+        let request = handle(0, 1);
+        Head { request, offer, ..Head::new(Kind::BufferIdle, 5, (0, 1)) }
+    };
+    assert_eq!(odd.say(idle(handle(9, 1)), b""), Some(MessageReject::BadSlot));
+    assert_eq!(odd.say(idle(handle(0, 2)), b""), Some(MessageReject::StaleGeneration));
+    assert_eq!(odd.say(idle(handle(0, 1)), b""), Some(MessageReject::Unexpected));
+    assert_eq!(odd.node.adapter.used(), [0, 1, 0]);
+}
+
+/// V11 and F-11: whether a value is read only where offers lie, inside.
+pub(super) fn an_address_is_checked() -> bool {
+    let setup = setup(sizes());
+    let mut odd = odd(&setup);
+    let offers = odd.offers;
+    odd.node.receive(&key(1, 0), STEP);
+    odd.node.poll(Instant(0));
+    let mut say = |ahead, offset| {
+        let handle = Handle { slot: 0, generation: 1 };
+        let head = Head {
+            request: handle,
+            offer: handle,
+            shape: Some(Shape::new(Dtype::U8, &[100]).unwrap()),
+            bytes: 100,
+            region: offers + ahead,
+            offset,
+            flags: Flags::empty(),
+            ..Head::new(Kind::BufferRequest, 5, (0, 1))
+        };
+        odd.say(head, b"")
+    };
+    let bad = Some(MessageReject::BadAddress);
+    let outside = [(0, 4000), (0, u32::MAX), (9, 0)];
+    let is_inside = outside.into_iter().all(|(ahead, offset)| say(ahead, offset) == bad);
+    // The landings are a region of the layout, too.
+    is_inside && say(1, 0) == bad && say(0, 3900).is_none()
+}
+
+#[test]
+fn an_address_of_another_purpose_is_dropped() {
+    assert!(an_address_is_checked());
+}
+
+#[test]
+fn an_answer_that_does_not_fit_the_request_is_dropped() {
+    let setup = setup(sizes());
+    let mut odd = odd(&setup);
+    let value = |slot, generation, part| {
+        let handle = Handle { slot, generation };
+        let head = Head::new(Kind::TensorWrite, 5, part);
+        Head { request: handle, offer: handle, flags: Flags::DEAD, ..head }
+    };
+    assert_eq!(odd.say(value(0, 1, (0, 1)), b""), Some(MessageReject::StaleGeneration));
+    odd.node.receive(&key(1, 0), STEP);
+    odd.node.receive(&key(2, 0), STEP);
+    assert_eq!(odd.say(value(1, 1, (0, 1)), b""), Some(MessageReject::NotMine));
+    assert_eq!(odd.say(value(0, 1, (0, 2)), b""), Some(MessageReject::BadShape));
+    assert_eq!(odd.say(value(0, 1, (0, 1)), b""), None);
+    assert_eq!(odd.say(value(0, 1, (0, 1)), b""), Some(MessageReject::Unexpected));
+}
