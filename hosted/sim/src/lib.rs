@@ -31,6 +31,7 @@ pub mod mutants;
 pub mod neb;
 mod panics;
 mod protocol;
+pub mod rendezvous;
 mod replay;
 mod run;
 mod seeds;

@@ -1,7 +1,7 @@
 //! Which protocols can be simulated: one line each.
 
 use weft_core::mutant::Mutant;
-use weft_core::{endpoint, group, lane, mailbox, neb, wire};
+use weft_core::{endpoint, group, lane, mailbox, neb, rendezvous, wire};
 
 use super::dirnet;
 use super::endpoint::{self as endpoints, Endpoints};
@@ -10,6 +10,7 @@ use super::group::{self as groupings, Groupings};
 use super::mailbox::{self as mailboxes, Mailboxes};
 use super::neb::{self as broadcasts, Broadcasts};
 use super::protocol::Protocol;
+use super::rendezvous::{self as meetings, Meetings};
 use super::run::{Outcome, Plan, run};
 
 /// States of one configuration after which the explorer gives up, unless options say otherwise:
@@ -137,6 +138,7 @@ pub const SUBJECTS: &[Subject] = &[
         broadcasts::EXPECTED,
     ),
     Subject::of::<Groupings>(&[group::MUTANTS], groupings::EXPECTED),
+    Subject::of::<Meetings>(&[rendezvous::MUTANTS], meetings::EXPECTED),
     Subject::of::<Endpoints>(&[endpoint::MUTANTS], endpoints::EXPECTED),
     // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
     Subject {

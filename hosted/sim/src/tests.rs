@@ -8,6 +8,7 @@ use super::endpoint::Endpoints;
 use super::group::Groupings;
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
+use super::rendezvous::Meetings;
 use super::{Bounds, Plan, Trace, explore, run};
 
 #[test]
@@ -31,6 +32,14 @@ fn some_seeds_of_groups_pass() {
     for seed in 0..60 {
         let outcome = run::<Groupings>(&Plan::of(seed));
         assert_eq!(outcome.violation, None, "weft sim --protocol group --seed {seed}");
+    }
+}
+
+#[test]
+fn some_seeds_of_rendezvous_pass() {
+    for seed in 0..150 {
+        let outcome = run::<Meetings>(&Plan::of(seed));
+        assert_eq!(outcome.violation, None, "weft sim --protocol rendezvous --seed {seed}");
     }
 }
 

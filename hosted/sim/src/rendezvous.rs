@@ -1,0 +1,142 @@
+//! Rendezvous under the simulator: every peer sends values and asks for some, under few names.
+//!
+//! | checker | promise |
+//! |---|---|
+//! | `match` | what is delivered was sent under that name, the same bytes |
+//! | `typed` | it has the shape with which it was sent; a dead value is dead |
+//! | `once` | each receive ends once, then returns once; no incarnation gets a value twice |
+//! | `quiet` | no byte of a delivered value changes before its release |
+//! | `bound` | nothing is kept for what has ended; a step that is over stays so |
+//! | `validity` | what is consumed was delivered |
+//! | `liveness` | in the end every receive has ended and returned, and all memory is free |
+//!
+//! The bytes of a value follow from its sender, its incarnation and its number, so that two values
+//! differ. No liars: a rendezvous survives crashes, not lies.
+
+mod expected;
+mod ledger;
+mod node;
+mod small;
+
+use weft_core::fabric::{Fabric, Layout};
+use weft_core::ids::Peer;
+use weft_core::rendezvous::{
+    Digest, Key, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
+};
+
+use super::draws::Draws;
+use super::protocol::{Entry, Membership, Protocol, Seat, Small, Violation, What};
+pub(super) use expected::EXPECTED;
+use ledger::MeetingLedger;
+pub use node::MeetingEvent;
+use node::MeetingNode;
+
+/// The most peers in any run.
+const PEERS: usize = 4;
+/// The most slots in any run.
+const SLOTS: usize = 6;
+
+/// One run of rendezvous.
+#[derive(Clone, Debug, Hash)]
+pub struct Meetings {
+    layout: Layout,
+    config: RendezvousConfig,
+    regions: RendezvousRegions,
+    /// Steps that values belong to.
+    steps: u64,
+    /// The longest value in bytes.
+    len_max: u64,
+    /// How long a receive waits at most, in microseconds.
+    wait_us: u64,
+    ledger: MeetingLedger,
+}
+
+/// A value, as its sender made it: without a shape it is dead.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Worth {
+    shape: Option<Shape>,
+    bytes: Vec<u8>,
+}
+
+/// The name of a value: its key and its step.
+pub type MeetingName = (Key, i64);
+
+impl Meetings {
+    fn new(sizes: RendezvousSizes, (steps, len_max, wait_us): (u64, u64, u64)) -> Self {
+        let config = RendezvousConfig::new(sizes).expect("drawn within limits");
+        let mut layout = Layout::new(sizes.peers);
+        let regions = config.add_regions(&mut layout).expect("few regions for few peers");
+        let ledger = MeetingLedger::default();
+        Self { layout, config, regions, steps, len_max, wait_us, ledger }
+    }
+
+    fn peers(&self) -> u64 {
+        u64::from(self.layout.peers())
+    }
+}
+
+impl Protocol for Meetings {
+    const NAME: &'static str = "rendezvous";
+
+    type Node = MeetingNode;
+    type Event = MeetingEvent;
+
+    fn draw(draws: &mut Draws) -> Self {
+        let sizes = RendezvousSizes {
+            peers: draws.between(2, PEERS as u64) as u16,
+            slots: draws.between(4, SLOTS as u64) as u16,
+            leaf_len: 64,
+            offer_leaves: draws.between(2, 6) as u32,
+            landing_leaves: draws.between(2, 4) as u32,
+            inline: draws.pick(&[0, 8, 24]),
+            piece_len: draws.pick(&[8, 16, 64]),
+            digest: draws.pick(&[Digest::Off, Digest::Crc32c]),
+            lane_slots: draws.pick(&[2, 4]),
+        };
+        let wait_us = draws.pick(&[100, 500, 3_000]);
+        Self::new(sizes, (draws.between(1, 3), draws.pick(&[40, 120, 200]), wait_us))
+    }
+
+    fn small() -> Vec<Small<Self>> {
+        small::all()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn start(&self, seat: &mut Seat<'_, MeetingEvent>) -> MeetingNode {
+        MeetingNode::new(self, seat)
+    }
+
+    fn step(&self, node: &mut MeetingNode, seat: &mut Seat<'_, MeetingEvent>) {
+        node.step(self, seat);
+    }
+
+    fn membership(
+        &self,
+        node: &mut MeetingNode,
+        seat: &mut Seat<'_, MeetingEvent>,
+        change: Membership,
+    ) {
+        match change {
+            Membership::Ended(peer, _) => {
+                seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
+                node.fence(peer);
+            }
+            Membership::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
+        }
+    }
+
+    fn judge(&mut self, entry: &Entry<MeetingEvent>) -> Result<(), Violation> {
+        match &entry.what {
+            What::Recorded(event) => self.ledger.judge((entry.peer, entry.incarnation), event),
+            What::Began | What::Calm | What::Died | What::Lied(_) => Ok(()),
+        }
+    }
+
+    fn goal(&self, nodes: &[Option<&MeetingNode>]) -> Result<(), Violation> {
+        let is_there = |peer: Peer| nodes.get(peer.index()).is_some_and(Option::is_some);
+        nodes.iter().flatten().try_for_each(|node| node.check_finished(is_there))
+    }
+}

@@ -1,0 +1,322 @@
+//! One incarnation of a peer: its adapter, what it sent, and what it asked for.
+
+use weft_core::fabric::{At, Completion, Fabric, Memory};
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::rendezvous::{
+    Adapter, Dtype, Expect, Key, OfferError, OfferId, Place, Received, RendezvousEvent, RequestId,
+    Shape,
+};
+use weft_core::time::Duration;
+
+use super::{MeetingName, Meetings, PEERS, SLOTS, Worth};
+use crate::protocol::{Seat, Violation};
+
+/// Completions that one round handles.
+const BATCH: usize = 4;
+
+/// What a node observes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MeetingEvent {
+    /// A value was sent.
+    Sent {
+        /// Its name.
+        name: MeetingName,
+        /// What it is.
+        worth: Worth,
+    },
+    /// A receive ended with a value.
+    Delivered {
+        /// Its name.
+        name: MeetingName,
+        /// What it is.
+        worth: Worth,
+    },
+    /// A value that was sent is consumed.
+    Consumed {
+        /// Its name.
+        name: MeetingName,
+        /// What it is.
+        worth: Worth,
+    },
+    /// The bytes of a value that was not yet released have changed.
+    Changed {
+        /// Its name.
+        name: MeetingName,
+    },
+    /// An event of a receive that has had it, or cannot have it yet.
+    Odd {
+        /// Which.
+        what: String,
+    },
+    /// A value was sent for a step that is over.
+    Revived {
+        /// Which step.
+        step: i64,
+    },
+}
+
+/// A receive, until it has ended, returned and been released.
+#[derive(Clone, Debug, Hash)]
+struct Asked {
+    request: RequestId,
+    name: MeetingName,
+    ended: bool,
+    returned: bool,
+    /// The value, until its release.
+    held: Option<(At, Vec<u8>)>,
+}
+
+impl std::hash::Hash for MeetingNode {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.adapter.hash(state);
+        self.asked.hash(state);
+        self.over.hash(state);
+        self.sent.len().hash(state);
+    }
+}
+
+/// The rendezvous of one incarnation.
+#[derive(Clone, Debug)]
+pub struct MeetingNode {
+    me: Peer,
+    incarnation: Incarnation,
+    adapter: Adapter<PEERS, SLOTS>,
+    asked: Vec<Asked>,
+    /// Values that are not consumed, nor dropped with their step.
+    sent: Vec<(OfferId, MeetingName, Worth)>,
+    /// Steps that this incarnation has ended.
+    over: Vec<i64>,
+    serial: u64,
+}
+
+impl MeetingNode {
+    pub(super) fn new(run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) -> Self {
+        let (me, incarnation) = (seat.me(), seat.incarnation);
+        let started = (incarnation, incarnation.0);
+        let adapter = Adapter::new(&seat.fabric, run.config, run.regions, started);
+        let (asked, sent, over) = (Vec::new(), Vec::new(), Vec::new());
+        Self { me, incarnation, adapter, asked, sent, over, serial: 0 }
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        (peer, incarnation): (Peer, Incarnation),
+        seat: &mut Seat<'_, MeetingEvent>,
+    ) {
+        self.adapter.prepare(&seat.fabric, peer, incarnation);
+        seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");
+        self.adapter.handle_admitted(peer);
+    }
+
+    pub(super) fn fence(&mut self, peer: Peer) {
+        self.adapter.handle_fenced(peer);
+    }
+
+    pub(super) fn step(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
+        let mut done = [Completion::NONE; BATCH];
+        let count = seat.fabric.poll(seat.now, &mut done);
+        for completion in &done[..count] {
+            self.adapter.handle_completion(&seat.fabric, completion);
+        }
+        if seat.is_ordered() {
+            self.obey(run, seat);
+        }
+        let now = seat.now;
+        self.adapter.poll(&mut seat.fabric, now);
+        self.hear(seat);
+        self.release(seat);
+    }
+
+    /// One order: a value is sent, one is asked for, a receive is cancelled, or a step ends. An
+    /// explorer's peer 0 sends, and the others ask it.
+    fn obey(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
+        match seat.draw(16) {
+            0 if self.me == Peer(0) => self.send(run, seat),
+            1..=6 => self.send(run, seat),
+            13 | 14 if !self.asked.is_empty() => {
+                let at = seat.draw(self.asked.len() as u64) as usize;
+                let (request, now) = (self.asked[at].request, seat.now);
+                let cancelled = self.adapter.cancel(&mut seat.fabric, now, request);
+                cancelled.expect("a receive that is not over can be cancelled");
+            }
+            15 if seat.draw(4) == 0 => {
+                let step = seat.draw(run.steps) as i64;
+                self.adapter.cleanup(step);
+                self.over.push(step);
+                // Those that are lent are consumed later, or dropped without a word.
+            }
+            _ => self.ask(run, seat),
+        }
+    }
+
+    fn name(
+        &self,
+        run: &Meetings,
+        seat: &mut Seat<'_, MeetingEvent>,
+        is_mine: bool,
+    ) -> MeetingName {
+        let ahead = 1 + seat.draw(run.peers()) as u16;
+        let other = Peer((self.me.0 + ahead) % run.layout.peers());
+        let ends = if is_mine { (self.me, other) } else { (other, self.me) };
+        let key = Key::new((ends.0, None), ends.1, ("edge", "0:0")).expect("a short name");
+        (key, seat.draw(run.steps) as i64)
+    }
+
+    fn send(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
+        let name = self.name(run, seat, true);
+        let is_dead = seat.draw(8) == 7;
+        let len = match seat.draw(8) {
+            0 => run.len_max,
+            1 => 0,
+            _ => seat.draw(run.len_max + 1),
+        };
+        self.serial += 1;
+        let worth = if is_dead {
+            Worth { shape: None, bytes: Vec::new() }
+        } else {
+            let dims = if len.is_multiple_of(4) { vec![len / 4, 4] } else { vec![len] };
+            let shape = Shape::new(Dtype::U8, &dims).expect("a small tensor");
+            Worth { shape: Some(shape), bytes: self.bytes(len) }
+        };
+        let (now, place) = (seat.now, Place::whole(name.1));
+        let fabric = &mut seat.fabric;
+        let sent = match worth.shape {
+            None => self.adapter.send_dead(fabric, now, (&name.0, place)),
+            Some(shape) => {
+                self.adapter.send_bytes(fabric, now, (&name.0, place), (shape, &worth.bytes))
+            }
+        };
+        match sent {
+            Ok(offer) => {
+                if self.over.contains(&name.1) {
+                    seat.record(MeetingEvent::Revived { step: name.1 });
+                }
+                seat.record(MeetingEvent::Sent { name: name.clone(), worth: worth.clone() });
+                self.sent.push((offer, name, worth));
+            }
+            Err(OfferError::Full | OfferError::NoSpace | OfferError::TooLong) => {}
+            Err(OfferError::StepOver) if self.over.contains(&name.1) => {}
+            Err(error) => panic!("{name:?} was refused: {error:?}"),
+        }
+    }
+
+    /// Bytes that no other value has, where there are a few.
+    fn bytes(&self, len: u64) -> Vec<u8> {
+        let seed = u64::from(self.me.0) << 32 ^ u64::from(self.incarnation.0) << 16 ^ self.serial;
+        let byte = |at: u64| {
+            let word = (seed ^ at << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (word ^ word >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9).to_be_bytes()[0]
+        };
+        (0..len).map(byte).collect()
+    }
+
+    fn ask(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
+        let name = self.name(run, seat, false);
+        let wait = run.wait_us - seat.draw(run.wait_us);
+        let deadline = seat.now.after(Duration::from_micros(wait));
+        // One in eight takes short values alone.
+        let bytes_max = (seat.draw(8) == 7).then_some(run.len_max / 2);
+        let expect = Expect { bytes_max, ..Expect::any() };
+        let (now, place) = (seat.now, Place::whole(name.1));
+        let how = (expect, deadline);
+        let asked = self.adapter.receive(&mut seat.fabric, now, (&name.0, place), how);
+        // What is refused is not asked again.
+        if let Ok(request) = asked {
+            let (ended, returned, held) = (false, false, None);
+            self.asked.push(Asked { request, name, ended, returned, held });
+        }
+    }
+
+    fn hear(&mut self, seat: &mut Seat<'_, MeetingEvent>) {
+        while let Some(event) = self.adapter.poll_event() {
+            match event {
+                RendezvousEvent::Ended { request, outcome } => self.end(request, outcome, seat),
+                RendezvousEvent::Returned { request } => {
+                    let asked = self.asked.iter_mut().find(|it| it.request == request);
+                    match asked.filter(|asked| asked.ended && !asked.returned) {
+                        Some(asked) => asked.returned = true,
+                        None => seat.record(MeetingEvent::Odd { what: format!("{event:?}") }),
+                    }
+                }
+                RendezvousEvent::Consumed { offer } => {
+                    let at = self.sent.iter().rposition(|(sent, ..)| *sent == offer);
+                    match at.map(|at| self.sent.remove(at)) {
+                        Some((_, name, worth)) => {
+                            seat.record(MeetingEvent::Consumed { name, worth });
+                        }
+                        None => seat.record(MeetingEvent::Odd { what: format!("{event:?}") }),
+                    }
+                }
+            }
+        }
+        self.asked.retain(|asked| !asked.returned || asked.held.is_some());
+    }
+
+    fn end(&mut self, request: RequestId, outcome: Received, seat: &mut Seat<'_, MeetingEvent>) {
+        let asked = self.asked.iter_mut().find(|it| it.request == request);
+        let Some(asked) = asked.filter(|asked| !asked.ended) else {
+            let what = format!("{request:?} ended again: {outcome:?}");
+            return seat.record(MeetingEvent::Odd { what });
+        };
+        asked.ended = true;
+        let name = asked.name.clone();
+        match outcome {
+            Received::Value => {
+                let tensor = self.adapter.tensor(request).expect("a value that was received");
+                let mut bytes = vec![0; tensor.bytes as usize];
+                let at = tensor.at;
+                seat.fabric.memory().copy_out(at.region, at.offset, &mut bytes);
+                asked.held = Some((at, bytes.clone()));
+                let worth = Worth { shape: Some(tensor.shape), bytes };
+                seat.record(MeetingEvent::Delivered { name, worth });
+            }
+            Received::Dead => {
+                let worth = Worth { shape: None, bytes: Vec::new() };
+                seat.record(MeetingEvent::Delivered { name, worth });
+            }
+            _ => {}
+        }
+    }
+
+    fn release(&mut self, seat: &mut Seat<'_, MeetingEvent>) {
+        for at in 0..self.asked.len() {
+            if self.asked[at].held.is_none() || seat.draw(4) == 3 {
+                continue;
+            }
+            let Some((place, bytes)) = self.asked[at].held.take() else { continue };
+            let mut copy = vec![0; bytes.len()];
+            seat.fabric.memory().copy_out(place.region, place.offset, &mut copy);
+            if copy != bytes {
+                seat.record(MeetingEvent::Changed { name: self.asked[at].name.clone() });
+            }
+            self.adapter.release(self.asked[at].request).expect("a value that is held");
+        }
+        self.asked.retain(|asked| !asked.returned || asked.held.is_some());
+    }
+
+    /// Whether everything has ended, returned and been freed, but values that no peer asked for.
+    pub(super) fn check_finished(&self, is_there: impl Fn(Peer) -> bool) -> Result<(), Violation> {
+        let me = self.me;
+        let broken = |checker, what: String| Err(Violation::new(checker, format!("{me}: {what}")));
+        // What was never sent to a source that is gone waits for its deadline.
+        let open = self.asked.iter().find(|asked| is_there(asked.name.0.source()));
+        if let Some(asked) = open {
+            return broken("liveness", format!("{asked:?} is not over"));
+        }
+        if !self.asked.is_empty() {
+            return Ok(());
+        }
+        let [requests, _, waiters] = self.adapter.used();
+        if waiters > 0 {
+            return broken("bound", format!("{waiters} waiters have no requester"));
+        }
+        if requests > 0 {
+            return broken("liveness", format!("{requests} requests are not over"));
+        }
+        if !self.adapter.landings().is_whole() {
+            let lent = self.adapter.landings().lent();
+            return broken("bound", format!("{lent} bytes of landings are lost"));
+        }
+        Ok(())
+    }
+}
