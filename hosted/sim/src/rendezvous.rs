@@ -7,7 +7,7 @@
 //! | `once` | each receive ends once, then returns once; no incarnation gets a value twice |
 //! | `quiet` | no byte of a delivered value changes before its release |
 //! | `bound` | nothing is kept for what has ended; a step that is over stays so |
-//! | `validity` | what is consumed was delivered |
+//! | `validity` | what is consumed was delivered; explored: without a crash each pair meets |
 //! | `liveness` | in the end every receive has ended and returned, and all memory is free |
 //!
 //! The bytes of a value follow from its sender, its incarnation and its number, so that two values
@@ -19,10 +19,10 @@ mod node;
 mod small;
 
 use weft_core::fabric::{Fabric, Layout};
-use weft_core::ids::Peer;
 use weft_core::rendezvous::{
     Digest, Key, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
 };
+use weft_core::time::Instant;
 
 use super::draws::Draws;
 use super::protocol::{Entry, Membership, Protocol, Seat, Small, Violation, What};
@@ -48,7 +48,18 @@ pub struct Meetings {
     len_max: u64,
     /// How long a receive waits at most, in microseconds.
     wait_us: u64,
+    /// What the peers of an explorer do; a seed draws that.
+    script: Option<Script>,
     ledger: MeetingLedger,
+}
+
+/// What peers do whose orders are not drawn: peer 0 sends to the others in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Script {
+    /// The others ask.
+    Ask,
+    /// The others ask, and cancel what they have asked if it is open at their next order.
+    AskAndCancel,
 }
 
 /// A value, as its sender made it: without a shape it is dead.
@@ -67,7 +78,7 @@ impl Meetings {
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
         let ledger = MeetingLedger::default();
-        Self { layout, config, regions, steps, len_max, wait_us, ledger }
+        Self { layout, config, regions, steps, len_max, wait_us, script: None, ledger }
     }
 
     fn peers(&self) -> u64 {
@@ -101,6 +112,10 @@ impl Protocol for Meetings {
         small::all()
     }
 
+    fn deadline(&self, node: &MeetingNode) -> Option<Instant> {
+        node.deadline()
+    }
+
     fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -130,13 +145,19 @@ impl Protocol for Meetings {
 
     fn judge(&mut self, entry: &Entry<MeetingEvent>) -> Result<(), Violation> {
         match &entry.what {
+            What::Recorded(MeetingEvent::TimedOut { name }) if self.script.is_some() => {
+                self.ledger.check_meeting(name)
+            }
             What::Recorded(event) => self.ledger.judge((entry.peer, entry.incarnation), event),
-            What::Began | What::Calm | What::Died | What::Lied(_) => Ok(()),
+            What::Died => {
+                self.ledger.note_death();
+                Ok(())
+            }
+            What::Began | What::Calm | What::Lied(_) => Ok(()),
         }
     }
 
     fn goal(&self, nodes: &[Option<&MeetingNode>]) -> Result<(), Violation> {
-        let is_there = |peer: Peer| nodes.get(peer.index()).is_some_and(Option::is_some);
-        nodes.iter().flatten().try_for_each(|node| node.check_finished(is_there))
+        nodes.iter().flatten().try_for_each(|node| node.check_finished())
     }
 }

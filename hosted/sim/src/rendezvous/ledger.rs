@@ -20,6 +20,8 @@ struct Sent {
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct MeetingLedger {
     sent: BTreeMap<(Vec<u8>, i64), Vec<Sent>>,
+    /// A peer has died: values may be lost with it.
+    is_disturbed: bool,
 }
 
 fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
@@ -48,10 +50,25 @@ impl MeetingLedger {
                 sent.consumed = true;
                 Ok(())
             }
+            // A run of seeds may lose or delay any message for longer than a receive waits.
+            MeetingEvent::TimedOut { .. } => Ok(()),
             MeetingEvent::Changed { .. } => broken("quiet", format!("{by:?}: {event:?}")),
             MeetingEvent::Odd { .. } => broken("once", format!("{by:?}: {event:?}")),
             MeetingEvent::Revived { .. } => broken("bound", format!("{by:?}: {event:?}")),
         }
+    }
+
+    pub(super) const fn note_death(&mut self) {
+        self.is_disturbed = true;
+    }
+
+    /// A receive timed out when all work had ended: no value of its name was left to be received.
+    pub(super) fn check_meeting(&mut self, name: &MeetingName) -> Result<(), Violation> {
+        let is_left = |sent: &Sent| sent.delivered.is_empty();
+        if !self.is_disturbed && self.of(name).iter().any(is_left) {
+            return broken("validity", format!("no receive of {name:?} met its value"));
+        }
+        Ok(())
     }
 
     fn of(&mut self, name: &MeetingName) -> &mut Vec<Sent> {

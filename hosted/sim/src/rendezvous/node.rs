@@ -6,9 +6,9 @@ use weft_core::rendezvous::{
     Adapter, Dtype, Expect, Key, OfferError, OfferId, Place, Received, RendezvousEvent, RequestId,
     Shape,
 };
-use weft_core::time::Duration;
+use weft_core::time::{Duration, Instant};
 
-use super::{MeetingName, Meetings, PEERS, SLOTS, Worth};
+use super::{MeetingName, Meetings, PEERS, SLOTS, Script, Worth};
 use crate::protocol::{Seat, Violation};
 
 /// Completions that one round handles.
@@ -48,6 +48,11 @@ pub enum MeetingEvent {
         /// Which.
         what: String,
     },
+    /// A receive timed out.
+    TimedOut {
+        /// Its name.
+        name: MeetingName,
+    },
     /// A value was sent for a step that is over.
     Revived {
         /// Which step.
@@ -72,6 +77,7 @@ impl std::hash::Hash for MeetingNode {
         self.asked.hash(state);
         self.over.hash(state);
         self.sent.len().hash(state);
+        self.serial.hash(state);
     }
 }
 
@@ -127,18 +133,22 @@ impl MeetingNode {
         self.release(seat);
     }
 
-    /// One order: a value is sent, one is asked for, a receive is cancelled, or a step ends. An
-    /// explorer's peer 0 sends, and the others ask it.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.adapter.poll_timeout()
+    }
+
+    /// One order: a value is sent, one is asked for, a receive is cancelled, or a step ends.
     fn obey(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
+        if let Some(script) = run.script {
+            return match script {
+                Script::Ask | Script::AskAndCancel if self.me == Peer(0) => self.send(run, seat),
+                Script::AskAndCancel if !self.asked.is_empty() => self.cancel(seat),
+                Script::Ask | Script::AskAndCancel => self.ask(run, seat),
+            };
+        }
         match seat.draw(16) {
-            0 if self.me == Peer(0) => self.send(run, seat),
-            1..=6 => self.send(run, seat),
-            13 | 14 if !self.asked.is_empty() => {
-                let at = seat.draw(self.asked.len() as u64) as usize;
-                let (request, now) = (self.asked[at].request, seat.now);
-                let cancelled = self.adapter.cancel(&mut seat.fabric, now, request);
-                cancelled.expect("a receive that is not over can be cancelled");
-            }
+            0..=6 => self.send(run, seat),
+            13 | 14 if !self.asked.is_empty() => self.cancel(seat),
             15 if seat.draw(4) == 0 => {
                 let step = seat.draw(run.steps) as i64;
                 self.adapter.cleanup(step);
@@ -149,6 +159,13 @@ impl MeetingNode {
         }
     }
 
+    fn cancel(&mut self, seat: &mut Seat<'_, MeetingEvent>) {
+        let at = seat.draw(self.asked.len() as u64) as usize;
+        let (request, now) = (self.asked[at].request, seat.now);
+        let cancelled = self.adapter.cancel(&mut seat.fabric, now, request);
+        cancelled.expect("a receive that is not over can be cancelled");
+    }
+
     fn name(
         &self,
         run: &Meetings,
@@ -156,7 +173,11 @@ impl MeetingNode {
         is_mine: bool,
     ) -> MeetingName {
         let ahead = 1 + seat.draw(run.peers()) as u16;
-        let other = Peer((self.me.0 + ahead) % run.layout.peers());
+        let other = match run.script {
+            Some(_) if is_mine => Peer(1 + (self.serial % (run.peers() - 1)) as u16),
+            Some(_) => Peer(0),
+            None => Peer((self.me.0 + ahead) % run.layout.peers()),
+        };
         let ends = if is_mine { (self.me, other) } else { (other, self.me) };
         let key = Key::new((ends.0, None), ends.1, ("edge", "0:0")).expect("a short name");
         (key, seat.draw(run.steps) as i64)
@@ -274,6 +295,7 @@ impl MeetingNode {
                 let worth = Worth { shape: None, bytes: Vec::new() };
                 seat.record(MeetingEvent::Delivered { name, worth });
             }
+            Received::TimedOut => seat.record(MeetingEvent::TimedOut { name }),
             _ => {}
         }
     }
@@ -295,16 +317,12 @@ impl MeetingNode {
     }
 
     /// Whether everything has ended, returned and been freed, but values that no peer asked for.
-    pub(super) fn check_finished(&self, is_there: impl Fn(Peer) -> bool) -> Result<(), Violation> {
+    pub(super) fn check_finished(&self) -> Result<(), Violation> {
         let me = self.me;
         let broken = |checker, what: String| Err(Violation::new(checker, format!("{me}: {what}")));
-        // What was never sent to a source that is gone waits for its deadline.
-        let open = self.asked.iter().find(|asked| is_there(asked.name.0.source()));
-        if let Some(asked) = open {
+        // Each has a deadline, and time passes until it is over.
+        if let Some(asked) = self.asked.first() {
             return broken("liveness", format!("{asked:?} is not over"));
-        }
-        if !self.asked.is_empty() {
-            return Ok(());
         }
         let [requests, _, waiters] = self.adapter.used();
         if waiters > 0 {

@@ -1,36 +1,114 @@
 //! The configurations of rendezvous that the explorer walks.
 //!
 //! ```text
-//!   members   2: peer 0 sends one value, peer 1 asks for one; 3: two ask for one each
-//!   paths     inline, and by a read
-//!   crash     of either, at any operation
+//!   members   2: peer 0 sends, peer 1 asks; 3: two ask, each for a value of its own
+//!   paths     inline, and by reads
+//!   cancel    at any point; then the same value is asked for again
+//!   crash     of either, at any operation; with a start, the next incarnation goes on
 //! ```
 //!
-//! No time passes, no receive is cancelled and no step ends: seeds show those.
+//! Reads are handled as they end. No step ends and time passes at the end of a path alone: seeds
+//! show more.
 
 use weft_core::rendezvous::{Digest, RendezvousSizes};
 
-use super::Meetings;
-use crate::protocol::{Pace, Small};
+use super::{Meetings, Script};
+use crate::protocol::{Opening, Pace, Small};
+
+/// One configuration: how many values travel how, and what goes wrong.
+struct MeetingCase {
+    name: &'static str,
+    /// The longest value that comes in its message; all have [`VALUE_LEN`] bytes.
+    inline: u16,
+    orders: &'static [u32],
+    script: Script,
+    crashes: u32,
+    starts: u32,
+}
+
+/// Bytes of each value: two reads.
+const VALUE_LEN: u64 = 16;
+
+const ONE_READ: MeetingCase = MeetingCase {
+    name: "n = 2, one value, read",
+    inline: 0,
+    orders: &[1, 1],
+    script: Script::Ask,
+    crashes: 1,
+    starts: 0,
+};
+
+const ONE_INLINE: MeetingCase =
+    MeetingCase { name: "n = 2, one value, inline", inline: VALUE_LEN as u16, ..ONE_READ };
+
+const CASES: &[MeetingCase] = &[
+    ONE_INLINE,
+    ONE_READ,
+    MeetingCase {
+        name: "n = 2, three values of one key, inline",
+        orders: &[3, 3],
+        crashes: 0,
+        ..ONE_INLINE
+    },
+    MeetingCase {
+        name: "n = 2, three values of one key, read",
+        orders: &[3, 3],
+        crashes: 0,
+        ..ONE_READ
+    },
+    MeetingCase {
+        name: "n = 2, cancel at any point, inline",
+        orders: &[2, 3],
+        script: Script::AskAndCancel,
+        crashes: 0,
+        ..ONE_INLINE
+    },
+    MeetingCase {
+        name: "n = 2, cancel at any point, read",
+        orders: &[2, 3],
+        script: Script::AskAndCancel,
+        crashes: 0,
+        ..ONE_READ
+    },
+    MeetingCase {
+        name: "n = 2, either begins again, inline",
+        orders: &[2, 2],
+        starts: 1,
+        ..ONE_INLINE
+    },
+    MeetingCase {
+        name: "n = 2, either begins again, read",
+        orders: &[2, 2],
+        starts: 1,
+        ..ONE_READ
+    },
+    MeetingCase { name: "n = 3, one value each, read", orders: &[2, 1, 1], ..ONE_READ },
+];
 
 /// All of them.
 pub(super) fn all() -> Vec<Small<Meetings>> {
-    [("n = 2, one value, inline", 2, 16, 1), ("n = 2, one value, read", 2, 0, 1)]
-        .map(|(name, peers, inline, crashes)| {
-            let sizes = RendezvousSizes {
-                peers,
-                slots: 4,
-                leaf_len: 64,
-                offer_leaves: 2,
-                landing_leaves: 2,
-                inline,
-                piece_len: 8,
-                digest: Digest::Off,
-                lane_slots: 2,
-            };
-            let protocol = Meetings::new(sizes, (1, 16, 1_000_000));
-            let small = Small::of(name, protocol, vec![1; usize::from(peers)]);
-            Small { crashes, pace: Pace::AtOnce, ..small }
-        })
-        .into()
+    CASES.iter().map(MeetingCase::small).collect()
+}
+
+impl MeetingCase {
+    fn small(&self) -> Small<Meetings> {
+        let sizes = RendezvousSizes {
+            peers: self.orders.len() as u16,
+            slots: 4,
+            leaf_len: 64,
+            offer_leaves: 2,
+            landing_leaves: 2,
+            inline: self.inline,
+            piece_len: 8,
+            digest: Digest::Off,
+            lane_slots: 2,
+        };
+        // Longer than any path: a receive times out when nothing else can happen.
+        let protocol = Meetings::new(sizes, (1, VALUE_LEN, 1_000_000));
+        let protocol = Meetings { script: Some(self.script), ..protocol };
+        let small = Small::of(self.name, protocol, self.orders.to_vec());
+        let opening = if self.orders.len() > 2 { Opening::Passed } else { Opening::Explored };
+        let (crashes, starts) = (self.crashes, self.starts);
+        Small { crashes, starts, opening, pace: Pace::AtOnce, ..small }
+    }
 }
