@@ -2,6 +2,10 @@
 
 use crate::subject::Expected;
 
+const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expected {
+    Expected::found(name, checkers)
+}
+
 const fn missed(
     name: &'static str,
     checkers: &'static [&'static str],
@@ -12,10 +16,14 @@ const fn missed(
 
 /// One row for each. Memory that is used too early shows in what is delivered out of it.
 pub(crate) const EXPECTED: &[Expected] = &[
-    missed("rendezvous/V5-returned-early", &["quiet", "match"], "a cancel"),
-    missed("rendezvous/V7-freed-on-match", &["quiet", "match"], "a second value"),
-    missed("rendezvous/V9-generation-ignored", &["match", "once", "validity"], "a cancel"),
-    missed("rendezvous/V10-waiter-stays", &["bound", "liveness"], "a deadline"),
+    missed("rendezvous/V5-returned-early", &["quiet", "match"], "a cancel while reads are out"),
+    found("rendezvous/V7-freed-on-match", &["quiet", "match"]),
+    missed(
+        "rendezvous/V9-generation-ignored",
+        &["match", "once", "validity"],
+        "a cancel after the answer",
+    ),
+    found("rendezvous/V10-waiter-stays", &["bound", "liveness"]),
     missed("rendezvous/V14-step-revived", &["bound"], "a step that ends"),
     missed("rendezvous/V15-refused-consumed", &["validity"], "a value that is refused"),
     missed("rendezvous/V16-dead-keeps-landing", &["bound"], "a dead value"),

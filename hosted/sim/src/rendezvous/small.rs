@@ -3,7 +3,7 @@
 //! ```text
 //!   members   2: peer 0 sends, peer 1 asks; 3: two ask, each for a value of its own
 //!   paths     inline, and by reads
-//!   cancel    at any point; then the same value is asked for again
+//!   cancel    before the answer is taken from the lane; then the same value is asked for again
 //!   crash     of either, at any operation; with a start, the next incarnation goes on
 //! ```
 //!
@@ -57,14 +57,14 @@ const CASES: &[MeetingCase] = &[
         ..ONE_READ
     },
     MeetingCase {
-        name: "n = 2, cancel at any point, inline",
+        name: "n = 2, cancel before the answer, inline",
         orders: &[2, 3],
         script: Script::AskAndCancel,
         crashes: 0,
         ..ONE_INLINE
     },
     MeetingCase {
-        name: "n = 2, cancel at any point, read",
+        name: "n = 2, cancel before the answer, read",
         orders: &[2, 3],
         script: Script::AskAndCancel,
         crashes: 0,
