@@ -23,6 +23,7 @@ mod naming;
 pub(super) mod overseer;
 mod pairs;
 mod removals;
+mod requests;
 mod signing;
 mod status;
 
@@ -44,20 +45,16 @@ use weft_core::endpoint::Plan;
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
-use super::casts::{CastJob, Casts};
-use super::chronicle::{self, What};
-use super::control::{Fault, MESSAGES_MAX, NodeOrder, Outcome, Refused, Want};
-use super::deliveries::{DeliverJob, DeliveryLine};
+use super::casts::Casts;
+use super::deliveries::DeliveryLine;
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
-use super::link::{
-    CONTROL_MAX, FromComponent, Outgoing, REQUESTS_MAX, TaskChange, Ticket, ToComponent,
-};
+use super::link::{CONTROL_MAX, FromComponent, Outgoing, REQUESTS_MAX, TaskChange, ToComponent};
 use super::membership::Membership;
 use super::own_puts::OwnPuts;
 use super::places::Places;
-use super::puts::{PutJob, Puts};
-use super::takes::{TakeJob, Takes};
+use super::puts::Puts;
+use super::takes::Takes;
 use super::{NodeEndpoint, NodeError};
 use crate::clock::{Deadline, now_ns};
 use crate::cluster::Cluster;
@@ -519,79 +516,6 @@ impl Component {
             removals: &mut self.removals,
         };
         act(dirnet, &mut ground)
-    }
-
-    fn request(&mut self, ticket: Ticket, what: Want, now_ns: u64) -> Result<(), NodeError> {
-        let deadline =
-            |timeout_ms: u64| now_ns.saturating_add(timeout_ms.saturating_mul(1_000_000));
-        if self.has_left(&what) {
-            return self.answer(ticket, Outcome::Refused(Refused::LeftBroadcasts));
-        }
-        let answer = match what {
-            Want::Put { to, messages, timeout_ms } => {
-                let job = PutJob::new(ticket, messages, deadline(timeout_ms));
-                self.puts.begin(to, job)
-            }
-            Want::Take { max, timeout_ms } => {
-                let max = max.clamp(1, MESSAGES_MAX);
-                self.takes.begin(TakeJob { ticket, max, deadline_ns: deadline(timeout_ms) })
-            }
-            Want::Release { receipts } => {
-                let released = self.takes.release(&mut self.endpoint, ticket.client, &receipts);
-                Some((ticket, Outcome::Released(released)))
-            }
-            // The supervisor orders the senders.
-            Want::Broadcast { tag, messages, timeout_ms, then: _ } => {
-                self.casts.begin(CastJob::new(ticket, tag, messages, deadline(timeout_ms)))
-            }
-            Want::Deliver { origin, process, after, max, timeout_ms } => {
-                let deadline_ns = deadline(timeout_ms);
-                let job = DeliverJob { ticket, process, origin, after, max, deadline_ns };
-                self.deliveries.begin(&mut self.endpoint, job)
-            }
-            Want::EndDeliver { after } => {
-                let done = self.deliveries.end(&mut self.endpoint, ticket.client, &after);
-                Some((ticket, done))
-            }
-            Want::Inject(Fault::Equivocate) => Some((ticket, self.equivocate())),
-            Want::Inject(fault) => {
-                self.faults.handle_fault(now_ns, &fault);
-                self.endpoint.fabric().set_cut(self.faults.cut());
-                self.endpoint.admitted().iter().for_each(|peer| self.broadcast_again(peer));
-                Some((ticket, Outcome::Done))
-            }
-            Want::Node { node, order } => {
-                let mut done = Outcome::Refused(Refused::NotManager);
-                self.with_dirnet(|dirnet, ground| {
-                    done = dirnet.handle_order(now_ns, Rank(node), order, ground)?;
-                    Ok(())
-                })?;
-                if (order, &done) == (NodeOrder::Release, &Outcome::Done) {
-                    let observer = self.endpoint.me().0;
-                    let (at_ns, what) = (now_ns, What::Released);
-                    let entry = chronicle::Entry { at_ns, observer, node, what };
-                    self.tell(&FromComponent::Note(entry))?;
-                }
-                Some((ticket, done))
-            }
-            Want::Status => self.inquire(ticket, now_ns),
-            Want::Await { .. }
-            | Want::Chronicle { .. }
-            | Want::Evidence { .. }
-            | Want::Watch { .. }
-            | Want::Mask
-            | Want::Proof { .. }
-            | Want::Report { .. }
-            | Want::Beat { .. }
-            | Want::Guard { .. }
-            | Want::Task { .. }
-            | Want::Kill
-            | Want::KillNode
-            | Want::Stop => {
-                return Err(NodeError::Link("a request that is the supervisor's"));
-            }
-        };
-        answer.map_or(Ok(()), |(ticket, what)| self.answer(ticket, what))
     }
 
     /// Sends now what was refused to `peer` while only one side had admitted the other, or while

@@ -161,7 +161,7 @@ mod tests {
         let to = Peer(1);
         let mut puts = OwnPuts::new();
         puts.held.insert(to);
-        let mut full = |puts: &mut OwnPuts, now_ns| {
+        let full = |puts: &mut OwnPuts, now_ns| {
             assert!(puts.handle_event(Event::Full { to }, now_ns));
             puts.next_retry_ns().expect("a pause") - now_ns
         };

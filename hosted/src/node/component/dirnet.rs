@@ -15,8 +15,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
     Beat, Change, Component, ComponentIncarnation, Config, FRAME_LEN, Frame, FrameError, Kept,
-    Level, Limits, Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing,
-    TASKS_MAX, TaskAction, Term, ViewNumber,
+    Limits, Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX,
+    TaskAction, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -28,9 +28,7 @@ use super::overseer::Overseer;
 use super::removals::Removals;
 use crate::cluster::{self, Cluster};
 use crate::node::chronicle::{Entry as Noted, What};
-use crate::node::control::{
-    DirNetStatus, EntryStatus, NodeOrder, Outcome, Payload, Refused, TimingStatus,
-};
+use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
 use crate::node::kept::KeptTerm;
 use crate::node::link::{FromComponent, GuardAction, TaskChange};
@@ -407,50 +405,6 @@ impl DirNet {
         self.machine.term()
     }
 
-    /// The status for people, with the nodes that have left the broadcasts.
-    pub(super) fn status(&self, left_broadcasts: Vec<u16>) -> DirNetStatus {
-        let machine = &self.machine;
-        let members = (0..).map(Rank).take(self.seen.len());
-        let others = members.filter(|rank| *rank != machine.me());
-        let is_removed = |rank: &Rank| {
-            let standing = machine.database().standing(*rank);
-            standing.is_known() && standing.level != Level::Up
-        };
-        let role = match machine.role() {
-            Role::Joining => "joining",
-            Role::Manager => "manager",
-            Role::Backup if self.may_manage => "backup",
-            Role::Backup => "agent",
-            Role::Excluded => "excluded",
-        };
-        let entry = |rank: Rank| {
-            let record = machine.database().record(rank).filter(|it| !it.tasks().is_empty())?;
-            let task_errors = record.tasks().iter().map(|task| task.errors).collect();
-            Some(EntryStatus { node: rank.0, errors: record.error_count, task_errors })
-        };
-        let rejects = machine.rejects().iter().map(|(reason, count)| (reason.name(), count));
-        let unread = self.unread.iter().map(|(reason, count)| (*reason, *count));
-        DirNetStatus {
-            role: role.to_owned(),
-            epoch: machine.term().epoch,
-            manager: machine.term().claimant.0,
-            boot: machine.incarnation().boot.0,
-            generation: machine.incarnation().generation,
-            timing: self.timing.clone(),
-            suspects: others.clone().filter(|rank| machine.suspects(*rank)).map(|r| r.0).collect(),
-            removed: others.clone().filter(is_removed).map(|rank| rank.0).collect(),
-            isolated: others
-                .filter(|rank| machine.database().standing(*rank).level == Level::Isolated)
-                .map(|rank| rank.0)
-                .collect(),
-            left_broadcasts,
-            view: machine.view().into(),
-            stale: self.is_view_stale(crate::clock::now_ns()),
-            database: (0..).map(Rank).take(self.seen.len()).filter_map(entry).collect(),
-            refused: rejects.chain(unread).map(|(name, n)| (name.to_owned(), n)).collect(),
-        }
-    }
-
     /// Hands every new heartbeat to the machine.
     fn look(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
         for index in 0..self.seen.len() {
@@ -610,6 +564,7 @@ pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     }
 }
 
+mod status;
 mod views;
 
 #[cfg(test)]
