@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_core::dirnet::{
     ComponentIncarnation, Explanation, Frame, Members, Reject, Role, Term, Timing, Verdict,
 };
-use weft_core::ids::Rank;
+use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
 
 use super::evidence::Witnessed;
@@ -62,7 +62,7 @@ impl Seen {
     }
 
     const NOTHING: Self = Self {
-        incarnation: ComponentIncarnation { boot: weft_core::ids::Incarnation(0), generation: 0 },
+        incarnation: ComponentIncarnation { boot: Incarnation(0), generation: 0 },
         role: Role::Joining,
         term: Term { epoch: 0, claimant: Rank(0) },
         manages_since: None,
@@ -114,9 +114,13 @@ impl Ledger {
         }
     }
 
-    /// Inspects the view that `component` shows; its node has fenced the boots in `fenced`.
-    pub(super) fn look_at_view(&mut self, component: &Machine, fenced: &BTreeMap<u16, u32>) {
-        if let Some((checker, what)) = self.views.judge(component, fenced) {
+    /// Inspects the view that `component` shows; `has_fenced` says which boots its node has fenced.
+    pub(super) fn look_at_view(
+        &mut self,
+        component: &Machine,
+        has_fenced: impl Fn(u16, Incarnation) -> bool,
+    ) {
+        if let Some((checker, what)) = self.views.judge(component, has_fenced) {
             self.broken(checker, what);
         }
     }

@@ -3,18 +3,22 @@
 //! A [`Setting`] states the size, the timing and the faults of a run; `new` draws one, and the
 //! strikes that happen in it.
 
+mod admissions;
 mod calm;
 mod links;
 mod orders;
+mod outputs;
 mod resets;
 mod saved;
 mod setting;
+mod strikes;
+mod supervisors;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Limits, Members, News,
-    Output, Post, Profile, Progress, RestartLimit, Seat, Spawned, TASKS_MAX, Term,
+    Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Limits, Output, Post,
+    Profile, Progress, RestartLimit, Seat, Spawned, TASKS_MAX, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -27,6 +31,7 @@ use crate::run::Plan;
 use crate::trace::Trace;
 use saved::Saved;
 pub use setting::Setting;
+use supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
 
 /// How often an operator checks, and a transport retries.
 const LOOK_MS: u64 = 500;
@@ -36,28 +41,96 @@ pub(super) type Machine = Component<8, TASKS_MAX>;
 
 #[derive(Clone, Copy, Debug)]
 enum Flight {
-    Frame { from: u16, to: u16, seat: Seat, frame: Frame },
-    Beat { from: u16, to: u16 },
-    Fenced { at: u16, incarnation: u32, node: Rank, boot: Incarnation },
-    Spawned { at: u16, incarnation: u32, generation: u32 },
-    Boot { node: u16, incarnation: u32 },
-    Ended { at: u16, incarnation: u32 },
-    Refused { at: u16, by: u16, boot: u32, incarnation: u32, term: Term },
-    Parted { at: u16, incarnation: u32, node: u16, boot: u32, is_whole: bool },
-    Strike { number: u32, strike: Strike },
-    Heal { cut: (u16, u16) },
+    /// `is_lane`: from a component to one that must have connected it.
+    Frame {
+        from: u16,
+        to: u16,
+        seat: Seat,
+        is_lane: bool,
+        frame: Frame,
+    },
+    Beat {
+        from: u16,
+        to: u16,
+    },
+    Fenced {
+        at: u16,
+        number: u64,
+        node: Rank,
+        boot: Incarnation,
+    },
+    Spawned {
+        at: u16,
+        incarnation: u32,
+        generation: u32,
+    },
+    Boot {
+        node: u16,
+        incarnation: u32,
+    },
+    Ended {
+        at: u16,
+        incarnation: u32,
+    },
+    Between {
+        from: u16,
+        to: u16,
+        run: u64,
+        session: u64,
+        message: Between,
+    },
+    Up {
+        at: u16,
+        number: u64,
+        message: Up,
+    },
+    Down {
+        at: u16,
+        number: u64,
+        message: Down,
+    },
+    Wake {
+        at: u16,
+        run: u64,
+    },
+    Enter {
+        at: u16,
+        number: u64,
+    },
+    Parted {
+        at: u16,
+        incarnation: u32,
+        node: u16,
+        boot: u32,
+        is_whole: bool,
+    },
+    Strike {
+        number: u32,
+        strike: Strike,
+    },
+    Heal {
+        cut: (u16, u16),
+    },
     Look,
 }
 
 struct Node {
+    supervisor: Option<SupervisorProcess>,
+    /// The process of the component, in the DIR net or not.
+    process: Option<ComponentProcess>,
+    /// Since when it is isolated, as saved.
+    isolation_note: Option<Incarnation>,
+    /// It crashes after this many outputs.
+    outputs_left: Option<u32>,
     component: Option<Machine>,
     task: Option<ImAliveTask>,
+    /// The number of its present boot: that of the boot's first incarnation.
     boot: u32,
+    /// The number of its last incarnation.
+    incarnation: u32,
     /// When it was last gone.
     died: u64,
     kept: Option<Term>,
-    /// The last boot that other nodes have removed, as the supervisor remembers it.
-    removed: Incarnation,
     saved: Saved,
     progress: Progress,
     component_stalls: u64,
@@ -66,8 +139,6 @@ struct Node {
     supervisor_stalls: Option<(u64, u64)>,
     refuses_spawns: u64,
     has_dead_timers: bool,
-    /// The boot up to which it has fenced each node.
-    fenced: BTreeMap<u16, u32>,
     cells: BTreeMap<u16, Beat>,
 }
 
@@ -83,6 +154,11 @@ pub(super) struct Net {
     nodes: Vec<Node>,
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
+    /// Processes of supervisors and components so far, and sessions.
+    runs: u64,
+    sessions: u64,
+    /// When the last message arrives on each way that loses none.
+    ways: BTreeMap<(u16, u16), u64>,
     cuts: BTreeSet<(u16, u16)>,
     /// Cuts that are permanent.
     severed: BTreeSet<(u16, u16)>,
@@ -144,6 +220,9 @@ impl Net {
             setting,
             flights: BTreeMap::new(),
             posted: 0,
+            runs: 0,
+            sessions: 0,
+            ways: BTreeMap::new(),
             cuts: BTreeSet::new(),
             severed: BTreeSet::new(),
             waits_since: 0,
@@ -241,28 +320,40 @@ impl Net {
     }
 
     fn boot(&mut self, node: u16) {
+        self.start_supervisor(node);
+        self.hear_out(node);
+        let supervisor = self.node(node).supervisor.as_ref();
+        if supervisor.is_none_or(|it| it.decider.is_isolated()) {
+            return;
+        }
         let config = self.config(node);
         let it = self.node(node);
-        it.boot += 1;
+        it.boot = it.incarnation + 1;
         let (me, boot) = (Rank(node), Incarnation(it.boot));
         let (others, profile) = (config.others(), *config.profile());
         it.task = Some(ImAliveTask::new(Post { me, boot, others, profile }));
-        it.fenced.clear();
         (it.component_stalls, it.task_stalls, it.refuses_spawns) = (0, 0, 0);
         it.supervisor_stalls = None;
         self.start_component(node, 0);
     }
 
     fn start_component(&mut self, node: u16, generation: u32) {
-        let (config, now) = (self.config(node), Instant(self.now));
-        let tasks = self.setting.tasks;
         let it = self.node(node);
-        let incarnation = ComponentIncarnation { boot: Incarnation(it.boot), generation };
         it.cells.clear();
         it.component_stalls = 0;
         it.has_dead_timers = false;
-        let component =
-            Component::new(now, config, incarnation, tasks, it.saved.kept(it.kept, it.removed));
+        self.start_process(node, generation);
+    }
+
+    /// The component of `node` enters the DIR net.
+    fn enter(&mut self, node: u16) {
+        let (config, now) = (self.config(node), Instant(self.now));
+        let tasks = self.setting.tasks;
+        let it = self.node(node);
+        let Some(ComponentProcess { generation, removed, .. }) = it.process else { return };
+        let incarnation = ComponentIncarnation { boot: Incarnation(it.boot), generation };
+        let kept = it.saved.kept(it.kept, removed);
+        let component = Component::new(now, config, incarnation, tasks, kept);
         let wrong = it.saved.judge(config.nodes(), &component);
         let is_memory_lost = it.saved.is_newest_damaged();
         it.component = Some(component);
@@ -272,17 +363,15 @@ impl Net {
         wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
         self.note(|| format!("{node} begins incarnation {incarnation}"));
         self.drain(node);
-        // It is in the database now.
-        self.node(node).removed = Incarnation(0);
     }
 
     fn crash(&mut self, node: u16) {
         let now = self.now;
         let it = self.node(node);
         (it.component, it.task, it.supervisor_stalls) = (None, None, None);
-        let boot = it.boot;
         it.died = now;
-        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, boot), true));
+        it.outputs_left = None;
+        self.end_supervisor(node);
     }
 
     fn expire(&mut self, node: u16, seat: Seat) {
@@ -299,22 +388,33 @@ impl Net {
     fn land(&mut self, flight: Flight) {
         let now = Instant(self.now);
         // Work of a stalled supervisor waits until it continues.
-        if let Flight::Fenced { at, .. } | Flight::Spawned { at, .. } | Flight::Ended { at, .. } =
-            flight
+        if let Flight::Spawned { at, .. }
+        | Flight::Ended { at, .. }
+        | Flight::Between { to: at, .. }
+        | Flight::Up { at, .. }
+        | Flight::Wake { at, .. } = flight
             && let Some(until) = self.node(at).stopped_until(now.0)
         {
             return self.post_at(until, flight);
         }
+        if let Flight::Fenced { at, .. } | Flight::Down { at, .. } = flight
+            && self.node(at).component_stalls > now.0
+        {
+            let until = self.node(at).component_stalls;
+            return self.post_at(until, flight);
+        }
         match flight {
-            Flight::Frame { from, to, seat, frame } => self.land_frame(from, to, seat, frame),
+            Flight::Frame { .. } => self.land_frame(flight),
+            Flight::Between { from, to, run, session, message } => {
+                self.land_between((from, to), (run, session), message);
+            }
+            Flight::Up { at, number, message } => self.land_up(at, number, message),
+            Flight::Down { at, number, message } => self.land_down(at, number, message),
+            Flight::Wake { at, run } => self.land_wake(at, run),
+            Flight::Enter { at, number } => self.land_enter(at, number),
             Flight::Beat { from, to } => self.land_beat(from, to),
-            Flight::Fenced { at, incarnation, node, boot } if self.node(at).boot == incarnation => {
-                let known = self.node(at).fenced.entry(node.0).or_default();
-                *known = boot.0.max(*known);
-                if let Some(component) = &mut self.node(at).component {
-                    component.handle_fenced(now, node, boot);
-                }
-                self.drain(at);
+            Flight::Fenced { at, number, node, boot } if self.node(at).runs(number) => {
+                self.note_fenced(at, node, boot);
             }
             Flight::Spawned { at, incarnation, generation }
                 if self.node(at).boot == incarnation =>
@@ -329,12 +429,7 @@ impl Net {
                     task.handle_ended(now);
                 }
                 self.drain(at);
-                self.tell_alone();
-            }
-            Flight::Refused { at, by, boot, incarnation, term }
-                if self.node(at).boot == incarnation =>
-            {
-                self.refuse(at, (by, boot), term);
+                self.tell_alone(at);
             }
             Flight::Parted { at, incarnation, node, boot, is_whole }
                 if self.node(at).boot == incarnation && self.node(node).boot == boot =>
@@ -350,8 +445,7 @@ impl Net {
             | Flight::Fenced { .. }
             | Flight::Spawned { .. }
             | Flight::Boot { .. }
-            | Flight::Ended { .. }
-            | Flight::Refused { .. } => {}
+            | Flight::Ended { .. } => {}
             Flight::Strike { number, strike } => self.strike(number, strike),
             Flight::Heal { cut } => {
                 self.cuts.remove(&cut);
@@ -360,56 +454,15 @@ impl Net {
         }
     }
 
-    /// If no component is running at all, the supervisors notify their tasks.
-    fn tell_alone(&mut self) {
-        let lives_one = self.components().next().is_some();
-        for node in (0..self.nodes.len() as u16).filter(|_| !lives_one) {
-            self.node(node).task.iter_mut().for_each(ImAliveTask::handle_alone);
+    /// If no other node that the supervisor of `node` has met runs a component, none can answer the
+    /// alarm of its task.
+    fn tell_alone(&mut self, node: u16) {
+        let it = self.node(node);
+        let is_alone = it.supervisor.as_ref().is_some_and(|it| it.decider.running().is_empty());
+        if is_alone && it.process.is_none() {
+            it.task.iter_mut().for_each(ImAliveTask::handle_alone);
             self.drain(node);
         }
-    }
-
-    fn land_frame(&mut self, from: u16, to: u16, seat: Seat, frame: Frame) {
-        let now = Instant(self.now);
-        let it = self.node(to);
-        let stalls = if seat == Seat::Component { it.component_stalls } else { it.task_stalls };
-        if stalls > now.0 {
-            return self.post_at(stalls, Flight::Frame { from, to, seat, frame });
-        }
-        if it.fenced.get(&from).is_some_and(|boot| frame.incarnation.boot.0 <= *boot) {
-            return;
-        }
-        let handled = match (seat, &mut it.component, &mut it.task) {
-            (Seat::Component, Some(component), _) => {
-                component.handle_message(now, Rank(from), &frame)
-            }
-            (Seat::ImAliveTask, _, Some(task)) => {
-                task.handle_message(now, Rank(from), &frame, it.progress)
-            }
-            _ => return,
-        };
-        self.ledger.handle_frame(now, Rank(to), &frame, handled);
-        let name = frame.message.name();
-        self.note(|| format!("{to} hears {name} of {from}: {handled:?}"));
-        self.drain(to);
-    }
-
-    fn land_beat(&mut self, from: u16, to: u16) {
-        let now = Instant(self.now);
-        let it = self.node(to);
-        let (stalls, beat) = (it.component_stalls, it.cells.get(&from).copied());
-        if stalls > now.0 {
-            return self.post_at(stalls, Flight::Beat { from, to });
-        }
-        let Some(beat) = beat else { return };
-        if it.fenced.get(&from).is_some_and(|boot| beat.incarnation.boot.0 <= *boot) {
-            return;
-        }
-        if let Some(component) = &mut it.component {
-            // The component counts refusals; the run continues either way.
-            let _ = component.handle_heartbeat(now, Rank(from), &beat);
-        }
-        self.drain(to);
     }
 
     fn land_spawned(&mut self, at: u16, generation: u32) {
@@ -422,65 +475,6 @@ impl Net {
         self.drain(at);
         if spawned == Spawned::Runs {
             self.start_component(at, generation);
-        }
-    }
-
-    pub(super) fn strike(&mut self, number: u32, strike: Strike) {
-        self.happened.push(number);
-        self.note(|| format!("fault {number}: {strike:?}"));
-        let (now, unit) = (self.now, self.setting.unit);
-        match strike {
-            Strike::Crash(node) => self.crash(node),
-            Strike::Restart(node) => {
-                self.crash(node);
-                self.boot(node);
-            }
-            Strike::Hang(node) => self.node(node).component = None,
-            Strike::End(node) => self.end(node),
-            Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
-            Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
-            Strike::Stall(node, ms) => {
-                self.node(node).component_stalls = now + ms * unit;
-                self.node(node).task_stalls = now + ms * unit;
-            }
-            Strike::StallComponent(node, ms) => self.node(node).component_stalls = now + ms * unit,
-            Strike::StopSupervisor(node, ms) => {
-                self.node(node).supervisor_stalls = Some((now, now + ms * unit));
-                self.node(node).task_stalls = now + ms * unit;
-            }
-            Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
-            Strike::Cut(..) => {}
-            Strike::Sever(from, to) => self.sever(from, to),
-            Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * unit,
-            Strike::Deafen(node, ms) => {
-                for other in (0..self.nodes.len() as u16).filter(|other| *other != node) {
-                    self.cut((other, node), ms);
-                }
-            }
-            Strike::RefuseAllSpawns(ms) => {
-                self.nodes.iter_mut().for_each(|it| it.refuses_spawns = now + ms * unit);
-            }
-            Strike::CutSet(ways, ms) => {
-                let count = self.nodes.len() as u16;
-                for (from, to) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
-                    if from != to && ways & strike::way(from, to) != 0 {
-                        self.cut((from, to), ms);
-                    }
-                }
-            }
-            Strike::Lose(node, other) if node != other => self.lose(node, other),
-            Strike::Lose(..) => {}
-            Strike::Isolate(by, node) => self.isolate(by, node),
-            Strike::Release(node) => self.release(node),
-            Strike::Partition(ms) => {
-                let count = self.nodes.len() as u16;
-                for (one, other) in
-                    (0..count / 2).flat_map(|a| (count / 2..count).map(move |b| (a, b)))
-                {
-                    self.cut((one, other), ms);
-                    self.cut((other, one), ms);
-                }
-            }
         }
     }
 
@@ -507,84 +501,32 @@ impl Net {
             self.post_at(at, flight);
         }
     }
-
-    fn drain(&mut self, node: u16) {
-        let count = u16::try_from(self.nodes.len()).unwrap_or(u16::MAX);
-        let it = &mut self.nodes[usize::from(node)];
-        let mut outputs = Vec::new();
-        if let Some(component) = &mut it.component {
-            outputs.extend(std::iter::from_fn(|| component.poll_output()));
-            it.progress = component.progress();
-            self.ledger.look(self.now, component);
-            self.ledger.look_at_view(component, &it.fenced);
-            it.saved.save(count, component.database());
-        }
-        if let Some(task) = &mut it.task {
-            outputs.extend(std::iter::from_fn(|| task.poll_output()));
-        }
-        for output in outputs {
-            self.perform(node, output);
-        }
-    }
-
-    fn perform(&mut self, node: u16, output: Output) {
-        let (now, incarnation) = (self.now, self.node(node).boot);
-        match (&mut self.said.log, &output) {
-            (None, _) | (_, Output::Beat { .. }) => {}
-            (Some(log), output) => log.push((now, Rank(node), *output)),
-        }
-        match output {
-            Output::Send { to, seat, frame } => {
-                self.ledger.evidence.handle_sent(&frame);
-                if to != Members::only(Rank(node)) {
-                    self.last_frame = now;
-                }
-                for to in to.iter() {
-                    self.post(node, to.0, Flight::Frame { from: node, to: to.0, seat, frame });
-                }
-            }
-            Output::Beat { to, beat } => {
-                self.said.beats += 1;
-                self.node(to.0).cells.insert(node, beat);
-                self.post(node, to.0, Flight::Beat { from: node, to: to.0 });
-            }
-            Output::Keep(term) => self.node(node).kept = Some(term),
-            Output::Fence { node: other, boot } => {
-                let after = self.draws.between(1, self.setting.fence_max);
-                self.post_at(
-                    now + after,
-                    Flight::Fenced { at: node, incarnation, node: other, boot },
-                );
-            }
-            Output::Reset { node: other, boot } => self.reset(node, other, boot),
-            Output::Spawn { generation } => {
-                self.node(node).component = None;
-                self.post_at(
-                    now + self.setting.spawn,
-                    Flight::Spawned { at: node, incarnation, generation },
-                );
-            }
-            Output::Verdict(why) => {
-                let name = why.rule.name();
-                self.note(|| format!("{node}: {:?} {} {name}", why.verdict, why.node));
-                self.ledger.handle_verdict(&why, &self.setting.timing);
-            }
-            Output::Tell(News::Excluded) => self.exclude(node),
-            Output::Tell(news) => self.note(|| format!("{node} tells {news:?}")),
-            Output::Task { .. } => {}
-        }
-    }
 }
 
 impl Node {
+    /// Whether its component has connected this boot of `peer`.
+    fn connects(&self, peer: u16, boot: Incarnation) -> bool {
+        let connected = self.process.as_ref().and_then(|it| it.connected.get(&peer));
+        connected.is_some_and(|it| it.boot == boot)
+    }
+
+    /// Whether this process of its component runs.
+    fn runs(&self, number: u64) -> bool {
+        self.process.as_ref().is_some_and(|it| it.number == number)
+    }
+
     fn new(boot: u32) -> Self {
         Self {
+            supervisor: None,
+            process: None,
+            isolation_note: None,
+            outputs_left: None,
             component: None,
             task: None,
             boot,
+            incarnation: boot,
             died: 0,
             kept: None,
-            removed: Incarnation(0),
             saved: Saved::default(),
             progress: Progress::default(),
             component_stalls: 0,
@@ -592,7 +534,6 @@ impl Node {
             supervisor_stalls: None,
             refuses_spawns: 0,
             has_dead_timers: false,
-            fenced: BTreeMap::new(),
             cells: BTreeMap::new(),
         }
     }

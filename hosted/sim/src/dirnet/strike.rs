@@ -28,6 +28,8 @@ pub enum Damage {
 pub enum Strike {
     /// The node is gone.
     Crash(u16),
+    /// The node is gone after this many further outputs of its processes.
+    CrashBetween(u16, u32),
     /// The node is gone, and is started again at once.
     Restart(u16),
     /// The component hangs forever.
@@ -247,7 +249,7 @@ fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, Strike)
             let node = draws.below(u64::from(nodes)) as u16;
             let other = draws.below(u64::from(nodes)) as u16;
             let span = draws.between(10, 3_000);
-            let strike = match draws.below(18) {
+            let strike = match draws.below(19) {
                 0..=2 => Strike::Crash(node),
                 3 => Strike::Restart(node),
                 4 => Strike::Hang(node),
@@ -261,6 +263,7 @@ fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, Strike)
                 12 => Strike::RefuseAllSpawns(3 * span),
                 13 => Strike::CutSet(draws.below(u64::MAX) & draws.below(u64::MAX), span),
                 14 | 15 => Strike::Lose(node, other),
+                16 => Strike::CrashBetween(node, draws.below(12) as u32),
                 _ => Strike::Partition(span),
             };
             (at, strike)

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use weft_core::dirnet::{ComponentIncarnation, View, ViewNumber};
-use weft_core::ids::Rank;
+use weft_core::ids::{Incarnation, Rank};
 
 use super::net::Machine;
 
@@ -28,12 +28,12 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// Which checker objects to the view that `component` shows, and why; its node has fenced the
-    /// boots in `fenced`.
+    /// Which checker objects to the view that `component` shows, and why; `has_fenced` says
+    /// which boots its node has fenced.
     pub(super) fn judge(
         &mut self,
         component: &Machine,
-        fenced: &BTreeMap<u16, u32>,
+        has_fenced: impl Fn(u16, Incarnation) -> bool,
     ) -> Option<(&'static str, String)> {
         let (me, view) = (component.me(), *component.view());
         let number = view.number();
@@ -59,8 +59,7 @@ impl Views {
         let left = shown.find_map(|node| {
             let was = last.incarnation(node)?.boot;
             let is_gone = view.incarnation(node).is_none_or(|it| it.boot != was);
-            let is_fenced = fenced.get(&node.0).is_some_and(|up_to| was.0 <= *up_to);
-            (is_gone && !is_fenced).then_some((node, was))
+            (is_gone && !has_fenced(node.0, was)).then_some((node, was))
         });
         left.map(|(node, was)| {
             ("view-fence", format!("node {me} shows {number:?} before it fences {node} in {was}"))

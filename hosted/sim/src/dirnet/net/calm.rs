@@ -45,7 +45,7 @@ impl Net {
     pub(super) fn look_after(&mut self) {
         self.post_at(self.now + LOOK_MS * self.setting.unit, Flight::Look);
         for at in 0..self.nodes.len() as u16 {
-            self.knock(at);
+            self.meet_all(at);
             self.report_stopped(at);
         }
         let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * self.setting.unit);
@@ -110,19 +110,6 @@ impl Net {
             .any(|flight| matches!(flight, Flight::Boot { node: n, .. } if *n == node))
     }
 
-    fn knock(&mut self, at: u16) {
-        let (incarnation, soon) = (self.node(at).boot, self.now + self.setting.unit);
-        for by in 0..self.nodes.len() as u16 {
-            let is_cut = self.is_cut(at, by) || self.is_cut(by, at);
-            let other = self.node(by);
-            let is_fenced = other.fenced.get(&at).is_some_and(|up_to| incarnation <= *up_to);
-            let (boot, term) = (other.boot, other.component.as_ref().map(Component::term));
-            if let Some(term) = term.filter(|_| is_fenced && !is_cut) {
-                self.post_at(soon, Flight::Refused { at, by, boot, incarnation, term });
-            }
-        }
-    }
-
     /// Whether no frame has been sent lately. Where links stay cut, witnesses are asked again and
     /// again.
     pub(super) fn is_quiet(&self) -> bool {
@@ -168,7 +155,7 @@ impl Net {
         let mut components = Vec::new();
         for (it, node) in self.nodes.iter().zip(0..) {
             match &it.component {
-                Some(_) if held.contains(Rank(node)) => {}
+                _ if held.contains(Rank(node)) => {}
                 Some(component) => components.push(component),
                 None => return Some(format!("node {node} has no component")),
             }

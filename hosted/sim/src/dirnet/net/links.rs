@@ -8,16 +8,22 @@ impl Net {
     pub(super) fn cut(&mut self, cut: (u16, u16), ms: u64) {
         self.cuts.insert(cut);
         let (from, to) = cut;
-        let boot = self.node(from).boot;
-        self.part(to, (from, boot), true);
+        self.lose_way(from, to);
         self.post_at(self.now + ms * self.setting.unit, Flight::Heal { cut });
     }
 
     /// Cuts the link permanently.
     pub(super) fn sever(&mut self, from: u16, to: u16) {
         self.severed.insert((from, to));
+        self.lose_way(from, to);
+    }
+
+    fn lose_way(&mut self, from: u16, to: u16) {
         let boot = self.node(from).boot;
         self.part(to, (from, boot), true);
+        if self.setting.cuts_sessions && from != to {
+            self.part_supervisors(from, to);
+        }
     }
 
     /// The transport of one node may notice that it has lost an incarnation of another: the whole
@@ -41,9 +47,8 @@ impl Net {
 
     /// The component's process ends, and its task is notified.
     pub(super) fn end(&mut self, node: u16) {
-        self.node(node).component = None;
+        self.end_process(node);
         let incarnation = self.node(node).boot;
-        (0..self.nodes.len() as u16).for_each(|at| self.part(at, (node, incarnation), false));
         self.post_at(self.now + self.setting.unit, Flight::Ended { at: node, incarnation });
     }
 

@@ -32,6 +32,11 @@ pub struct Setting {
     pub calm_from: u64,
     /// The maximum time until a fence holds.
     pub fence_max: u64,
+    /// The maximum delay between supervisors, and between a supervisor and its component; the
+    /// minimum is 1.
+    pub late_max: u64,
+    /// Whether a cut ends the session of two supervisors. On one host they have a way of their own.
+    pub cuts_sessions: bool,
     /// The time that a process takes to start.
     pub spawn: u64,
     /// The time that a node takes to boot again.
@@ -62,6 +67,8 @@ impl Setting {
             noticed: 0,
             calm_from: u64::MAX,
             fence_max: 5 * MS,
+            late_max: 1,
+            cuts_sessions: false,
             spawn: 30 * MS,
             reboot: 400 * MS,
             min_alive: 1,
@@ -104,6 +111,9 @@ impl Setting {
             calm_from: STORM_MS * unit,
             // A fence may fail, and is retried until it holds.
             fence_max: draws.pick(&[5, 5, 5, 1_500]) * unit,
+            // A late supervisor is no stall that `lan` tolerates.
+            late_max: if is_rough { (draws.pick(&[0, 1, 20, 300]) * unit).max(1) } else { unit },
+            cuts_sessions: draws.chance(1, 3),
             min_alive: draws.pick(&[1, 1, count as u16 / 2 + 1]),
             spawn: 30 * unit,
             reboot: 400 * unit,

@@ -1,0 +1,79 @@
+//! The strikes of a run, as they happen.
+
+use super::Net;
+use crate::dirnet::strike::{self, Strike};
+
+impl Net {
+    pub(in crate::dirnet) fn strike(&mut self, number: u32, strike: Strike) {
+        self.happened.push(number);
+        self.note(|| format!("fault {number}: {strike:?}"));
+        let (now, unit) = (self.now, self.setting.unit);
+        match strike {
+            Strike::Crash(node) => self.crash(node),
+            Strike::CrashBetween(node, outputs) => self.node(node).outputs_left = Some(outputs),
+            Strike::Restart(node) => {
+                self.crash(node);
+                self.boot(node);
+            }
+            Strike::Hang(node) => self.node(node).component = None,
+            Strike::End(node) => self.end(node),
+            Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
+            Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
+            Strike::Stall(node, ms) => {
+                self.stall_component(node, ms);
+                self.stall_task(node, ms);
+            }
+            Strike::StallComponent(node, ms) => self.stall_component(node, ms),
+            Strike::StopSupervisor(node, ms) => {
+                self.node(node).supervisor_stalls = Some((now, now + ms * unit));
+                self.stall_task(node, ms);
+            }
+            Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
+            Strike::Cut(..) => {}
+            Strike::Sever(from, to) => self.sever(from, to),
+            Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * unit,
+            Strike::Deafen(node, ms) => {
+                for other in (0..self.nodes.len() as u16).filter(|other| *other != node) {
+                    self.cut((other, node), ms);
+                }
+            }
+            Strike::RefuseAllSpawns(ms) => {
+                self.nodes.iter_mut().for_each(|it| it.refuses_spawns = now + ms * unit);
+            }
+            Strike::CutSet(ways, ms) => {
+                let count = self.nodes.len() as u16;
+                for (from, to) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
+                    if from != to && ways & strike::way(from, to) != 0 {
+                        self.cut((from, to), ms);
+                    }
+                }
+            }
+            Strike::Lose(node, other) if node != other => self.lose(node, other),
+            Strike::Lose(..) => {}
+            Strike::Isolate(by, node) => self.isolate(by, node),
+            Strike::Release(node) => self.release(node),
+            Strike::Partition(ms) => {
+                let count = self.nodes.len() as u16;
+                for (one, other) in
+                    (0..count / 2).flat_map(|a| (count / 2..count).map(move |b| (a, b)))
+                {
+                    self.cut((one, other), ms);
+                    self.cut((other, one), ms);
+                }
+            }
+        }
+    }
+
+    /// A stall ends no earlier one: messages that wait for its end keep their order.
+    fn stall_component(&mut self, node: u16, ms: u64) {
+        let until = self.now + ms * self.setting.unit;
+        let stalls = &mut self.node(node).component_stalls;
+        *stalls = until.max(*stalls);
+    }
+
+    fn stall_task(&mut self, node: u16, ms: u64) {
+        let until = self.now + ms * self.setting.unit;
+        let stalls = &mut self.node(node).task_stalls;
+        *stalls = until.max(*stalls);
+    }
+}
