@@ -21,6 +21,7 @@ mod report;
 mod strikes;
 
 use std::io::{BufRead, BufReader, PipeReader};
+use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -138,8 +139,8 @@ impl Programs {
         let mut outputs = Vec::new();
         for rank in 0..u16::try_from(nodes).unwrap_or(u16::MAX) {
             let (reader, writer) = std::io::pipe().map_err(BenchError::Thread)?;
-            let errors = rustix::io::dup(rustix::stdio::stderr());
-            let errors = errors.map_err(|errno| BenchError::Thread(errno.into()))?;
+            let errors = std::io::stderr().as_fd().try_clone_to_owned();
+            let errors = errors.map_err(BenchError::Thread)?;
             outputs.push([writer.into(), errors]);
             let sender = sender.clone();
             start_thread("weft-bench-read", move || {
