@@ -76,6 +76,11 @@ fn two_of_seven_nodes_keep_no_acknowledged_message_from_the_majority() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 7");
     await_manager(&nodes);
+    // Who was no member yet is not removed: it was never heard.
+    eventually("all are members", || {
+        let views: Option<Vec<_>> = (0..7).map(|rank| look(&nodes, rank).dirnet).collect();
+        views.is_some_and(|all| all.iter().all(|it| it.view.members.len() == 7))
+    });
     let kept = "acknowledged\nbefore the cut\n";
     place.weft_with("put --name t --from 2 --to 3", kept).done();
     let before: Vec<_> = (2..7).map(|rank| look(&nodes, rank).supervisor_pid).collect();
