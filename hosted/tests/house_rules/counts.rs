@@ -33,7 +33,7 @@ fn counts(tree: &Tree) -> Vec<Count> {
     let row = |what, found, limit| Count { what, found, limit };
     vec![
         // A new capability adds its own lines; the house itself shrinks.
-        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(156_000.0)),
+        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(152_800.0)),
         row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(38.0)),
         row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.2)),
         row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(2.0)),
