@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::fabric::FenceError;
+use crate::fabric::{Fabric, FenceError};
 use crate::ids::{Peer, Term};
 
 /// The manager's decision to remove a member.
@@ -15,6 +15,32 @@ pub struct Decision {
     pub term: Term,
     /// The removed member.
     pub removed: Peer,
+}
+
+impl Decision {
+    /// Fences the removed one of `peers` members, unless a decision of a later term than this was
+    /// executed: `latest`, which becomes this one's. What only a fenced member makes safe comes
+    /// after it.
+    ///
+    /// # Errors
+    /// [`RemoveError`]; nothing changed.
+    pub(crate) fn fence(
+        self,
+        fabric: &mut impl Fabric,
+        peers: u16,
+        latest: &mut Term,
+    ) -> Result<(), RemoveError> {
+        let Self { term, removed } = self;
+        if removed == fabric.me() || removed.0 >= peers {
+            return Err(RemoveError::UnknownPeer);
+        }
+        if term < *latest {
+            return Err(RemoveError::StaleTerm(*latest));
+        }
+        fabric.fence(removed).map_err(RemoveError::NotFenced)?;
+        *latest = term;
+        Ok(())
+    }
 }
 
 /// Why the member was not removed. Nothing changed.

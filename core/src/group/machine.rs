@@ -141,16 +141,9 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         fabric: &mut impl Fabric,
         decision: Decision,
     ) -> Result<(), RemoveError> {
-        let Decision { term, removed: peer } = decision;
-        if peer == self.me || peer.0 >= self.config.sizes().peers {
-            return Err(RemoveError::UnknownPeer);
-        }
-        if term < self.term {
-            return Err(RemoveError::StaleTerm(self.term));
-        }
         // First, so that no posted write of the peer lands in a stream that is being closed.
-        fabric.fence(peer).map_err(RemoveError::NotFenced)?;
-        self.term = term;
+        decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
+        let peer = decision.removed;
         if self.live.contains(peer) {
             self.handle_fenced(peer);
             self.live.remove(peer);

@@ -314,19 +314,11 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         fabric: &mut impl Fabric,
         decision: Decision,
     ) -> Result<(), RemoveError> {
-        let Decision { term, removed } = decision;
         if self.map.config.membership() == Membership::Fixed {
             return Err(RemoveError::Fixed);
         }
-        if removed == self.members.me || removed.0 >= self.map.config.peers() {
-            return Err(RemoveError::UnknownPeer);
-        }
-        if term < self.members.term {
-            return Err(RemoveError::StaleTerm(self.members.term));
-        }
-        fabric.fence(removed).map_err(RemoveError::NotFenced)?;
-        self.members.term = term;
-        self.drop_member(removed);
+        decision.fence(fabric, self.map.config.peers(), &mut self.members.term)?;
+        self.drop_member(decision.removed);
         Ok(())
     }
 

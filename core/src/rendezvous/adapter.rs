@@ -126,16 +126,9 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         fabric: &mut impl Fabric,
         decision: Decision,
     ) -> Result<(), RemoveError> {
-        let Decision { term, removed: peer } = decision;
-        if peer == self.me || peer.0 >= self.config.sizes().peers {
-            return Err(RemoveError::UnknownPeer);
-        }
-        if term < self.term {
-            return Err(RemoveError::StaleTerm(self.term));
-        }
         // First: what was lent to the peer is free only when it cannot read any more.
-        fabric.fence(peer).map_err(RemoveError::NotFenced)?;
-        self.term = term;
+        decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
+        let peer = decision.removed;
         if self.live.contains(peer) {
             self.live.remove(peer);
             self.handle_fenced(peer);

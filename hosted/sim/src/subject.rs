@@ -40,6 +40,20 @@ pub enum Explorer {
     Misses(&'static str),
 }
 
+/// [`Expected::found`], for a table of many rows.
+pub(super) const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expected {
+    Expected::found(name, checkers)
+}
+
+/// [`Expected::missed`], for a table of many rows.
+pub(super) const fn missed(
+    name: &'static str,
+    checkers: &'static [&'static str],
+    why: &'static str,
+) -> Expected {
+    Expected::missed(name, checkers, why)
+}
+
 impl Expected {
     /// Seeds and explorer notice `name`, by one of `checkers`.
     pub(super) const fn found(name: &'static str, checkers: &'static [&'static str]) -> Self {

@@ -1,18 +1,6 @@
 //! The checker that detects each planted bug of groups, and whether the explorer finds it.
 
-use crate::subject::{Expected, Explorer};
-
-const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expected {
-    Expected::found(name, checkers)
-}
-
-const fn missed(
-    name: &'static str,
-    checkers: &'static [&'static str],
-    why: &'static str,
-) -> Expected {
-    Expected::missed(name, checkers, why)
-}
+use crate::subject::{Expected, Explorer, found, missed};
 
 /// A row for a bug that leaves a small configuration unfinished, where a longer run breaks the
 /// promise itself.

@@ -1,19 +1,7 @@
 //! The checker that detects each planted bug of mailbox, lanes and slots, and whether the explorer
 //! finds it.
 
-use crate::subject::Expected;
-
-const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expected {
-    Expected::found(name, checkers)
-}
-
-const fn missed(
-    name: &'static str,
-    checkers: &'static [&'static str],
-    why: &'static str,
-) -> Expected {
-    Expected::missed(name, checkers, why)
-}
+use crate::subject::{Expected, found, missed};
 
 /// A row for a bug that no seed shows.
 const fn explored(

@@ -1,10 +1,6 @@
 //! The checker that detects each planted bug of the broadcast, and whether the explorer finds it.
 
-use crate::subject::Expected;
-
-const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expected {
-    Expected::found(name, checkers)
-}
+use crate::subject::{Expected, found};
 
 /// A row for a bug that seeds find too rarely: only the explorer shows it.
 const fn explored(name: &'static str, checkers: &'static [&'static str]) -> Expected {

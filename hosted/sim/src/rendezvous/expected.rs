@@ -1,18 +1,6 @@
 //! The checker that detects each planted bug of rendezvous, and whether the explorer finds it.
 
-use crate::subject::Expected;
-
-const fn found(name: &'static str, checkers: &'static [&'static str]) -> Expected {
-    Expected::found(name, checkers)
-}
-
-const fn missed(
-    name: &'static str,
-    checkers: &'static [&'static str],
-    why: &'static str,
-) -> Expected {
-    Expected::missed(name, checkers, why)
-}
+use crate::subject::{Expected, found, missed};
 
 /// One row for each. Memory that is used too early shows in what is delivered out of it.
 pub(crate) const EXPECTED: &[Expected] = &[
