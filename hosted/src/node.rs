@@ -63,10 +63,10 @@ pub use reset::{Launcher, OperatorAlarm, ResetNode, ResetOutcome};
 pub use supervisor::{ProgramRun, run as run_supervisor};
 pub use tasks::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
-use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan, PlanError};
+use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Machines, Plan, PlanError};
 use weft_core::time::Duration;
 use weft_core::wire::broadcast::Form;
-use weft_core::{group, lane, mailbox, neb};
+use weft_core::{group, lane, mailbox, neb, rendezvous};
 
 use crate::cluster::{self, Cluster};
 use crate::shm::ShmFabric;
@@ -91,15 +91,31 @@ const GROUPS: usize = 1;
 const GROUP_EAGER: u16 = 896;
 const GROUP_LANE_SLOTS: u32 = 16;
 
+/// Receives, values and waiters of a node, each.
+const REQUESTS: usize = 64;
+
 /// The fabric of a hosted node's endpoint.
 type EndpointFabric = CutFabric<NodeFabric>;
-/// The endpoint of a hosted node. The groups stand apart: most clusters have none.
-type NodeEndpoint = Endpoint<EndpointFabric, SLOTS, PEERS, GROUPS, Box<NodeGroups>>;
+/// The endpoint of a hosted node.
+type NodeEndpoint = Endpoint<EndpointFabric, SLOTS, PEERS, NodeMachines>;
 
 /// The groups of a node's endpoint.
 pub type NodeGroups = group::Groups<PEERS, GROUPS>;
+/// The rendezvous of a node's endpoint.
+pub type NodeRendezvous = rendezvous::Adapter<PEERS, REQUESTS>;
 /// An endpoint of a node's size over shared memory alone, for measurements.
-pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS, GROUPS, Box<NodeGroups>>;
+pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS, NodeMachines>;
+
+/// The machines that a node may have. They stand apart: most clusters have none of them.
+#[derive(Clone, Copy, Debug)]
+pub enum NodeMachines {}
+
+impl Machines for NodeMachines {
+    type Groups = NodeGroups;
+    type GroupsPlace = Box<NodeGroups>;
+    type Rendezvous = NodeRendezvous;
+    type RendezvousPlace = Box<NodeRendezvous>;
+}
 
 /// Lays out the memory of a node of `cluster`.
 ///

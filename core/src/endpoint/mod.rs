@@ -4,7 +4,7 @@
 //!   put, send ──▶ outboxes, lanes ──┐              ┌──▶ take, take_lane
 //!                                   ├── fabric ────┤
 //!   poll(now) ──▶ completions ──────┤   mailbox ◀──┘──▶ poll_event
-//!             broadcast, groups ◀───┘
+//!         broadcast, machines ◀─────┘
 //! ```
 //!
 //! The caller owns the loop: [`Endpoint::poll`] makes all progress that is possible and never
@@ -12,16 +12,15 @@
 //! [`Endpoint::take`] and [`Endpoint::take_lane`]. [`Endpoint::poll_timeout`] says when to poll
 //! again if no event comes before: the earliest deadline in the endpoint's wheel, which holds those
 //! of the machines and of the owner ([`Endpoint::wake_at`]). The broadcast exists if the plan has
-//! one ([`Plan::with_broadcast`]); see [`Endpoint::broadcast`]. So do the groups
-//! ([`Plan::with_groups`], [`Endpoint::begin_groups`]); an endpoint of the default type has no
-//! place for them.
+//! one ([`Plan::with_broadcast`]); see [`Endpoint::broadcast`]. So do groups and rendezvous
+//! ([`Plan::with_groups`], [`Plan::with_rendezvous`]); an endpoint of the default type has no place
+//! for them: see [`Machines`].
 //!
 //! The caller decides about membership: it calls [`Endpoint::fence`] when an incarnation of a peer
 //! is removed and [`Endpoint::admit`] when the next one begins. Nothing is lost in this order: the
 //! new incarnation creates its endpoint, which clears the work of the old one; then every other
 //! member fences the old incarnation and admits the new one; then the new one admits them. A member
-//! that is removed for good is removed from broadcast and groups by one call,
-//! [`Endpoint::remove`].
+//! that is removed for good is removed from all machines by one call, [`Endpoint::remove`].
 //!
 //! ```
 //! use weft_core::endpoint::{Endpoint, Event, Plan};
@@ -55,29 +54,32 @@
 //! ```
 
 mod event;
-mod groups;
+mod lanes;
+mod machines;
 mod mutants;
 mod plan;
 
 pub use event::{Counters, Event, PutError};
-pub use groups::NoGroups;
+pub use machines::{Machine, Machines, NoMachines};
 pub use mutants::MUTANTS;
 pub use plan::{Plan, PlanError};
 
-use core::borrow::BorrowMut;
+use core::borrow::{Borrow, BorrowMut};
 
 use heapless::Deque;
 
-use crate::fabric::{Completion, Fabric, FenceError, PostError, WorkId};
-use crate::group::{GROUP_WORK, Groups};
+use crate::fabric::{Completion, Fabric, FenceError, WorkId};
+use crate::group::GROUP_WORK;
 use crate::ids::{Incarnation, Peer, PeerSet};
-use crate::lane::{LANE_WORK, LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError, is_pulse};
+use crate::lane::{LANE_WORK, is_pulse};
 use crate::mailbox::{
     self, Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
 use crate::neb::{self, NEB_WORK, Neb};
+use crate::rendezvous::RENDEZVOUS_WORK;
 use crate::time::{Duration, Instant};
 use crate::wheel::{Key, NoSuchKey, Wheel};
+use lanes::Lanes;
 use mutants::FENCE_ERROR_IGNORED;
 
 /// Deadlines are rounded up to multiples of this.
@@ -87,6 +89,7 @@ pub const OWNER_TIMERS: u32 = 56;
 /// The deadlines of the machines.
 const MAILBOX: Key = Key(0);
 const BROADCAST: Key = Key(1);
+const RENDEZVOUS: Key = Key(2);
 const MACHINE_TIMERS: u32 = 8;
 const TIMERS: usize = (MACHINE_TIMERS + OWNER_TIMERS) as usize;
 /// Steps of the wheel in one poll; the rest is left to the next poll, which is due at once.
@@ -103,26 +106,12 @@ pub const BROADCAST_DEPTH: usize = 16;
 static_assertions::const_assert!(OUTBOX_WORK != OWNER_WORK);
 static_assertions::const_assert!(NEB_WORK > OUTBOX_WORK && NEB_WORK > OWNER_WORK);
 static_assertions::const_assert!(NEB_WORK > LANE_WORK);
-static_assertions::const_assert!(GROUP_WORK > NEB_WORK);
+static_assertions::const_assert!(GROUP_WORK > NEB_WORK && RENDEZVOUS_WORK > GROUP_WORK);
 static_assertions::const_assert!(OWNER_WORK != LANE_WORK && LANE_WORK != OUTBOX_WORK);
 
-/// Both directions of the lanes with one peer.
-#[derive(Clone, Debug, Hash)]
-struct Lanes {
-    writer: LaneWriter,
-    reader: LaneReader,
-}
-
-/// All machines of one member: up to `SLOTS` mailbox slots, up to `PEERS` peers, and up to `GROUPS`
-/// groups, which stand in a `G`: [`Groups`] itself, or a `Box` of it.
+/// All machines of one member: up to `SLOTS` mailbox slots, up to `PEERS` peers, and those of `M`.
 #[derive(Clone, Debug)]
-pub struct Endpoint<
-    F: Fabric,
-    const SLOTS: usize,
-    const PEERS: usize,
-    const GROUPS: usize = 0,
-    G = NoGroups,
-> {
+pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines = NoMachines> {
     fabric: F,
     plan: Plan,
     incarnation: Incarnation,
@@ -135,7 +124,8 @@ pub struct Endpoint<
     /// The peer whose lane is read first, so that no lane starves another.
     lane_turn: usize,
     broadcast: Option<Neb<PEERS, BROADCAST_DEPTH>>,
-    groups: Option<G>,
+    groups: Option<M::GroupsPlace>,
+    rendezvous: Option<M::RendezvousPlace>,
     events: Deque<Event, EVENTS>,
     /// Every deadline: the machines' and the owner's.
     wheel: Wheel<TIMERS>,
@@ -144,12 +134,7 @@ pub struct Endpoint<
     counters: Counters,
 }
 
-impl<F, const SLOTS: usize, const PEERS: usize, const GROUPS: usize, G>
-    Endpoint<F, SLOTS, PEERS, GROUPS, G>
-where
-    F: Fabric,
-    G: BorrowMut<Groups<PEERS, GROUPS>>,
-{
+impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F, SLOTS, PEERS, M> {
     /// The endpoint of `fabric.me()` in its `incarnation`. Clears work that an earlier incarnation
     /// had under way, and continues with the messages in its mailbox. Admits itself and no peer.
     ///
@@ -215,6 +200,7 @@ where
             lane_turn: 0,
             broadcast,
             groups: None,
+            rendezvous: None,
             events: Deque::new(),
             wheel: Wheel::new(TICK),
             done: [Completion::NONE; BATCH],
@@ -281,17 +267,16 @@ where
             // The ring of its lane is cleared below, and must not be in use.
             return Err(FenceError::NotReady);
         }
-        let (config, regions) = (self.plan.lane(), self.plan.lane_regions());
-        let (mine, theirs) = (self.incarnation, (peer, incarnation));
-        let reader = LaneReader::new(&self.fabric, config, regions, mine, theirs);
-        let writer = LaneWriter::new(&self.fabric, config, regions, mine, theirs);
-        regions.still_pulse(&self.fabric, peer);
+        let lanes = Lanes::begin(&self.fabric, &self.plan, self.incarnation, (peer, incarnation));
         if let Some(groups) = &mut self.groups {
             groups.borrow_mut().prepare(&self.fabric, peer, incarnation);
         }
+        if let Some(rendezvous) = &mut self.rendezvous {
+            rendezvous.borrow_mut().prepare(&self.fabric, peer, incarnation);
+        }
         self.fabric.admit(peer, incarnation)?;
         debug!("peer {} admitted in incarnation {}", peer.0, incarnation.0);
-        self.lanes[peer.index()] = Some(Lanes { writer, reader });
+        self.lanes[peer.index()] = Some(lanes);
         self.admitted.insert(peer);
         self.mailbox.handle_admitted(peer);
         self.outboxes[peer.index()].readmit(&self.fabric);
@@ -300,6 +285,9 @@ where
         }
         if let Some(groups) = &mut self.groups {
             groups.borrow_mut().handle_admitted(peer);
+        }
+        if let Some(rendezvous) = &mut self.rendezvous {
+            rendezvous.borrow_mut().handle_admitted(peer);
         }
         Ok(())
     }
@@ -325,6 +313,10 @@ where
         debug!("peer {} fenced", peer.0);
         self.admitted.remove(peer);
         self.mailbox.handle_fenced(peer);
+        // Behind the fence: until it holds, the peer reads what it was lent.
+        if let Some(rendezvous) = &mut self.rendezvous {
+            rendezvous.borrow_mut().handle_fenced(peer);
+        }
         Ok(())
     }
 
@@ -380,35 +372,6 @@ where
         Ok(&mut self.outboxes[to.index()])
     }
 
-    /// Sends a lane message to `to`.
-    ///
-    /// # Errors
-    /// [`SendError`]; for a peer that is not admitted, [`PostError::Gone`].
-    pub fn send(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), SendError> {
-        match self.lanes.get_mut(to.index()) {
-            Some(Some(lanes)) => lanes.writer.send(&mut self.fabric, kind, payload),
-            Some(None) | None => Err(SendError::Post(PostError::Gone)),
-        }
-    }
-
-    /// Overwrites the own pulse in the memory of `to`: a present state, never queued.
-    ///
-    /// # Errors
-    /// [`PostError`]; for a peer that is not admitted, [`PostError::Gone`].
-    pub fn pulse(&mut self, to: Peer, bytes: &[u8; PULSE_LEN]) -> Result<(), PostError> {
-        if to == self.me() || !self.admitted.contains(to) {
-            return Err(PostError::Gone);
-        }
-        self.plan.lane_regions().post_pulse(&mut self.fabric, to, bytes)
-    }
-
-    /// A copy of the last pulse of `from`: it may be torn, and is all zero if there was none in its
-    /// present incarnation; `None` for a peer that is not admitted.
-    pub fn pulse_of(&self, from: Peer) -> Option<[u8; PULSE_LEN]> {
-        let is_heard = from != self.me() && self.admitted.contains(from);
-        is_heard.then(|| self.plan.lane_regions().copy_pulse(&self.fabric, from))
-    }
-
     /// The checksum of the fabric, CRC-32C.
     pub fn crc32c(&self, bytes: &[u8]) -> u32 {
         self.fabric.crc32c(bytes)
@@ -448,20 +411,6 @@ where
         self.plan.mailbox().message_len()
     }
 
-    /// The next lane message of any admitted peer.
-    pub fn take_lane(&mut self) -> Option<LaneMessage<'_>> {
-        for lanes in self.lanes.iter_mut().flatten() {
-            lanes.reader.poll(&mut self.fabric);
-        }
-        let turn = self.lane_turn;
-        let ready = (0..PEERS).map(|n| (turn + n) % PEERS).find(|peer| {
-            let lanes = self.lanes[*peer].as_ref();
-            lanes.is_some_and(|lanes| lanes.reader.is_ready(&self.fabric))
-        })?;
-        self.lane_turn = (ready + 1) % PEERS;
-        self.lanes[ready].as_mut()?.reader.take(&mut self.fabric)
-    }
-
     /// The broadcast, and the fabric that its calls take; `None` if the plan has no broadcast.
     pub const fn broadcast(&mut self) -> Option<(&mut Neb<PEERS, BROADCAST_DEPTH>, &mut F)> {
         match &mut self.broadcast {
@@ -483,7 +432,10 @@ where
             broadcast.poll(&mut self.fabric, now);
         }
         if let Some(groups) = &mut self.groups {
-            groups.borrow_mut().poll(&mut self.fabric);
+            groups.borrow_mut().poll(&mut self.fabric, now);
+        }
+        if let Some(rendezvous) = &mut self.rendezvous {
+            rendezvous.borrow_mut().poll(&mut self.fabric, now);
         }
         let count = self.fabric.poll(now, &mut self.done);
         if !self.unposted.is_empty() {
@@ -512,7 +464,10 @@ where
     /// and of [`Self::wake_at`], or a little sooner (see [`Wheel::next_deadline`]).
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let broadcast = self.broadcast.as_ref().and_then(Neb::poll_timeout);
-        for (key, deadline) in [(MAILBOX, self.mailbox.poll_timeout()), (BROADCAST, broadcast)] {
+        let rendezvous = self.rendezvous.as_ref().and_then(|it| it.borrow().poll_timeout());
+        let mailbox = self.mailbox.poll_timeout();
+        let deadlines = [(MAILBOX, mailbox), (BROADCAST, broadcast), (RENDEZVOUS, rendezvous)];
+        for (key, deadline) in deadlines {
             let kept = self.wheel.keep(key, deadline);
             debug_assert!(kept.is_ok(), "the machines have their keys");
         }
@@ -565,6 +520,11 @@ where
             GROUP_WORK => {
                 if let Some(groups) = &mut self.groups {
                     groups.borrow_mut().handle_completion(&self.fabric, completion);
+                }
+            }
+            RENDEZVOUS_WORK => {
+                if let Some(rendezvous) = &mut self.rendezvous {
+                    rendezvous.borrow_mut().handle_completion(&self.fabric, completion);
                 }
             }
             GONE => {

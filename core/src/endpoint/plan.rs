@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::fabric::{Layout, LayoutError};
+use crate::rendezvous::{RendezvousConfig, RendezvousRegions};
 use crate::{group, lane, mailbox, neb};
 
 /// The sizes of all machines and their regions in the layout.
@@ -15,6 +16,7 @@ pub struct Plan {
     lane_regions: lane::Regions,
     broadcast: Option<(neb::Config, neb::Regions)>,
     groups: Option<(group::Config, group::Regions)>,
+    rendezvous: Option<(RendezvousConfig, RendezvousRegions)>,
 }
 
 /// Why no layout follows from the sizes.
@@ -57,6 +59,7 @@ impl Plan {
             lane_regions,
             broadcast: None,
             groups: None,
+            rendezvous: None,
         })
     }
 
@@ -83,6 +86,19 @@ impl Plan {
         }
         let regions = sizes.add_regions(&mut self.layout).map_err(PlanError::Layout)?;
         self.groups = Some((sizes, regions));
+        Ok(self)
+    }
+
+    /// Lays out a rendezvous of these sizes as well.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn with_rendezvous(mut self, sizes: RendezvousConfig) -> Result<Self, PlanError> {
+        if sizes.sizes().peers != self.layout.peers() {
+            return Err(PlanError::Peers);
+        }
+        let regions = sizes.add_regions(&mut self.layout).map_err(PlanError::Layout)?;
+        self.rendezvous = Some((sizes, regions));
         Ok(self)
     }
 
@@ -126,5 +142,11 @@ impl Plan {
     #[must_use]
     pub const fn groups(&self) -> Option<(group::Config, group::Regions)> {
         self.groups
+    }
+
+    /// The sizes and regions of the rendezvous; `None` if there is none.
+    #[must_use]
+    pub const fn rendezvous(&self) -> Option<(RendezvousConfig, RendezvousRegions)> {
+        self.rendezvous
     }
 }

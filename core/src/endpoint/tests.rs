@@ -4,7 +4,9 @@ use std::boxed::Box;
 use std::vec::Vec;
 
 use super::*;
+use crate::fabric::PostError;
 use crate::fabric::loopback::{Loopback, Net};
+use crate::lane::PULSE_LEN;
 use crate::mailbox::StageError;
 use crate::time::Duration;
 use crate::{lane, mailbox};
@@ -322,3 +324,4 @@ fn a_ticket_without_a_message_sets_a_deadline_of_the_mailbox() {
 
 mod broadcast;
 mod groups;
+mod rendezvous;

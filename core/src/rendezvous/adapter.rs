@@ -137,6 +137,12 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         Ok(())
     }
 
+    /// The members that are not removed.
+    #[must_use]
+    pub const fn live(&self) -> PeerSet {
+        self.live
+    }
+
     /// Memory for a value of this shape; of a part, for `bytes` of it.
     ///
     /// # Errors

@@ -16,7 +16,29 @@ const MIB: usize = 1 << 20;
 
 type Net4 = Net<PEERS, WORDS>;
 type Inline = Groups<PEERS, 1>;
-type Four<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, 1, Box<Inline>>;
+type Four<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, Apart>;
+
+/// Groups in a box.
+#[derive(Clone, Debug)]
+enum Apart {}
+
+impl Machines for Apart {
+    type Groups = Inline;
+    type GroupsPlace = Box<Inline>;
+    type Rendezvous = ();
+    type RendezvousPlace = ();
+}
+
+/// Groups in the endpoint.
+#[derive(Clone, Debug)]
+enum Within {}
+
+impl Machines for Within {
+    type Groups = Inline;
+    type GroupsPlace = Inline;
+    type Rendezvous = ();
+    type RendezvousPlace = ();
+}
 
 fn sizes(spread: Spread) -> Config {
     let tree = Tree { class: Class::Pipe, costs: Costs::postal(1) };
@@ -245,8 +267,8 @@ fn a_later_incarnation_continues_after_the_fenced_one() {
 #[test]
 fn groups_have_their_place_before_a_peer_is_admitted() {
     type Without<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS>;
-    type Within<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, 1, Inline>;
-    assert!(size_of::<Within<'_>>() >= size_of::<Without<'_>>() + size_of::<Inline>());
+    type Inside<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, Within>;
+    assert!(size_of::<Inside<'_>>() >= size_of::<Without<'_>>() + size_of::<Inline>());
 
     let plan = plan(Spread::Flat);
     let net = Box::new(Net4::new(plan.layout().clone()));

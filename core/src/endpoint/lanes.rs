@@ -1,0 +1,74 @@
+//! The lanes of an endpoint: messages and pulses between two members, beside the mailbox.
+
+use super::{Endpoint, Machines, Plan};
+use crate::fabric::{Fabric, PostError};
+use crate::ids::{Incarnation, Peer};
+use crate::lane::{LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError};
+
+/// Both directions of the lanes with one peer.
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Lanes {
+    writer: LaneWriter,
+    pub(super) reader: LaneReader,
+}
+
+impl Lanes {
+    /// New lanes with an incarnation of a peer, which is not admitted yet.
+    pub(super) fn begin(
+        fabric: &impl Fabric,
+        plan: &Plan,
+        mine: Incarnation,
+        theirs: (Peer, Incarnation),
+    ) -> Self {
+        let (config, regions) = (plan.lane(), plan.lane_regions());
+        let reader = LaneReader::new(fabric, config, regions, mine, theirs);
+        let writer = LaneWriter::new(fabric, config, regions, mine, theirs);
+        regions.still_pulse(fabric, theirs.0);
+        Self { writer, reader }
+    }
+}
+
+impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F, SLOTS, PEERS, M> {
+    /// Sends a lane message to `to`.
+    ///
+    /// # Errors
+    /// [`SendError`]; for a peer that is not admitted, [`PostError::Gone`].
+    pub fn send(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), SendError> {
+        match self.lanes.get_mut(to.index()) {
+            Some(Some(lanes)) => lanes.writer.send(&mut self.fabric, kind, payload),
+            Some(None) | None => Err(SendError::Post(PostError::Gone)),
+        }
+    }
+
+    /// Overwrites the own pulse in the memory of `to`: a present state, never queued.
+    ///
+    /// # Errors
+    /// [`PostError`]; for a peer that is not admitted, [`PostError::Gone`].
+    pub fn pulse(&mut self, to: Peer, bytes: &[u8; PULSE_LEN]) -> Result<(), PostError> {
+        if to == self.me() || !self.admitted.contains(to) {
+            return Err(PostError::Gone);
+        }
+        self.plan.lane_regions().post_pulse(&mut self.fabric, to, bytes)
+    }
+
+    /// A copy of the last pulse of `from`: it may be torn, and is all zero if there was none in its
+    /// present incarnation; `None` for a peer that is not admitted.
+    pub fn pulse_of(&self, from: Peer) -> Option<[u8; PULSE_LEN]> {
+        let is_heard = from != self.me() && self.admitted.contains(from);
+        is_heard.then(|| self.plan.lane_regions().copy_pulse(&self.fabric, from))
+    }
+
+    /// The next lane message of any admitted peer.
+    pub fn take_lane(&mut self) -> Option<LaneMessage<'_>> {
+        for lanes in self.lanes.iter_mut().flatten() {
+            lanes.reader.poll(&mut self.fabric);
+        }
+        let turn = self.lane_turn;
+        let ready = (0..PEERS).map(|n| (turn + n) % PEERS).find(|peer| {
+            let lanes = self.lanes[*peer].as_ref();
+            lanes.is_some_and(|lanes| lanes.reader.is_ready(&self.fabric))
+        })?;
+        self.lane_turn = (ready + 1) % PEERS;
+        self.lanes[ready].as_mut()?.reader.take(&mut self.fabric)
+    }
+}
