@@ -1,48 +1,67 @@
-//! Two members in one process, without a node: the endpoints of the core over shared memory, and a
-//! loop of your own. What a `Member` does besides (joining, failure detection, restarts) is yours.
+//! Two processes without a node: one call at each end of a socket has them share memory, and the
+//! loop is yours. What a `Member` does besides (failure detection, restarts) is yours as well.
 //!
 //! ```sh
 //! cargo run --release --example own_loop
 //! ```
 
 use std::error::Error;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use weft::cluster::Cluster;
-use weft::core::endpoint::{Endpoint, Event, Plan};
-use weft::core::ids::{Incarnation, Peer};
+use weft::core::endpoint::{Event, Plan};
+use weft::core::ids::Peer;
 use weft::core::time::Instant;
-use weft::shm::{NodeMemory, OwnMemory, RemoteMemory, ShmFabric, Wait};
+use weft::packet::Socket;
+use weft::shm::{Wait, meet};
 
-/// 1024 slots, up to 4 members, as the default cluster has.
-type Own = Endpoint<ShmFabric, 1024, 4>;
+const PATIENCE: Duration = Duration::from_secs(10);
 
-fn endpoint(plan: &Plan, memory: &[NodeMemory; 2], me: usize) -> Result<Box<Own>, Box<dyn Error>> {
-    let (layout, first) = (plan.layout(), Incarnation(1));
-    let (peer, other) = (Peer(me as u16), Peer(1 - me as u16));
-    let own = OwnMemory::map(layout, &memory[me].grant_owner()?)?;
-    let mut fabric = ShmFabric::new(peer, first, layout.clone(), own, Wait::Yield);
-    let theirs = RemoteMemory::map(layout, peer, &memory[1 - me].grant(layout, peer)?)?;
-    fabric.connect(other, theirs, None);
-    let mut endpoint = Box::new(Own::new(fabric, plan, first));
-    endpoint.admit(other, first)?;
-    Ok(endpoint)
+fn now() -> Instant {
+    Instant(weft::clock::now_ns())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let plan = weft::node::plan(&Cluster::default())?;
-    let memory =
-        [NodeMemory::create("zero", plan.layout())?, NodeMemory::create("one", plan.layout())?];
-    let (mut alice, mut bob) = (endpoint(&plan, &memory, 0)?, endpoint(&plan, &memory, 1)?);
-
-    let now = Instant(weft::clock::now_ns());
-    alice.put(Peer(1), 0, b"through your memory")?;
-    while alice.poll_event() != Some(Event::Put { to: Peer(1), count: 1, left: 0 }) {
-        alice.poll(now);
+    let plan = weft::node::plan(&Cluster { nodes: 2, ..Cluster::default() })?;
+    // The other process is this program again; its end of the socket is its standard input.
+    if std::env::args().nth(1).as_deref() == Some("bob") {
+        return bob(&plan, &Socket::from_fd(std::io::stdin().as_fd().try_clone_to_owned()?)?);
     }
-    bob.poll(now);
-    let message = bob.take(now).ok_or("it has landed")?;
-    println!("{}", String::from_utf8_lossy(message.payload));
-    let receipt = message.receipt;
-    bob.release(receipt)?;
-    Ok(())
+    let (ours, theirs) = Socket::pair()?;
+    let mut bob = Command::new(std::env::current_exe()?);
+    let mut bob = bob.arg("bob").stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
+    let put = alice(&plan, &ours);
+    bob.wait()?;
+    put
+}
+
+fn alice(plan: &Plan, socket: &Socket) -> Result<(), Box<dyn Error>> {
+    let mut alice = meet::<1024, 2>(plan, Peer(0), socket, Wait::Yield, PATIENCE)?;
+    alice.put(Peer(1), 0, b"through your memory")?;
+    loop {
+        alice.poll(now());
+        match alice.poll_event() {
+            Some(Event::Put { .. }) => return Ok(()),
+            Some(event) => return Err(format!("{event:?}").into()),
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+fn bob(plan: &Plan, socket: &Socket) -> Result<(), Box<dyn Error>> {
+    let mut bob = meet::<1024, 2>(plan, Peer(1), socket, Wait::Yield, PATIENCE)?;
+    loop {
+        bob.poll(now());
+        if let Some(message) = bob.take(now()) {
+            println!("{}", String::from_utf8_lossy(message.payload));
+            let receipt = message.receipt;
+            return Ok(bob.release(receipt)?);
+        }
+        match bob.poll_event() {
+            Some(event) => return Err(format!("{event:?}").into()),
+            None => std::thread::yield_now(),
+        }
+    }
 }

@@ -27,8 +27,8 @@
 //! ```
 //!
 //! **Your own loop**: no node and no process of Weft: you own the memory, decide about membership
-//! and poll an [`Endpoint`](weft_core::endpoint::Endpoint). The example `own_loop` has two in one
-//! process, `own_fabric` brings its own transport.
+//! and poll an [`Endpoint`](weft_core::endpoint::Endpoint). [`shm::meet`] is the one call by which
+//! two processes share memory (example `own_loop`); `own_fabric` brings its own transport.
 //!
 //! What each machine promises, by number, stands in its module: [`weft_core::mailbox`],
 //! [`weft_core::neb`] (broadcast), [`weft_core::group`], [`weft_core::dirnet`] (membership),

@@ -13,7 +13,8 @@
 //!
 //! Memory that others write is never lent as `&[u8]`; it is seen as atomic words or copied out.
 //!
-//! [`NodeMemory`] is the memory of a node laid out in segments, [`ShmFabric`] the port over it.
+//! [`NodeMemory`] is the memory of a node laid out in segments, [`ShmFabric`] the port over it;
+//! [`meet`] has two processes share theirs without a node.
 //!
 //! What this does not do: rights hold against
 //! mistakes and against processes of other users; a process of the same user that means harm
@@ -27,6 +28,7 @@ mod fabric;
 mod flag;
 mod mapping;
 mod mask;
+mod meet;
 mod node_memory;
 mod pages;
 mod segment;
@@ -42,6 +44,7 @@ pub use flag::Flag;
 pub use mapping::{Mapping, ReadOnlyMapping};
 pub(crate) use mask::MaskPage;
 pub use mask::{Mask, Shown};
+pub use meet::{MeetError, meet};
 pub use node_memory::{Grant, NodeMemory, OwnMemory, RemoteMemory};
 pub use segment::Segment;
 pub use two_slots::TwoSlots;
