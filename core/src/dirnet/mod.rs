@@ -15,7 +15,7 @@
 //!
 //! | machine | runs in | inputs |
 //! |---|---|---|
-//! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_fenced`, `handle_gone`, `handle_parted`, `handle_change`; orders `isolate`, `release` |
+//! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_carried_out`, `handle_fenced`, `handle_gone`, `handle_parted`, `handle_change`; orders `isolate`, `release` |
 //! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_alone`, `handle_spawned` |
 //! | [`Supervision`] | the supervisor | `handle_met`, `handle_alive`, `handle_removed` and the other events of peers, of the component and of the host |
 //!

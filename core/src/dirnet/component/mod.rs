@@ -311,7 +311,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.count(handled)
     }
 
-    /// This node has fenced the incarnations of `node` up to `boot`, as [`Output::Fence`] asked.
+    /// The endpoint of this component has fenced the incarnations of `node` up to `boot`, as
+    /// [`Output::Fence`] asked: what [`Self::poll_output`] settles next may be a view without it.
+    /// [`Self::handle_fenced`] follows once that holds for the whole node.
+    pub fn handle_carried_out(&mut self, node: Rank, boot: Incarnation) {
+        self.note_own_fence(node, boot);
+    }
+
+    /// This node has fenced the incarnations of `node` up to `boot`, as [`Output::Fence`] asked,
+    /// and admits none of them any more: the manager is sent so.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.

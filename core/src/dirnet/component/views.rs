@@ -202,6 +202,21 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn m6_a_view_is_shown_once_the_fences_before_it_are_carried_out_here() {
+        let mut manager = manager(7);
+        let settle = |manager: &mut Component<2, 1>| {
+            while manager.poll_output().is_some() {}
+            manager.view().number().count
+        };
+        assert_eq!(settle(&mut manager), 7);
+        manager.fence(Rank(1), Incarnation(2));
+        manager.views.tag.count = 8;
+        assert_eq!(settle(&mut manager), 7, "a fence is owed");
+        manager.handle_carried_out(Rank(1), Incarnation(2));
+        assert_eq!(settle(&mut manager), 8, "whatever its supervisor has heard of");
+    }
+
+    #[test]
     fn m6_the_fence_of_an_earlier_boot_is_not_the_one_that_is_owed() {
         let mut manager = manager(1);
         manager.fence(Rank(1), Incarnation(2));

@@ -244,6 +244,7 @@ impl DirNet {
             for (node, boot) in std::mem::take(&mut self.unfenced) {
                 self.fence(now_ns, node, boot, ground);
             }
+            self.drain(now_ns, ground)?;
         }
         let is_due = self.machine.poll_timeout().is_some_and(|due| due.0 <= now_ns);
         if is_due && timers == Timers::Running {
@@ -531,6 +532,8 @@ impl DirNet {
         }
         let Term { epoch, claimant: Rank(claimant) } = self.machine.term();
         ground.removals.handle_fenced(peer, boot);
+        // An admission that is under way is refused here: no view waits for the supervisor.
+        self.machine.handle_carried_out(node, boot);
         self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0, epoch, claimant });
         self.note(now_ns, node, What::Fenced { boot: boot.0 });
     }

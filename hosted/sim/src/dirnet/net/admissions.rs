@@ -39,7 +39,9 @@ impl Net {
         process.connected.retain(|peer, it| *peer != node.0 || boot < it.boot);
         let last = process.removals.entry(node.0).or_default();
         *last = boot.max(*last);
+        it.component.iter_mut().for_each(|it| it.handle_carried_out(node, boot));
         self.up(at, Up::Removed(node.0, boot, term));
+        self.drain(at);
     }
 
     /// No incarnation is admitted whose removal was acknowledged, or whose node is isolated.
