@@ -1,13 +1,11 @@
-//! Members send numbers to member 0, which adds them up: each counts exactly once, whichever
-//! member is killed, and however often.
+//! Members send numbers to member 0, which adds them up: each counts once, whichever is killed.
 //!
 //! ```sh
 //! weft run -n 4 --state 4KiB -- target/release/examples/counter 100000
 //! ```
 //!
-//! The record of member 0 is the sum and, for each sender, the last number in it: take, add, save,
-//! release. The record of a sender is the last number that is known to be in the mailbox of member
-//! 0: what an incarnation put after that, the next one puts again.
+//! The record of member 0 is the sum, and the last number of each sender in it; that of a sender is
+//! the last number known to be in the mailbox of member 0. The next incarnation puts what follows.
 
 use std::error::Error;
 use std::time::Duration;
@@ -66,7 +64,7 @@ fn send(member: &mut Member, mut record: Vec<u64>, count: u64) -> Result<(), Box
         while sent < count {
             match member.put(Rank(0), &(sent + 1).to_le_bytes()) {
                 Ok(()) => sent += 1,
-                Err(PutError::Full | PutError::NotAMember) => break,
+                Err(PutError::Full { .. } | PutError::NotAMember) => break,
                 // It has counted all, and this incarnation's predecessor did not save that.
                 Err(PutError::Finished) => sent = count,
                 Err(error) => return Err(error.into()),

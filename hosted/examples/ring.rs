@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             match member.put(next, &(sent + 1).to_le_bytes()) {
                 Ok(()) => sent += 1,
                 // The batch is on its way, or the next incarnation of `next` is being started.
-                Err(PutError::Full | PutError::NotAMember) => break,
+                Err(PutError::Full { .. } | PutError::NotAMember) => break,
                 // It has all numbers, from an earlier incarnation of this member.
                 Err(PutError::Finished) => sent = count,
                 Err(error) => return Err(error.into()),

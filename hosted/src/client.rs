@@ -38,9 +38,8 @@ use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
-    BroadcastOutcome, Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome,
-    Payload, Refused, Reply, ReportEffect, Request, TakenMessage, TaskEffect, TaskOrder, Then,
-    Want,
+    Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome, Refused, Reply,
+    ReportEffect, Request, TakenMessage, TaskEffect, TaskOrder, Want,
 };
 use crate::node::evidence::Copied;
 use crate::packet::{PacketError, Socket};
@@ -184,38 +183,6 @@ impl Client {
     pub fn release(&mut self, receipts: Vec<u64>) -> Result<usize, ClientError> {
         match self.ask(Want::Release { receipts }, Duration::ZERO)? {
             Outcome::Released(count) => Ok(count),
-            other => Err(self.out_of_place(&other)),
-        }
-    }
-
-    /// Broadcasts messages to all members, in order, each with this tag. Use a [`Speaker`]
-    /// for a sequence that no other broadcast may interrupt and that one request cannot hold.
-    ///
-    /// # Errors
-    /// [`ClientError`]. A broadcast that stopped early is no error but a [`BroadcastOutcome`].
-    pub fn broadcast(
-        &mut self,
-        tag: u64,
-        messages: &[&[u8]],
-        timeout: Duration,
-    ) -> Result<BroadcastOutcome, ClientError> {
-        self.cast(tag, messages, Then::Rest, timeout.into())
-    }
-
-    fn cast(
-        &mut self,
-        tag: u64,
-        messages: &[&[u8]],
-        then: Then,
-        patience: Patience,
-    ) -> Result<BroadcastOutcome, ClientError> {
-        let answer = self.ask(broadcast(tag, messages, then, patience), patience.whole())?;
-        self.broadcasted(answer)
-    }
-
-    fn broadcasted(&self, answer: Outcome) -> Result<BroadcastOutcome, ClientError> {
-        match answer {
-            Outcome::Broadcast(outcome) => Ok(outcome),
             other => Err(self.out_of_place(&other)),
         }
     }
@@ -560,11 +527,6 @@ impl Client {
         let reason = Refused::Malformed(format!("an answer out of place: {outcome:?}"));
         ClientError::Refused { rank: self.rank, reason }
     }
-}
-
-fn broadcast(tag: u64, messages: &[&[u8]], then: Then, patience: Patience) -> Want {
-    let messages = messages.iter().map(|message| Payload(message.to_vec())).collect();
-    Want::Broadcast { tag, messages, timeout_ms: millis(patience.others), then }
 }
 
 fn millis(timeout: Duration) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, Machines, Plan};
 use crate::fabric::{Fabric, PostError};
-use crate::ids::{Incarnation, Peer};
+use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError};
 
 /// Both directions of the lanes with one peer.
@@ -60,14 +60,18 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
 
     /// The next lane message of any admitted peer.
     pub fn take_lane(&mut self) -> Option<LaneMessage<'_>> {
-        for lanes in self.lanes.iter_mut().flatten() {
+        // The lanes from the one whose turn it is on, then those before it.
+        let peers = self.admitted.without(PeerSet::only(self.me()));
+        let behind = peers.without(PeerSet::first(self.lane_turn));
+        let mut ready = None;
+        for peer in behind.iter().chain(peers.without(behind).iter()) {
+            let Some(lanes) = &mut self.lanes[peer.index()] else { continue };
             lanes.reader.poll(&mut self.fabric);
+            if ready.is_none() && lanes.reader.is_ready(&self.fabric) {
+                ready = Some(peer.index());
+            }
         }
-        let turn = self.lane_turn;
-        let ready = (0..PEERS).map(|n| (turn + n) % PEERS).find(|peer| {
-            let lanes = self.lanes[*peer].as_ref();
-            lanes.is_some_and(|lanes| lanes.reader.is_ready(&self.fabric))
-        })?;
+        let ready = ready?;
         self.lane_turn = (ready + 1) % PEERS;
         self.lanes[ready].as_mut()?.reader.take(&mut self.fabric)
     }

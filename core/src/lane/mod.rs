@@ -145,7 +145,7 @@ impl Config {
     fn place(&self, region: Region, session: u32, index: u64) -> (At, Stamp) {
         #[expect(clippy::cast_possible_truncation, reason = "passes wrap, slots are masked")]
         let (pass, ticket) =
-            ((index / u64::from(self.slots)) as u32, index as u32 & (self.slots - 1));
+            ((index >> self.slots.trailing_zeros()) as u32, index as u32 & (self.slots - 1));
         let stamp = Stamp { epoch: session.wrapping_add(pass), ticket };
         (At { region, offset: SLOTS_START + ticket * self.stride() }, stamp)
     }

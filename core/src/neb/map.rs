@@ -66,15 +66,15 @@ impl Config {
     #[must_use]
     pub const fn stamp(&self, origin: Peer, seq: u64) -> Stamp {
         #[expect(clippy::cast_possible_truncation, reason = "generations are counted modulo 2^32")]
-        let generation = (seq / self.slots() as u64) as u32;
+        let generation = (seq >> self.slots().trailing_zeros()) as u32;
         Stamp { seq, generation, origin }
     }
 
     /// Which slot of a ring message `seq` uses.
     #[must_use]
     pub const fn index(&self, seq: u64) -> u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "less than the slots of a ring")]
-        let index = (seq % self.slots() as u64) as u32;
+        #[expect(clippy::cast_possible_truncation, reason = "rings have powers of two of slots")]
+        let index = seq as u32 & (self.slots() - 1);
         index
     }
 
@@ -137,8 +137,8 @@ impl Map {
 
     /// Which of the ballots of an origin message `seq` has.
     pub(super) const fn place(&self, seq: u64) -> u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "less than the depth")]
-        let place = (seq % self.config.depth() as u64) as u32;
+        #[expect(clippy::cast_possible_truncation, reason = "the depth is a power of two")]
+        let place = seq as u32 & (self.config.depth() as u32 - 1);
         place
     }
 

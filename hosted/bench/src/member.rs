@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   each round    mailbox ─▶ two programs: polled hop, rate, save; spawned hop, rate
-//!   each fault    four programs: one node is killed ─▶ event, watcher, mask
+//!   each fault    four programs: one node is killed ─▶ event, watcher; one is isolated ─▶ mask
 //! ```
 //!
 //! | what | measures |
@@ -10,7 +10,8 @@
 //! | `hop_polled`, `hop_spawned` | half a round trip of 8 bytes, program to program |
 //! | `rate_polled`, `rate_spawned` | messages of 8 bytes that were put, taken and released |
 //! | `take_save_release` | the same with a record saved for each |
-//! | `verdict_to_event`, `_watch`, `_mask` | from the manager's decision that a node is gone |
+//! | `verdict_to_event`, `_watch` | from the manager's decision that a node is gone |
+//! | `verdict_to_mask` | from its decision to isolate one: no end of a process is seen before |
 //! | `join` | from the launch of a cluster until four programs have joined |
 //!
 //! The mailbox is measured in each round as `weft bench mailbox` does, and the ratio of a row is
@@ -54,7 +55,7 @@ pub struct MemberPlan {
     pub rounds: u32,
     /// How long each of them, in a round.
     pub per_round: Duration,
-    /// How many nodes are killed.
+    /// How many nodes are killed, and how many isolated.
     pub faults: u32,
 }
 

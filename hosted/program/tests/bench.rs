@@ -237,6 +237,9 @@ fn m3_programs_are_timed_beside_the_mailbox_and_after_a_verdict() {
         assert_eq!(ratio.is_some_and(|it| it > 0.0), exchanged.contains(&what), "{row}");
     }
     assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(8));
+    // It is decided before the page shows it, and a span of no time would be no measurement.
+    let mask = rows.iter().find(|row| row["what"] == "verdict_to_mask").expect("a row");
+    assert!(mask["min_ns"].as_f64() > Some(1_000.0), "{mask}");
 }
 
 /// Rows with their ratios; those of the rival are there where an MPI is installed, and else a line

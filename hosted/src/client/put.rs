@@ -1,4 +1,4 @@
-//! Puts of any length: a client splits what one request cannot carry.
+//! Puts of any length: a client splits what one request cannot carry, here and in broadcasts.
 //!
 //! ```text
 //!   messages ──▶ [ PAYLOAD_LEN_MAX bytes, MESSAGES_MAX messages ] ──▶ put ──▶ the next ones
@@ -65,7 +65,7 @@ impl Client {
 }
 
 /// What the next request carries of `messages`, at least one, and the rest.
-fn split_request<'a, 'm>(messages: &'a [&'m [u8]]) -> (&'a [&'m [u8]], &'a [&'m [u8]]) {
+pub(super) fn split_request<'a, 'm>(messages: &'a [&'m [u8]]) -> (&'a [&'m [u8]], &'a [&'m [u8]]) {
     let mut len = 0;
     let fits = |message: &&&[u8]| {
         len += message.len();
@@ -77,7 +77,7 @@ fn split_request<'a, 'm>(messages: &'a [&'m [u8]]) -> (&'a [&'m [u8]], &'a [&'m 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::thread;
 
     use super::*;
@@ -86,8 +86,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// What comes of a put when a node answers its requests like this; it ends then.
-    fn put(messages: &[&[u8]], answers: Vec<Outcome>) -> Result<PutOutcome, ClientError> {
+    /// What comes of `act` when a node answers its requests like this; it ends then.
+    pub(in crate::client) fn against<T>(answers: Vec<Outcome>, act: impl FnOnce(Client) -> T) -> T {
         let (near, far) = Socket::pair().unwrap();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -96,9 +96,12 @@ mod tests {
                     far.send(&Reply { id, what }, &[], PATIENCE).unwrap();
                 }
             });
-            let mut client = Client { rank: 0, socket: near, requests: 0 };
-            client.put(1, messages, PATIENCE)
+            act(Client { rank: 0, socket: near, requests: 0 })
         })
+    }
+
+    fn put(messages: &[&[u8]], answers: Vec<Outcome>) -> Result<PutOutcome, ClientError> {
+        against(answers, |mut client| client.put(1, messages, PATIENCE))
     }
 
     fn all(put: usize) -> Outcome {

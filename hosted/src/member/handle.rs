@@ -261,17 +261,17 @@ impl MemberHandle {
         payload: &[u8],
         timeout: Duration,
     ) -> Result<(), CallError<PutError>> {
-        let mut refused = PutError::Full;
+        let mut refused = Ok(());
         let put = self.inner.shared.call(timeout, Behind::Pass, |component| {
             match component.put(to, payload) {
-                Err(error @ (PutError::Full | PutError::NotAMember)) => {
-                    refused = error;
+                waits @ Err(PutError::Full { .. } | PutError::NotAMember) => {
+                    refused = waits;
                     None
                 }
                 done => Some(done),
             }
         });
-        put.map_err(CallError::Ended)?.unwrap_or(Err(refused)).map_err(CallError::Refused)
+        put.map_err(CallError::Ended)?.unwrap_or(refused).map_err(CallError::Refused)
     }
 
     /// As [`Member::put_batch`]; waits until one was accepted.
@@ -285,15 +285,15 @@ impl MemberHandle {
         timeout: Duration,
     ) -> Result<usize, CallError<PutError>> {
         let mut payloads = payloads.into_iter().peekable();
-        let (mut accepted, mut refused) = (0, PutError::Full);
+        let (mut accepted, mut refused) = (0, Ok(0));
         let put = self.inner.shared.call(timeout, Behind::Pass, |component| {
             while let Some(payload) = payloads.peek() {
                 match component.put(to, payload) {
                     Ok(()) => accepted += 1,
                     // The next call reports it; this one reports what was accepted.
                     Err(_) if accepted > 0 => break,
-                    Err(error @ (PutError::Full | PutError::NotAMember)) => {
-                        refused = error;
+                    Err(error @ (PutError::Full { .. } | PutError::NotAMember)) => {
+                        refused = Err(error);
                         return None;
                     }
                     Err(error) => return Some(Err(error)),
@@ -302,7 +302,7 @@ impl MemberHandle {
             }
             Some(Ok(accepted))
         });
-        put.map_err(CallError::Ended)?.unwrap_or(Err(refused)).map_err(CallError::Refused)
+        put.map_err(CallError::Ended)?.unwrap_or(refused).map_err(CallError::Refused)
     }
 
     /// Waits until all that was put is in the memory of its receivers; whether it is.

@@ -73,6 +73,11 @@ pub(super) struct Casts {
 }
 
 impl Casts {
+    /// Whether nothing waits for room.
+    pub(super) fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
     /// Queues a broadcast.
     pub(super) fn begin(&mut self, job: CastJob) -> Option<Answer> {
         if self.line.len() >= LINE_MAX {
@@ -105,7 +110,6 @@ impl Casts {
     /// Broadcasts as much as the window takes; returns the answers of those that have ended.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         let mut answers = Vec::new();
-        deliver_own(endpoint);
         while let Some(first) = self.line.front_mut() {
             let is_over = match first {
                 InLine::Job(job) => advance(job, endpoint, now_ns),
@@ -144,7 +148,7 @@ impl Casts {
 
 /// Delivers this node's own broadcasts here: a broadcast is delivered at its origin once it is
 /// staged.
-fn deliver_own(endpoint: &mut NodeEndpoint) {
+pub(super) fn deliver_own(endpoint: &mut NodeEndpoint) {
     let me: Peer = endpoint.me();
     if let Some((broadcast, fabric)) = endpoint.broadcast() {
         while broadcast.take_from(fabric, me).is_some() {}

@@ -45,7 +45,7 @@ use weft_core::endpoint::Plan;
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
-use super::casts::Casts;
+use super::casts::{self, Casts};
 use super::deliveries::DeliveryLine;
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
@@ -130,6 +130,11 @@ pub(crate) struct Component {
     /// The peers whose pair is lost, as last reported to the supervisor.
     told_lost: PeerSet,
     events: Events,
+    /// The time of the last pass, for what the program does between two: a look at the clock costs
+    /// as much as a message.
+    passed_ns: u64,
+    /// A client waits for something, or holds it.
+    serves: bool,
     /// Its supervisor has ordered it to end.
     stopping: bool,
     finish: Finish,
@@ -191,6 +196,7 @@ impl Component {
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
         groups::begin(&mut endpoint, &plan, leavers::is_first_boot(&identity))?;
+        let own_puts = OwnPuts::new(plan.mailbox().batch());
         let (control_sender, control) = sync_channel(CONTROL_MAX);
         let (request_sender, requests) = sync_channel(REQUESTS_MAX);
         let reading = LinkReader {
@@ -221,9 +227,11 @@ impl Component {
             expected: vec![None; cluster.nodes],
             told_lost: PeerSet::EMPTY,
             events: Events::new(cluster.nodes),
+            passed_ns: now_ns(),
+            serves: false,
             stopping: false,
             finish: Finish::default(),
-            own_puts: OwnPuts::new(),
+            own_puts,
             state,
             deliver_turn: 0,
             group_next: None,
@@ -286,6 +294,7 @@ impl Component {
         if self.faults.is_hung(now_ns) {
             return Ok(Flow::Idle);
         }
+        self.passed_ns = now_ns;
         if let Some(entry) = &mut self.entry {
             entry.note_pass(self.identity.component);
         }
@@ -314,30 +323,50 @@ impl Component {
         }
         self.report_finish(heard.finished)?;
         progress |= self.step_dirnet(&heard.frames, now_ns)?;
-        let mut answers = self.puts.step(&mut self.endpoint, self.own_puts.held(), now_ns);
-        answers.extend(self.takes.step(&mut self.endpoint, now_ns));
-        answers.extend(self.casts.step(&mut self.endpoint, now_ns));
-        answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
-        answers.extend(self.answer_inquiries(now_ns));
+        casts::deliver_own(&mut self.endpoint);
         // A client that learns of a conflict finds its evidence already here.
+        if self.deliveries.note_conflicts(&mut self.endpoint) {
+            self.tell_conflicts()?;
+        }
+        progress |= self.serves && self.serve(now_ns)?;
+        if !progress {
+            return Ok(Flow::Idle);
+        }
+        self.idle_backoff.note_progress(now_ns);
+        Ok(Flow::Progress)
+    }
+
+    fn tell_conflicts(&mut self) -> Result<(), NodeError> {
         for conflict in self.deliveries.take_disputes() {
             self.tell(&FromComponent::Disputed(conflict))?;
         }
         for proof in self.deliveries.take_proofs() {
             self.tell(&FromComponent::Proven(proof))?;
         }
+        Ok(())
+    }
+
+    /// Advances what clients have asked for; whether any was answered.
+    fn serve(&mut self, now_ns: u64) -> Result<bool, NodeError> {
+        let mut answers = self.puts.step(&mut self.endpoint, self.own_puts.held(), now_ns);
+        answers.extend(self.takes.step(&mut self.endpoint, now_ns));
+        answers.extend(self.casts.step(&mut self.endpoint, now_ns));
+        answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
+        answers.extend(self.answer_inquiries(now_ns));
         for number in self.casts.take_executed() {
             self.tell(&FromComponent::Executed { number })?;
         }
+        let has_answered = !answers.is_empty();
         for (ticket, what) in answers {
             self.answer(ticket, what)?;
-            progress = true;
         }
-        if !progress {
-            return Ok(Flow::Idle);
-        }
-        self.idle_backoff.note_progress(now_ns);
-        Ok(Flow::Progress)
+        // The next request sets it again.
+        self.serves = !(self.puts.is_empty()
+            && self.takes.is_empty()
+            && self.casts.is_empty()
+            && self.deliveries.is_empty()
+            && self.inquiries.is_empty());
+        Ok(has_answered)
     }
 
     /// Handles the completions of puts; whether there were any.
@@ -445,8 +474,14 @@ impl Component {
                     self.tell(&FromComponent::Recorded { number })?;
                 }
             }
-            ToComponent::Request { ticket, what } => self.request(ticket, what, now_ns)?,
-            ToComponent::Execute { number, marker } => self.execute(number, marker),
+            ToComponent::Request { ticket, what } => {
+                self.serves = true;
+                self.request(ticket, what, now_ns)?;
+            }
+            ToComponent::Execute { number, marker } => {
+                self.serves = true;
+                self.execute(number, marker);
+            }
             ToComponent::Left { client } => {
                 self.puts.forget(client);
                 self.takes.forget(&mut self.endpoint, client);

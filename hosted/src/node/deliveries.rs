@@ -141,13 +141,25 @@ impl DeliveryLine {
         })
     }
 
-    /// Hands out what there is, and records conflicts whether a client asks or not.
-    pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
+    /// Whether no client waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Records conflicts, whether a client asks or not; whether there were any.
+    pub(super) fn note_conflicts(&mut self, endpoint: &mut NodeEndpoint) -> bool {
+        let mut is_new = false;
         while let Some(conflict) =
             endpoint.broadcast().and_then(|(broadcast, _)| broadcast.take_conflict())
         {
             self.note_conflict(endpoint, conflict);
+            is_new = true;
         }
+        is_new
+    }
+
+    /// Hands out what there is.
+    pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         let mut answers = Vec::new();
         for job in std::mem::take(&mut self.waiting) {
             match self.serve(endpoint, &job, now_ns) {

@@ -62,11 +62,13 @@ pub(super) struct Membership {
     finished: bool,
     nodes: usize,
     greetings: Vec<Greeting>,
+    /// Something must still be sent: nearly every pass finds nothing.
+    is_due: bool,
 }
 
 impl Membership {
     pub(super) fn new(nodes: usize, mine: Incarnation, finished: bool) -> Self {
-        Self { mine, finished, nodes, greetings: vec![Greeting::default(); nodes] }
+        Self { mine, finished, nodes, greetings: vec![Greeting::default(); nodes], is_due: false }
     }
 
     /// Greets the incarnation `theirs` of `peer`, which was admitted.
@@ -74,6 +76,7 @@ impl Membership {
         if let Some(greeting) = self.greetings.get_mut(peer.index()) {
             let keys_due = PeerSet::first(self.nodes);
             *greeting = Greeting { theirs, hello_due: true, welcome_due: false, keys_due };
+            self.is_due = true;
         }
     }
 
@@ -94,11 +97,23 @@ impl Membership {
     pub(super) fn announce_key(&mut self, owner: Peer) {
         for greeting in self.greetings.iter_mut().filter(|it| it.theirs != Incarnation(0)) {
             greeting.keys_due.insert(owner);
+            self.is_due = true;
         }
     }
 
-    /// Sends what is due; what cannot be sent now stays due. Whether something stays due.
+    /// Sends what is due; what cannot be sent now stays due.
+    #[inline]
     pub(super) fn speak(
+        &mut self,
+        endpoint: &mut NodeEndpoint,
+        key_of: impl Fn(Peer) -> Option<PublicKey>,
+    ) {
+        if self.is_due {
+            self.is_due = self.speak_all(endpoint, key_of);
+        }
+    }
+
+    fn speak_all(
         &mut self,
         endpoint: &mut NodeEndpoint,
         key_of: impl Fn(Peer) -> Option<PublicKey>,
@@ -152,9 +167,9 @@ impl Membership {
                 continue;
             }
             match message.kind {
-                HELLO => greeting.welcome_due = true,
+                HELLO => (greeting.welcome_due, self.is_due) = (true, true),
                 HELLO_FINISHED => {
-                    greeting.welcome_due = true;
+                    (greeting.welcome_due, self.is_due) = (true, true);
                     heard.finished.insert(peer);
                 }
                 kind @ (WELCOME | WELCOME_FINISHED) => {

@@ -23,8 +23,11 @@ use super::{NodeEndpoint, PEERS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
     /// The batch for that member is full, or on its way: poll, then try again.
-    #[error("the batch for this member is full: poll, then try again")]
-    Full,
+    #[error("the batch for this member holds {limit} messages and is full: poll, then try again")]
+    Full {
+        /// The most messages of a batch.
+        limit: u32,
+    },
     /// The message is longer than a slot.
     #[error("the message is longer than {limit} bytes: split it, or raise mailbox.message_len")]
     TooLong {
@@ -46,13 +49,16 @@ pub enum PutError {
 #[derive(Debug)]
 pub(super) struct OwnPuts {
     held: PeerSet,
+    /// The most messages of an outbox.
+    batch: u32,
     retry_at_ns: [u64; PEERS],
     pause_ns: [u64; PEERS],
 }
 
 impl OwnPuts {
-    pub(super) const fn new() -> Self {
-        Self { held: PeerSet::EMPTY, retry_at_ns: [0; PEERS], pause_ns: [PAUSE_NS_MIN; PEERS] }
+    pub(super) const fn new(batch: u32) -> Self {
+        let (retry_at_ns, pause_ns) = ([0; PEERS], [PAUSE_NS_MIN; PEERS]);
+        Self { held: PeerSet::EMPTY, batch, retry_at_ns, pause_ns }
     }
 
     /// The outboxes that no put of a client may use.
@@ -76,14 +82,14 @@ impl OwnPuts {
         }
         // A client's messages are staged there.
         if !self.held.contains(to) && endpoint.outbox(to).is_ok_and(|it| it.staged() > 0) {
-            return Err(PutError::Full);
+            return Err(PutError::Full { limit: self.batch });
         }
         endpoint.stage(to, 0, payload).map_err(|error| match error {
             Refused::Stage(StageError::TooLong { limit }) => {
                 PutError::TooLong { limit: usize::from(limit) }
             }
             Refused::Stage(StageError::Busy | StageError::BatchFull { .. }) | Refused::Post(_) => {
-                PutError::Full
+                PutError::Full { limit: self.batch }
             }
             Refused::UnknownPeer => PutError::NoSuchRank,
         })?;
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn m4_pauses_double_while_the_mailbox_is_full_and_begin_again_once_there_is_room() {
         let to = Peer(1);
-        let mut puts = OwnPuts::new();
+        let mut puts = OwnPuts::new(31);
         puts.held.insert(to);
         let full = |puts: &mut OwnPuts, now_ns| {
             assert!(puts.handle_event(Event::Full { to }, now_ns));

@@ -86,6 +86,11 @@ impl Puts {
         Some((job.ticket, Outcome::Refused(refused)))
     }
 
+    /// Whether no put is queued.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.iter().all(VecDeque::is_empty)
+    }
+
     /// The client has left: its queued puts are not begun.
     pub(super) fn forget(&mut self, client: u64) {
         for line in &mut self.lines {

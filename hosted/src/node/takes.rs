@@ -48,6 +48,11 @@ impl Takes {
         None
     }
 
+    /// Whether no client waits, and none holds a message that goes back after a while.
+    pub(super) fn is_empty(&self) -> bool {
+        self.next_deadline_ns().is_none()
+    }
+
     /// Serves the line from what has landed; a client past its deadline gets nothing.
     pub(super) fn step(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) -> Vec<Answer> {
         give_back(endpoint, &self.holds.expire(now_ns));

@@ -21,6 +21,9 @@ use crate::clock::Deadline;
 
 /// Empty polls since the last progress after which a `futex` waiter merely spins.
 const SPINS_MAX: u32 = 200;
+/// Of those, one in so many gives way: on a host with fewer processors than loops, a spin holds up
+/// the very process that it waits for until the system ends its slice.
+const YIELD_EVERY: u32 = 8;
 /// Empty polls after those in which it gives way to other threads.
 const YIELDS_MAX: u32 = 50;
 
@@ -61,7 +64,9 @@ impl Pause {
             Wait::Futex if self.steps >= self.spins_max + self.yields_max => IdleStep::Sleep,
             Wait::Futex => {
                 self.steps += 1;
-                if self.steps <= self.spins_max { IdleStep::Spin } else { IdleStep::Yield }
+                let is_spin =
+                    self.steps <= self.spins_max && !self.steps.is_multiple_of(YIELD_EVERY);
+                if is_spin { IdleStep::Spin } else { IdleStep::Yield }
             }
         }
     }
@@ -182,6 +187,16 @@ mod tests {
             }
             assert_eq!(waiter.bell().ring_if_armed(), Ok(Ring::Unneeded));
         }
+    }
+
+    #[test]
+    fn m3_a_waiter_that_spins_before_it_sleeps_gives_way_now_and_then() {
+        let mut pause = Pause::new(Wait::Futex);
+        let steps: Vec<_> = (0..SPINS_MAX).map(|_| pause.next()).collect();
+        let every = YIELD_EVERY as usize;
+        assert!(steps.chunks(every).all(|some| some.contains(&IdleStep::Yield)));
+        let spins = steps.iter().filter(|step| **step == IdleStep::Spin).count();
+        assert_eq!(spins, steps.len() / every * (every - 1), "the rest keep the processor");
     }
 
     #[test]

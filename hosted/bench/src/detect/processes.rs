@@ -197,11 +197,14 @@ fn chronicles(launched: &Launched, after_ns: u64) -> Vec<Entry> {
     all
 }
 
-/// When it was decided that the node `victim` is removed, if the chronicles of the others say so.
+/// When it was decided that the node `victim` is removed or isolated, if the chronicles of the
+/// others say so.
 pub(crate) fn decided_ns(launched: &Launched, after_ns: u64, victim: u16) -> Option<u64> {
     let entries = chronicles(launched, after_ns);
     let of_victim = entries.iter().filter(|entry| entry.node == victim);
-    let mut removed = of_victim.filter(|entry| removal(&entry.what) == Some(Decision::Node));
+    let decided = [Decision::Node, Decision::Isolated];
+    let mut removed =
+        of_victim.filter(|entry| removal(&entry.what).is_some_and(|it| decided.contains(&it)));
     removed.next().map(|entry| entry.at_ns)
 }
 

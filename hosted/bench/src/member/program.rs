@@ -188,7 +188,7 @@ impl ExchangeEnd for PolledEnd {
             match self.member.put_batch(self.other, left.iter().map(|it| &it[..])) {
                 Ok(put) => left = &left[put..],
                 // What is staged leaves with the next poll, here or in the next `take`.
-                Err(PutError::Full) => self.turn(false)?,
+                Err(PutError::Full { .. }) => self.turn(false)?,
                 Err(error) => return Err(failed(&error)),
             }
         }

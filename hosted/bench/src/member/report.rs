@@ -27,7 +27,7 @@ pub enum MemberWhat {
     VerdictToEvent,
     /// From the decision to the event at a watcher.
     VerdictToWatch,
-    /// From the decision to the mask that a node shows.
+    /// From the decision to isolate a node to the mask that another one shows.
     VerdictToMask,
     /// From the launch until four programs have joined.
     Join,

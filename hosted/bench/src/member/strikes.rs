@@ -1,4 +1,9 @@
-//! From the decision that a node is gone to the event, the watcher and the mask.
+//! From the decision that a node is removed to the event, the watcher and the mask.
+//!
+//! ```text
+//!   one node is killed ─▶ decision ─▶ event, watcher     its process has ended before, and so its
+//!   another is isolated ─▶ decision ─▶ mask              bit would be gone before the decision
+//! ```
 
 use std::time::Duration;
 
@@ -8,6 +13,7 @@ use crate::detect::processes;
 use crate::error::BenchError;
 use weft::client::{Kind, Watcher};
 use weft::clock::{Deadline, now_ns};
+use weft::node::control::NodeOrder;
 use weft::process::start_thread;
 use weft::shm::{Mask, Wait};
 
@@ -28,6 +34,7 @@ pub(super) fn run(faults: u32, on_part: &mut impl FnMut()) -> Result<VerdictSpan
         let last_ns = joined.into_iter().flatten().max().unwrap_or_default();
         spans.join.push(last_ns - programs.began_ns, 1);
         strike(&mut programs, &mut spans)?;
+        isolate(&programs, &mut spans)?;
         programs.stop()?;
         on_part();
     }
@@ -51,9 +58,6 @@ fn strike(programs: &mut Programs, spans: &mut VerdictSpans) -> Result<(), Bench
         }
         None
     })?;
-    let mask = programs.launched.connect(observer, PATIENCE)?.mask()?;
-    let before = before(&mask, victim)?;
-    let masking = start_thread("weft-bench-mask", move || gone_ns(&mask, victim, before))?;
     let began_ns = now_ns();
     programs.launched.connect(victim, PATIENCE)?.kill_node()?;
     let event_ns = loop {
@@ -66,13 +70,25 @@ fn strike(programs: &mut Programs, spans: &mut VerdictSpans) -> Result<(), Bench
             _ => {}
         }
     };
-    let [watch_ns, mask_ns] = [watching, masking].map(|thread| thread.join().ok().flatten());
-    let (watch_ns, mask_ns) = watch_ns.zip(mask_ns).ok_or_else(stuck)?;
-    let decided_ns = decided_ns(programs, began_ns, victim, [event_ns, watch_ns])?;
+    let watch_ns = watching.join().ok().flatten().ok_or_else(stuck)?;
+    let decided_ns = decided_ns(programs, began_ns, victim, &[event_ns, watch_ns])?;
     spans.event.push(event_ns - decided_ns, 1);
     spans.watch.push(watch_ns - decided_ns, 1);
-    // The page drops an incarnation that has ended without waiting for the verdict on its node.
-    spans.mask.push(mask_ns.saturating_sub(decided_ns).max(1), 1);
+    Ok(())
+}
+
+/// Has the manager isolate a node, and looks at the page of another one.
+fn isolate(programs: &Programs, spans: &mut VerdictSpans) -> Result<(), BenchError> {
+    let manager = processes::await_well(&programs.launched, PATIENCE)?;
+    let mut others = (0..NODES as u16).filter(|rank| *rank != manager);
+    let (victim, observer) = others.next().zip(others.next()).ok_or_else(stuck)?;
+    let mask = programs.launched.connect(observer, PATIENCE)?.mask()?;
+    let before = before(&mask, victim)?;
+    let masking = start_thread("weft-bench-mask", move || gone_ns(&mask, victim, before))?;
+    let began_ns = now_ns();
+    programs.launched.connect(manager, PATIENCE)?.order_node(victim, NodeOrder::Isolate)?;
+    let mask_ns = masking.join().ok().flatten().ok_or_else(stuck)?;
+    spans.mask.push(mask_ns - decided_ns(programs, began_ns, victim, &[mask_ns])?, 1);
     Ok(())
 }
 
@@ -111,7 +127,7 @@ fn decided_ns(
     programs: &Programs,
     began_ns: u64,
     victim: u16,
-    seen: [u64; 2],
+    seen: &[u64],
 ) -> Result<u64, BenchError> {
     let deadline = Deadline::after(PATIENCE);
     // A node that is busy may not answer at once.

@@ -318,7 +318,7 @@ fn exchange(member: &mut Member, messages: u64) -> Outcome {
         while sent < messages {
             match member.put(other, &(sent + 1_u64).to_le_bytes()) {
                 Ok(()) => sent += 1,
-                Err(PutError::Full | PutError::NotAMember) => break,
+                Err(PutError::Full { .. } | PutError::NotAMember) => break,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -362,7 +362,7 @@ fn finished() -> Outcome {
     while member.rank() == Rank(0) {
         match member.put(Rank(1), b"one more") {
             Err(PutError::Finished) => break,
-            Ok(()) | Err(PutError::Full | PutError::NotAMember) => {}
+            Ok(()) | Err(PutError::Full { .. } | PutError::NotAMember) => {}
             Err(error) => return Err(error.into()),
         }
         member.wait(Duration::from_millis(10))?;

@@ -23,6 +23,11 @@ pub(super) struct Inquiries {
 }
 
 impl Inquiries {
+    /// Whether none waits.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
     /// The deadline of those in the queue.
     pub(super) const fn next_deadline_ns(&self) -> Option<u64> {
         self.deadline_ns

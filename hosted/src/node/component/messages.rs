@@ -124,7 +124,7 @@ impl Component {
 
     #[inline]
     pub(crate) fn take(&mut self) -> Option<mailbox::Message<'_>> {
-        self.endpoint.take(Instant(now_ns()))
+        self.endpoint.take(Instant(self.passed_ns))
     }
 
     #[inline]
@@ -186,7 +186,7 @@ impl Component {
         let drains = self.identity.owned && self.is_admitted();
         drains
             && (!self.events.is_empty()
-                || self.endpoint.has_message(Instant(now_ns()))
+                || self.endpoint.has_message(Instant(self.passed_ns))
                 || self.deliverable().is_some()
                 || self.is_group_due())
     }

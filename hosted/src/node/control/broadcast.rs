@@ -46,6 +46,10 @@ pub enum BroadcastStopped {
         /// The limit.
         limit: usize,
     },
+    /// Some were broadcast, and the node did not answer, or refused, the rest of what the client
+    /// had split: how much of that was broadcast is not known. A
+    /// [`Speaker`](crate::client::Speaker) finds out, and goes on.
+    Interrupted,
 }
 
 /// A message that was delivered.

@@ -116,7 +116,8 @@ impl<'a> Sender<'a> {
             self.bytes += parts.sum::<usize>() as u64;
             self.last = outcome.last;
             match outcome.stopped {
-                None => {}
+                // A speaker asks its node instead.
+                None | Some(BroadcastStopped::Interrupted) => {}
                 Some(BroadcastStopped::Alone) => return Err(alone(self.running.cluster.nodes)),
                 Some(BroadcastStopped::TooLong { limit }) => {
                     let cause = format!("a message is longer than {limit} bytes");

@@ -22,7 +22,7 @@ pub(super) struct MemberArguments {
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS", allow_negative_numbers = true)]
     seconds: f64,
 
-    /// How many nodes are killed, to time what follows from the verdict.
+    /// How many nodes are killed, and how many isolated, to time what follows from the verdict.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(0, 1000))]
     faults: u32,
 }
