@@ -167,6 +167,13 @@ impl<M: HostMemory> VerbsFabric<M> {
         Ok(())
     }
 
+    /// Whether the device promises that the bytes of a write are placed in ascending order, which
+    /// no protocol here relies on (F-3); `None` where libibverbs cannot be asked.
+    #[must_use]
+    pub fn data_in_order(&self) -> Option<bool> {
+        self.mirror.data_in_order()
+    }
+
     /// The peers that were let in and whose pair is of no use any more, and this endpoint itself
     /// when it cannot reach its own memory, until they are fenced. No completion reports a pair
     /// that was lost with nothing of the poster's in it: by the driver's own marker, or idle.

@@ -102,3 +102,19 @@ unsafe impl Zeroed for ibv_gid_entry {}
 unsafe impl Zeroed for ibv_qp_attr {}
 // SAFETY: integers, unions of them, and pointers that may be null.
 unsafe impl Zeroed for ibv_send_wr {}
+
+/// `ibv_query_qp_data_in_order` for writes of a whole message, which the binding leaves out;
+/// `None` where the library is missing or older than the question.
+///
+/// # Safety
+/// `pair` exists.
+pub(crate) unsafe fn query_data_in_order(pair: *mut ibv_qp) -> Option<bool> {
+    type Query = unsafe extern "C" fn(*mut ibv_qp, u32, u32) -> i32;
+    // SAFETY: the library's initialisation is that of the one which is already loaded, for there
+    // is a pair.
+    let library = unsafe { libloading::Library::new("libibverbs.so.1") }.ok()?;
+    // SAFETY: the symbol's type is that of verbs.h since release 41 of rdma-core.
+    let query = unsafe { library.get::<Query>(b"ibv_query_qp_data_in_order\0") }.ok()?;
+    // SAFETY: the pair exists by the caller's word; without flags the answer is 0 or 1.
+    Some(unsafe { query(pair, ibv_wr_opcode::IBV_WR_RDMA_WRITE, 0) } == 1)
+}

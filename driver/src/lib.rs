@@ -41,6 +41,8 @@ mod send_queue;
 
 #[cfg(feature = "verbs")]
 mod completion;
+#[cfg(all(feature = "verbs", feature = "conformance"))]
+pub mod conformance;
 #[cfg(feature = "verbs")]
 mod device;
 #[cfg(feature = "verbs")]

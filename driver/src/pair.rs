@@ -133,6 +133,14 @@ impl<M: HostMemory> Pair<M> {
         self.remote = Some(remote.0);
     }
 
+    /// What the device promises about the order of bytes, while the pair is open.
+    pub(crate) fn data_in_order(&self) -> Option<bool> {
+        match &self.state {
+            State::Open(pair) => pair.data_in_order(),
+            State::Prepared(_) | State::Failed(_) | State::Closed => None,
+        }
+    }
+
     pub(crate) const fn is_connected(&self) -> bool {
         self.remote.is_some()
     }

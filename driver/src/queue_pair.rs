@@ -258,6 +258,13 @@ impl QueuePair<ReadyToReceive> {
 }
 
 impl QueuePair<ReadyToSend> {
+    /// Whether the device promises that a write is placed in ascending order, by
+    /// `ibv_query_qp_data_in_order`.
+    pub(crate) fn data_in_order(&self) -> Option<bool> {
+        // SAFETY: the pair exists.
+        unsafe { ffi::query_data_in_order(self.handle.raw.as_ptr()) }
+    }
+
     pub(crate) const fn inline_len(&self) -> usize {
         self.inline_len as usize
     }

@@ -23,6 +23,8 @@
 mod bell;
 mod bulk;
 mod checksum;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod fabric;
 mod flag;

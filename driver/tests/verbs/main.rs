@@ -21,9 +21,7 @@ mod wire;
 use weft_core::fabric_conformance;
 use weft_driver::{Device, DeviceChoice, Error};
 
-use rig::Rig;
-
-fabric_conformance!(match Rig::on_device() {
+fabric_conformance!(match rig::suite() {
     Some(rig) => rig,
     None => return,
 });

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time;
 
-use weft_core::fabric::conformance::{Harness, PEERS, layout};
 use weft_core::fabric::{
     At, Completion, CompletionFlags, Fabric, Failure, Layout, Op, PostError, Region, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
+use weft_driver::conformance::Rig;
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 pub(crate) type End = VerbsFabric<Heap>;
@@ -60,12 +60,7 @@ pub(crate) fn introduce_with(
     incarnations: (Incarnation, Incarnation),
     change: impl FnOnce(&mut RemoteEnd),
 ) {
-    let of_one = one.prepare(other.me(), incarnations.1).unwrap().to_bytes();
-    let of_other = other.prepare(one.me(), incarnations.0).unwrap().to_bytes();
-    let mut received = RemoteEnd::from_bytes(&of_other).unwrap();
-    change(&mut received);
-    one.connect(other.me(), received).unwrap();
-    other.connect(one.me(), RemoteEnd::from_bytes(&of_one).unwrap()).unwrap();
+    weft_driver::conformance::introduce(one, other, incarnations, change).unwrap();
 }
 
 /// Lets two endpoints that were introduced in at each other.
@@ -128,60 +123,9 @@ pub(crate) fn run(end: &mut End, to: Peer, op: Op<'_>) -> Result<u64, Failure> {
     done[0].outcome
 }
 
-/// The endpoints of the conformance suite.
-pub(crate) struct Rig {
-    ends: [Option<End>; PEERS],
-    incarnations: [Incarnation; PEERS],
-}
-
-impl Rig {
-    pub(crate) fn on_device() -> Option<Self> {
-        let begin = |peer| end(Peer(peer), &layout(), Config::default());
-        let mut rig = Self {
-            ends: [Some(begin(0)?), Some(begin(1)?), Some(begin(2)?)],
-            incarnations: [Incarnation(1); PEERS],
-        };
-        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
-            let (one, other) = rig.both(one, other).unwrap();
-            introduce(one, other, FIRST);
-            admit(one, other, FIRST);
-        }
-        Some(rig)
-    }
-
-    fn both(&mut self, one: usize, other: usize) -> Option<(&mut End, &mut End)> {
-        let [one, other] = self.ends.get_disjoint_mut([one, other]).unwrap();
-        one.as_mut().zip(other.as_mut())
-    }
-}
-
-impl Harness for Rig {
-    type Fabric = End;
-
-    fn at(&mut self, peer: Peer) -> &mut End {
-        self.ends[peer.index()].as_mut().expect("the endpoint runs")
-    }
-
-    fn now(&mut self) -> Instant {
-        std::thread::park_timeout(time::Duration::from_micros(10));
-        now()
-    }
-
-    fn lose(&mut self, peer: Peer) {
-        self.ends[peer.index()] = None;
-    }
-
-    fn revive(&mut self, peer: Peer) -> Incarnation {
-        self.lose(peer);
-        let me = peer.index();
-        self.incarnations[me] = self.incarnations[me].next();
-        self.ends[me] = end(peer, &layout(), Config::default());
-        for other in (0..PEERS).filter(|&other| other != me) {
-            let incarnations = (self.incarnations[me], self.incarnations[other]);
-            if let Some((one, other)) = self.both(me, other) {
-                introduce(one, other, incarnations);
-            }
-        }
-        self.incarnations[me]
-    }
+/// The endpoints of the conformance suite, if there are devices.
+pub(crate) fn suite() -> Option<Rig> {
+    // Says why there are none, or fails.
+    device(Peer(0))?;
+    Some(Rig::new(|me| Ok(device(me).expect("the first has one"))).unwrap())
 }

@@ -11,6 +11,7 @@ mod check;
 mod cluster_choice;
 mod completions;
 mod component;
+mod conform;
 mod demo;
 mod doctor;
 mod down;
@@ -110,6 +111,8 @@ enum Command {
     Rl(rl::Arguments),
     /// Run protocols through thousands of failures in virtual time.
     Sim(sim::Arguments),
+    /// Try every rule of the fabric's contract on this machine or device, and report what is seen.
+    Conform(conform::Arguments),
     /// What this machine can do, and the command that mends what it cannot.
     Doctor(doctor::Arguments),
     /// Print what a shell needs to complete the command line.
@@ -187,6 +190,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Bench(arguments) => bench::run(&arguments, output),
         Command::Rl(arguments) => rl::run(&arguments, output),
         Command::Sim(arguments) => sim::run(&arguments, output),
+        Command::Conform(arguments) => conform::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Component => component::run(),
     };

@@ -3,6 +3,7 @@
 //! A library only so that its tests reach it: build on the crate `weft` instead.
 
 pub mod cli;
+mod conform;
 pub mod demo;
 pub mod doctor;
 pub mod transfer;

@@ -48,7 +48,7 @@ pub use gone::*;
 pub use memory::*;
 pub use order::*;
 pub use queue::*;
-pub use regions::layout;
+pub use regions::{OPEN, OPEN_LEN, WORDS, layout};
 pub use reject::*;
 pub use rights::*;
 

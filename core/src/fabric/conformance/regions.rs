@@ -11,7 +11,7 @@ pub(super) const C: Peer = Peer(2);
 pub(super) const EVERYONE: [Peer; PEERS] = [A, B, C];
 
 /// Everyone reads and writes; longer than any write from bytes.
-pub(super) const OPEN: Region = Region(0);
+pub const OPEN: Region = Region(0);
 /// Everyone reads.
 pub(super) const READ_ONLY: Region = Region(1);
 /// Everyone writes.
@@ -19,7 +19,7 @@ pub(super) const WRITE_ONLY: Region = Region(2);
 /// Everyone adds and swaps.
 pub(super) const ATOMIC_ONLY: Region = Region(3);
 /// Everyone does everything.
-pub(super) const WORDS: Region = Region(4);
+pub const WORDS: Region = Region(4);
 /// [`B`] alone does everything.
 pub(super) const ONLY_B: Region = Region(5);
 /// No peer has a right here: source and target of local ends.
@@ -28,7 +28,7 @@ pub(super) const LOCAL: Region = Region(6);
 /// The length of every region but those of long copies.
 pub(super) const LEN: u32 = 128;
 /// The length of [`OPEN`], [`READ_ONLY`] and [`LOCAL`].
-pub(super) const OPEN_LEN: u32 = INLINE_LEN as u32 + LEN;
+pub const OPEN_LEN: u32 = INLINE_LEN as u32 + LEN;
 
 /// The layout over which the endpoints of a [`super::Harness`] are made.
 ///

@@ -3,6 +3,7 @@
 //! ```text
 //!   broadcast  files to all nodes; an equivocation and its proof
 //!   cluster    `weft up --fabric verbs`: put, get, status, inject, down
+//!   conform    `weft conform`: the contract of the fabric, over a device
 //!   hosts      `weft node` as on several hosts: a runtime directory each, met over TCP
 //!      │
 //!   device     which devices there are to use
@@ -13,6 +14,7 @@
 
 mod broadcast;
 mod cluster;
+mod conform;
 mod device;
 mod hosts;
 #[expect(dead_code, reason = "shared with the tests over shared memory, which use all of it")]

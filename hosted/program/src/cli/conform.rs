@@ -1,0 +1,64 @@
+//! `weft conform`: what a fabric really does.
+
+use clap::Args;
+
+use super::fabric_choice::explained;
+use super::failure::Failure;
+use super::output::Output;
+use crate::conform::{ConformError, Subject, examine, steps};
+use weft::cluster::FabricKind;
+use weft::explain::Code;
+
+/// Arguments of `weft conform`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// What is examined: shm or verbs.
+    #[arg(long, value_name = "FABRIC", default_value = "shm")]
+    fabric: String,
+
+    /// The RDMA devices of the three endpoints, taken in turn: rxe0, or rxe1,rxe2 for packets that
+    /// cross a wire; with it the fabric is verbs. Without it the first device.
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    device: Vec<String>,
+
+    /// How often each case of the suite is tried; each probe posts for as many tenths of a second.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+}
+
+fn failed(error: ConformError) -> Failure {
+    let cause = error.to_string();
+    match error {
+        ConformError::Verbs(error) => explained(error),
+        #[cfg(feature = "verbs")]
+        ConformError::Vanished { .. } => {
+            let cure = "see `rdma link` and the kernel's log for why, and begin again";
+            Failure::of(Code::Rdma, cause, cure)
+        }
+        ConformError::Host(_) | ConformError::Thread(_) => {
+            Failure::of(Code::Limit, cause, "raise the limit that it names, and begin again")
+        }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let fabric: FabricKind = arguments.fabric.parse().map_err(Failure::new)?;
+    let subject = if fabric == FabricKind::Verbs || !arguments.device.is_empty() {
+        Subject::Verbs(arguments.device.clone())
+    } else {
+        Subject::Shm
+    };
+    let bar = output.progress(steps(arguments.rounds), "rules");
+    let report = examine(&subject, arguments.rounds, |_| bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(failed)?;
+    output.finish(&report, &report.to_string());
+    if report.ok {
+        return Ok(());
+    }
+    let broken = report.rules.iter().filter(|rule| !rule.held).map(|rule| rule.rule);
+    let cause = format!("the fabric breaks {}", broken.collect::<Vec<_>>().join(", "));
+    let cure = "do not run clusters over it; what was seen stands beside each rule";
+    Err(Failure::of(Code::Verification, cause, cure))
+}
