@@ -8,7 +8,8 @@
 //!
 //! The suite judges what a fabric promises. The probes see what no rule promises and protocols
 //! must not rely on: the order in which the bytes of one write are placed, whether words are torn,
-//! whether the processor's own atomics and the fabric's see each other.
+//! whether the processor's own atomics and the fabric's see each other. What two fabrics showed is in
+//! `RESULTS.md` beside this file.
 
 mod probes;
 mod suite;

@@ -44,6 +44,8 @@ const STOP: u64 = u64::MAX;
 /// The second of two words that are written in order.
 const SECOND: u32 = 2048;
 const SIZES: [u32; 3] = [64, 512, 4096];
+/// Where writes begin: how a processor copies depends on the low bits of both addresses.
+const OFFSETS: [u32; 2] = [0, 96];
 
 const fn open(offset: u32) -> At {
     At { region: OPEN, offset }
@@ -203,17 +205,18 @@ fn placement<F: Fabric<Memory: Sync + Sized>>(
     tally: &mut Tally,
 ) -> Result<(), Stop> {
     let mut unseen = 0;
-    for len in SIZES {
+    let time = time / (SIZES.len() * OFFSETS.len()) as u32;
+    for (len, offset) in SIZES.into_iter().flat_map(|len| OFFSETS.map(|offset| (len, offset))) {
         clear(memory);
         let mut bytes = vec![0; len as usize];
-        let last = len - 8;
-        let look = |memory: &F::Memory, looks: &mut Looks| looks.look(memory, (0, last));
+        let ends = (offset, offset + len - 8);
+        let look = |memory: &F::Memory, looks: &mut Looks| looks.look(memory, ends);
         let (writes, looks) = watched(memory, look, || {
-            until_over(time / SIZES.len() as u32, |round| {
+            until_over(time, |round| {
                 let word = twice(round);
                 bytes.chunks_exact_mut(8).for_each(|at| at.copy_from_slice(&word.to_le_bytes()));
-                poster.write(0, &bytes)?;
-                let is_there = [0, last].iter().all(|at| memory.load(OPEN, *at) == word);
+                poster.write(offset, &bytes)?;
+                let is_there = [ends.0, ends.1].iter().all(|at| memory.load(OPEN, *at) == word);
                 unseen += u64::from(!is_there);
                 Ok(())
             })
@@ -223,9 +226,9 @@ fn placement<F: Fabric<Memory: Sync + Sized>>(
             "f3",
             writes,
             format!(
-                "{len} B: of {writes} writes the first word was seen ahead of the last in \
-                 {first_ahead} looks, the last ahead of the first in {last_ahead}, torn words in \
-                 {torn}"
+                "{len} B at byte {offset}: of {writes} writes the first word was seen ahead of the \
+                 last in {first_ahead} looks, the last ahead of the first in {last_ahead}, torn \
+                 words in {torn}"
             ),
         );
     }
