@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time;
+use std::time::Duration;
 
 use weft_core::fabric::conformance::{Harness, PEERS, layout};
 use weft_core::fabric::{Fabric, Layout};
@@ -16,7 +16,7 @@ use crate::{Config, Device, Error, Heap, RemoteEnd, VerbsFabric};
 pub type Endpoint = VerbsFabric<Heap>;
 
 /// How long a poll waits, so that a device's work comes through within the suite's polls.
-const PAUSE: time::Duration = time::Duration::from_micros(10);
+const PAUSE: Duration = Duration::from_micros(10);
 
 /// Prepares a pair between two endpoints in these incarnations, carries the ends across, and lets
 /// `change` alter what `one` receives of `other`.
@@ -40,7 +40,7 @@ pub fn introduce(
 /// The endpoints of the suite.
 pub struct Rig {
     open: Box<dyn Fn(Peer) -> Result<Device, Error>>,
-    began: time::Instant,
+    clock: fn() -> Instant,
     ends: [Option<Endpoint>; PEERS],
     incarnations: [Incarnation; PEERS],
 }
@@ -52,14 +52,18 @@ impl fmt::Debug for Rig {
 }
 
 impl Rig {
-    /// Endpoints that have admitted each other, each over the device that `open` gives for it.
+    /// Endpoints that have admitted each other, each over the device that `open` gives for it, with
+    /// the time that `clock` reads.
     ///
     /// # Errors
     /// [`Error`] of `open`, or of a verb.
-    pub fn new(open: impl Fn(Peer) -> Result<Device, Error> + 'static) -> Result<Self, Error> {
+    pub fn new(
+        open: impl Fn(Peer) -> Result<Device, Error> + 'static,
+        clock: fn() -> Instant,
+    ) -> Result<Self, Error> {
         let mut rig = Self {
             open: Box::new(open),
-            began: time::Instant::now(),
+            clock,
             ends: [None, None, None],
             incarnations: [Incarnation(1); PEERS],
         };
@@ -110,7 +114,7 @@ impl Harness for Rig {
 
     fn now(&mut self) -> Instant {
         std::thread::park_timeout(PAUSE);
-        Instant(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        (self.clock)()
     }
 
     fn lose(&mut self, peer: Peer) {

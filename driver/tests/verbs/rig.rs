@@ -127,5 +127,5 @@ pub(crate) fn run(end: &mut End, to: Peer, op: Op<'_>) -> Result<u64, Failure> {
 pub(crate) fn suite() -> Option<Rig> {
     // Says why there are none, or fails.
     device(Peer(0))?;
-    Some(Rig::new(|me| Ok(device(me).expect("the first has one"))).unwrap())
+    Some(Rig::new(|me| Ok(device(me).expect("the first has one")), now).unwrap())
 }

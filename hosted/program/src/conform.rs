@@ -8,8 +8,8 @@
 //!
 //! The suite judges what a fabric promises. The probes see what no rule promises and protocols
 //! must not rely on: the order in which the bytes of one write are placed, whether words are torn,
-//! whether the processor's own atomics and the fabric's see each other. What two fabrics showed is in
-//! `RESULTS.md` beside this file.
+//! whether the processor's own atomics and the fabric's see each other. What two fabrics
+//! showed is in `conform/RESULTS.md`.
 
 mod probes;
 mod suite;
@@ -17,13 +17,20 @@ mod tally;
 #[cfg(feature = "verbs")]
 mod verbs;
 
+use weft::clock::now_ns;
 use weft::node::VerbsError;
 use weft::shm::conformance::{Host, HostError};
 use weft_core::fabric::Fabric;
 use weft_core::fabric::conformance::Harness;
+use weft_core::time::Instant;
 
 pub(crate) use tally::Report;
 use tally::Tally;
+
+/// The time, for fabrics and for what is measured.
+fn now() -> Instant {
+    Instant(now_ns())
+}
 
 /// Which fabric is examined.
 #[derive(Clone, Debug)]
@@ -136,7 +143,6 @@ where
 mod tests {
     use weft::shm::ShmFabric;
     use weft_core::ids::{Incarnation, Peer};
-    use weft_core::time::Instant;
 
     use super::*;
 

@@ -10,6 +10,7 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
 use super::{NodeMemory, OwnMemory, RemoteMemory, SegmentError, ShmFabric, Wait};
+use crate::clock::now_ns;
 use crate::process::{Pidfd, ProcessError};
 
 /// Why there are no endpoints.
@@ -34,7 +35,6 @@ pub struct Host {
     ends: Vec<ShmFabric>,
     processes: Vec<Child>,
     incarnations: [Incarnation; PEERS],
-    began: std::time::Instant,
 }
 
 /// A process that ends when it is killed, or when this one has ended.
@@ -57,7 +57,6 @@ impl Host {
             processes: Vec::new(),
             layout,
             incarnations: [Incarnation(1); PEERS],
-            began: std::time::Instant::now(),
         };
         for me in 0..PEERS {
             host.processes.push(process()?);
@@ -134,7 +133,7 @@ impl Harness for Host {
     }
 
     fn now(&mut self) -> Instant {
-        Instant(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Instant(now_ns())
     }
 
     fn lose(&mut self, peer: Peer) {

@@ -11,7 +11,7 @@
 //! Each word that is written is a number twice, low and high, so that a torn one is recognised.
 
 use std::thread::{Builder, scope, yield_now};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_core::fabric::conformance::{OPEN, OPEN_LEN, WORDS};
 use weft_core::fabric::{
@@ -19,10 +19,10 @@ use weft_core::fabric::{
     WorkId,
 };
 use weft_core::ids::Peer;
-use weft_core::time;
+use weft_core::time::Instant;
 
 use super::tally::{Tally, Took};
-use super::{Bench, ConformError, Subject};
+use super::{Bench, ConformError, Subject, now};
 
 /// How many there are.
 pub(super) const PROBES: u64 = 5;
@@ -63,6 +63,10 @@ fn number(word: u64) -> Option<u32> {
     (low == high).then_some(low)
 }
 
+fn since(began: Instant) -> Duration {
+    Duration::from_nanos(now().0.saturating_sub(began.0))
+}
+
 /// Why a probe ended before its time.
 #[derive(Debug)]
 enum Stop {
@@ -75,40 +79,38 @@ enum Stop {
 /// One endpoint that posts, one work after the other, and the time that it takes.
 struct Poster<'f, F: Fabric> {
     fabric: &'f mut F,
-    began: Instant,
     works: u64,
     took: Took,
 }
 
 impl<'f, F: Fabric> Poster<'f, F> {
-    fn new(fabric: &'f mut F, began: Instant) -> Self {
-        Self { fabric, began, works: 0, took: Took::default() }
+    fn new(fabric: &'f mut F) -> Self {
+        Self { fabric, works: 0, took: Took::default() }
     }
 
     fn post(&mut self, to: Peer, op: Op<'_>, flags: CompletionFlags) -> Result<(), Stop> {
         let work = Work { id: WorkId::new(1, self.works), op, flags };
-        let began = Instant::now();
+        let began = now();
         let posted = self.fabric.post(to, work);
-        self.took.posts.push(began.elapsed());
+        self.took.posts.push(since(began));
         self.works += 1;
         posted.map_err(Stop::Refused)
     }
 
     /// Posts a signalled work and waits for its end.
     fn run(&mut self, to: Peer, op: Op<'_>) -> Result<u64, Stop> {
-        let began = Instant::now();
+        let began = now();
         self.post(to, op, CompletionFlags::empty())?;
         loop {
             let mut done = [Completion::NONE];
-            let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let polled = Instant::now();
-            let found = self.fabric.poll(time::Instant(now), &mut done);
-            self.took.polls.push(polled.elapsed());
+            let polled = now();
+            let found = self.fabric.poll(polled, &mut done);
+            self.took.polls.push(since(polled));
             if found == 1 {
-                self.took.works.push(began.elapsed());
+                self.took.works.push(since(began));
                 return done[0].outcome.map_err(Stop::Failed);
             }
-            if began.elapsed() > PATIENCE {
+            if since(began) > PATIENCE {
                 return Err(Stop::Overdue);
             }
             yield_now();
@@ -159,9 +161,9 @@ fn watched<M: Memory + Sync, R: Default + Send, W>(
 
 /// Calls `step` with 1, 2, 3 and so on until the time is over; returns the last number.
 fn until_over(time: Duration, mut step: impl FnMut(u32) -> Result<(), Stop>) -> Result<u64, Stop> {
-    let began = Instant::now();
+    let began = now();
     let mut count = 0;
-    while began.elapsed() < time {
+    while since(began) < time {
         count += 1;
         step(count)?;
     }
@@ -370,7 +372,7 @@ where
         {
             tally.seen("f3", 1, said);
         }
-        let mut poster = Poster::new(one, Instant::now());
+        let mut poster = Poster::new(one);
         let ended = match index {
             0 => placement(&mut poster, other.memory(), time, tally),
             1 => order(&mut poster, other.memory(), time, tally),

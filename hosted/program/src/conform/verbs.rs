@@ -7,7 +7,7 @@ use weft_driver::{Device, DeviceChoice, Error};
 
 use weft::node::VerbsError;
 
-use super::{Bench, ConformError, Subject};
+use super::{Bench, ConformError, Subject, now};
 
 fn open(devices: &[String], me: Peer) -> Result<Device, Error> {
     let name = devices.get(me.index() % devices.len().max(1)).cloned();
@@ -24,7 +24,7 @@ fn devices(subject: &Subject) -> Vec<String> {
 impl Bench for Rig {
     fn make(subject: &Subject) -> Result<Self, ConformError> {
         let devices = devices(subject);
-        Ok(Self::new(move |me| open(&devices, me)).map_err(VerbsError::Driver)?)
+        Ok(Self::new(move |me| open(&devices, me), now).map_err(VerbsError::Driver)?)
     }
 
     fn both(&mut self) -> (&mut Self::Fabric, &mut Self::Fabric) {
