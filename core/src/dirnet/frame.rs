@@ -145,7 +145,10 @@ impl Body {
                 Self::new(kind::REPLY_DB, part.node, &words)
             }
             M::NothingNewer { node } => Self::new(kind::NOTHING_NEWER, node, &[]),
-            M::Fenced { node, boot } => Self::new(kind::FENCED, node, &[boot.0]),
+            M::Fenced { node, boot, by, incarnation } => {
+                let ComponentIncarnation { boot: own, generation } = incarnation;
+                Self::new(kind::FENCED, node, &[boot.0, own.0, generation, u32::from(by.0)])
+            }
             M::Witness { question: Question { node, asker, round }, unheard } => {
                 let [low, high] = halves(unheard.bits());
                 Self::new(kind::WITNESS, node, &[round, u32::from(asker.0), low, high])
@@ -184,7 +187,11 @@ impl Body {
             }
             kind::REPLY_DB => (M::ReplyDb(part(node, w)?), WORDS),
             kind::NOTHING_NEWER => (M::NothingNewer { node }, 0),
-            kind::FENCED => (M::Fenced { node, boot: Incarnation(w[0]) }, 1),
+            kind::FENCED => {
+                let incarnation =
+                    ComponentIncarnation { boot: Incarnation(w[1]), generation: w[2] };
+                (M::Fenced { node, boot: Incarnation(w[0]), by: rank(w[3])?, incarnation }, 4)
+            }
             kind::WITNESS => {
                 let unheard = Members::of_bits(u64::from(w[2]) | u64::from(w[3]) << 32);
                 (M::Witness { question: question(node, w)?, unheard }, 4)

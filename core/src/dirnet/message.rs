@@ -186,12 +186,17 @@ pub enum Message {
         /// The node whose entry was requested.
         node: Rank,
     },
-    /// "I have fenced the node's incarnations up to `boot`."
+    /// "The node's incarnations up to `boot` are fenced here." A member that receives it from
+    /// another one passes it on to its manager, which that one may not reach.
     Fenced {
         /// The node.
         node: Rank,
         /// The last boot that is fenced.
         boot: Incarnation,
+        /// Who has fenced it.
+        by: Rank,
+        /// The incarnation that has: a fence lasts no longer.
+        incarnation: ComponentIncarnation,
     },
     /// Asks the receiver to probe a suspect itself.
     Witness {

@@ -42,6 +42,7 @@ mutants! {
     QUESTIONS_ARE_NOT_PASSED_ON = "questions-are-not-passed-on", "X-8: all members are witnesses";
     HEIRS_ASK_DIRECTLY = "heirs-ask-directly", "X-8: a new manager asks those it has not heard";
     SPANS_ARE_NOT_PASSED_ON = "spans-are-not-passed-on", "X-8: a clone is ordered through others";
+    LINKS_ARE_NOT_REPORTED = "links-are-not-reported", "X-8: it is reported what became of doubts";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
     CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";
@@ -62,6 +63,7 @@ mutants! {
     STRANGERS_ARE_NOT_WATCHED = "strangers-are-not-watched", "D-43: each member is watched";
     OVERTAKEN_FENCES_GO_ON = "overtaken-fences-go-on", "D-43: each member is watched";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
+    FENCES_ARE_NOT_PASSED_ON = "fences-are-not-passed-on", "G-11: a far member's fence is known";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
     REMOVAL_IS_NOT_HEARD = "removal-is-not-heard", "G-12: ANID is handled";
     RETURN_IS_NOT_HEARD = "return-is-not-heard", "G-13: NIUA is handled by backups";
@@ -108,6 +110,7 @@ mutants! {
     DEAF_ARE_ANSWERED = "deaf-are-answered", "X-5: who has removed this boot gets no answer";
     STALE_RELEASES_COUNT = "stale-releases-count", "X-11: a release ends no later isolation";
     LATER_BOOTS_ARE_FREE = "later-boots-are-free", "X-11: a later boot ends no isolation";
+    RELEASES_BRING_BACK_THE_PAST = "releases-bring-back-the-past", "X-11: it ends earlier boots";
     ISOLATION_IS_HEARSAY = "isolation-is-hearsay", "X-11: an isolation holds in any term";
     ISOLATED_NODES_FORGET = "isolated-nodes-forget", "X-11: an isolated node remembers it";
     RELEASED_NEVER_LEAD = "released-never-lead", "X-11: a released node's next boot is followed";

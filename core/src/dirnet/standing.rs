@@ -128,12 +128,21 @@ impl Standing {
         Self::up(incarnation).order() < self.order()
     }
 
+    /// Whether the boot is over because the last release names a later one: the isolation that it
+    /// ended was of that one, whether or not it was known here. The boot that it names may be the
+    /// one in which a node comes back that was isolated twice.
+    fn is_before_release(self, boot: Incarnation) -> bool {
+        boot < self.released && !super::RELEASES_BRING_BACK_THE_PAST.is_planted()
+    }
+
     /// What becomes of an incarnation of this boot.
     pub(super) fn admission(self, boot: Incarnation) -> Admission {
         match self.isolation() {
             Some(since) => Admission::Isolate(since),
-            None if self.is_past(ComponentIncarnation { boot, generation: 0 }) => {
-                Admission::Fence(self.incarnation.boot)
+            None if self.is_before_release(boot)
+                || self.is_past(ComponentIncarnation { boot, generation: 0 }) =>
+            {
+                Admission::Fence(self.incarnation.boot.max(self.released))
             }
             None => Admission::Admit,
         }

@@ -35,6 +35,7 @@
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
 mod evidence;
+mod expected;
 mod explore;
 pub mod graphs;
 mod isolations;
@@ -49,6 +50,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::time::Instant;
 
+pub(super) use self::expected::EXPECTED;
 pub(super) use self::explore::explore;
 pub use self::lab::{Event, Lab};
 use self::net::Net;

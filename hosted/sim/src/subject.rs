@@ -27,8 +27,10 @@ pub struct Expected {
     pub checkers: &'static [&'static str],
     /// What the explorer makes of it.
     pub explorer: Explorer,
-    /// Why no seed shows it, where the explorer alone does.
+    /// Why no seed shows it, where the explorer or a scenario alone does.
     pub seedless: Option<&'static str>,
+    /// The seed that is tried first: one that has shown it.
+    pub seed: u64,
 }
 
 /// What the explorer must make of a planted bug, within the bounds that `ci/test` gives it.
@@ -38,6 +40,8 @@ pub enum Explorer {
     Finds(&'static [&'static str]),
     /// It finds none: no path within the bounds does what is given here.
     Misses(&'static str),
+    /// It is not asked: the walk that would tell takes too long for one bug of many.
+    Unasked,
 }
 
 /// [`Expected::found`], for a table of many rows.
@@ -57,7 +61,7 @@ pub(super) const fn missed(
 impl Expected {
     /// Seeds and explorer notice `name`, by one of `checkers`.
     pub(super) const fn found(name: &'static str, checkers: &'static [&'static str]) -> Self {
-        Self { name, checkers, explorer: Explorer::Finds(checkers), seedless: None }
+        Self { name, checkers, explorer: Explorer::Finds(checkers), seedless: None, seed: 0 }
     }
 
     /// Seeds notice `name`, by one of `checkers`; the explorer does not, for its bounds leave out
@@ -67,7 +71,7 @@ impl Expected {
         checkers: &'static [&'static str],
         why: &'static str,
     ) -> Self {
-        Self { name, checkers, explorer: Explorer::Misses(why), seedless: None }
+        Self { name, checkers, explorer: Explorer::Misses(why), seedless: None, seed: 0 }
     }
 
     /// The explorer notices `name`, by one of `checkers`; no seed does, for a run leaves out `why`.
@@ -77,6 +81,20 @@ impl Expected {
         why: &'static str,
     ) -> Self {
         Self { seedless: Some(why), ..Self::found(name, checkers) }
+    }
+
+    /// Run `seed` notices `name`, by one of `checkers`.
+    pub(super) const fn seen(
+        name: &'static str,
+        seed: u64,
+        checkers: &'static [&'static str],
+    ) -> Self {
+        Self { name, checkers, explorer: Explorer::Unasked, seedless: None, seed }
+    }
+
+    /// A scenario beside the machine notices `name`; no seed does, for `why`.
+    pub(super) const fn scripted(name: &'static str, why: &'static str) -> Self {
+        Self { seedless: Some(why), ..Self::seen(name, 0, &[]) }
     }
 
     /// Whether it is about `mutant`.
@@ -154,15 +172,15 @@ pub const SUBJECTS: &[Subject] = &[
     Subject::of::<Groupings>(&[group::MUTANTS], groupings::EXPECTED),
     Subject::of::<Meetings>(&[rendezvous::MUTANTS], meetings::EXPECTED),
     Subject::of::<Endpoints>(&[endpoint::MUTANTS], endpoints::EXPECTED),
-    // Its planted bugs are judged by its scenarios: ci/mutants dirnet.
+    // Each of its planted bugs has a scenario, too: ci/mutants dirnet.
     Subject {
         name: dirnet::NAME,
         run: dirnet::run,
         explore: dirnet::explore,
         unexplored: Vec::new,
         crashes: 2,
-        mutants: &[],
-        expected: &[],
+        mutants: &[weft_core::dirnet::MUTANTS],
+        expected: dirnet::EXPECTED,
     },
 ];
 
@@ -180,7 +198,8 @@ mod tests {
             }
             for expected in subject.expected {
                 assert!(mutants().any(|mutant| expected.is_about(mutant)), "{}", expected.name);
-                assert!(!expected.checkers.is_empty(), "{}", expected.name);
+                let is_noticed = !expected.checkers.is_empty() || expected.seedless.is_some();
+                assert!(is_noticed, "{}", expected.name);
             }
         }
     }

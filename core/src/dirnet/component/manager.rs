@@ -167,6 +167,41 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
+    /// A backup reports its fence to its manager, and to all other members if it does not know that
+    /// the manager hears it: those pass it on.
+    pub(super) fn report_fence(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        let is_heard = self.is_heard(now) && !self.misses_manager();
+        let is_direct = is_heard || crate::dirnet::FENCES_ARE_NOT_PASSED_ON.is_planted();
+        let to = if is_direct { Members::only(self.term.claimant) } else { self.members() };
+        let (by, incarnation) = (self.me(), self.incarnation);
+        self.send(to, Seat::Component, Message::Fenced { node, boot, by, incarnation });
+    }
+
+    /// Handles the report of a fence, which another member may have passed on. What it passes on
+    /// may be of an incarnation that is over: the present one has fenced nothing yet.
+    pub(super) fn handle_fence_report(
+        &mut self,
+        now: Instant,
+        from: Rank,
+        report: Message,
+    ) -> Result<(), Reject> {
+        let Message::Fenced { node, boot, by, incarnation } = report else {
+            return Err(Reject::NotForMe);
+        };
+        match self.state {
+            State::Manager if by == from => self.note_fenced(now, by, node, boot),
+            State::Manager if self.db.standing(by) == Standing::up(incarnation) => {
+                self.note_fenced(now, by, node, boot);
+            }
+            State::Manager => return Err(Reject::OldLife),
+            State::Backup(_) if by == from => {
+                self.send(Members::only(self.term.claimant), Seat::Component, report);
+            }
+            State::Backup(_) | State::Joining(_) | State::Excluded => return Err(Reject::NotForMe),
+        }
+        Ok(())
+    }
+
     /// Records that `by` has fenced the incarnations of `node` up to `boot`.
     pub(super) fn note_fenced(&mut self, now: Instant, by: Rank, node: Rank, boot: Incarnation) {
         let Watch::Fencing { incarnation, mut fenced, due, reset } = self.watch(node) else {
@@ -358,9 +393,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let moved = self.stand(now, node, standing);
         let is_repeated = !moved && !self.db.standing(node).is_before(standing);
         let still_stands = self.db.standing(node).incarnation.boot == incarnation.boot;
-        if is_order && is_repeated && still_stands && node != self.me() {
+        let is_meant = is_repeated && still_stands && node != self.me();
+        if is_meant && is_order {
             // The manager has not received the report of the fence, or the node has not come back.
             self.note_reset(now, node, standing);
+            self.fence(node, incarnation.boot);
+        } else if is_meant && self.has_fenced(node) {
+            // This node does not hear its manager, and its report may have been lost on its way.
             self.fence(node, incarnation.boot);
         }
         Ok(())

@@ -328,10 +328,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.note_own_fence(node, boot);
         match self.state {
             State::Manager => self.note_fenced(now, self.me(), node, boot),
-            State::Backup(_) => {
-                let to = Members::only(self.term.claimant);
-                self.send(to, Seat::Component, Message::Fenced { node, boot });
-            }
+            State::Backup(_) => self.report_fence(now, node, boot),
             State::Joining(_) | State::Excluded => {}
         }
     }
@@ -448,13 +445,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Message::RequestDb { node, have } => self.handle_request_db(now, from, node, have),
             Message::ReplyDb(part) => self.handle_reply_db(now, from, &part),
             Message::NothingNewer { node } => self.handle_nothing_newer(now, from, node),
-            Message::Fenced { node, boot } => {
-                if self.role() != Role::Manager {
-                    return Err(Reject::NotForMe);
-                }
-                self.note_fenced(now, from, node, boot);
-                Ok(())
-            }
+            Message::Fenced { .. } => self.handle_fence_report(now, from, frame.message),
             Message::Witness { question, unheard } => {
                 self.handle_witness(now, from, question, unheard)
             }

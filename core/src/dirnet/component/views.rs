@@ -152,6 +152,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
+    /// Whether every fence of `node` that was ordered here is carried out.
+    pub(super) fn has_fenced(&self, node: Rank) -> bool {
+        self.fellow(node).is_some_and(|fellow| fellow.unfenced == Incarnation(0))
+    }
+
     /// Whether a fence that was ordered here has not been carried out.
     fn owes_fence(&self) -> bool {
         let is_owed = self.fellows.iter().any(|fellow| fellow.unfenced != Incarnation(0));

@@ -28,15 +28,17 @@ pub(super) struct Suspicion {
     pub(super) unheard: Members,
     /// The rule that raised the suspicion; a clone or node that never joined is not spawned again.
     pub(super) rule: Rule,
-    /// Whether the operator was notified that a second observer reaches the node.
+    /// Whether the operator was notified that a second observer reaches the node, and whether he
+    /// was that too few do for a verdict.
+    pub(super) is_met: bool,
     pub(super) is_told: bool,
 }
 
 impl Suspicion {
     /// Nothing has been learned so far.
     pub(super) fn new(incarnation: ComponentIncarnation, due: Instant, rule: Rule) -> Self {
-        let (testimonies, unheard, asked_at) = Default::default();
-        Self { incarnation, due, round: 0, asked_at, testimonies, unheard, rule, is_told: false }
+        let (testimonies, unheard, asked_at, is_met, is_told) = Default::default();
+        Self { incarnation, due, round: 0, asked_at, testimonies, unheard, rule, is_met, is_told }
     }
 }
 

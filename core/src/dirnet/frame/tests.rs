@@ -68,7 +68,9 @@ fn message() -> impl Strategy<Value = Message> {
         rank().prop_map(|node| M::NothingNewer { node }),
         (any::<u32>(), rank())
             .prop_map(|(epoch, claimant)| M::Outbid { term: Term { epoch, claimant } }),
-        (rank(), any::<u32>()).prop_map(|(node, boot)| M::Fenced { node, boot: Incarnation(boot) }),
+        (rank(), any::<u32>(), rank(), incarnation()).prop_map(|(node, boot, by, incarnation)| {
+            M::Fenced { node, boot: Incarnation(boot), by, incarnation }
+        }),
         (question(), any::<u64>())
             .prop_map(|(question, bits)| M::Witness { question, unheard: Members::of_bits(bits) }),
         (question(), rank(), seen).prop_map(|(question, witness, seen)| M::Testimony {

@@ -420,6 +420,17 @@ fn a_released_peer_that_is_not_met_is_reset() {
     assert_eq!(released(&mut supervision, 1), []);
 }
 
+/// The isolation of boot 3 never came here, its release did: boot 2 is over all the same.
+#[test]
+pub(in crate::dirnet) fn x11_a_release_ends_the_boots_before_it_that_are_not_known() {
+    let mut pair = met();
+    removed(&mut pair, 1, TERM);
+    assert_eq!(released(&mut pair, 3), [Order::Release(PEER, Incarnation(3))]);
+    let refusal = Order::Refuse(PEER, decided(3, TERM.epoch, TERM.claimant.0));
+    assert_eq!(alive(&mut pair, 1, begun(2)), [refusal]);
+    assert_eq!(alive(&mut pair, 1, begun(4)), connect(begun(4)));
+}
+
 #[test]
 fn a_later_incarnation_stays_until_it_ends_or_contradicts() {
     let mut supervision = met();
@@ -658,6 +669,7 @@ impl Run {
         match order {
             Order::Connect(_, it) => {
                 assert!(self.removed < it.boot.0, "a removed boot is admitted");
+                assert!(self.released <= it.boot.0, "a boot before the released one is admitted");
                 assert!(self.isolated <= self.released, "an isolated node is admitted");
                 assert!(self.fenced < it.incarnation.0, "a fenced incarnation is admitted");
                 if let Some(before) = self.connected.replace(it) {

@@ -117,6 +117,54 @@ pub(in crate::dirnet) fn x9_a_member_that_its_manager_does_not_reach_learns_of_a
     assert!(!net.verdicts().iter().any(claims), "the removed boot claims a term");
 }
 
+/// The manager and a member do not reach each other, in one direction or in both, and a third node
+/// dies: the member's fence is reported through the others, and the node is reset.
+#[test]
+pub(in crate::dirnet) fn g11_a_fence_is_reported_through_a_member_that_reaches_the_manager() {
+    let ways: [&[(u16, u16)]; 3] = [&[(0, 1), (1, 0)], &[(0, 1)], &[(1, 0)]];
+    // The report may be lost on its first way.
+    for (way, lost_ms) in ways.into_iter().flat_map(|way| [(way, 0), (way, 700)]) {
+        let mut net = Net::settled(4);
+        net.cuts.extend(way);
+        net.run(1_000);
+        net.crash(3);
+        if lost_ms > 0 {
+            net.lost = Vec::from(["FENCED"]);
+            net.run(lost_ms);
+            net.lost.clear();
+        }
+        let took = net.run_while(3_000, |net| !net.resets().is_empty());
+        let [(_, node)] = net.resets()[..] else { panic!("{way:?}: {took} ms, no reset") };
+        assert_eq!(node, Rank(3), "{way:?}");
+        assert_eq!(net.nodes[1].fenced.get(&3), Some(&1), "{way:?}: it has fenced that boot");
+        net.run(9_000);
+        assert!(net.component(0).database().standing(Rank(3)).is_up(), "{way:?}");
+    }
+}
+
+/// The report of an incarnation that is over says nothing of the present one.
+#[test]
+fn g11_a_fence_that_is_passed_on_is_of_the_present_incarnation() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.lost = Vec::from(["FENCED"]);
+    net.crash(3);
+    net.run_while(5_000, |net| !net.rules(3, Verdict::NodeDown).is_empty());
+    let present = net.component(1).incarnation();
+    let earlier = ComponentIncarnation { boot: Incarnation(0), generation: 0 };
+    let report = |net: &Net, incarnation| {
+        let (node, boot, by) = (Rank(3), Incarnation(1), Rank(1));
+        net.frame(2, Message::Fenced { node, boot, by, incarnation })
+    };
+    let frame = report(&net, earlier);
+    assert_eq!(net.deliver(0, frame), Err(Reject::OldLife));
+    let next = Frame { sequence: frame.sequence + 1, ..report(&net, present) };
+    assert_eq!(net.deliver(0, next), Ok(()));
+    // One hop: what was passed on is not passed on again.
+    let again = Frame { sequence: frame.sequence + 2, ..report(&net, present) };
+    assert_eq!(net.deliver(1, again), Err(Reject::NotForMe));
+}
+
 /// A ring of six, where each node reaches only its two neighbours.
 #[test]
 pub(in crate::dirnet) fn g10_terms_do_not_race_where_links_are_not_transitive() {

@@ -25,6 +25,23 @@ pub(in crate::dirnet) fn x8_one_negative_testimony_removes_no_node_that_others_m
     assert_eq!(net.manager(), Some(0));
 }
 
+/// The manager hears none for a while and reports that too few are left to decide; then node 1
+/// answers that it meets node 3, which is reported, too: who waits for that must not wait forever.
+#[test]
+pub(in crate::dirnet) fn x8_a_link_is_reported_after_a_doubt_was() {
+    let mut net = Net::new(4);
+    net.min_alive = 3;
+    net.boot_all();
+    net.run(1_000);
+    cut(&mut net, &[(0, 3)]);
+    net.cuts.extend([(1, 0), (2, 0)]);
+    net.run_while(900, |net| net.reported(News::TooFew) > 0);
+    assert!(net.reported(News::TooFew) > 0 && net.reported(News::OneWay(Rank(3))) == 0);
+    net.cuts.retain(|(from, _)| ![1, 2].contains(from));
+    net.run(2_000);
+    assert_eq!((net.reported(News::OneWay(Rank(3))), net.manager()), (1, Some(0)));
+}
+
 /// Nodes 1 and 2 do not reach the manager, and both ask node 3, which does.
 #[test]
 pub(in crate::dirnet) fn x8_a_witness_answers_two_askers() {

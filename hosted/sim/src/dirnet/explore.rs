@@ -7,12 +7,21 @@
 //!           ── the next deadline of any node comes, at which it does more than count and beat
 //!           ── a fence is carried out; a node that is ordered to reset restarts with its last term
 //!           ── the last heartbeat of any node to any other arrives
+//!           ── a component ends, and its node's I'm-Alive Task raises the alarm and repeats it
 //! ```
 //!
 //! Lanes are FIFO, as under the shipped transport. Heartbeats arrive as often as a cluster's budget
-//! allows, otherwise never, which is the worst case; I'm-Alive Tasks are silent, and a fence blocks
-//! nothing. The number of deadlines is bounded, and with it the depth, as long as no two nodes
-//! answer each other without end.
+//! allows, otherwise never, which is the worst case; a fence blocks nothing. The number of
+//! deadlines is bounded, and with it the depth, as long as no two nodes answer each other without
+//! end.
+//!
+//! What keeps the number of states small, by name:
+//! - *Prefix*: succession begins where the manager has died and all others suspect it and have
+//!   asked each other, as one order of events leads there; from there on every order is walked.
+//! - *Quiet tasks*: the I'm-Alive Task of a component that runs finds progress and does nothing,
+//!   and where no component ends tasks are silent. A clone starts at once.
+//! - *Shared lanes*: the two endpoints of a node receive what one other node sends in the order in
+//!   which it was sent.
 //!
 //! Invariants, checked in every state: no term has two managers or a manager other than its
 //! claimant; no node's term decreases, not even across its reset; a claim is above all terms that
@@ -38,18 +47,21 @@ use crate::protocol::Violation;
 
 /// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
 /// third is that of the witness, or the turn of a candidate.
-const CLUSTERS: [(Begin, Budget); 6] = [
+const CLUSTERS: [(Begin, Budget); 9] = [
     (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, starts: 1, ..CALM }),
     (Begin::Settled(3), Budget { deadlines: 2, crashes: 1, beats: 2, ..CALM }),
     (Begin::Settled(4), Budget { deadlines: 1, ..CALM }),
     (Begin::Rivals, Budget { deadlines: 1, ..FAULTY }),
+    (Begin::Bereft(3), Budget { deadlines: 3, ..FAULTY }),
+    (Begin::Bereft(4), Budget { deadlines: 2, crashes: 1, ..CALM }),
+    (Begin::Settled(2), Budget { deadlines: 3, crashes: 1, ends: 1, starts: 1, ..CALM }),
 ];
 
 /// Lanes neither lose nor duplicate, where such faults would lead to too many states.
 const CALM: Budget =
-    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, starts: 0 };
+    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, starts: 0, ends: 0 };
 const FAULTY: Budget = Budget { losses: 1, repeats: 1, ..CALM };
 
 /// How many events of each kind may happen on a path.
@@ -63,6 +75,8 @@ struct Budget {
     beats: u32,
     /// Resets that are carried out.
     starts: u32,
+    /// Components that end while their node, with its I'm-Alive Task, runs on.
+    ends: u32,
 }
 
 impl Budget {
@@ -85,6 +99,8 @@ impl Budget {
 enum Begin {
     /// That many nodes, all of which follow one of them.
     Settled(u16),
+    /// That many nodes, whose manager has died: all others suspect it.
+    Bereft(u16),
     /// Two managers, each of which has removed an earlier incarnation of the other.
     Rivals,
 }
@@ -93,6 +109,7 @@ impl Begin {
     fn world(self, budget: Budget) -> World {
         match self {
             Self::Settled(count) => World::settled(count, budget),
+            Self::Bereft(count) => World::bereft(count, budget),
             Self::Rivals => World::rivals(budget),
         }
     }
@@ -108,6 +125,8 @@ enum Move {
     Lose(Lane, &'static str),
     Repeat(Lane, &'static str),
     Crash(Rank),
+    End(Rank),
+    Alarm(Rank),
     Expire(Rank),
     /// The node that fences, and the node that is fenced.
     Fence(Rank, Rank),
@@ -125,6 +144,8 @@ impl fmt::Display for Move {
             Self::Lose((from, to), what) => write!(f, "{what} of {from} to {to} is lost"),
             Self::Repeat((from, to), what) => write!(f, "{what} of {from} to {to} is doubled"),
             Self::Crash(node) => write!(f, "{node} crashes"),
+            Self::End(node) => write!(f, "the component of {node} ends"),
+            Self::Alarm(node) => write!(f, "the task of {node} repeats its alarm"),
             Self::Expire(node) => write!(f, "the next deadline of {node} comes"),
             Self::Fence(at, node) => write!(f, "{at} fences {node}"),
             Self::Reset(node) => write!(f, "{node} is reset"),
@@ -164,6 +185,7 @@ fn name(begin: Begin, budget: Budget) -> String {
     };
     let mut name = match begin {
         Begin::Settled(count) => format!("n = {count}"),
+        Begin::Bereft(count) => format!("n = {count}, the manager dead"),
         Begin::Rivals => "2 managers".to_owned(),
     };
     name += &counted(budget.deadlines, "deadline", "deadlines");
@@ -172,6 +194,7 @@ fn name(begin: Begin, budget: Budget) -> String {
     name += &counted(budget.repeats, "repeated", "repeated");
     name += &counted(budget.beats, "heartbeat", "heartbeats");
     name += &counted(budget.starts, "reset", "resets");
+    name += &counted(budget.ends, "component ended", "components ended");
     name
 }
 
@@ -237,9 +260,12 @@ mod tests {
 
     #[test]
     fn x7_no_interleaving_of_a_few_deadlines_breaks_a_term() {
-        for (begin, deadlines) in
-            [(Begin::Settled(2), 3), (Begin::Settled(3), 1), (Begin::Rivals, 1)]
-        {
+        for (begin, deadlines) in [
+            (Begin::Settled(2), 3),
+            (Begin::Settled(3), 1),
+            (Begin::Rivals, 1),
+            (Begin::Bereft(3), 2),
+        ] {
             let found = walk((begin, budget(deadlines)), BOUNDS.states_max, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
             assert!(found.states > 300, "{} states of {begin:?}", found.states);
@@ -271,6 +297,29 @@ mod tests {
             };
         }
         panic!("no reset");
+    }
+
+    /// A component ends, its task raises the alarm, the manager orders a clone, and that asks who
+    /// the manager is.
+    #[test]
+    fn x7_the_walk_meets_clones() {
+        let mut world = World::settled(3, Budget { deadlines: 9, ends: 1, ..CALM });
+        let wanted: [fn(&Move) -> bool; 3] = [
+            |what| matches!(what, Move::Deliver(..)),
+            |what| *what == Move::End(Rank(2)),
+            |what| *what == Move::Expire(Rank(0)),
+        ];
+        for _ in 0..60 {
+            let mut next = world.successors();
+            if next.iter().any(|(what, _)| matches!(what, Move::Deliver((Rank(2), _), "WITM"))) {
+                return;
+            }
+            let found = wanted.iter().find_map(|is| next.iter().position(|(what, _)| is(what)));
+            let (_, mut then) = next.swap_remove(found.expect("it goes on"));
+            world.check(&mut then).expect("it is kept");
+            world = then;
+        }
+        panic!("no clone");
     }
 
     /// In whatever order their messages overtake each other, they do not claim higher terms

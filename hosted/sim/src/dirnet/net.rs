@@ -264,6 +264,9 @@ impl Net {
             if is_calm && self.events.is_multiple_of(64) && self.is_over() {
                 return;
             }
+            if !is_calm {
+                self.check_events();
+            }
             self.step();
         }
     }

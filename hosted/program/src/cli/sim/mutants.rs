@@ -47,12 +47,12 @@ fn row(verdict: &Verdict) -> Value {
     json!({
         "name": verdict.name,
         "caught": caught.is_some(),
-        "seeds": verdict.seeds,
+        "seeds": caught.map(|_| verdict.seeds),
         "checker": caught.map(|caught| caught.checker),
         "expected": verdict.expected.checkers,
         "others": verdict.others,
         "replays": caught.is_some_and(|caught| caught.replays),
-        "seedless": verdict.expected.seedless,
+        "why": verdict.expected.seedless,
         "explorer": explored.found.is_some(),
         "explorer_checker": explored.found,
         "explorer_states": explored.states,
@@ -65,7 +65,7 @@ fn row(verdict: &Verdict) -> Value {
 /// Why the explorer cannot find it, if it cannot.
 fn misses(verdict: &Verdict) -> Option<&'static str> {
     match verdict.expected.explorer {
-        Explorer::Finds(_) => None,
+        Explorer::Finds(_) | Explorer::Unasked => None,
         Explorer::Misses(why) => Some(why),
     }
 }
@@ -74,7 +74,7 @@ fn misses(verdict: &Verdict) -> Option<&'static str> {
 fn lines(verdict: &Verdict) -> String {
     let mut lines = line(verdict);
     if let Some(why) = verdict.expected.seedless {
-        lines += &format!("\n    no seed has {why}");
+        lines += &format!("\n    no seed shows it: {why}");
     } else if verdict.caught.is_none() {
         let expected = verdict.expected.checkers.join(" or ");
         let others: Vec<_> = verdict.others.iter().copied().collect();
@@ -86,6 +86,7 @@ fn lines(verdict: &Verdict) -> String {
         (Some(checker), _) if !is_expected => {
             lines += &format!("\n    UNEXPECTED: the explorer finds it, by {checker}");
         }
+        (None, None) if is_expected => {}
         (None, None) => lines += "\n    UNEXPECTED: the explorer misses it",
         (None, Some(why)) => lines += &format!("\n    the explorer has no path with {why}"),
         (Some(_), _) => {}
@@ -95,9 +96,10 @@ fn lines(verdict: &Verdict) -> String {
 
 fn line(verdict: &Verdict) -> String {
     let seeds = verdict.seeds.to_string();
-    let explorer = match verdict.explored.found {
-        Some(_) => verdict.explored.states.to_string(),
-        None => "missed".into(),
+    let explorer = match (verdict.explored.found, verdict.expected.explorer) {
+        (Some(_), _) => verdict.explored.states.to_string(),
+        (None, Explorer::Unasked) => "-".into(),
+        (None, _) => "missed".into(),
     };
     let Some(caught) = &verdict.caught else {
         let unnoticed = if verdict.expected.seedless.is_some() { "-" } else { "UNNOTICED" };

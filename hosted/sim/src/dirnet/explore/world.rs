@@ -5,8 +5,9 @@ mod views;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_core::dirnet::{
-    Beat, Component, ComponentIncarnation, Config, Frame, Kept, Level, Limits, Message, Output,
-    Part, Profile, RestartLimit, Role, Seat, Term, Timing, ViewTag,
+    Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Kept, Level, Limits,
+    Members, Message, Output, Part, Post, Profile, Progress, RestartLimit, Role, Seat, Spawned,
+    Term, Timing, ViewTag,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -28,8 +29,11 @@ const SECOND: ComponentIncarnation = ComponentIncarnation { boot: Incarnation(2)
 #[derive(Clone, Hash)]
 pub(super) struct World {
     nodes: Vec<Option<Shared<Small>>>,
-    /// Messages in flight, by lane and in order; no queue is empty.
-    lanes: BTreeMap<Lane, VecDeque<Frame>>,
+    /// The boot and the I'm-Alive Task of each node, where a component may end and its node go on.
+    tasks: BTreeMap<Rank, (Incarnation, Shared<ImAliveTask>)>,
+    /// Messages in flight and the endpoints that they go to, by lane and in order; no queue is
+    /// empty.
+    lanes: BTreeMap<Lane, VecDeque<(Seat, Frame)>>,
     reigns: BTreeMap<Term, Rank>,
     /// The last heartbeat of each lane that may still arrive.
     beats: BTreeMap<Lane, Beat>,
@@ -57,6 +61,19 @@ impl World {
         }
         world.beats.clear();
         world.note_reigns();
+        world
+    }
+
+    /// A settled cluster whose manager has died: all others suspect it, and those that were asked
+    /// have testified that they do not meet it.
+    pub(super) fn bereft(count: u16, left: Budget) -> Self {
+        let mut world = Self::settled(count, left);
+        world.end(Rank(0));
+        for nodes in [1..count, 2..count] {
+            nodes.for_each(|node| assert!(world.expire(Rank(node)), "{node} has a deadline"));
+            world.deliver_all(Instant(0));
+        }
+        world.beats.clear();
         world
     }
 
@@ -93,7 +110,7 @@ impl World {
             let view = ViewTag::default();
             let claim =
                 Frame { sender: node, seat, term, incarnation: SECOND, sequence, view, message };
-            world.lanes.insert((node, other), VecDeque::from([claim]));
+            world.lanes.insert((node, other), VecDeque::from([(seat, claim)]));
         }
         world
     }
@@ -107,6 +124,7 @@ impl World {
     fn begun(count: u16, incarnation: ComponentIncarnation, left: Budget) -> Self {
         let mut world = Self {
             nodes: vec![None; usize::from(count)],
+            tasks: BTreeMap::new(),
             lanes: BTreeMap::new(),
             reigns: BTreeMap::new(),
             beats: BTreeMap::new(),
@@ -120,19 +138,33 @@ impl World {
         for node in world.ranks() {
             let component = world.component(node, incarnation);
             world.nodes[usize::from(node.0)] = Some(Shared::new(component));
+            if left.ends > 0 {
+                world.begin_task(node, incarnation.boot);
+            }
         }
         world.ranks().for_each(|node| drop(world.collect(node)));
         world
     }
 
-    /// The component of that incarnation of `node`, newly started.
-    fn component(&self, node: Rank, incarnation: ComponentIncarnation) -> Small {
+    /// The I'm-Alive Task of that boot of `node` begins.
+    fn begin_task(&mut self, me: Rank, boot: Incarnation) {
+        let config = self.config(me);
+        let post = Post { me, boot, others: config.others(), profile: *config.profile() };
+        self.tasks.insert(me, (boot, Shared::new(ImAliveTask::new(post))));
+    }
+
+    fn config(&self, node: Rank) -> Config<4> {
         let part = |n| if n == Rank(0) { Part::Manager } else { Part::Backup };
         let parts: Vec<_> = self.ranks().map(part).collect();
         let profile = Profile::new(Timing::LAN).expect("the profile keeps its rules");
         let limit = |s: u64| RestartLimit { max: 3, within: Duration(s * 1_000 * MS) };
         let limits = Limits { restarts: limit(10), resets: limit(100) };
-        let config = Config::new(node, &parts, profile, 1, limits).expect("one manager");
+        Config::new(node, &parts, profile, 1, limits).expect("one manager")
+    }
+
+    /// The component of that incarnation of `node`, newly started.
+    fn component(&self, node: Rank, incarnation: ComponentIncarnation) -> Small {
+        let config = self.config(node);
         let kept = Kept { term: self.kept[usize::from(node.0)], ..Kept::default() };
         Small::new(Instant(0), config, incarnation, 0, kept)
     }
@@ -170,6 +202,10 @@ impl World {
                 self.collect(to);
             }
         }
+        self.deliver_all(now);
+    }
+
+    fn deliver_all(&mut self, now: Instant) {
         while let Some(lane) = self.lanes.keys().next().copied() {
             self.deliver(lane, now);
         }
@@ -181,11 +217,7 @@ impl World {
         let at = node;
         while let Some(output) = self.node(node).and_then(Small::poll_output) {
             match output {
-                Output::Send { to, seat: Seat::Component, frame } => {
-                    for to in to.iter().filter(|to| self.nodes[usize::from(to.0)].is_some()) {
-                        self.lanes.entry((node, to)).or_default().push_back(frame);
-                    }
-                }
+                Output::Send { to, seat, frame } => self.send(node, to, (seat, frame)),
                 Output::Beat { to, beat } => {
                     if self.left.beats > 0 && self.nodes[usize::from(to.0)].is_some() {
                         self.beats.insert((at, to), beat);
@@ -195,14 +227,48 @@ impl World {
                 Output::Fence { node, boot } => drop(self.fences.insert((at, node, boot))),
                 Output::Reset { node, boot } => self.order_reset(at, node, boot),
                 Output::Keep(term) => self.kept[usize::from(at.0)] = Some(term),
-                Output::Send { seat: Seat::ImAliveTask, .. }
-                | Output::Spawn { .. }
+                Output::Spawn { .. }
                 | Output::Task { .. }
                 | Output::Verdict(_)
                 | Output::Tell(_) => {}
             }
         }
         beats
+    }
+
+    /// Puts a message on the lanes to those of `to` that have the endpoint.
+    fn send(&mut self, from: Rank, to: Members, (seat, frame): (Seat, Frame)) {
+        for to in to.iter() {
+            let is_there = match seat {
+                Seat::Component => self.nodes[usize::from(to.0)].is_some(),
+                Seat::ImAliveTask => self.tasks.contains_key(&to),
+            };
+            if is_there {
+                self.lanes.entry((from, to)).or_default().push_back((seat, frame));
+            }
+        }
+    }
+
+    /// An input to the I'm-Alive Task of `node`, if there is one, and what follows from it.
+    fn task(&mut self, node: Rank, act: &dyn Fn(&mut ImAliveTask)) {
+        let Some((boot, task)) = self.tasks.get_mut(&node) else { return };
+        let (boot, task) = (*boot, task.change());
+        act(task);
+        let outputs: Vec<_> = std::iter::from_fn(|| task.poll_output()).collect();
+        for output in outputs {
+            match output {
+                Output::Send { to, seat, frame } => self.send(node, to, (seat, frame)),
+                Output::Spawn { generation } => {
+                    let clone = ComponentIncarnation { boot, generation };
+                    self.end_component(node);
+                    let component = self.component(node, clone);
+                    self.nodes[usize::from(node.0)] = Some(Shared::new(component));
+                    self.task(node, &|it| it.handle_spawned(Instant(0), Spawned::Runs));
+                    self.collect(node);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// `by` orders a reset of `node`. Every running node that `by` holds to be a member must have
@@ -242,6 +308,9 @@ impl World {
         let incarnation = ComponentIncarnation { boot: Incarnation(boot.0 + 1), generation: 0 };
         let component = self.component(node, incarnation);
         self.nodes[usize::from(node.0)] = Some(Shared::new(component));
+        if self.left.ends > 0 {
+            self.begin_task(node, incarnation.boot);
+        }
         self.collect(node);
         self.left.starts -= 1;
     }
@@ -261,7 +330,7 @@ impl World {
     }
 
     /// Takes the first message off a lane.
-    fn take(&mut self, lane: Lane) -> Option<Frame> {
+    fn take(&mut self, lane: Lane) -> Option<(Seat, Frame)> {
         let waiting = self.lanes.get_mut(&lane)?;
         let frame = waiting.pop_front();
         if waiting.is_empty() {
@@ -272,12 +341,19 @@ impl World {
 
     fn deliver(&mut self, lane: Lane, now: Instant) {
         let (from, to) = lane;
-        let frame = self.take(lane);
-        if let (Some(frame), Some(component)) = (frame, self.node(to)) {
-            // The component counts refusals; the exploration continues either way.
-            let _ = component.handle_message(now, from, &frame);
+        let Some((seat, frame)) = self.take(lane) else { return };
+        // The machines count refusals; the exploration continues either way.
+        match seat {
+            Seat::Component => {
+                if let Some(component) = self.node(to) {
+                    let _ = component.handle_message(now, from, &frame);
+                }
+                self.collect(to);
+            }
+            Seat::ImAliveTask => self.task(to, &|it| {
+                let _ = it.handle_message(now, from, &frame, Progress::default());
+            }),
         }
-        self.collect(to);
     }
 
     fn crash(&mut self, node: Rank) {
@@ -287,11 +363,40 @@ impl World {
 
     /// The node is gone, with the messages in flight to it and its fences.
     fn end(&mut self, node: Rank) {
-        self.nodes[usize::from(node.0)] = None;
+        self.tasks.remove(&node);
+        self.end_component(node);
         self.lanes.retain(|(_, to), _| *to != node);
+        self.fenced.retain(|(at, _), _| *at != node);
+    }
+
+    /// The component of `node` is gone. Fences that were carried out last as long as the boot:
+    /// its supervisor knows of them.
+    fn end_component(&mut self, node: Rank) {
+        self.nodes[usize::from(node.0)] = None;
+        for ((_, to), waiting) in &mut self.lanes {
+            waiting.retain(|(seat, _)| *to != node || *seat == Seat::ImAliveTask);
+        }
+        self.lanes.retain(|_, waiting| !waiting.is_empty());
         self.beats.retain(|(_, to), _| *to != node);
         self.fences.retain(|(at, ..)| *at != node);
-        self.fenced.retain(|(at, _), _| *at != node);
+    }
+
+    /// The component of `node` ends, and its task raises the alarm.
+    fn hang(&mut self, node: Rank) {
+        self.left.ends -= 1;
+        self.end_component(node);
+        self.task(node, &|it| it.handle_ended(Instant(0)));
+    }
+
+    /// The task of `node` repeats its alarm. Those of components that run find progress: they are
+    /// left out.
+    fn alarm(&mut self, node: Rank) {
+        self.left.deadlines -= 1;
+        self.task(node, &|it| {
+            let due = it.poll_timeout().unwrap_or_default();
+            it.handle_timeout(due, Progress::default());
+            it.rebase(Duration(due.0));
+        });
     }
 
     /// Runs `node` to its next deadline at which it does more than count and beat; returns whether
@@ -327,7 +432,7 @@ impl World {
         let mut next = Vec::new();
         for (lane, waiting) in &self.lanes {
             let (lane, first) = (*lane, waiting[0]);
-            let what = first.message.name();
+            let what = first.1.message.name();
             let mut delivered = self.clone();
             delivered.deliver(lane, Instant(0));
             next.push((Move::Deliver(lane, what), delivered));
@@ -366,7 +471,13 @@ impl World {
             .filter(|_| self.left.starts > 0)
             .map(|(node, boot)| (Move::Reset(*node), done(&|world| world.reset(*node, *boot))));
         let beats = self.beats.keys().map(|lane| (Move::Beat(*lane), done(&|it| it.beat(*lane))));
-        next.extend(fences.chain(resets).chain(beats).chain(self.expiries()));
+        let runs = |node: &Rank| self.nodes[usize::from(node.0)].is_some();
+        let ends = self.tasks.keys().filter(|node| self.left.ends > 0 && runs(node));
+        let ends = ends.map(|node| (Move::End(*node), done(&|it| it.hang(*node))));
+        let alarms = self.tasks.keys().filter(|node| self.left.deadlines > 0 && !runs(node));
+        let alarms = alarms.map(|node| (Move::Alarm(*node), done(&|it| it.alarm(*node))));
+        next.extend(fences.chain(resets).chain(beats).chain(ends).chain(alarms));
+        next.extend(self.expiries());
         next
     }
 

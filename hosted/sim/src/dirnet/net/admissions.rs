@@ -51,8 +51,13 @@ impl Net {
         let is_removed = announced.boot <= of(&it.acknowledged);
         // A later boot may run on until it ends or contradicts.
         let is_isolated = of(&it.isolated) > of(&it.released) && announced.boot <= of(&it.isolated);
-        if is_removed || is_isolated {
-            let why = if is_removed { "removed" } else { "isolated" };
+        let is_past = announced.boot < of(&it.released);
+        if is_removed || is_isolated || is_past {
+            let why = match (is_removed, is_isolated) {
+                (true, _) => "removed",
+                (_, true) => "isolated",
+                _ => "before the released one",
+            };
             let what = format!("{node} admits boot {} of {peer}, which is {why}", announced.boot);
             self.ledger.broken("admission", what);
         }

@@ -9,6 +9,9 @@ use super::{Flight, LOOK_MS, Net, Node};
 /// All nodes are members again within this time after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
 const EVENTS_MAX: u64 = 3_000_000;
+/// The most events before that. A run has tens of thousands; messages that are answered without end
+/// may let no time pass.
+const STORM_EVENTS_MAX: u64 = 1_000_000;
 /// How long one term must last where links stay cut: longer than it takes to lose a manager and to
 /// pass over every candidate.
 const STEADY_MS: u64 = 5_000;
@@ -38,6 +41,13 @@ impl Net {
             None | Some(_) => {}
         }
         self.ledger.violation.is_some()
+    }
+
+    /// Checks that messages are not answered without end while there are faults.
+    pub(super) fn check_events(&mut self) {
+        if self.events > STORM_EVENTS_MAX {
+            self.ledger.broken("budget", "frames are answered without end".into());
+        }
     }
 
     /// The periodic actions of transports and operators: a fenced incarnation learns of it, a node

@@ -1,0 +1,152 @@
+//! What a seed makes of each planted bug of the DIR net: the seed that shows it and the checker, or
+//! why none does. The explorer is not asked. Every bug has a scenario, too, in core
+//! (`ci/mutants dirnet`).
+//!
+//! A seed is a shortcut: where it no longer shows the bug, all from the first are tried.
+
+use crate::subject::Expected;
+
+const CHECKED: &str = "a run begins with settings that have passed this check";
+const LOGS: &str = "no promise of a run is about what is logged";
+const PARTS: &str = "no promise of a run says which nodes may manage";
+const TASKS: &str = "no task of a run reports an error";
+const REVIVED: &str = "once faults are over a run starts each dead node itself, reset or not";
+const LATER: &str =
+    "another guard has the same effect later, and no promise of a run bounds that time";
+const RARE: &str =
+    "faults must meet within a few messages, and none of the first 500 seeds draws them so";
+
+const fn seen(name: &'static str, seed: u64, checkers: &'static [&'static str]) -> Expected {
+    Expected::seen(name, seed, checkers)
+}
+
+const fn scripted(name: &'static str, why: &'static str) -> Expected {
+    Expected::scripted(name, why)
+}
+
+/// One row for each, in the order of the guards.
+pub(crate) const EXPECTED: &[Expected] = &[
+    seen("dirnet/suspicion-never-ends", 20, &["progress"]),
+    seen("dirnet/one-window-for-all", 20, &["detection"]),
+    seen("dirnet/suspicion-leaves-alarm", 162, &["explanation"]),
+    scripted("dirnet/window-is-unchecked", CHECKED),
+    scripted("dirnet/early-alarm-is-forgotten", LATER),
+    seen("dirnet/anything-rouses", 1402, &["accuracy"]),
+    seen("dirnet/alarm-once", 41, &["progress"]),
+    scripted("dirnet/span-is-repeated", LATER),
+    scripted("dirnet/spans-of-any-boot-count", RARE),
+    seen("dirnet/all-succeed", 20, &["progress"]),
+    seen("dirnet/successor-unseen", 20, &["progress"]),
+    seen("dirnet/no-candidate-timer", 894, &["progress"]),
+    seen("dirnet/rivals-are-ignored", 10, &["progress"]),
+    seen("dirnet/old-terms-are-heard", 664, &["progress"]),
+    seen("dirnet/reset-without-witness", 6, &["explanation"]),
+    seen("dirnet/met-managers-are-followed", 37, &["budget"]),
+    seen("dirnet/terms-are-kept-back", 482, &["progress"]),
+    scripted("dirnet/joiners-vouch", RARE),
+    scripted("dirnet/answers-are-signs", RARE),
+    seen("dirnet/managerless-are-deaf", 704, &["progress"]),
+    seen("dirnet/managers-have-no-incarnation", 664, &["progress"]),
+    scripted("dirnet/the-outvoted-stay", RARE),
+    seen("dirnet/none-introduces", 3, &["progress"]),
+    seen("dirnet/one-witness-removes", 89, &["progress"]),
+    scripted("dirnet/probes-need-the-term", RARE),
+    scripted("dirnet/silent-witnesses-count", RARE),
+    scripted("dirnet/members-alone-probe", RARE),
+    scripted("dirnet/questions-are-not-passed-on", RARE),
+    scripted("dirnet/heirs-ask-directly", RARE),
+    scripted("dirnet/spans-are-not-passed-on", LATER),
+    scripted("dirnet/links-are-not-reported", LOGS),
+    scripted("dirnet/last-asker-counts", RARE),
+    seen("dirnet/testimonies-never-expire", 565, &["explanation"]),
+    seen("dirnet/claims-need-no-answer", 1712, &["progress"]),
+    scripted("dirnet/unheard-managers-stay", RARE),
+    scripted("dirnet/half-heard-managers-stay", RARE),
+    scripted("dirnet/the-passed-are-dead", RARE),
+    scripted("dirnet/unheard-managers-isolate", RARE),
+    scripted("dirnet/the-deaf-begin", RARE),
+    scripted("dirnet/claimants-learn-no-removal", RARE),
+    scripted("dirnet/old-answers-count", RARE),
+    scripted("dirnet/old-losses-count", RARE),
+    scripted("dirnet/refused-claims-answer-nothing", RARE),
+    scripted("dirnet/joiners-answer-nothing", RARE),
+    scripted("dirnet/one-stands-in", RARE),
+    scripted("dirnet/lost-agents-count-as-dead", RARE),
+    seen("dirnet/numbers-only-grow", 0, &["progress"]),
+    seen("dirnet/reset-before-fences", 0, &["fence"]),
+    scripted("dirnet/strangers-are-not-watched", RARE),
+    seen("dirnet/overtaken-fences-go-on", 1853, &["detection"]),
+    seen("dirnet/latecomers-fence-nothing", 10, &["fence"]),
+    scripted("dirnet/fences-are-not-passed-on", REVIVED),
+    scripted("dirnet/repeated-resets-are-rash", RARE),
+    scripted("dirnet/removal-is-not-heard", REVIVED),
+    scripted("dirnet/return-is-not-heard", LATER),
+    scripted("dirnet/verdicts-are-not-spread", REVIVED),
+    seen("dirnet/watch-is-not-turned", 20, &["progress"]),
+    scripted("dirnet/traffic-is-no-sign", LATER),
+    scripted("dirnet/any-alarm-renews", LATER),
+    scripted("dirnet/failed-spawns-need-witnesses", REVIVED),
+    scripted("dirnet/hung-supervisors-stay", REVIVED),
+    seen("dirnet/clones-are-forgotten", 243, &["detection"]),
+    scripted("dirnet/lost-joiners-are-awaited", REVIVED),
+    scripted("dirnet/heirs-owe-nothing", REVIVED),
+    scripted("dirnet/first-answer-wins", LATER),
+    seen("dirnet/outcasts-claim", 181, &["outcast"]),
+    seen("dirnet/removed-nodes-claim", 18, &["outcast"]),
+    scripted("dirnet/terms-race", RARE),
+    scripted("dirnet/refused-claims-stand", RARE),
+    scripted("dirnet/rivals-stay-out", RARE),
+    scripted("dirnet/far-rivals-stay-out", RARE),
+    seen("dirnet/removed-hear-nothing", 121, &["progress"]),
+    scripted("dirnet/old-removals-count", RARE),
+    seen("dirnet/alone-it-removes", 6, &["explanation"]),
+    scripted("dirnet/unheard-count-as-alive", RARE),
+    scripted("dirnet/joiners-are-deaf", LATER),
+    seen("dirnet/clones-start-again", 0, &["terms"]),
+    seen("dirnet/winner-starts-over", 0, &["progress"]),
+    scripted("dirnet/missing-database-is-fine", LATER),
+    scripted("dirnet/absent-are-awaited", LATER),
+    scripted("dirnet/updates-without-sequence", LATER),
+    scripted("dirnet/error-overwrites-status", TASKS),
+    scripted("dirnet/errors-trigger-nothing", TASKS),
+    scripted("dirnet/agent-manages", PARTS),
+    seen("dirnet/answers-in-place", 3, &["progress"]),
+    seen("dirnet/first-expiry-repeats", 180, &["detection"]),
+    seen("dirnet/messages-are-progress", 222, &["progress"]),
+    scripted("dirnet/latecomers-vouch", RARE),
+    scripted("dirnet/nothing-is-reset", REVIVED),
+    seen("dirnet/snapshots-are-ignored", 0, &["snapshots"]),
+    scripted("dirnet/members-are-forgotten", LATER),
+    scripted("dirnet/own-past-is-not-asked-for", LATER),
+    seen("dirnet/damage-is-restored", 0, &["snapshots"]),
+    scripted("dirnet/errors-are-repeated", TASKS),
+    scripted("dirnet/no-local-health", LATER),
+    scripted("dirnet/deaf-are-answered", LATER),
+    seen("dirnet/stale-releases-count", 283, &["isolation"]),
+    scripted("dirnet/later-boots-are-free", RARE),
+    scripted("dirnet/releases-bring-back-the-past", RARE),
+    scripted("dirnet/isolation-is-hearsay", RARE),
+    seen("dirnet/isolated-nodes-forget", 271, &["isolation"]),
+    scripted("dirnet/released-never-lead", RARE),
+    scripted("dirnet/released-stay-removed", RARE),
+    scripted("dirnet/forgotten-boots-are-damage", RARE),
+    scripted("dirnet/backups-keep-removals", RARE),
+    scripted("dirnet/fenced-are-heard", RARE),
+    seen("dirnet/removed-run-on", 2, &["progress"]),
+    seen("dirnet/fenced-stay-out", 6, &["progress"]),
+    seen("dirnet/removals-outlive-boots", 37, &["progress"]),
+    scripted("dirnet/the-dead-fence", RARE),
+    scripted("dirnet/isolated-peers-decide", RARE),
+    seen("dirnet/isolated-nodes-wait", 14, &["progress"]),
+    seen("dirnet/clones-forget-isolations", 14, &["progress"]),
+    scripted("dirnet/restarts-without-limit", REVIVED),
+    scripted("dirnet/resets-without-limit", REVIVED),
+    scripted("dirnet/resets-share-a-limit", REVIVED),
+    scripted("dirnet/heirs-count-again", REVIVED),
+    scripted("dirnet/counts-are-not-saved", REVIVED),
+    seen("dirnet/members-number-views", 0, &["view-agreement"]),
+    seen("dirnet/views-precede-fences", 0, &["view-fence"]),
+    scripted("dirnet/releases-fence-nothing", RARE),
+    seen("dirnet/old-views-are-shown", 28, &["view-monotone"]),
+    scripted("dirnet/released-are-counted", REVIVED),
+];
