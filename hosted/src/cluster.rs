@@ -30,6 +30,7 @@ mod membership;
 mod name;
 mod network;
 mod program;
+mod rendezvous;
 mod section;
 mod task;
 mod template;
@@ -53,6 +54,7 @@ pub use membership::Membership;
 pub use name::{ClusterName, ClusterNameError};
 pub use network::Network;
 pub use program::Program;
+pub use rendezvous::Rendezvous;
 pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};
 pub use verbs::{Detection, Verbs};
@@ -84,6 +86,8 @@ pub struct Cluster {
     pub neb: Neb,
     /// `[group]`: groups and their tree broadcast.
     pub group: Group,
+    /// `[rendezvous]`: tensors by name.
+    pub rendezvous: Rendezvous,
     /// `[restart]`: how often a component may be started again.
     pub restart: Restart,
     /// `[dirnet]`: detection, isolation, recovery.
@@ -208,6 +212,7 @@ impl Default for Cluster {
             lane: Lane::default(),
             neb: Neb::default(),
             group: Group::default(),
+            rendezvous: Rendezvous::default(),
             restart: Restart::default(),
             dirnet: DirNet::default(),
             tasks: Vec::new(),
@@ -282,6 +287,7 @@ impl Cluster {
         let lane = top.section(key::LANE)?;
         let neb = top.section(key::NEB)?;
         let group = top.section(key::GROUP)?;
+        let rendezvous = top.section(key::RENDEZVOUS)?;
         let restart = top.section(key::RESTART)?;
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
@@ -314,6 +320,7 @@ impl Cluster {
         let membership = neb.word::<Membership>(key::NEB_MEMBERSHIP)?;
         cluster.neb.membership = membership.unwrap_or_default();
         cluster.group = Group::read(&group)?;
+        cluster.rendezvous = Rendezvous::read(&rendezvous)?;
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
             cluster.mailbox.stall_after_us = value;
@@ -389,6 +396,7 @@ impl Cluster {
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
         self.group.check()?;
+        self.rendezvous.check()?;
         self.verbs.check()?;
         self.network.check(self.nodes)?;
         self.dirnet.check(self.nodes)?;

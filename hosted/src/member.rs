@@ -66,6 +66,8 @@ mod error;
 mod group;
 mod handle;
 mod shared;
+mod tensor;
+mod tensors;
 mod working;
 
 use std::time::Duration;
@@ -76,12 +78,18 @@ pub use group::{
     GroupValues, UnknownGroupReceipt,
 };
 pub use handle::{Delivered, MemberHandle, Taken, TakenBatch};
+pub use tensor::{Element, Tensor, TensorView, ViewError};
+pub use tensors::TensorName;
 pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
 pub use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
 pub use weft_core::neb::Message as Delivery;
 
-pub use crate::node::{BroadcastError, Event, JoinError, PutError, Verdict};
+pub use weft_core::rendezvous::{
+    BadKey, BadShape, Dtype, Expect, OfferId, Received, RequestId, Shape, UnknownRequest,
+};
+
+pub use crate::node::{BroadcastError, Event, JoinError, PutError, TensorError, Verdict};
 
 use crate::clock::Deadline;
 use crate::node::{Component, Flow, NodeError, PEERS};
@@ -250,7 +258,7 @@ impl Member {
 
     /// The next event, oldest first.
     pub fn next_event(&mut self) -> Option<Event> {
-        self.component.events().next()
+        self.component.next_event()
     }
 
     /// Drains the events, oldest first.

@@ -52,7 +52,7 @@ mod tasks;
 
 pub(crate) use changes::Changes;
 pub use changes::WatchEvent;
-pub use component::{BroadcastError, Event, GroupError, JoinError, Verdict};
+pub use component::{BroadcastError, Event, GroupError, JoinError, TensorError, Verdict};
 pub(crate) use component::{Component, Flow};
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};
@@ -66,6 +66,7 @@ pub use tasks::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Machines, Plan, PlanError};
 use weft_core::time::Duration;
 use weft_core::wire::broadcast::Form;
+use weft_core::wire::rendezvous::INLINE_LEN_MAX;
 use weft_core::{group, lane, mailbox, neb, rendezvous};
 
 use crate::cluster::{self, Cluster};
@@ -93,6 +94,10 @@ const GROUP_LANE_SLOTS: u32 = 16;
 
 /// Receives, values and waiters of a node, each.
 const REQUESTS: usize = 64;
+const TENSOR_LANE_SLOTS: u32 = 16;
+const LEAF_LEN_MIN: u32 = 4096;
+/// Bytes of a tensor that are read at once: a pass of the loop takes eight of these at most.
+const TENSOR_PIECE_LEN: u32 = 256 * 1024;
 
 /// The fabric of a hosted node's endpoint.
 type EndpointFabric = CutFabric<NodeFabric>;
@@ -150,13 +155,42 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
     let neb = neb::Config::new(neb).map_err(|e| refused(&e))?;
     let plan = Plan::new(mailbox, lane).and_then(|plan| plan.with_broadcast(neb));
     let plan = plan.map_err(|e: PlanError| refused(&e))?;
-    match group_sizes(cluster) {
-        None => Ok(plan),
+    let plan = match group_sizes(cluster) {
+        None => plan,
         Some(sizes) => {
             let sizes = group::Config::new(sizes).map_err(|e| refused(&e))?;
-            plan.with_groups(sizes).map_err(|e| refused(&e))
+            plan.with_groups(sizes).map_err(|e| refused(&e))?
+        }
+    };
+    match rendezvous_sizes(cluster) {
+        None => Ok(plan),
+        Some(sizes) => {
+            let sizes = rendezvous::RendezvousConfig::new(sizes).map_err(|e| refused(&e))?;
+            plan.with_rendezvous(sizes).map_err(|e| refused(&e))
         }
     }
+}
+
+/// The sizes of the rendezvous of `cluster`, if it has one.
+fn rendezvous_sizes(cluster: &Cluster) -> Option<rendezvous::RendezvousSizes> {
+    // Below 4 GiB: checked with the file.
+    let pool = u32::try_from(cluster.rendezvous.pool_mib << 20).unwrap_or(u32::MAX);
+    let leaf_len = pool.div_ceil(rendezvous::LEAVES_MAX).max(LEAF_LEN_MIN).next_power_of_two();
+    (pool > 0).then(|| rendezvous::RendezvousSizes {
+        peers: u16::try_from(cluster.nodes).unwrap_or(u16::MAX),
+        slots: REQUESTS as u16,
+        leaf_len,
+        offer_leaves: pool / leaf_len,
+        landing_leaves: pool / leaf_len,
+        inline: INLINE_LEN_MAX as u16,
+        piece_len: TENSOR_PIECE_LEN,
+        // The memory of one host has its own checks; a network's are weak for long values.
+        digest: match cluster.fabric {
+            cluster::FabricKind::Shm => rendezvous::Digest::Off,
+            cluster::FabricKind::Verbs => rendezvous::Digest::Crc32c,
+        },
+        lane_slots: TENSOR_LANE_SLOTS,
+    })
 }
 
 /// The sizes of the groups of `cluster`, if it has any.
@@ -179,4 +213,24 @@ fn group_sizes(cluster: &Cluster) -> Option<group::Sizes> {
         tree: group::Tree { class: group::Class::Binary, costs: group::Costs::postal(1) },
         spread,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_cluster_with_all_machines_has_a_plan() {
+        for pool_mib in [1, 3, 1500, 4095] {
+            let mut cluster = Cluster { nodes: Cluster::NODES_MAX, ..Cluster::default() };
+            (cluster.group.count, cluster.rendezvous.pool_mib) = (1, pool_mib);
+            let plan = plan(&cluster).expect("a plan");
+            let (sizes, at) = plan.rendezvous().expect("a rendezvous");
+            let fabric = plan.layout().spec(at.offers()).expect("a region");
+            assert_eq!(fabric.len as usize, pool_mib << 20);
+            let pool = rendezvous::Pool::new(sizes.sizes().leaf_len, sizes.sizes().offer_leaves);
+            let len = cluster.rendezvous.tensor_len() as u64;
+            assert!(pool.could_hold(len) && !pool.could_hold(len + 1), "{pool_mib}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use heapless::Vec;
 use crate::ids::{Peer, PeerSet};
 
 /// The largest number of regions of a layout.
-pub const REGIONS_MAX: usize = 128;
+pub const REGIONS_MAX: usize = 160;
 
 bitflags! {
     /// What remote peers may do to a region. The owner may always load and store.

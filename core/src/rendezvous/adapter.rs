@@ -346,6 +346,12 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         self.ends.destination.poll_event().or_else(|| self.ends.source.poll_event())
     }
 
+    /// Whether [`Self::poll_event`] returns one.
+    #[must_use]
+    pub const fn has_event(&self) -> bool {
+        self.ends.destination.has_event() || self.ends.source.has_event()
+    }
+
     /// What was dropped of the peers' messages.
     #[must_use]
     pub const fn rejects(&self) -> MessageRejects {

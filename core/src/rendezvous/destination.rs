@@ -450,6 +450,10 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         open.map(|(_, request)| request.deadline).min()
     }
 
+    pub(super) const fn has_event(&self) -> bool {
+        self.unpolled > 0
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<RendezvousEvent> {
         if self.unpolled == 0 {
             return None;

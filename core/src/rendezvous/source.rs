@@ -376,6 +376,10 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         self.waiters.iter().map(|(_, waiter)| waiter.expires_at).min()
     }
 
+    pub(super) const fn has_event(&self) -> bool {
+        self.consumed > 0
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<RendezvousEvent> {
         if self.consumed == 0 {
             return None;

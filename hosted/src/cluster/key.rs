@@ -35,6 +35,7 @@ pub(super) const NEB: &str = "neb";
 pub(super) const NEB_FORM: &str = "neb.form";
 pub(super) const NEB_MEMBERSHIP: &str = "neb.membership";
 pub(super) const GROUP: &str = "group";
+pub(super) const RENDEZVOUS: &str = "rendezvous";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
@@ -81,6 +82,8 @@ pub(super) const GROUP_BLOCKS: Key =
 pub(super) const GROUP_BLOCK_LEN_MAX: u64 = 1 << 20;
 pub(super) const GROUP_BLOCK_LEN: Key =
     Key::new("group.block_len", Limit::PowerOfTwo { min: 4096, max: GROUP_BLOCK_LEN_MAX });
+pub(super) const RENDEZVOUS_POOL_MIB: Key =
+    Key::new("rendezvous.pool_mib", Limit::Range { min: 0, max: 4095 });
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
@@ -161,7 +164,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 79] = [
+pub(super) const PATHS: [&str; 81] = [
     NAME,
     NODES.path,
     WAIT,
@@ -182,6 +185,8 @@ pub(super) const PATHS: [&str; 79] = [
     GROUP_ENTRIES.path,
     GROUP_BLOCKS.path,
     GROUP_BLOCK_LEN.path,
+    RENDEZVOUS,
+    RENDEZVOUS_POOL_MIB.path,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

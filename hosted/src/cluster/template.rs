@@ -18,7 +18,8 @@ fn list(texts: &[String]) -> Value {
 /// The text of a file that parses to `cluster`.
 pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
-    let Cluster { neb, group, dirnet, tasks, component, hooks, verbs, network, .. } = cluster;
+    let Cluster { neb, group, rendezvous, dirnet, tasks, component, hooks, .. } = cluster;
+    let Cluster { verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
@@ -98,6 +99,12 @@ blocks = {group_blocks}
 # Bytes of a block: {group_block_len_limit}.
 # Every node keeps `blocks` of these for every node.
 block_len = {group_block_len}
+
+[rendezvous]
+# MiB that every node keeps for tensors that its program sends by name, and as many for those that
+# it receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor is the
+# largest power of two that is not longer.
+pool_mib = {rendezvous_pool_mib}
 
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
@@ -195,6 +202,8 @@ addresses = {addresses}
         group_blocks = group.blocks,
         group_block_len_limit = key::GROUP_BLOCK_LEN.limit,
         group_block_len = group.block_len,
+        rendezvous_limit = key::RENDEZVOUS_POOL_MIB.limit,
+        rendezvous_pool_mib = rendezvous.pool_mib,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

@@ -248,7 +248,7 @@ impl MemberHandle {
     /// # Errors
     /// [`MemberEnded`], once no event is left.
     pub fn next_event(&self, timeout: Duration) -> Result<Option<Event>, MemberEnded> {
-        self.inner.shared.call(timeout, Behind::Return, |it| it.events().next())
+        self.inner.shared.call(timeout, Behind::Return, Component::next_event)
     }
 
     /// As [`Member::put`]; waits for room, and for an incarnation of `to` that is admitted.

@@ -23,6 +23,7 @@ mod naming;
 pub(super) mod overseer;
 mod pairs;
 mod removals;
+mod rendezvous;
 mod requests;
 mod signing;
 mod status;
@@ -35,6 +36,7 @@ pub use events::{Event, Verdict};
 pub use groups::GroupError;
 pub use join::JoinError;
 pub use messages::BroadcastError;
+pub use rendezvous::TensorError;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -195,7 +197,9 @@ impl Component {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
-        groups::begin(&mut endpoint, &plan, leavers::is_first_boot(&identity))?;
+        let takes_part = leavers::is_first_boot(&identity);
+        groups::begin(&mut endpoint, &plan, takes_part)?;
+        rendezvous::begin(&mut endpoint, &plan, takes_part);
         let own_puts = OwnPuts::new(plan.mailbox().batch());
         let (control_sender, control) = sync_channel(CONTROL_MAX);
         let (request_sender, requests) = sync_channel(REQUESTS_MAX);

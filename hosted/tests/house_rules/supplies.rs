@@ -126,7 +126,7 @@ fn the_default_build_has_no_rival() {
 #[test]
 fn the_library_brings_no_command_line_and_few_crates() {
     /// What the library needs now: raise it only with a reason in the commit.
-    const CRATES_MAX: usize = 70;
+    const CRATES_MAX: usize = 71;
     let of_library = ["--package", "weft", "--edges", "normal"];
     let crates = crates(&of_library);
     let names: BTreeSet<&str> = crates.iter().map(|it| it.name.as_str()).collect();

@@ -38,13 +38,16 @@ impl Demand {
         let entries = cluster.group.entries as u64 * GROUP_ENTRY_BYTES;
         let stream = entries + (cluster.group.blocks * cluster.group.block_len) as u64;
         let groups = cluster.group.count as u64 * nodes * stream;
-        let registered = nodes * (mailbox + lanes + rings + groups + nodes * PAGE_BYTES);
+        let tensors = TENSOR_POOLS * ((cluster.rendezvous.pool_mib as u64) << 20);
+        let own = mailbox + lanes + rings + groups + tensors;
+        let registered = nodes * (own + nodes * PAGE_BYTES);
         let segment_bytes = registered + nodes * state;
         let parts = [
             (mailbox, "mailbox.slots or mailbox.message_len"),
             (lanes, "lane.slots or mailbox.message_len"),
             (rings, "neb.slots or neb.message_len"),
             (groups, "group.blocks or group.block_len"),
+            (tensors, "rendezvous.pool_mib"),
             (state, "component.state"),
         ];
         let largest =
@@ -77,6 +80,8 @@ const MAILBOX_HALVES: u64 = 2;
 const RINGS_PER_ORIGIN: u64 = 2;
 /// An entry of a root's stream, and what each member shows of it.
 const GROUP_ENTRY_BYTES: u64 = 1024;
+/// Of what is sent, and of what is received.
+const TENSOR_POOLS: u64 = 2;
 /// The record and the one that replaces it.
 const STATE_SLOTS: u64 = 2;
 /// Header, checksum and rounding up to cache lines.
@@ -128,6 +133,8 @@ mod tests {
         assert_eq!(named(&cluster), "group.blocks or group.block_len");
         let stored = (cluster.nodes * cluster.nodes * cluster.group.blocks) as u64 * (1 << 20);
         assert!(Demand::of(&cluster).segment_bytes >= before + stored);
+        cluster.rendezvous.pool_mib = 1024;
+        assert_eq!(named(&cluster), "rendezvous.pool_mib");
     }
 
     #[test]

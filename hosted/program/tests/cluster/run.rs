@@ -107,6 +107,55 @@ fn gt5_a_member_of_a_cluster_without_groups_is_refused() {
     assert!(said.err.contains("NoGroups"), "{}", said.err);
 }
 
+/// RZ-5, RZ-12: what was received and not recorded is received again, what its sender lost is sent
+/// again, and each tensor is judged by its receiver.
+#[test]
+fn rz5_members_exchange_a_thousand_tensors_across_the_kill_of_one() {
+    let place = Place::new();
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrendezvous.pool_mib = 4\n");
+    let tensors = example("tensors");
+    let said = place.weft(&format!("run {file} --state 4KiB -- {tensors} 1000 die"));
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    for (rank, incarnation) in [(0, 1), (1, 2)] {
+        let line = format!("[{rank}] exchanged 1000 tensors, incarnation {incarnation}");
+        assert!(said.out.contains(&line), "{}{}", said.out, said.err);
+    }
+    place.assert_nothing_left();
+}
+
+/// RZ-15: at any moment, both members in turn.
+#[test]
+fn rz15_kills_at_any_moment_lose_no_tensor_and_deliver_no_wrong_one() {
+    const KILLS: usize = 8;
+    const STEPS: u64 = 4000;
+    let place = Place::new();
+    let small = "name = \"t\"\nnodes = 2\nrestart.max = 10000\nrestart.within_s = 1\n\
+                 rendezvous.pool_mib = 4\n";
+    let file = place.file("c.toml", small);
+    let tensors = example("tensors");
+    let run = place.start(&format!("run {file} --state 4KiB -- {tensors} {STEPS}"), "");
+    let nodes = place.find();
+    nodes.await_joined();
+    let killed = kill_in_turn(&nodes, KILLS);
+    let said = run.wait();
+    assert_eq!(said.status, Some(0), "after {killed} kills: {}{}", said.out, said.err);
+    for rank in 0..2 {
+        let line = format!("[{rank}] exchanged {STEPS} tensors, incarnation ");
+        assert!(said.out.contains(&line), "{}", said.out);
+    }
+    assert!(killed > 1, "the run was over before the second kill");
+    place.assert_nothing_left();
+}
+
+#[test]
+fn rz3_a_member_of_a_cluster_without_a_rendezvous_is_refused() {
+    let place = Place::new();
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrestart.max = 0\n");
+    let said = place.weft(&format!("run {file} --state 4KiB -- {} 8", example("tensors")));
+    assert_ne!(said.status, Some(0));
+    assert!(said.err.contains("NoRendezvous"), "{}", said.err);
+}
+
 /// Every effect exactly once: the last sum is judged by the program itself.
 #[test]
 fn m9_a_counter_under_a_storm_of_kills_counts_each_number_once() {

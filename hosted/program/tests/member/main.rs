@@ -6,6 +6,7 @@
 //! ```
 
 mod spawned;
+mod tensors;
 mod together;
 mod working;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Some("shared") => spawned::shared(),
         Some("waiting") => spawned::waiting(),
         Some("together") => together::together(),
+        Some("tensors") => tensors::tensors(),
         Some("works") => working::works(),
         Some("overruns") => working::overruns(),
         // Filters of the test harness mean nothing here.
@@ -70,7 +72,9 @@ impl Run {
         std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         let file = place.join("c.toml");
         let groups = u8::from(role == "shared" || role == "together");
-        std::fs::write(&file, format!("name = \"t\"\nnodes = 2\ngroup.count = {groups}\n"))?;
+        let pool_mib = u8::from(role == "tensors");
+        let text = format!("nodes = 2\ngroup.count = {groups}\nrendezvous.pool_mib = {pool_mib}\n");
+        std::fs::write(&file, format!("name = \"t\"\n{text}"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_weft"))
             .arg("run")
             .arg(&file)
@@ -111,6 +115,7 @@ fn all() -> Outcome {
         ),
         ("m3_threads_share_a_member_whose_loop_has_its_own", "shared", "all taken"),
         ("gt10_members_enter_barriers_and_all_gathers", "together", "left two barriers"),
+        ("rz12_tensors_are_sent_received_refused_and_cancelled", "tensors", "all tensors"),
         ("m8_a_step_that_was_announced_is_no_hang", "works", "has worked"),
         ("m7_a_put_to_a_program_that_has_finished_is_refused", "finished", "the other finishes"),
     ] {

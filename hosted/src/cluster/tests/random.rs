@@ -46,11 +46,12 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
             block_len: 1 << block_len,
         },
     );
-    let neb = (neb, group);
+    let rendezvous = (0_usize..=4095).prop_map(|pool_mib| Rendezvous { pool_mib });
+    let neb = (neb, group, rendezvous);
     let parts = (any_tasks(), prop::option::of(any_program()), any_hooks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(
         |(name, nodes, wait, fabric, mailbox, lane, restart, parts, (devices, addresses, key))| {
-            let (tasks, component, hooks, is_strange, (neb, group)) = parts;
+            let (tasks, component, hooks, is_strange, (neb, group, rendezvous)) = parts;
             let addresses = addresses.into_iter().take(nodes).collect();
             let dirnet = if is_strange { any_dirnet(nodes) } else { DirNet::default() };
             Cluster {
@@ -63,6 +64,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 lane,
                 neb,
                 group,
+                rendezvous,
                 restart,
                 tasks,
                 component,

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use weft_core::dirnet::{Members, Term, ViewNumber};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
+use weft_core::rendezvous::{OfferId, Received, RequestId};
 
 use crate::node::chronicle::What;
 use crate::node::link::FromComponent;
@@ -82,6 +83,25 @@ pub enum Event {
         seq: u64,
         /// The member that shows another message than this one.
         replayer: Rank,
+    },
+    /// A [receive](crate::member::Member::receive) has ended: once for each, at its deadline at the
+    /// latest.
+    Ended {
+        /// Which.
+        request: RequestId,
+        /// How.
+        outcome: Received,
+    },
+    /// The memory of a receive that has ended is free, or will be with its tensor: no byte of it
+    /// changes any more. Once for each, after `Ended`.
+    Returned {
+        /// Which.
+        request: RequestId,
+    },
+    /// The receiver has the tensor that was [sent](crate::member::Member::send).
+    Consumed {
+        /// Which.
+        offer: OfferId,
     },
     /// This member was removed: this boot of its node is over, and the process is killed.
     Excluded,

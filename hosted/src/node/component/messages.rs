@@ -10,7 +10,7 @@ use weft_core::mailbox::{self, Receipt, UnknownReceipt};
 use weft_core::neb;
 use weft_core::time::Instant;
 
-use super::{Component, Events};
+use super::{Component, Event};
 use crate::clock::now_ns;
 use crate::cluster::Cluster;
 use crate::node::PEERS;
@@ -97,9 +97,9 @@ impl Component {
         self.endpoint.admitted()
     }
 
-    /// The events that the program has not drained.
-    pub(crate) const fn events(&mut self) -> &mut Events {
-        &mut self.events
+    /// The next event that the program has not drained.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.events.next().or_else(|| self.tensor_event())
     }
 
     /// The program's record, where the cluster file has room for one.
@@ -186,6 +186,7 @@ impl Component {
         let drains = self.identity.owned && self.is_admitted();
         drains
             && (!self.events.is_empty()
+                || self.has_tensor_event()
                 || self.endpoint.has_message(Instant(self.passed_ns))
                 || self.deliverable().is_some()
                 || self.is_group_due())
