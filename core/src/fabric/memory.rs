@@ -143,6 +143,7 @@ impl<'a> Words<'a> {
     /// # Panics
     /// When there is no such word.
     #[must_use]
+    #[inline]
     pub fn word(self, offset: usize) -> &'a AtomicU64 {
         assert!(offset.is_multiple_of(8), "word at byte {offset}");
         &self.0[offset / 8]

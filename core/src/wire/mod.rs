@@ -16,18 +16,22 @@ pub use crate::checksum::crc32c;
 pub use cell::{CELL_LEN, Claim, Credit, Progress};
 pub use mutants::MUTANTS;
 
+// Inlined also in programs that are built without optimization across crates.
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     let mut value = [0; 2];
     value.copy_from_slice(&bytes[offset..offset + 2]);
     u16::from_le_bytes(value)
 }
 
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[offset..offset + 4]);
     u32::from_le_bytes(value)
 }
 
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     let mut value = [0; 8];
     value.copy_from_slice(&bytes[offset..offset + 8]);

@@ -52,7 +52,7 @@ use super::deliveries::DeliveryLine;
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
 use super::link::{CONTROL_MAX, FromComponent, Outgoing, REQUESTS_MAX, TaskChange, ToComponent};
-use super::membership::Membership;
+use super::membership::{Heard, Membership};
 use super::own_puts::OwnPuts;
 use super::places::Places;
 use super::puts::Puts;
@@ -317,16 +317,13 @@ impl Component {
         }
         self.membership.speak(&mut self.endpoint, |owner| self.keys.held(owner));
         let heard = self.membership.listen(&mut self.endpoint);
-        self.note_keys(heard.keys);
+        let frames = match heard {
+            Some(heard) => self.note_heard(heard, &mut progress)?,
+            None => Vec::new(),
+        };
         self.learn_keys();
-        progress |= !heard.joined.is_empty() || !heard.frames.is_empty();
-        for (peer, incarnation, finished) in heard.joined {
-            self.broadcast_again(peer);
-            self.events.handle_joined(peer, incarnation, finished);
-            self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
-        }
-        self.report_finish(heard.finished)?;
-        progress |= self.step_dirnet(&heard.frames, now_ns)?;
+        self.report_finish()?;
+        progress |= self.step_dirnet(&frames, now_ns)?;
         casts::deliver_own(&mut self.endpoint);
         // A client that learns of a conflict finds its evidence already here.
         if self.deliveries.note_conflicts(&mut self.endpoint) {
@@ -338,6 +335,23 @@ impl Component {
         }
         self.idle_backoff.note_progress(now_ns);
         Ok(Flow::Progress)
+    }
+
+    /// Handles what arrived over the lanes, and returns the frames of the DIR net among it.
+    fn note_heard(
+        &mut self,
+        heard: Heard,
+        progress: &mut bool,
+    ) -> Result<Vec<(Peer, Vec<u8>)>, NodeError> {
+        self.note_keys(heard.keys);
+        *progress |= !heard.joined.is_empty() || !heard.frames.is_empty();
+        for (peer, incarnation, finished) in heard.joined {
+            self.broadcast_again(peer);
+            self.events.handle_joined(peer, incarnation, finished);
+            self.tell(&FromComponent::Joined { peer: peer.0, incarnation: incarnation.0 })?;
+        }
+        self.finish.note_heard(heard.finished);
+        Ok(heard.frames)
     }
 
     fn tell_conflicts(&mut self) -> Result<(), NodeError> {

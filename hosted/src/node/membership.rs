@@ -144,11 +144,13 @@ impl Membership {
         left
     }
 
-    /// Receives lane messages, up to a bound.
-    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Heard {
-        let mut heard = Heard::default();
+    /// Receives lane messages, up to a bound; nothing where none has arrived, as in nearly every
+    /// pass.
+    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Option<Heard> {
+        let mut heard = None;
         for _ in 0..HEARD_MAX {
             let Some(message) = endpoint.take_lane() else { break };
+            let heard = heard.get_or_insert_with(Heard::default);
             let peer = message.sender;
             if message.kind == FRAME {
                 heard.frames.push((peer, message.payload.to_vec()));

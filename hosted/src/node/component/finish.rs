@@ -22,10 +22,17 @@ pub(super) struct Finish {
     is_reported: bool,
 }
 
+impl Finish {
+    /// Records the peers whose programs have finished, by their hello.
+    pub(super) fn note_heard(&mut self, peers: PeerSet) {
+        self.heard = self.heard.union(peers);
+    }
+}
+
 impl Component {
     /// Reports once that the programs of all members have finished, and that all know it.
-    pub(super) fn report_finish(&mut self, heard: PeerSet) -> Result<(), NodeError> {
-        self.finish.heard = self.finish.heard.union(heard);
+    #[inline]
+    pub(super) fn report_finish(&mut self) -> Result<(), NodeError> {
         if !self.identity.finished || self.finish.is_reported {
             return Ok(());
         }
