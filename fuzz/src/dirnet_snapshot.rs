@@ -35,7 +35,7 @@ fn saved(database: &Three) -> Vec<u8> {
 }
 
 fn error(at_us: u64) -> Change {
-    Change::TaskError { task: 1, kind: 9, at_us }
+    Change::TaskError { task: 1, kind: 9, at_us, alpha: None }
 }
 
 fn begun(boot: u32, snapshots: [&[u8]; 2]) -> Component<3, 2> {

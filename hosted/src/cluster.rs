@@ -98,6 +98,8 @@ pub struct Cluster {
     pub component: Option<Program>,
     /// `[hooks]`: commands for events of the cluster.
     pub hooks: Hooks,
+    /// `[recovery]`: the script that decides how the cluster recovers.
+    pub recovery: Recovery,
     /// `[verbs]`: the RDMA devices.
     pub verbs: Verbs,
     /// `[network]`: how nodes on several hosts meet.
@@ -218,6 +220,7 @@ impl Default for Cluster {
             tasks: Vec::new(),
             component: None,
             hooks: Hooks::default(),
+            recovery: Recovery::default(),
             verbs: Verbs::default(),
             network: Network::default(),
         }
@@ -293,6 +296,7 @@ impl Cluster {
         let network = top.section(key::NETWORK)?;
         let component = top.section(key::COMPONENT)?;
         let hooks = top.section(key::HOOKS)?;
+        let recovery = top.section(key::RECOVERY)?;
         let dirnet = top.section(key::DIRNET)?;
         let timing = dirnet.section(key::DIRNET_TIMING)?;
         let reset = dirnet.section(key::DIRNET_RESET)?;
@@ -343,6 +347,7 @@ impl Cluster {
         }
         cluster.component = read_program(&component)?;
         cluster.hooks = Hooks::read(&hooks)?;
+        cluster.recovery = Recovery::read(&recovery)?;
         cluster.verbs = Verbs::read(&verbs)?;
         let addresses = network.texts(key::NETWORK_ADDRESSES)?;
         cluster.network.addresses = addresses.unwrap_or_default();
@@ -362,6 +367,7 @@ impl Cluster {
             (key::DIRNET, &dirnet),
             (key::COMPONENT, &component),
             (key::HOOKS, &hooks),
+            (key::RECOVERY, &recovery),
         ];
         cluster.check().map_err(|error| {
             let source = match error {
@@ -403,6 +409,7 @@ impl Cluster {
         self.check_tasks()?;
         self.component.as_ref().map_or(Ok(()), Program::check)?;
         self.hooks.check()?;
+        self.recovery.check()?;
         Ok(TimingError::check(self.dirnet.timing())?)
     }
 

@@ -57,6 +57,8 @@ pub enum Rule {
     Intensity,
     /// An operator's order.
     Operator,
+    /// A recovery script's order.
+    Script,
 }
 
 impl Rule {
@@ -81,6 +83,7 @@ impl Rule {
             Self::Outbid => "outbid",
             Self::Intensity => "intensity",
             Self::Operator => "operator",
+            Self::Script => "script",
         }
     }
 }

@@ -17,8 +17,8 @@ use core::fmt;
 
 use super::database::VERSION_WORDS;
 use super::{
-    Alarm, Change, ComponentIncarnation, ImagePart, Level, Members, Message, Question, Seat, Seen,
-    TaskAction, Term, Version, ViewTag,
+    Alarm, Change, ComponentIncarnation, ImagePart, Judged, Level, Members, Message, Question,
+    ScriptOrder, Seat, Seen, TaskAction, Term, Version, ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
 
@@ -160,8 +160,8 @@ impl Body {
             }
             M::Probe { round } => Self::new(kind::PROBE, NO_NODE, &[round]),
             M::Alive { round } => Self::new(kind::ALIVE, NO_NODE, &[round]),
-            M::Guard { task, action } => {
-                Self::new(kind::GUARD, NO_NODE, &[u32::from(task), action as u32])
+            M::Guard { task, action, order } => {
+                Self::new(kind::GUARD, NO_NODE, &guard_words(task, action, order))
             }
             M::Outbid { term } => Self::new(kind::OUTBID, term.claimant, &[term.epoch]),
         }
@@ -180,7 +180,7 @@ impl Body {
             kind::NIUA => (M::Niua { node, incarnation }, 2),
             kind::ANID => (M::Anid { node, incarnation, level: removal(w[2])? }, 3),
             kind::SPAN => (M::Span { node, incarnation }, 2),
-            kind::DB => (M::Db { seq: w[0], change: change(w)? }, 5),
+            kind::DB => (M::Db { seq: w[0], change: change(w)? }, 6),
             kind::REQUEST_DB => {
                 let have = Version::from_words(&w[..VERSION_WORDS]).ok_or(FrameError::Field)?;
                 (M::RequestDb { node, have }, VERSION_WORDS)
@@ -205,7 +205,7 @@ impl Body {
             }
             kind::PROBE => (M::Probe { round: w[0] }, 1),
             kind::ALIVE => (M::Alive { round: w[0] }, 1),
-            kind::GUARD => (M::Guard { task: byte(w[0])?, action: action(w[1])? }, 2),
+            kind::GUARD => (guard(w)?, 6),
             kind::OUTBID => (M::Outbid { term: Term { epoch: w[0], claimant: node } }, 1),
             kind => return Err(FrameError::Kind(kind)),
         };
@@ -237,7 +237,8 @@ fn alarm(word: u32) -> Result<Alarm, FrameError> {
 }
 
 fn action(word: u32) -> Result<TaskAction, FrameError> {
-    let all = [TaskAction::Restart, TaskAction::Isolate];
+    use TaskAction::{Answer, Clear, Isolate, Release, Restart, Start, Stop};
+    let all = [Restart, Isolate, Start, Stop, Release, Answer, Clear];
     all.into_iter().find(|action| *action as u32 == word).ok_or(FrameError::Field)
 }
 
@@ -245,6 +246,29 @@ fn action(word: u32) -> Result<TaskAction, FrameError> {
 fn removal(word: u32) -> Result<Level, FrameError> {
     let all = [Level::Down, Level::Isolated, Level::Released];
     all.into_iter().find(|level| *level as u32 == word).ok_or(FrameError::Field)
+}
+
+fn guard_words(task: u8, action: TaskAction, order: Option<ScriptOrder>) -> [u32; 6] {
+    let head = [u32::from(task), action as u32];
+    match order {
+        None => [head[0], head[1], 0, 0, 0, 0],
+        Some(ScriptOrder { evaluation, index, seen, mark }) => {
+            [head[0] | BY_SCRIPT, head[1], evaluation, u32::from(index), seen, mark]
+        }
+    }
+}
+
+fn guard(w: &[u32; WORDS]) -> Result<Message, FrameError> {
+    let (task, action) = (byte(w[0] & !BY_SCRIPT)?, action(w[1])?);
+    let order = match w[0] & BY_SCRIPT {
+        0 if w[2..6] != [0; 4] => return Err(FrameError::Padding),
+        0 => None,
+        _ => {
+            let index = u16::try_from(w[3]).map_err(|_| FrameError::Field)?;
+            Some(ScriptOrder { evaluation: w[2], index, seen: w[4], mark: w[5] })
+        }
+    };
+    Ok(Message::Guard { task, action, order })
 }
 
 fn question(node: Rank, words: &[u32; WORDS]) -> Result<Question, FrameError> {
@@ -276,24 +300,39 @@ fn part(node: Rank, words: &[u32; WORDS]) -> Result<ImagePart, FrameError> {
     Ok(ImagePart { node, index, count, checksum: words[1], bytes })
 }
 
+/// In the first word of GUARD: a recovery script's order follows.
+const BY_SCRIPT: u32 = 1 << 8;
+
 const STATUS: u32 = 1;
 const ROLE: u32 = 2;
 const REBOOTS: u32 = 3;
 const TASK_STATUS: u32 = 4;
 const TASK_ERROR: u32 = 5;
+const TASK_ANSWERED: u32 = 6;
+/// In the first word of an error: an α-count is given.
+const WITH_ALPHA: u32 = 1 << 24;
 
-fn change_words(seq: u32, change: Change) -> [u32; 5] {
+fn change_words(seq: u32, change: Change) -> [u32; 6] {
     match change {
-        Change::Status(status) => [seq, STATUS, u32::from(status), 0, 0],
-        Change::Role(role) => [seq, ROLE, u32::from(role), 0, 0],
-        Change::Reboots(count) => [seq, REBOOTS, count, 0, 0],
+        Change::Status(status) => [seq, STATUS, u32::from(status), 0, 0, 0],
+        Change::Role(role) => [seq, ROLE, u32::from(role), 0, 0, 0],
+        Change::Reboots(count) => [seq, REBOOTS, count, 0, 0, 0],
         Change::TaskStatus { task, status } => {
-            [seq, TASK_STATUS, u32::from(task), u32::from(status), 0]
+            [seq, TASK_STATUS, u32::from(task), u32::from(status), 0, 0]
         }
-        Change::TaskError { task, kind, at_us } => {
+        Change::TaskError { task, kind, at_us, alpha } => {
             let what = u32::from(task) | u32::from(kind) << 8;
             let [low, high] = halves(at_us);
-            [seq, TASK_ERROR, what, low, high]
+            match alpha {
+                None => [seq, TASK_ERROR, what, low, high, 0],
+                Some(alpha) => [seq, TASK_ERROR, what | WITH_ALPHA, low, high, u32::from(alpha)],
+            }
+        }
+        Change::TaskAnswered { task, mark, judged, is_cleared } => {
+            let Judged { term, evaluation, index } = judged;
+            let what = u32::from(task) | u32::from(mark) << 8 | u32::from(is_cleared) << 24;
+            let place = u32::from(term.claimant.0) | u32::from(index) << 16;
+            [seq, TASK_ANSWERED, what, term.epoch, evaluation, place]
         }
     }
 }
@@ -305,13 +344,29 @@ fn change(w: &[u32; WORDS]) -> Result<Change, FrameError> {
         REBOOTS => (Change::Reboots(w[2]), 3),
         TASK_STATUS => (Change::TaskStatus { task: byte(w[2])?, status: byte(w[3])? }, 4),
         TASK_ERROR => {
-            let [task, low, high, 0] = w[2].to_le_bytes() else { return Err(FrameError::Field) };
+            let [task, low, high, flag] = w[2].to_le_bytes();
+            let (alpha, used) = match flag {
+                0 => (None, 5),
+                1 => (Some(u16::try_from(w[5]).map_err(|_| FrameError::Field)?), 6),
+                _ => return Err(FrameError::Field),
+            };
             let at_us = u64::from(w[3]) | u64::from(w[4]) << 32;
-            (Change::TaskError { task, kind: u16::from_le_bytes([low, high]), at_us }, 5)
+            (Change::TaskError { task, kind: u16::from_le_bytes([low, high]), at_us, alpha }, used)
+        }
+        TASK_ANSWERED => {
+            let [task, low, high, flag] = w[2].to_le_bytes();
+            if flag > 1 {
+                return Err(FrameError::Field);
+            }
+            let [a, b, c, d] = w[5].to_le_bytes();
+            let term = Term { epoch: w[3], claimant: Rank(u16::from_le_bytes([a, b])) };
+            let judged = Judged { term, evaluation: w[4], index: u16::from_le_bytes([c, d]) };
+            let (mark, is_cleared) = (u16::from_le_bytes([low, high]), flag == 1);
+            (Change::TaskAnswered { task, mark, judged, is_cleared }, 6)
         }
         _ => return Err(FrameError::Field),
     };
-    if w[used..5].iter().any(|word| *word != 0) {
+    if w[used..6].iter().any(|word| *word != 0) {
         return Err(FrameError::Padding);
     }
     Ok(change)

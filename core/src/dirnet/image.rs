@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  standing (20) │ incarnation (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
-//!  per task:  status (1) errors (2) alpha (2)
+//!  last order judged: epoch (4) claimant (2) evaluation (4) index (2)
+//!  per task:  status (1) errors (2) alpha (2) answered (2) kind (2)
 //!  per error that is kept:  task (1) kind (2) time (8)
 //! ```
 //!
@@ -11,12 +12,12 @@
 //! request; invalid counts are the sender's fault.
 
 use super::record::ERRORS;
-use super::{ComponentIncarnation, ImagePart, Record, Standing, Task, TaskError};
+use super::{ComponentIncarnation, ImagePart, Judged, Record, Standing, Task, TaskError, Term};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
 /// Bytes of the image of an entry with the maximum number of tasks.
-pub(super) const IMAGE_LEN_MAX: usize = 43 + 5 * TASKS_MAX + 11 * ERRORS;
+pub(super) const IMAGE_LEN_MAX: usize = 55 + 9 * TASKS_MAX + 11 * ERRORS;
 /// The maximum number of tasks of a node.
 pub const TASKS_MAX: usize = 16;
 /// The maximum number of parts of an image.
@@ -60,10 +61,16 @@ impl Image {
         image.put(&[record.role, record.status, record.task_count]);
         image.put(&record.reboots.to_le_bytes());
         image.put(&record.error_count.to_le_bytes());
+        let Judged { term, evaluation, index } = record.judged;
+        image.put(&term.epoch.to_le_bytes());
+        image.put(&term.claimant.0.to_le_bytes());
+        image.put(&evaluation.to_le_bytes());
+        image.put(&index.to_le_bytes());
         for task in record.tasks() {
             image.put(&[task.status]);
-            image.put(&task.errors.to_le_bytes());
-            image.put(&task.alpha.to_le_bytes());
+            for number in [task.errors, task.alpha, task.answered, task.kind] {
+                image.put(&number.to_le_bytes());
+            }
         }
         for error in record.errors() {
             image.put(&[error.task]);
@@ -201,13 +208,21 @@ impl Source<'_> {
         if usize::from(task_count) > TASKS {
             return Err(ImageError::Count);
         }
-        let mut record = Record { incarnation, seq, role, status, task_count, ..Record::default() };
+        let epoch = u32::from_le_bytes(self.take()?);
+        let term = Term { epoch, claimant: Rank(u16::from_le_bytes(self.take()?)) };
+        let evaluation = u32::from_le_bytes(self.take()?);
+        let judged = Judged { term, evaluation, index: u16::from_le_bytes(self.take()?) };
+        let mut record =
+            Record { incarnation, seq, role, status, task_count, judged, ..Record::default() };
         (record.reboots, record.error_count) = (reboots, error_count);
         for index in 0..usize::from(task_count) {
             let [status] = self.take()?;
-            let errors = u16::from_le_bytes(self.take()?);
-            let alpha = u16::from_le_bytes(self.take()?);
-            record.tasks[index] = Task { status, errors, alpha };
+            let mut numbers = [0; 4];
+            for number in &mut numbers {
+                *number = u16::from_le_bytes(self.take()?);
+            }
+            let [errors, alpha, answered, kind] = numbers;
+            record.tasks[index] = Task { status, errors, alpha, answered, kind };
         }
         let kept = error_count.min(ERRORS as u32);
         for number in error_count - kept..error_count {
@@ -240,7 +255,7 @@ mod tests {
         let mut record = Record::new(INCARNATION, 1, u8::try_from(TASKS).unwrap());
         for seq in 1..=20 {
             let task = u8::try_from(seq % TASKS as u32).unwrap();
-            let change = Change::TaskError { task, kind: 9, at_us: u64::from(seq) };
+            let change = Change::TaskError { task, kind: 9, at_us: u64::from(seq), alpha: None };
             record.apply(INCARNATION, seq, change).unwrap();
         }
         record

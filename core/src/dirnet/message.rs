@@ -72,6 +72,41 @@ pub enum TaskAction {
     Restart = 0,
     /// Stop it and do not restart it.
     Isolate = 1,
+    /// Start it unless it runs.
+    Start = 2,
+    /// Stop it.
+    Stop = 3,
+    /// It is isolated no longer.
+    Release = 4,
+    /// Nothing: its errors are answered, and that is all.
+    Answer = 5,
+    /// Forget its restarts, its α-count and its errors.
+    Clear = 6,
+}
+
+/// What a recovery script's order says about itself, beside the term in which it was given: its
+/// identity, and the errors that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ScriptOrder {
+    /// The number of the evaluation in its term.
+    pub evaluation: u32,
+    /// Its index in the evaluation.
+    pub index: u16,
+    /// How many errors of the task were answered as far as the manager knew.
+    pub seen: u32,
+    /// How many are answered by it.
+    pub mark: u32,
+}
+
+/// Identifies an order of a recovery script; grows with each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Judged {
+    /// The term in which it was given.
+    pub term: Term,
+    /// The number of the evaluation in its term.
+    pub evaluation: u32,
+    /// Its index in the evaluation.
+    pub index: u16,
 }
 
 /// One change of a node's own entry of the database (D-35), with absolute values (G-25).
@@ -98,6 +133,19 @@ pub enum Change {
         kind: u16,
         /// When it occurred, in microseconds of the node's own clock.
         at_us: u64,
+        /// The α-count after it, where a recovery script says how the task's errors count.
+        alpha: Option<u16>,
+    },
+    /// An order of a recovery script about a task was judged, or its errors were answered without.
+    TaskAnswered {
+        /// The index of the task.
+        task: u8,
+        /// How many of its errors are answered.
+        mark: u16,
+        /// The last order about a task of the node that was judged.
+        judged: Judged,
+        /// Whether its α-count begins again.
+        is_cleared: bool,
     },
 }
 
@@ -230,6 +278,8 @@ pub enum Message {
         task: u8,
         /// What to do with the task.
         action: TaskAction,
+        /// The recovery script's order, if it is one.
+        order: Option<ScriptOrder>,
     },
     /// Reports to the manager that a node which it may not hear knows a higher term.
     Outbid {

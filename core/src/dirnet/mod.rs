@@ -31,9 +31,9 @@
 //!
 //! Behaviours D-1 to D-59, the original's traps G-1 to G-33, and the additions:
 //! `SPEC.md` beside this file; tests and mutants carry these numbers. Not here: the recovery
-//! language (the strategy is built in, [`strategy`]), a clock, bytes on a wire, and a quorum: two
-//! sides of a partition that have two nodes each go on and remove each other, unless `min_alive`
-//! says otherwise (G-11).
+//! language (the caller evaluates a script, [`strategy`] is built in), a clock, bytes on a wire,
+//! and a quorum: two sides of a partition that have two nodes each go on and remove each other,
+//! unless `min_alive` says otherwise (G-11).
 //!
 //! Source: V. De Florio, The DIR net, ESAT/ACCA/1998/1.
 
@@ -70,7 +70,9 @@ pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Testimoni
 pub use frame::{FRAME_LEN, Frame, FrameError};
 pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
 pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
-pub use message::{Alarm, Change, ImagePart, Level, Message, Question, Seat, Seen, TaskAction};
+pub use message::{
+    Alarm, Change, ImagePart, Judged, Level, Message, Question, ScriptOrder, Seat, Seen, TaskAction,
+};
 pub use mutants::MUTANTS;
 pub use output::Output;
 pub use profile::{BrokenRule, Profile, Timing};

@@ -1,6 +1,6 @@
 //! The outputs of the DIR net's machines: what the caller has to do.
 
-use super::{Beat, Explanation, Frame, Members, News, Seat, TaskAction, Term};
+use super::{Beat, Explanation, Frame, Members, News, ScriptOrder, Seat, TaskAction, Term};
 use crate::ids::{Incarnation, Rank};
 
 /// One thing to do. Outputs are carried out in the order in which they are handed out; a
@@ -55,6 +55,8 @@ pub enum Output {
         task: u8,
         /// The action.
         action: TaskAction,
+        /// The recovery script's order, if it is one, and the term in which it was given.
+        order: Option<(Term, ScriptOrder)>,
     },
     /// A verdict was reached; the component keeps it as well.
     Verdict(Explanation),

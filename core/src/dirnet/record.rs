@@ -5,7 +5,7 @@
 //! appended with its time and leaves the status unchanged (G-26).
 
 use super::replay::is_after;
-use super::{Change, ComponentIncarnation};
+use super::{Change, ComponentIncarnation, Judged};
 
 /// The number of a node's latest errors that are kept.
 pub const ERRORS: usize = 8;
@@ -23,6 +23,10 @@ pub struct Task {
     pub errors: u16,
     /// Errors weighted by age, 256 for a new one: high for a persistent fault (α-count).
     pub alpha: u16,
+    /// How many of its errors a recovery script has answered.
+    pub answered: u16,
+    /// The kind of its last error.
+    pub kind: u16,
 }
 
 /// An error of a task.
@@ -64,6 +68,8 @@ pub struct Record<const TASKS: usize> {
     pub reboots: u32,
     /// The number of its errors so far; the latest are kept.
     pub error_count: u32,
+    /// The last order of a recovery script about one of its tasks that the node has judged.
+    pub judged: Judged,
     pub(super) tasks: [Task; TASKS],
     /// Error number n is at index n mod [`ERRORS`].
     pub(super) errors: [TaskError; ERRORS],
@@ -79,6 +85,7 @@ impl<const TASKS: usize> Default for Record<TASKS> {
             task_count: 0,
             reboots: 0,
             error_count: 0,
+            judged: Judged::default(),
             tasks: [Task::default(); TASKS],
             errors: [TaskError::default(); ERRORS],
         }
@@ -145,21 +152,30 @@ impl<const TASKS: usize> Record<TASKS> {
             Change::Role(role) => self.role = role,
             Change::Reboots(count) => self.reboots = count,
             Change::TaskStatus { task, status } => self.task_mut(task)?.status = status,
-            Change::TaskError { task, kind, at_us } => {
-                self.append(TaskError { task, kind, at_us })?;
+            Change::TaskError { task, kind, at_us, alpha } => {
+                self.append(TaskError { task, kind, at_us }, alpha)?;
+            }
+            Change::TaskAnswered { task, mark, judged, is_cleared } => {
+                let task = self.task_mut(task)?;
+                task.answered = mark;
+                if is_cleared {
+                    task.alpha = 0;
+                }
+                self.judged = self.judged.max(judged);
             }
         }
         self.seq = seq;
         Ok(())
     }
 
-    fn append(&mut self, error: TaskError) -> Result<(), ChangeError> {
+    fn append(&mut self, error: TaskError, alpha: Option<u16>) -> Result<(), ChangeError> {
         let last = self.errors().filter(|e| e.task == error.task).map(|e| e.at_us).max();
         let task = self.task_mut(error.task)?;
         let age_us = last.map_or(0, |at| error.at_us.saturating_sub(at));
         let halvings = u32::try_from(age_us / ALPHA_HALF_US).unwrap_or(u32::MAX);
         let left = task.alpha.checked_shr(halvings).unwrap_or(0);
-        task.alpha = left.saturating_add(ALPHA_STEP);
+        task.alpha = alpha.unwrap_or(left.saturating_add(ALPHA_STEP));
+        task.kind = error.kind;
         task.errors = task.errors.saturating_add(1);
         if super::ERROR_OVERWRITES_STATUS.is_planted() {
             task.status = error.kind.to_le_bytes()[0];
@@ -189,7 +205,7 @@ pub(super) mod tests {
     }
 
     fn error(task: u8, at_us: u64) -> Change {
-        Change::TaskError { task, kind: 7, at_us }
+        Change::TaskError { task, kind: 7, at_us, alpha: None }
     }
 
     /// G-25: the original's INC_REBOOT counted again with each copy of the message.
@@ -221,7 +237,7 @@ pub(super) mod tests {
         record.apply(INCARNATION, 1, Change::TaskStatus { task: 1, status: 3 }).unwrap();
         record.apply(INCARNATION, 2, error(1, 500)).unwrap();
         let task = record.tasks()[1];
-        assert_eq!(task, Task { status: 3, errors: 1, alpha: 256 });
+        assert_eq!(task, Task { status: 3, errors: 1, alpha: 256, answered: 0, kind: 7 });
         assert_eq!((record.error_count, record.seq), (1, 2));
         assert!(record.errors().eq([TaskError { task: 1, kind: 7, at_us: 500 }]));
     }

@@ -18,8 +18,9 @@ use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
 const HEAD: usize = 8;
-/// 0: a standing was an incarnation and a level. 1: it also holds isolation and release.
-const FORMAT: u8 = 1;
+/// 0: a standing was an incarnation and a level. 1: it also holds isolation and release. 2:
+/// an entry also holds which orders of a recovery script were judged, and the last kind of error.
+const FORMAT: u8 = 2;
 
 /// Bytes of the largest snapshot.
 pub const SNAPSHOT_LEN_MAX: usize = HEAD + 2 + 64 * (2 + IMAGE_LEN_MAX + RESETS_LEN_MAX);
@@ -134,7 +135,7 @@ mod tests {
             database.advance(node, Standing::up(INCARNATION));
         }
         for seq in 1..=20 {
-            let change = Change::TaskError { task: 1, kind: 7, at_us: u64::from(seq) };
+            let change = Change::TaskError { task: 1, kind: 7, at_us: u64::from(seq), alpha: None };
             database.apply(Rank(1), INCARNATION, seq, change).unwrap();
         }
         database.advance(Rank(2), Standing::removed(INCARNATION, Level::Isolated));
@@ -173,7 +174,7 @@ mod tests {
         for node in (0..64).map(Rank) {
             largest.merge(node, &Record::new(INCARNATION, 0, 16));
             for seq in 1..=8 {
-                let change = Change::TaskError { task: 15, kind: 1, at_us: 1 };
+                let change = Change::TaskError { task: 15, kind: 1, at_us: 1, alpha: None };
                 largest.apply(node, INCARNATION, seq, change).unwrap();
                 let resets = largest.resets_mut(node).unwrap();
                 resets.note(Instant(u64::from(seq)), Incarnation(seq), LIMIT, Duration(1));

@@ -44,6 +44,24 @@ impl Answered {
         self.judged
     }
 
+    /// What an earlier boot of the node has noted: the mark, and the last orders judged and obeyed.
+    #[must_use]
+    pub const fn restored(mark: u32, judged: OrderId, obeyed: OrderId) -> Self {
+        Self { mark, judged, obeyed }
+    }
+
+    /// The last order that was obeyed.
+    #[must_use]
+    pub const fn obeyed(&self) -> OrderId {
+        self.obeyed
+    }
+
+    /// Answers the errors up to `mark` without an order: orders on an older picture are outdated.
+    pub fn answer(&mut self, mark: u32) {
+        self.mark = self.mark.max(mark);
+        self.obeyed = OrderId::default();
+    }
+
     /// Judges order `id`, which answers the errors up to `mark` and was given when `seen` of them
     /// were answered. The orders of one evaluation must arrive in their order.
     pub fn judge(&mut self, id: OrderId, seen: u32, mark: u32) -> Judgement {

@@ -12,13 +12,15 @@
 //! "r-code virtual machine", evaluates it on one frozen [`Picture`] of the replicated database and
 //! gives at most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
 //!
-//! An order is repeated until its node has judged it; [`Answered`] obeys each at most once.
+//! [`Evaluator`] is the manager's side: it evaluates when there is news, and repeats an order until
+//! its node has judged it; [`Answered`] is the node's, and obeys each at most once.
 //!
-//! Out of scope: who evaluates, and how an order travels. Both belong to the DIR net, which this
+//! Out of scope: who manages, and how an order travels. Both belong to the DIR net, which this
 //! module does not know.
 
 mod alpha;
 mod answered;
+mod evaluator;
 mod id_set;
 mod image;
 mod instruction;
@@ -37,6 +39,7 @@ mod tests;
 
 pub use alpha::{AlphaCount, AlphaRule};
 pub use answered::{Answered, Judgement};
+pub use evaluator::{Evaluator, TaskOrder};
 pub use id_set::IdSet;
 pub use image::{Header, Rcode, seal};
 pub use instruction::{Depth, Entity, Fact, Instruction, Subject, Target, Word};

@@ -6,7 +6,7 @@ use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything that two nodes exchange, memory layout included.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// A node's identity and its configuration, as far as both sides must agree on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Hello {
     /// their version.
     #[serde(default)]
     pub dirnet: u64,
+    /// The digest of its recovery script; 0 for none.
+    #[serde(default)]
+    pub script: u64,
     /// The fabric that carries its messages.
     pub fabric: FabricKind,
     /// The sender's rank.
@@ -73,6 +76,14 @@ pub enum Refusal {
     #[error("timing or parts in the DIR net differ: {theirs:016x} there, {ours:016x} here")]
     DirNet {
         /// Of the node that refuses.
+        ours: u64,
+        /// Of the other.
+        theirs: u64,
+    },
+    /// Their recovery scripts differ, or only one of them has one.
+    #[error("recovery scripts differ: {theirs:016x} there, {ours:016x} here")]
+    Script {
+        /// Of the node that refuses; 0 for none.
         ours: u64,
         /// Of the other.
         theirs: u64,
@@ -138,6 +149,9 @@ impl Hello {
         if theirs.dirnet != self.dirnet {
             return Err(Refusal::DirNet { ours: self.dirnet, theirs: theirs.dirnet });
         }
+        if theirs.script != self.script {
+            return Err(Refusal::Script { ours: self.script, theirs: theirs.script });
+        }
         if theirs.fabric != self.fabric {
             return Err(Refusal::Fabric { ours: self.fabric, theirs: theirs.fabric });
         }
@@ -156,6 +170,7 @@ impl Explain for Refusal {
             | Self::DirNet { .. }
             | Self::Cluster { .. }
             | Self::Instance { .. }
+            | Self::Script { .. }
             | Self::Fabric { .. }
             | Self::Addressee { .. }
             | Self::NotWeft => Code::Protocol,
@@ -174,6 +189,7 @@ impl Explain for Refusal {
             }
             Self::Layout { .. } => "start every node with the same cluster file",
             Self::DirNet { .. } => "start every node with the same [dirnet] in its cluster file",
+            Self::Script { .. } => "start every node with the same recovery.script",
             Self::Fabric { .. } => "start every node with the same `--fabric`",
             Self::Rank { .. } => "start each rank below `nodes` exactly once",
             Self::Addressee { .. } => {
@@ -205,6 +221,7 @@ mod tests {
             instance: 3,
             layout: 7,
             dirnet: 5,
+            script: 8,
             fabric: FabricKind::Shm,
             rank,
         }
@@ -229,6 +246,8 @@ mod tests {
         assert_eq!(layout, Refusal::Layout { ours: 7, theirs: 8 });
         let dirnet = refused(Hello { dirnet: 6, ..hello(1) });
         assert_eq!(dirnet, Refusal::DirNet { ours: 5, theirs: 6 });
+        let script = refused(Hello { script: 0, ..hello(1) });
+        assert_eq!(script, Refusal::Script { ours: 8, theirs: 0 });
         let fabric = refused(Hello { fabric: FabricKind::Verbs, ..hello(1) });
         let (ours, theirs) = (FabricKind::Shm, FabricKind::Verbs);
         assert_eq!(fabric, Refusal::Fabric { ours, theirs });

@@ -44,6 +44,8 @@ pub(super) const DIRNET_RESET: &str = "dirnet.reset";
 pub(super) const DIRNET_TIMING: &str = "dirnet.timing";
 pub(super) const COMPONENT: &str = "component";
 pub(super) const COMPONENT_STATE: &str = "component.state";
+pub(super) const RECOVERY: &str = "recovery";
+pub(super) const RECOVERY_IMAGE: &str = "recovery.image";
 pub(super) const HOOKS: &str = "hooks";
 pub(super) const HOOKS_VIEW: &str = "hooks.view";
 pub(super) const HOOKS_JOINED: &str = "hooks.joined";
@@ -151,6 +153,10 @@ pub(super) const TASK_RESTART_WITHIN_S: Key =
 pub(super) const TASK_BEAT_MS: Key =
     Key::new("task.beat_ms", Limit::Range { min: 10, max: 3_600_000 });
 
+pub(super) const RECOVERY_SCRIPT: Key =
+    Key::new("recovery.script", Limit::Text { min: 1, max: 4095 });
+pub(super) const RECOVERY_ANSWER_MS: Key =
+    Key::new("recovery.answer_ms", Limit::Range { min: 10, max: 3_600_000 });
 pub(super) const COMPONENT_PROGRAM: Key =
     Key::new("component.program", Limit::Text { min: 1, max: 4095 });
 pub(super) const COMPONENT_ARGS: Key =
@@ -205,6 +211,10 @@ pub(super) const PATHS: [&str; 81] = [
     COMPONENT_ENV.path,
     COMPONENT_STATE,
     COMPONENT_WORKING_S.path,
+    RECOVERY,
+    RECOVERY_SCRIPT.path,
+    RECOVERY_ANSWER_MS.path,
+    RECOVERY_IMAGE,
     HOOKS,
     HOOKS_TIMEOUT_S.path,
     HOOKS_VIEW,

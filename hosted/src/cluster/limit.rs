@@ -58,6 +58,11 @@ pub enum Limit {
         /// The longest.
         max: usize,
     },
+    /// Bytes as text.
+    Base64 {
+        /// The most bytes.
+        max: usize,
+    },
     /// So many of something, no more and no fewer.
     Exactly {
         /// How many.
@@ -102,7 +107,8 @@ impl Limit {
             | Self::Once
             | Self::Variable
             | Self::Words { .. }
-            | Self::Bytes { .. } => true,
+            | Self::Bytes { .. }
+            | Self::Base64 { .. } => true,
             Self::PowerOfTwo { min, max } => {
                 (min..=max).contains(&value) && value.is_power_of_two()
             }
@@ -137,6 +143,7 @@ impl fmt::Display for Limit {
             Self::Bytes { max } => {
                 write!(f, "a length up to {} MiB, such as \"64 KiB\"", max >> 20)
             }
+            Self::Base64 { max } => write!(f, "up to {max} bytes in base64"),
             Self::Exactly { count: 1, what } => write!(f, "exactly one {what}"),
             Self::Exactly { count, what } => write!(f, "exactly {count} {what}"),
             Self::Silence { max_ms, restarts, within_s, .. } => write!(

@@ -9,7 +9,7 @@ use toml::Value;
 use super::program::Program;
 use super::task::Task;
 use super::timing::Row;
-use super::{Cluster, DirNet, Hooks, Kind, Part, key};
+use super::{Cluster, DirNet, Hooks, Kind, Part, Recovery, key};
 
 fn list(texts: &[String]) -> Value {
     Value::from(texts.to_vec())
@@ -167,6 +167,7 @@ addresses = {addresses}
 # key = "/etc/weft/cluster.key"
 {key}
 {component}
+{recovery}
 {hooks}
 {task_help}"#,
         profile = dirnet.profile,
@@ -222,6 +223,7 @@ addresses = {addresses}
         rnr_timer = verbs.rnr_timer,
         addresses = list(&network.addresses),
         component = component_table(component.as_ref()),
+        recovery = recovery_table(recovery),
         hooks = hooks_table(hooks),
         task_help = task_help(),
     );
@@ -284,6 +286,33 @@ fn component_table(component: Option<&Program>) -> String {
         }),
     }
     text
+}
+
+/// What `[recovery]` is, with the script that is set.
+fn recovery_table(recovery: &Recovery) -> String {
+    let text_of = |text: String| Value::from(text);
+    let script = recovery.script.as_ref().map(|it| text_of(it.to_string_lossy().into_owned()));
+    let line = match script {
+        Some(script) => format!("script = {script}"),
+        None => "# script = \"camera.rl\"".to_owned(),
+    };
+    let image =
+        recovery.image_text().map_or(String::new(), |it| format!("image = {}\n", text_of(it)));
+    format!(
+        r#"[recovery]
+# The script that decides how tasks and nodes recover, in the language of `weft rl reference`. A
+# relative path begins at the folder of this file. Without it, or for tasks that it does not
+# declare, recovery is the built-in one.
+{line}
+# For how many milliseconds, {limit}, a failed task that the script declares waits for
+# an order. Then its node does what the script's DEFAULT says.
+answer_ms = {answer_ms}
+# The translated script. `weft up` and `weft node` write it into the copy that the nodes read:
+# image = "V1JMMQ=="
+{image}"#,
+        limit = key::RECOVERY_ANSWER_MS.limit,
+        answer_ms = recovery.answer_ms,
+    )
 }
 
 /// What `[hooks]` is, with a command that is commented out for each event that has none.

@@ -50,7 +50,13 @@ fn the_template_shows_every_key() {
     // Those without a default, or with one that follows from `nodes`, and the tables of tasks, are
     // shown in comments.
     let of_timing = key::PATHS.into_iter().filter(|path| path.starts_with("dirnet.timing."));
-    let others = [key::NETWORK_KEY, key::DIRNET_ROLES, key::DIRNET_MIN_ALIVE.path];
+    let others = [
+        key::NETWORK_KEY,
+        key::DIRNET_ROLES,
+        key::DIRNET_MIN_ALIVE.path,
+        key::RECOVERY_SCRIPT.path,
+        key::RECOVERY_IMAGE,
+    ];
     let hooks = Kind::ALL.into_iter().filter_map(Kind::key);
     let optional: Vec<_> = others.into_iter().chain(of_timing).chain(hooks).collect();
     for path in &optional {

@@ -25,7 +25,9 @@ pub use fault::Fault;
 pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
 pub use hook::HookStatus;
-pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
+pub use standing::{
+    DirNetStatus, EntryStatus, MemberStatus, NodeOrder, ScriptStatus, TimingStatus, ViewStatus,
+};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;

@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use weft_core::recovery::Rejected;
+
 use super::fabric::VerbsError;
 use super::kept::path_of;
 use crate::bootstrap::{LocalError, NetworkError};
@@ -72,6 +74,13 @@ pub enum NodeError {
         /// Its path.
         path: PathBuf,
     },
+    /// The recovery script's image is refused.
+    Image(Rejected),
+    /// The cluster file names a recovery script, and holds no image of it.
+    NotTranslated {
+        /// The script.
+        script: PathBuf,
+    },
     /// The key to sign broadcasts with could not be made.
     Signing(io::Error),
     /// Signals could not be subscribed to.
@@ -114,6 +123,10 @@ impl fmt::Display for NodeError {
             Self::Format { path } => {
                 write!(f, "another version of Weft saved the database {}", path.display())
             }
+            Self::Image(rejected) => write!(f, "recovery.image: {rejected}"),
+            Self::NotTranslated { script } => {
+                write!(f, "the recovery script {} is not translated", script.display())
+            }
             Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
             Self::Program { program, last: Some(status) } => {
@@ -137,7 +150,9 @@ impl std::error::Error for NodeError {
             | Self::NotShared
             | Self::OwnPair
             | Self::Program { .. }
+            | Self::NotTranslated { .. }
             | Self::Format { .. } => None,
+            Self::Image(rejected) => Some(rejected),
             Self::Memory(error) => Some(error),
             Self::Bell(error) => Some(error),
             Self::Packet(error) => Some(error),
@@ -158,7 +173,8 @@ impl Explain for NodeError {
     fn code(&self) -> Code {
         match self {
             Self::OutOfRange { .. } | Self::RankTaken { .. } => Code::NodeOutOfRange,
-            Self::Plan(_) => Code::ClusterFile,
+            Self::Plan(_) | Self::NotTranslated { .. } => Code::ClusterFile,
+            Self::Image(_) => Code::Image,
             Self::Memory(_) => Code::Memory,
             Self::Network(error) => error.code(),
             Self::NotShared => Code::ClusterFile,
@@ -181,6 +197,14 @@ impl Explain for NodeError {
             Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
             Self::RankTaken { .. } => "start each rank below `nodes` exactly once".to_owned(),
             Self::Plan(_) => "make the sizes in the cluster file smaller".to_owned(),
+            Self::Image(_) => {
+                "take recovery.image out of the cluster file: `weft up` and `weft node` translate \
+                 recovery.script"
+                    .to_owned()
+            }
+            Self::NotTranslated { .. } => {
+                "start the cluster with `weft up`, or its nodes with `weft node`".to_owned()
+            }
             Self::Memory(_) => {
                 "free memory, or lower `nodes`, `mailbox.slots` or `mailbox.message_len`; \
                  `weft doctor` shows the limits"

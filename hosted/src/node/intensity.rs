@@ -53,6 +53,11 @@ impl Intensity {
         share.min(PAUSE_NS_MAX)
     }
 
+    /// Counts from the beginning.
+    pub(super) fn forget(&mut self) {
+        self.restarts.clear();
+    }
+
     /// Whether one more restart at `now_ns` is within the limit; if so, it is counted.
     pub(super) fn allows(&mut self, now_ns: u64) -> bool {
         self.handle_time(now_ns);

@@ -20,6 +20,8 @@ mod outgoing;
 use std::os::fd::RawFd;
 
 use serde::{Deserialize, Serialize};
+use weft_core::ids::Term;
+use weft_core::recovery::OrderId;
 
 pub(super) use outgoing::{Outgoing, SendError};
 
@@ -105,6 +107,43 @@ pub(super) enum TaskChange {
     Status { task: u8, status: u8 },
     /// An error, and when it happened by the clock of this host; sent again until it is answered.
     Error { number: u64, task: u8, kind: u16, at_us: u64 },
+    /// How many of its errors are answered, and the last order of a script that was judged.
+    Answered { task: u8, mark: u16, judged: OrderNumber, is_cleared: bool },
+}
+
+/// Identifies an order of a recovery script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OrderNumber {
+    pub(super) epoch: u32,
+    pub(super) claimant: u16,
+    pub(super) evaluation: u32,
+    pub(super) index: u16,
+}
+
+impl From<OrderId> for OrderNumber {
+    fn from(OrderId { term: Term(term), evaluation, index }: OrderId) -> Self {
+        let [a, b, low @ .., _, _] = term.to_be_bytes();
+        debug_assert_eq!((a, b), (0, 0), "an epoch has 32 bits");
+        let [.., high, last] = term.to_be_bytes();
+        let claimant = u16::from_be_bytes([high, last]);
+        Self { epoch: u32::from_be_bytes(low), claimant, evaluation, index }
+    }
+}
+
+impl From<OrderNumber> for OrderId {
+    fn from(OrderNumber { epoch, claimant, evaluation, index }: OrderNumber) -> Self {
+        Self { term: Term(u64::from(epoch) << 16 | u64::from(claimant)), evaluation, index }
+    }
+}
+
+/// A recovery script's order about a task: who it is, and the errors that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ScriptOrder {
+    pub(super) number: OrderNumber,
+    /// How many errors were answered as far as the manager knew.
+    pub(super) seen: u32,
+    /// How many are answered by it.
+    pub(super) mark: u32,
 }
 
 /// An order of the manager about a task.
@@ -112,6 +151,13 @@ pub(super) enum TaskChange {
 pub(super) enum GuardAction {
     Restart,
     Isolate,
+    Start,
+    Stop,
+    Release,
+    /// Nothing but that its errors are answered.
+    Answer,
+    /// Forget its restarts, too.
+    Clear,
 }
 
 /// A message from the supervisor to its component.
@@ -204,7 +250,7 @@ pub(super) enum FromComponent {
     /// By decision of this manager a boot of `node` is over: reset the node.
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.
-    Guard { task: u8, action: GuardAction },
+    Guard { task: u8, action: GuardAction, order: Option<ScriptOrder> },
     /// `node`, which may be this one, is isolated by decision: no boot of it is admitted. The last
     /// isolation ended `boot`.
     Isolated { node: u16, boot: u32 },
@@ -213,8 +259,8 @@ pub(super) enum FromComponent {
     /// The component shows this view.
     View(ViewStatus),
     /// The history of the node's tasks in the database, complete as far as it can be known: the
-    /// status of each, and how many errors it has had.
-    Past { tasks: Vec<(u8, u16)> },
+    /// status of each, how many errors it has had, and how many of them a script has answered.
+    Past { tasks: Vec<(u8, u16, u16)> },
     /// The errors of tasks up to this number are in the database, and saved.
     Recorded { number: u64 },
     /// This node was removed: this boot of it is over.

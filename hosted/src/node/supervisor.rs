@@ -117,8 +117,9 @@ struct Supervisor {
     program: ProgramRun,
     clients: Clients,
     tasks: Tasks,
-    /// The tasks' history that the present component knows from the database: status and errors.
-    past: Option<Vec<(u8, u16)>>,
+    /// The tasks' history that the present component knows from the database: status, errors, and
+    /// how many of them a script has answered.
+    past: Option<Vec<(u8, u16, u16)>>,
     reset: Box<dyn ResetNode>,
     /// The first component of the node's present boot; those that follow are clones of it.
     boot: Option<Incarnation>,

@@ -3,6 +3,7 @@
 //! ```text
 //!   cluster file ─▶ Tasks ── Record    what is known: state, errors, what they require
 //!                        ├── Guard     the process: a group of its own, killed as a whole
+//!                        ├── Left      errors that a recovery script answers
 //!                        ├── Guests   tasks that processes outside the node run
 //!                        ├── Owed      errors that the database has not got yet
 //!                        ├── Note      their standing, for the node's next boot
@@ -17,6 +18,7 @@
 
 mod guard;
 mod guests;
+mod left;
 mod note;
 mod owed;
 mod record;
@@ -30,10 +32,12 @@ use guard::Guard;
 pub(super) use guard::not_started;
 pub use guard::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 use guests::Guests;
+pub(super) use left::Declared;
 pub(super) use note::Note;
 use note::Standing;
 use owed::Owed;
 use record::{Due, Record};
+pub(super) use record::{RESTARTED, SILENT, STARTED};
 use traces::Traces;
 
 use super::chronicle::{TaskNote, TaskStep};
@@ -41,7 +45,7 @@ use super::control::{
     GuestOrder, GuestReport, Refused, ReportEffect, TaskEffect, TaskFault, TaskOrder, TaskState,
     TaskStatus,
 };
-use super::link::{GuardAction, TaskChange};
+use super::link::{GuardAction, ScriptOrder, TaskChange};
 use crate::cluster::{Cluster, Restart, Task, TaskName};
 use crate::process::{ProcessError, StillRuns};
 
@@ -119,11 +123,13 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// The tasks that `cluster` gives to the node of `surroundings`, as an earlier boot of it has
-    /// noted them; none runs yet, and what that boot has left is ended.
+    /// noted them; none runs yet, and what that boot has left is ended. `declared` is what a
+    /// recovery script says about each.
     pub(super) fn new(
         cluster: &Cluster,
         surroundings: Surroundings,
         notes: Notes,
+        declared: impl Fn(u8) -> Option<Declared>,
         sink: Sink,
     ) -> Result<Self, ProcessError> {
         let (traces, ended) = Traces::begin(notes.remains, &surroundings.control)?;
@@ -132,9 +138,10 @@ impl Tasks {
             None
         });
         let was_held = note.as_ref().is_some_and(|note| note.held);
-        let own = cluster.tasks.iter().filter(|task| task.runs_on(surroundings.rank));
-        let waiting = |task: &Task| {
+        let own = cluster.tasks.iter().filter(|task| task.runs_on(surroundings.rank)).zip(0..);
+        let waiting = |(task, index): (&Task, u8)| {
             let mut record = Record::new(task);
+            declared(index).into_iter().for_each(|declared| record.leave(declared));
             let past = note.as_mut().and_then(|note| note.tasks.remove(task.name.as_str()));
             match past {
                 Some(past) => record.go_on(past),
@@ -175,10 +182,10 @@ impl Tasks {
     }
 
     /// Handles what peers know of the tasks: the status of each, and how many errors it has had.
-    pub(super) fn handle_past(&mut self, past: &[(u8, u16)], now_ns: u64) {
+    pub(super) fn handle_past(&mut self, past: &[(u8, u16, u16)], now_ns: u64) {
         self.learn_until_ns = None;
-        for (guarded, (status, errors)) in self.guarded.iter_mut().zip(past) {
-            guarded.record.learn(Standing::of_status(*status), *errors);
+        for (guarded, (status, errors, answered)) in self.guarded.iter_mut().zip(past) {
+            guarded.record.learn(Standing::of_status(*status), *errors, *answered);
         }
         self.start_waiting(now_ns);
     }
@@ -352,12 +359,28 @@ impl Tasks {
         self.guests.release_all(now_ns);
     }
 
-    /// Handles the manager's decision about task number `index`.
-    pub(super) fn handle_guard(&mut self, index: u8, action: GuardAction, now_ns: u64) {
+    /// Handles the manager's decision about task number `index`, which may be the `order` of a
+    /// recovery script.
+    pub(super) fn handle_guard(
+        &mut self,
+        index: u8,
+        action: GuardAction,
+        order: Option<ScriptOrder>,
+        now_ns: u64,
+    ) {
         let Some(guarded) = self.guarded.get_mut(usize::from(index)) else { return };
-        let due = match action {
-            GuardAction::Restart => guarded.record.handle_restart(),
-            GuardAction::Isolate => guarded.record.handle_isolate(),
+        let due = match (order, action) {
+            (Some(order), _) => {
+                let (due, judgement) = guarded.record.handle_script_order(now_ns, action, order);
+                tracing::info!(task = %guarded.task.name, ?order, ?judgement, "judged");
+                // What the order has answered is known to the next boot, too.
+                self.is_unnoted = true;
+                due
+            }
+            (None, GuardAction::Restart) => guarded.record.handle_restart(),
+            (None, GuardAction::Isolate) => guarded.record.handle_isolate(),
+            // Only a script gives the others.
+            (None, _) => Due::Nothing,
         };
         tracing::info!(task = %guarded.task.name, ?action, ?due, "ordered by the manager");
         self.act(usize::from(index), due, now_ns);
@@ -440,7 +463,10 @@ impl Tasks {
     pub(super) fn take_changes(&mut self) -> Vec<TaskChange> {
         let mut changes: Vec<TaskChange> = std::iter::from_fn(|| self.owed.next()).collect();
         let numbered = (0..).zip(&mut self.guarded);
-        changes.extend(numbered.filter_map(|(task, guarded)| guarded.record.take_status(task)));
+        changes.extend(numbered.flat_map(|(task, guarded)| {
+            let answered = guarded.record.take_answered(task);
+            answered.into_iter().chain(guarded.record.take_status(task))
+        }));
         changes
     }
 

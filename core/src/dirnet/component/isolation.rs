@@ -26,20 +26,35 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.
     pub fn isolate(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.isolate_by(now, node, Rule::Operator)
+    }
+
+    /// Isolates `node` as [`Self::isolate`] does, by order of a recovery script.
+    ///
+    /// # Errors
+    /// [`Reject::NotManager`], [`Reject::BadSubject`]; nothing changed.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn isolate_by_script(&mut self, now: Instant, node: Rank) -> Result<(), Reject> {
+        self.isolate_by(now, node, Rule::Script)
+    }
+
+    fn isolate_by(&mut self, now: Instant, node: Rank, rule: Rule) -> Result<(), Reject> {
         self.begin(now);
         self.check_order(node)?;
         let standing = self.db.standing(node);
         if standing.isolation().is_some() {
             return Ok(());
         }
-        let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
+        let why = Why { rule, evidence: Evidence::default() };
         self.explain(now, node, standing.incarnation, Verdict::Isolated, why);
         self.isolate_node(now, node, standing.incarnation);
         Ok(())
     }
 
-    /// Removes a member by order of an operator or a recovery script, has it fenced everywhere, and
-    /// resets it. That counts as a reset: one too many isolates the node.
+    /// Removes a member by order of a recovery script, has it fenced everywhere, and resets it.
+    /// That counts as a reset: one too many isolates the node.
     ///
     /// # Errors
     /// [`Reject::NotManager`], [`Reject::BadSubject`] when it is no member; nothing changed.
@@ -53,7 +68,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if !standing.is_up() {
             return Err(Reject::BadSubject);
         }
-        let why = Why { rule: Rule::Operator, evidence: Evidence::default() };
+        let why = Why { rule: Rule::Script, evidence: Evidence::default() };
         self.remove_node(now, node, standing.incarnation, why);
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::watch::Reset;
 use super::{Component, News, Role, Rule, State, Verdict, Watch, Why};
 use crate::dirnet::strategy::{Fault, Recoveries, Recovery};
 use crate::dirnet::{
-    ComponentIncarnation, Level, Members, Message, Output, Reject, Seat, Standing, TaskAction,
+    ComponentIncarnation, Level, Members, Message, Output, Reject, Seat, Standing,
 };
 use crate::ids::{Incarnation, Rank};
 use crate::time::Instant;
@@ -53,7 +53,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    fn spawn(&mut self, now: Instant, node: Rank, incarnation: ComponentIncarnation, why: Why) {
+    pub(super) fn spawn(
+        &mut self,
+        now: Instant,
+        node: Rank,
+        incarnation: ComponentIncarnation,
+        why: Why,
+    ) {
         self.explain(now, node, incarnation, Verdict::AgentDown, why);
         let clone = incarnation.clone_of();
         let span = Message::Span { node, incarnation: clone };
@@ -89,7 +95,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         Ok(())
     }
 
-    fn decide(&mut self, now: Instant, node: Rank, fault: Fault) -> Recovery {
+    pub(super) fn decide(&mut self, now: Instant, node: Rank, fault: Fault) -> Recovery {
         let fellow = self.fellows.get_mut(usize::from(node.0));
         let (Some(fellow), Some(resets)) = (fellow, self.db.resets_mut(node)) else {
             return Recovery::Isolate;
@@ -463,50 +469,5 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         {
             resets.note(now, standing.incarnation.boot, limit, reboot);
         }
-    }
-
-    /// A task reported an error: evaluates recovery once for each new error (G-27).
-    pub(super) fn recover_task(&mut self, now: Instant, node: Rank, task: u8, at_us: u64) {
-        if self.role() != Role::Manager || crate::dirnet::ERRORS_TRIGGER_NOTHING.is_planted() {
-            return;
-        }
-        let since = at_us.saturating_sub(self.config.limits().restarts.within.as_micros());
-        let recent = self.db.record(node).map_or(0, |record| record.errors_of(task, since));
-        match self.decide(now, node, Fault::Task { task, recent }) {
-            Recovery::RestartTask { task } => self.guard(node, task, TaskAction::Restart),
-            Recovery::Spawn => {
-                let incarnation = self.db.standing(node).incarnation;
-                self.spawn(now, node, incarnation, Rule::TaskErrors.into());
-            }
-            Recovery::Escalate | Recovery::Reset | Recovery::Isolate => {
-                self.tell(News::TaskIsolated { node, task });
-                self.guard(node, task, TaskAction::Isolate);
-            }
-        }
-    }
-
-    fn guard(&mut self, node: Rank, task: u8, action: TaskAction) {
-        if node == self.me() {
-            self.outputs.push(Output::Task { task, action });
-        } else {
-            self.send(Members::only(node), Seat::Component, Message::Guard { task, action });
-        }
-    }
-
-    pub(super) fn handle_guard(
-        &mut self,
-        from: Rank,
-        task: u8,
-        action: TaskAction,
-    ) -> Result<(), Reject> {
-        if from != self.term.claimant {
-            return Err(Reject::NotManager);
-        }
-        let count = self.db.record(self.me()).map_or(0, |record| record.tasks().len());
-        if usize::from(task) >= count {
-            return Err(Reject::NoSuchTask);
-        }
-        self.outputs.push(Output::Task { task, action });
-        Ok(())
     }
 }

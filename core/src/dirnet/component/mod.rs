@@ -17,6 +17,7 @@
 //! | `echo` | which members show that they hear this node, and which are known to be down |
 //! | `views` | the membership that this member shows, and its number |
 //! | `restore` | the database that an earlier component saved |
+//! | `script` | orders of a recovery script |
 //! | `sync` | database: changes, gossip, REQUEST_DB |
 //! | `clock` | deadlines |
 
@@ -28,6 +29,7 @@ mod isolation;
 mod join;
 mod manager;
 mod restore;
+mod script;
 mod supervisor;
 mod suspicion;
 mod sync;
@@ -134,6 +136,8 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     /// Whether it has reported that too few members hear it or answer it.
     is_unheard_told: bool,
     db: Database<NODES, TASKS>,
+    /// The tasks of each node, one bit each, whose errors a recovery script answers.
+    scripted: [u16; NODES],
     assemblies: [Assembly; ASSEMBLIES],
     sync: Sync,
     views: Views<NODES>,
@@ -180,6 +184,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             is_unheard: false,
             is_unheard_told: false,
             db: Database::default(),
+            scripted: [0; NODES],
             assemblies: [const { Assembly::EMPTY }; ASSEMBLIES],
             sync: Sync::default(),
             views: Views::default(),
@@ -459,7 +464,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             Message::Alive { round } => self.handle_alive(from, frame.seat, round),
             Message::Outbid { term } => self.handle_outbid(now, term),
-            Message::Guard { task, action } => self.handle_guard(from, task, action),
+            Message::Guard { task, action, order } => self.handle_guard(frame, task, action, order),
             Message::Span { node, incarnation } => self.pass_on_span(from, node, incarnation),
             Message::Rouse => Err(Reject::WrongSeat),
         }

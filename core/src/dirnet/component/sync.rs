@@ -90,7 +90,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Whether it is an error that this node's own entry already holds.
     fn is_kept(&self, change: Change) -> bool {
-        let Change::TaskError { task, kind, at_us } = change else { return false };
+        let Change::TaskError { task, kind, at_us, .. } = change else { return false };
         let own = self.db.record(self.me());
         own.is_some_and(|own| own.errors().any(|kept| kept == TaskError { task, kind, at_us }))
     }

@@ -20,11 +20,15 @@ fn change() -> impl Strategy<Value = Change> {
         any::<u8>().prop_map(Change::Role),
         any::<u32>().prop_map(Change::Reboots),
         any::<(u8, u8)>().prop_map(|(task, status)| Change::TaskStatus { task, status }),
-        any::<(u8, u16, u64)>().prop_map(|(task, kind, at_us)| Change::TaskError {
-            task,
-            kind,
-            at_us
+        any::<(u8, u16, u64, Option<u16>)>().prop_map(|(task, kind, at_us, alpha)| {
+            Change::TaskError { task, kind, at_us, alpha }
         }),
+        (any::<(u8, u16, u32, u32, u16, bool)>(), rank()).prop_map(
+            |((task, mark, epoch, evaluation, index, is_cleared), claimant)| {
+                let judged = Judged { term: Term { epoch, claimant }, evaluation, index };
+                Change::TaskAnswered { task, mark, judged, is_cleared }
+            }
+        ),
     ]
 }
 
@@ -80,7 +84,15 @@ fn message() -> impl Strategy<Value = Message> {
         }),
         any::<u32>().prop_map(|round| M::Probe { round }),
         any::<u32>().prop_map(|round| M::Alive { round }),
-        any::<u8>().prop_map(|task| M::Guard { task, action: TaskAction::Isolate }),
+        any::<(u8, Option<(u32, u16, u32, u32)>)>().prop_map(|(task, order)| {
+            let order = order.map(|(evaluation, index, seen, mark)| ScriptOrder {
+                evaluation,
+                index,
+                seen,
+                mark,
+            });
+            M::Guard { task, action: TaskAction::Isolate, order }
+        }),
     ]
 }
 

@@ -521,7 +521,7 @@ pub(in crate::dirnet) fn g27_an_error_of_a_task_triggers_recovery_once() {
     let unknown = Change::TaskStatus { task: 2, status: 0 };
     let refused = net.input(2, |component, now| component.handle_change(now, unknown));
     assert_eq!(refused, Err(Reject::NoSuchTask));
-    let error = |at_us| Change::TaskError { task: 1, kind: 4, at_us };
+    let error = |at_us| Change::TaskError { task: 1, kind: 4, at_us, alpha: None };
     let restarts = |net: &Net| {
         let is_restart = |o: &Output| matches!(o, Output::Task { task: 1, .. });
         net.log.iter().filter(|(_, at, o)| *at == 2 && is_restart(o)).count()

@@ -52,7 +52,7 @@ pub(in crate::dirnet) fn only_the_manager_decides() {
     let mut net = Net::settled(3);
     let introduced = net.frame(1, Message::Niua { node: Rank(0), incarnation });
     assert_eq!(net.deliver(2, introduced), Err(Reject::NotManager));
-    let guard = Message::Guard { task: 0, action: TaskAction::Isolate };
+    let guard = Message::Guard { task: 0, action: TaskAction::Isolate, order: None };
     expect(|f| f, guard, Reject::NotManager);
     expect(|f| f, Message::Rouse, Reject::WrongSeat);
     let question = Question { node, asker: Rank(0), round: 9 };

@@ -8,7 +8,7 @@ use crate::ids::{Incarnation, Rank};
 fn marked() -> Net {
     let mut net = Net::settled(3);
     for at_us in [5, 6, 7] {
-        let change = Change::TaskError { task: 1, kind: 9, at_us };
+        let change = Change::TaskError { task: 1, kind: 9, at_us, alpha: None };
         net.input(1, |it, now| it.handle_change(now, change)).unwrap();
     }
     net.input(0, |it, now| it.isolate(now, Rank(2))).unwrap();
@@ -78,7 +78,7 @@ pub(in crate::dirnet) fn an_error_that_is_told_again_is_counted_once() {
     net.crash(1);
     net.boot(1);
     for at_us in [6, 7, 8] {
-        let change = Change::TaskError { task: 1, kind: 9, at_us };
+        let change = Change::TaskError { task: 1, kind: 9, at_us, alpha: None };
         net.input(1, |it, now| it.handle_change(now, change)).unwrap();
     }
     let record = net.component(1).database().record(Rank(1)).unwrap();

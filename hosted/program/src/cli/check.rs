@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::failure::Failure;
 use super::output::Output;
+use super::rl;
 use weft::cluster::Cluster;
 
 /// Arguments of `weft check`.
@@ -17,7 +18,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let cluster = Cluster::load(&arguments.file).map_err(Failure::new)?;
+    let mut cluster = Cluster::load(&arguments.file).map_err(Failure::new)?;
+    rl::install(&mut cluster, Some(&arguments.file), output)?;
     cluster.check_programs().map_err(Failure::new)?;
     let file = arguments.file.display().to_string();
     let text = format!(

@@ -7,6 +7,8 @@ use clap::Args;
 
 use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
+use super::output::Output;
+use super::rl;
 use weft::client::{self, Client, ClientError, Watcher};
 use weft::clock::Deadline;
 use weft::cluster::{Cluster, ClusterName};
@@ -46,7 +48,7 @@ pub(super) struct NewCluster {
 
 impl NewCluster {
     /// The cluster of the file and the flags, for `weft COMMAND`; not checked yet.
-    pub(super) fn read(&self, command: &str) -> Result<Cluster, Failure> {
+    pub(super) fn read(&self, command: &str, output: Output) -> Result<Cluster, Failure> {
         let mut cluster = match &self.cluster {
             Some(path) => Cluster::load(path).map_err(Failure::new)?,
             None => Cluster::default(),
@@ -66,6 +68,7 @@ impl NewCluster {
                         program of `[component]`, or take the addresses out";
             return Err(Failure::of(Code::Usage, cause, cure));
         }
+        rl::install(&mut cluster, self.cluster.as_deref(), output)?;
         Ok(cluster)
     }
 

@@ -10,6 +10,7 @@ use super::fabric_choice::{FabricChoice, explained};
 use super::failure::{Failure, lacking};
 use super::output::Output;
 use super::rank_choice::RankChoice;
+use super::rl;
 use super::run::choose_program;
 use crate::doctor;
 use weft::bootstrap::{Key, KeyError, Meeting, Timing};
@@ -83,6 +84,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     arguments.fabric.apply_fabric(&mut cluster)?;
     let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
     let Some(number) = arguments.lock_fd else {
+        rl::install(&mut cluster, arguments.cluster.as_deref(), output)?;
         choose_program(&mut cluster, arguments.program.clone())?;
         cluster.check().map_err(Failure::new)?;
         doctor::lack_of_node(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;

@@ -56,6 +56,8 @@ enum Became {
     Isolated,
     /// Nothing was to be done about it.
     Noted,
+    /// The cluster's recovery script decides.
+    ToScript,
     /// No manager has had it started again so far.
     ToBeRestarted {
         left: usize,
@@ -76,6 +78,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let became = match client.report(task, error).map_err(Failure::new)? {
         ReportEffect::Isolated => Became::Isolated,
         ReportEffect::Noted => Became::Noted,
+        ReportEffect::ToScript => Became::ToScript,
         ReportEffect::Restart { restarts, left } => {
             await_restart(&mut client, task, (restarts, left), Deadline::after(wait))?
         }
@@ -142,6 +145,10 @@ impl Became {
                 "it is counted, and nothing else is done: the task does not run, or is ending"
                     .to_owned(),
             ),
+            Self::ToScript => {
+                let text = "the recovery script decides; `weft status --why` shows what it ordered";
+                ("to_script", text.to_owned())
+            }
             Self::ToBeRestarted { left } => {
                 let text = "no manager has had it started again yet, which counts all the same";
                 ("undecided", format!("{text}: {}", then(left)))

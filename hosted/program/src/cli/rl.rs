@@ -4,6 +4,7 @@
 //! has an error ends with the code `script`.
 
 mod simulate;
+mod status;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -15,10 +16,11 @@ use serde_json::{Value, json};
 use super::draft::Draft;
 use super::failure::Failure;
 use super::output::Output;
-use weft::cluster::{Cluster, Part};
+use weft::cluster::{Cluster, Part, Recovery};
 use weft::explain::Code;
+use weft::node::NodeError;
 use weft::regular_file;
-use weft_core::recovery::{Expected, IMAGE_MAX, Role, TimeoutName, Timeouts, verify};
+use weft_core::recovery::{Expected, IMAGE_MAX, Rejected, Role, TimeoutName, Timeouts, verify};
 use weft_rl::code::DiagnosticCode;
 use weft_rl::diagnostic::Diagnostic;
 use weft_rl::source::{Sources, Span};
@@ -59,6 +61,8 @@ enum Command {
         /// The code, as RL0207.
         code: String,
     },
+    /// Show the script of a running cluster, and what its manager has done by it.
+    Status(status::Status),
     /// Print the reference of the language.
     Reference,
 }
@@ -108,6 +112,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             files.iter().try_for_each(|file| format(file, *check, output))
         }
         Command::Explain { code } => explain(code, output),
+        Command::Status(status) => status::run(status, output),
         Command::Reference => {
             output.finish(&json!({ "ok": true, "text": weft_rl::REFERENCE }), weft_rl::REFERENCE);
             Ok(())
@@ -139,15 +144,72 @@ fn read_script(path: &Path) -> Result<String, Failure> {
 }
 
 fn translate(check: &Check) -> Result<Translation, Failure> {
-    let text = read_script(&check.file)?;
-    let cluster = surroundings_of(check)?;
+    translate_file(&check.file, surroundings_of(check)?.as_ref())
+}
+
+fn translate_file(file: &Path, cluster: Option<&Surroundings>) -> Result<Translation, Failure> {
+    let text = read_script(file)?;
     let mut reader = |path: &str, from: &str| {
         let path = Path::new(from).with_file_name(path);
         let text = read_script(&path).map_err(|failure| failure.0.to_string())?;
         Ok((path.display().to_string(), text))
     };
-    let name = check.file.display().to_string();
-    Ok(weft_rl::translate(&name, &text, cluster.as_ref(), &mut reader))
+    let name = file.display().to_string();
+    Ok(weft_rl::translate(&name, &text, cluster, &mut reader))
+}
+
+/// Translates the script that a cluster file names, if it does: `cluster` has the image from then
+/// on, and the roles and the timing that the script gives.
+pub(super) fn install(
+    cluster: &mut Cluster,
+    cluster_file: Option<&Path>,
+    output: Output,
+) -> Result<(), Failure> {
+    let Some(script) = &cluster.recovery.script else {
+        // An image without a script is only found in the copy that a running cluster keeps.
+        let verified = cluster.recovery.program(Some(cluster.nodes)).map(drop);
+        return verified.map_err(|rejected| Failure::new(NodeError::Image(rejected)));
+    };
+    let file = cluster_file.map_or_else(|| script.clone(), |it| super::node::beside(it, script));
+    let translation = translate_file(&file, Some(&surroundings(cluster)))?;
+    refuse(&translation, &Check { file: file.clone(), cluster: None, deny: None }, output)?;
+    if !translation.diagnostics.is_empty() {
+        output.say(translation.render().trim_end());
+    }
+    cluster.recovery = Recovery { image: translation.image, ..cluster.recovery.clone() };
+    let recovery = cluster.recovery.clone();
+    let refused = |rejected: Rejected| {
+        let cause = format!("{}: {rejected}", file.display());
+        Failure::of(Code::Image, cause, "report this: the translator's own image is refused")
+    };
+    let Some(program) = recovery.program(Some(cluster.nodes)).map_err(refused)? else {
+        return Ok(());
+    };
+    if program.code().header().nversions > 0 {
+        let cause = format!("{}: a running cluster does not vote yet", file.display());
+        let cure = "take N-VERSION out of the script, or run it with `weft rl run --simulate`";
+        return Err(Failure::of(Code::Script, cause, cure));
+    }
+    let part = |node| match program.role(node)? {
+        Role::Manager => Some(Part::Manager),
+        Role::Backup => Some(Part::Backup),
+        Role::Agent => Some(Part::Agent),
+    };
+    let nodes = 0..u8::try_from(cluster.nodes).unwrap_or(u8::MAX);
+    cluster.dirnet.roles = nodes.map(part).collect::<Option<_>>().or(cluster.dirnet.roles.take());
+    let timing = &mut cluster.dirnet.timing;
+    for (name, value) in [
+        (TimeoutName::Send, &mut timing.send_us),
+        (TimeoutName::Receive, &mut timing.receive_us),
+        (TimeoutName::Clear, &mut timing.clear_us),
+        (TimeoutName::Alarm, &mut timing.alarm_us),
+        (TimeoutName::Window, &mut timing.window_us),
+        (TimeoutName::Candidate, &mut timing.candidate_us),
+        (TimeoutName::Join, &mut timing.join_us),
+    ] {
+        *value = program.timeouts().us(name).map(u64::from).or(*value);
+    }
+    Ok(())
 }
 
 /// The cluster that a script is for, if one was named.

@@ -79,7 +79,7 @@ enum Over {
 
 pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Failure> {
     let (output_dir, keep) = (arguments.output.clone(), arguments.keep);
-    let cluster = choose(arguments)?;
+    let cluster = choose(arguments, output)?;
     doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let (sender, wakes) = sync_channel(1);
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
@@ -198,8 +198,8 @@ pub(super) fn number(status: ExitStatus) -> u8 {
 }
 
 /// The cluster of the file and the flags, with the program.
-fn choose(arguments: Arguments) -> Result<Cluster, Failure> {
-    let mut cluster = arguments.cluster.read("run")?;
+fn choose(arguments: Arguments, output: Output) -> Result<Cluster, Failure> {
+    let mut cluster = arguments.cluster.read("run", output)?;
     choose_program(&mut cluster, arguments.program)?;
     let Some(component) = &mut cluster.component else {
         let cause = "no program is given";

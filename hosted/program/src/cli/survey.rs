@@ -326,6 +326,7 @@ pub(super) mod tests {
                 view: ViewStatus::default(),
                 stale: false,
                 database: Vec::new(),
+                script: None,
                 refused: BTreeMap::new(),
             }),
             counters: None,

@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         output.finish(&json!({ "template": template }), &template);
         return Ok(());
     }
-    let mut cluster = arguments.cluster.read("up")?;
+    let mut cluster = arguments.cluster.read("up", output)?;
     // Before the first process: a node would look for it again and again.
     choose_program(&mut cluster, Vec::new())?;
     let cluster = arguments.cluster.check(cluster)?;

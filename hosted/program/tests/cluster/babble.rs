@@ -26,8 +26,16 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn DatagramSender>) {
     let dirnet = nodes.cluster.dirnet.digest(nodes.cluster.nodes);
     let digest = layout.digest();
     let instance = nodes.dir.instance().expect("it runs");
-    let hello =
-        Hello { version: VERSION, cluster, instance, layout: digest, dirnet, fabric, rank: 1 };
+    let hello = Hello {
+        version: VERSION,
+        cluster,
+        instance,
+        layout: digest,
+        dirnet,
+        script: 0,
+        fabric,
+        rank: 1,
+    };
     let (sender, events) = channel();
     let sink = move |event| {
         // Once the two have met, the events are no longer received.

@@ -23,6 +23,7 @@
 //!   isolation  nodes that are isolated by order, and released
 //!   load       clients that pipeline, do not read, or only take a place
 //!   peers      strangers at the socket where nodes meet
+//!   scripted   recovery by a script
 //!   run        programs as members, and every way that they end
 //!   signed     broadcasts with signatures, and what a proof of a lie is worth
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
@@ -68,6 +69,7 @@ mod refusals;
 mod removal;
 mod run;
 mod said;
+mod scripted;
 mod signed;
 mod starts;
 mod startup_watchdog;

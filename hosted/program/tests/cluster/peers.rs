@@ -37,7 +37,7 @@ fn hello(nodes: &Nodes, rank: u16) -> Hello {
     let layout = node::plan(&nodes.cluster).expect("it runs").layout().digest();
     let (dirnet, fabric) = (nodes.cluster.dirnet.digest(nodes.cluster.nodes), FabricKind::Shm);
     let (cluster, instance) = ("t".to_owned(), nodes.dir.instance().expect("it runs"));
-    Hello { version: VERSION, cluster, instance, layout, dirnet, fabric, rank }
+    Hello { version: VERSION, cluster, instance, layout, dirnet, script: 0, fabric, rank }
 }
 
 /// The answer of node 0.

@@ -25,7 +25,7 @@ pub(crate) struct Node {
 /// The hello of a node of the tests.
 pub(crate) fn hello(rank: u16) -> Hello {
     let (cluster, fabric) = ("weft".to_owned(), FabricKind::Verbs);
-    Hello { version: VERSION, cluster, instance: 0, layout: 7, dirnet: 5, fabric, rank }
+    Hello { version: VERSION, cluster, instance: 0, layout: 7, dirnet: 5, script: 0, fabric, rank }
 }
 
 /// A new key.

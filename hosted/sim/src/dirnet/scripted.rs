@@ -55,7 +55,7 @@ pub struct ScriptLab<'p> {
     net: Net,
     program: &'p Program<'p>,
     tasks: BTreeMap<u8, GuardedTask>,
-    acting: BTreeMap<u16, Acting>,
+    acting: BTreeMap<u16, Box<Acting>>,
     parcels: Vec<Parcel>,
     /// How orders travel; none for ways that lose nothing.
     rough: Option<Rough>,
@@ -188,7 +188,7 @@ impl<'p> ScriptLab<'p> {
         for (_, at, output) in self.net.said.log.as_mut().map(std::mem::take).unwrap_or_default() {
             match output {
                 Output::Verdict(why) => self.tell(Happening::Verdict(why)),
-                Output::Task { task: index, action } => {
+                Output::Task { task: index, action, .. } => {
                     let program = self.program;
                     let is_it = |task: &u8| {
                         program
@@ -199,6 +199,10 @@ impl<'p> ScriptLab<'p> {
                     let verb = match action {
                         TaskAction::Restart => Verb::Restart,
                         TaskAction::Isolate => Verb::Isolate,
+                        TaskAction::Start => Verb::Start,
+                        TaskAction::Stop => Verb::Stop,
+                        TaskAction::Release => Verb::Release,
+                        TaskAction::Answer | TaskAction::Clear => continue,
                     };
                     if let Some(task) = found {
                         self.change_task(task, verb);
@@ -244,6 +248,6 @@ impl<'p> ScriptLab<'p> {
         let Some(task) = self.tasks.get(&number) else { return false };
         let (node, place) = (u16::from(task.node()), task.place());
         let (kind, at_us) = task.last_error();
-        self.net.change(node, Change::TaskError { task: place, kind, at_us }).is_ok()
+        self.net.change(node, Change::TaskError { task: place, kind, at_us, alpha: None }).is_ok()
     }
 }

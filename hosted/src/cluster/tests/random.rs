@@ -69,6 +69,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 tasks,
                 component,
                 hooks,
+                recovery: if is_strange { strange_recovery() } else { Recovery::default() },
                 verbs: Verbs { devices, ..Verbs::default() },
                 network: Network { addresses, key: key.map(PathBuf::from) },
             }
@@ -96,6 +97,12 @@ fn any_dirnet(nodes: usize) -> DirNet {
     };
     let reset = Restart { max: 8, within_s: 86_400 };
     DirNet { profile: Profile::Rdma, timing, min_alive: Some(2), roles: Some(roles), reset }
+}
+
+/// A script, and bytes that are no image: what they are is found when a node starts.
+fn strange_recovery() -> Recovery {
+    let script = Some(PathBuf::from("a \"b\".rl"));
+    Recovery { script, answer_ms: 77, image: Some(vec![0, 255, 7]) }
 }
 
 /// A program whose path, arguments and variables are any text.

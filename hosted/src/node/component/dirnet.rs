@@ -14,14 +14,15 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
-    Beat, Change, Component, ComponentIncarnation, Config, FRAME_LEN, Frame, FrameError, Kept,
-    Limits, Output, Part, Profile, Progress, Reject, RestartLimit, Role, Seat, Standing, TASKS_MAX,
-    TaskAction, Term, ViewNumber,
+    self as dirnet, Beat, Change, Component, ComponentIncarnation, Config, FRAME_LEN, Frame,
+    FrameError, Judged, Kept, Limits, Output, Part, Profile, Progress, Reject, RestartLimit, Role,
+    Seat, Standing, TASKS_MAX, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
 use weft_core::time::{self, Instant};
 
+use self::script::Script;
 use super::Identity;
 use super::leavers;
 use super::overseer::Overseer;
@@ -31,7 +32,7 @@ use crate::node::chronicle::{Entry as Noted, What};
 use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
 use crate::node::kept::KeptTerm;
-use crate::node::link::{FromComponent, GuardAction, TaskChange};
+use crate::node::link::{FromComponent, OrderNumber, TaskChange};
 use crate::node::membership::{FRAME, Membership};
 use crate::node::saved::SavedDatabase;
 use crate::node::{NodeEndpoint, NodeError, PEERS};
@@ -73,6 +74,8 @@ pub(super) struct DirNet {
     unfenced: Vec<(Rank, Incarnation)>,
     fence_at_ns: u64,
     words: Vec<FromComponent>,
+    /// The recovery script, if the cluster has one.
+    script: Option<Script>,
     /// How many frames did not reach the machine, by reason.
     unread: BTreeMap<&'static str, u32>,
 }
@@ -184,7 +187,9 @@ impl DirNet {
         let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before], removed };
-        let machine = Box::new(Machine::new(Instant(now_ns), config, component, tasks, past));
+        let mut machine = Box::new(Machine::new(Instant(now_ns), config, component, tasks, past));
+        let script = Script::new(cluster, me)?;
+        script.iter().for_each(|script| script.declare(&mut machine));
         // A node that has known a term has saved a database.
         let is_gone = term.is_some() && snapshots.iter().all(Vec::is_empty);
         let is_damaged = machine.rejects().iter().next().is_some();
@@ -214,6 +219,7 @@ impl DirNet {
             reported: vec![Standing::default(); cluster.nodes],
             reported_view: ViewNumber::default(),
             past_told: false,
+            script,
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
             words: reported.into_iter().collect(),
@@ -251,6 +257,9 @@ impl DirNet {
             self.machine.handle_timeout(Instant(now_ns));
             self.drain(now_ns, ground)?;
         }
+        if timers == Timers::Running {
+            self.run_script(now_ns, ground)?;
+        }
         self.report_view();
         self.flag.store(self.machine.progress());
         let is_running = timers == Timers::Running;
@@ -271,7 +280,8 @@ impl DirNet {
     /// When to step again if no input comes before.
     pub(super) fn next_ns(&self, timers: Timers) -> u64 {
         let due = self.machine.poll_timeout().filter(|_| timers == Timers::Running);
-        due.map_or(u64::MAX, |due| due.0).min(self.look_at_ns).min(self.fence_at_ns)
+        let script = self.script.as_ref().map_or(u64::MAX, Script::next_ns);
+        due.map_or(u64::MAX, |due| due.0).min(self.look_at_ns).min(self.fence_at_ns).min(script)
     }
 
     /// Handles a frame from `from`.
@@ -374,7 +384,7 @@ impl DirNet {
             return;
         }
         let Some(past) = self.machine.past() else { return };
-        let tasks = past.iter().map(|task| (task.status, task.errors)).collect();
+        let tasks = past.iter().map(|task| (task.status, task.errors, task.answered)).collect();
         self.words.push(FromComponent::Past { tasks });
         self.past_told = true;
     }
@@ -388,7 +398,17 @@ impl DirNet {
     ) -> Result<(), NodeError> {
         let change = match change {
             TaskChange::Status { task, status } => Change::TaskStatus { task, status },
-            TaskChange::Error { task, kind, at_us, .. } => Change::TaskError { task, kind, at_us },
+            TaskChange::Error { task, kind, at_us, .. } => {
+                let own = self.machine.database().record(self.machine.me());
+                let alpha = own.and_then(|own| self.script.as_ref()?.alpha(own, task, at_us));
+                Change::TaskError { task, kind, at_us, alpha }
+            }
+            TaskChange::Answered { task, mark, judged, is_cleared } => {
+                let OrderNumber { epoch, claimant, evaluation, index } = judged;
+                let term = Term { epoch, claimant: Rank(claimant) };
+                let judged = Judged { term, evaluation, index };
+                Change::TaskAnswered { task, mark, judged, is_cleared }
+            }
         };
         if let Err(reason) = self.machine.handle_change(Instant(now_ns), change) {
             tracing::debug!(%reason, ?change, "a change of a task is refused");
@@ -481,12 +501,8 @@ impl DirNet {
             Output::Reset { node, boot } => {
                 self.words.push(FromComponent::Reset { node: node.0, boot: boot.0 });
             }
-            Output::Task { task, action } => {
-                let action = match action {
-                    TaskAction::Restart => GuardAction::Restart,
-                    TaskAction::Isolate => GuardAction::Isolate,
-                };
-                self.words.push(FromComponent::Guard { task, action });
+            Output::Task { task, action, order } => {
+                self.words.push(script::guard_word(task, action, order));
             }
             Output::Verdict(explanation) => {
                 self.note(now_ns, explanation.node, What::verdict(&explanation));
@@ -494,7 +510,7 @@ impl DirNet {
             Output::Tell(news) => {
                 let (node, what) = What::news(news, self.machine.me());
                 self.note(now_ns, node, what);
-                if news == weft_core::dirnet::News::Excluded {
+                if news == dirnet::News::Excluded {
                     // Isolated, it waits for its release instead of the next boot.
                     self.tell_standings();
                     self.words.push(FromComponent::Excluded);
@@ -567,6 +583,7 @@ pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     }
 }
 
+mod script;
 mod status;
 mod views;
 

@@ -78,6 +78,8 @@ pub enum ReportEffect {
     },
     /// It was one more than the task's restart intensity allows: the task is isolated.
     Isolated,
+    /// It was reported to the manager, whose recovery script decides.
+    ToScript,
     /// Only a record: the task has no process that could be started again, or it is being ended.
     Noted,
 }

@@ -239,8 +239,10 @@ impl Supervisor {
                 self.obey();
             }
             FromComponent::Reset { node, boot } => self.reset_node(node, boot),
-            FromComponent::Guard { task, action } => {
-                self.tasks.handle_guard(task, action, now_ns());
+            FromComponent::Guard { task, action, order } => {
+                self.tasks.handle_guard(task, action, order, now_ns());
+                // What it has obeyed is noted before the database has it.
+                self.tasks.keep_note();
             }
             FromComponent::Past { tasks } => self.past = Some(tasks),
             FromComponent::View(view) => self.watch.handle_view(view),

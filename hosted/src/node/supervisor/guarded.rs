@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use weft_core::recovery::Program;
+
 use super::Supervisor;
 use super::event::{Event, Events};
 use crate::clock::now_ns;
@@ -11,7 +13,7 @@ use crate::node::NodeError;
 use crate::node::chronicle::{TaskNote, TaskStep, What};
 use crate::node::control::{GuestOrder, GuestReport, Outcome, Refused, TaskOrder, Want};
 use crate::node::link::Ticket;
-use crate::node::tasks::{Notes, Surroundings, Tasks};
+use crate::node::tasks::{Declared, Notes, Surroundings, Tasks};
 use crate::runtime_dir::ClusterDir;
 
 /// The tasks of node `rank`; their ends become events.
@@ -26,7 +28,34 @@ pub(super) fn tasks(
     let events = events.clone();
     let sink = Arc::new(move |run| events.bring(Event::TaskEnded(run)));
     let (tasks, remains) = (dir.tasks_file(usize::from(rank)), dir.remains_file(usize::from(rank)));
-    Ok(Tasks::new(cluster, surroundings, Notes { tasks, remains }, sink)?)
+    let script = script(cluster)?;
+    let declared = |index| declared(cluster, script.as_ref()?, rank, index);
+    Ok(Tasks::new(cluster, surroundings, Notes { tasks, remains }, declared, sink)?)
+}
+
+/// The recovery script of `cluster`, if it has one.
+fn script(cluster: &Cluster) -> Result<Option<Program<'_>>, NodeError> {
+    let program = cluster.recovery.program(Some(cluster.nodes)).map_err(NodeError::Image)?;
+    match &cluster.recovery.script {
+        Some(script) if program.is_none() => {
+            Err(NodeError::NotTranslated { script: script.clone() })
+        }
+        _ => Ok(program),
+    }
+}
+
+/// What the script says about task number `index` of node `rank`, if it declares it.
+fn declared(cluster: &Cluster, script: &Program<'_>, rank: u16, index: u8) -> Option<Declared> {
+    let is_it = |task: &u8| {
+        script.place_of(*task).is_some_and(|(node, at)| (u16::from(node), at) == (rank, index))
+    };
+    let number = script.tasks().iter().find(is_it)?;
+    let watchdog = script.watchdogs().find(|watchdog| watchdog.task == number);
+    Some(Declared {
+        fallback: script.fallback(),
+        answer_ns: cluster.recovery.answer_ms.saturating_mul(1_000_000),
+        beat_ns: watchdog.map(|watchdog| watchdog.every.0),
+    })
 }
 
 impl Supervisor {

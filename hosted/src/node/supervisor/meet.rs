@@ -34,7 +34,8 @@ impl Member<'_> {
         // Hosts share no directory in which a number could be kept.
         let instance = if meeting.is_some() { 0 } else { self.home.instance() };
         let version = VERSION;
-        let hello = Hello { version, cluster, instance, layout, dirnet, fabric, rank };
+        let script = self.cluster.recovery.digest();
+        let hello = Hello { version, cluster, instance, layout, dirnet, script, fabric, rank };
         if let Some(meeting) = meeting {
             if fabric == FabricKind::Shm {
                 return Err(NodeError::NotShared);

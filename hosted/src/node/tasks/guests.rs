@@ -306,7 +306,7 @@ impl Guests {
         // The manager restarts tasks of the database, and this is none.
         let due = match effect {
             ReportEffect::Restart { .. } => guest.record.handle_restart(),
-            ReportEffect::Isolated | ReportEffect::Noted => due,
+            ReportEffect::Isolated | ReportEffect::Noted | ReportEffect::ToScript => due,
         };
         guest.act(due, now_ns);
         Some(effect)

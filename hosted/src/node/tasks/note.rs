@@ -12,6 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::node::control::{TaskFault, TaskState};
+use crate::node::link::OrderNumber;
 use crate::sealed;
 
 /// What the next boot does with a task.
@@ -30,6 +31,7 @@ pub(super) enum Standing {
 impl Standing {
     /// The standing for a status of the database: [`TaskState`] as a number.
     pub(super) const fn of_status(status: u8) -> Self {
+        let status = status & !(super::STARTED | super::RESTARTED);
         const STOPPED: u8 = TaskState::Killed as u8;
         const ISOLATED: u8 = TaskState::Isolated as u8;
         const FINISHED: u8 = TaskState::Finished as u8;
@@ -51,6 +53,10 @@ pub(super) struct Past {
     pub(super) unrecorded: u64,
     /// The last errors and their times, by the clock of the host, oldest first.
     pub(super) last: Vec<(u64, TaskFault)>,
+    /// Of a task that a recovery script declares: how many errors are answered, and the orders that
+    /// were judged and obeyed last.
+    #[serde(default)]
+    pub(super) answered: Option<(u32, OrderNumber, OrderNumber)>,
 }
 
 /// The history of all of them, by name.
@@ -81,8 +87,17 @@ mod tests {
 
     fn note() -> Note {
         let last = vec![(7, TaskFault::Silent), (9, TaskFault::Reported { error: 3 })];
-        let past =
-            |standing| Past { standing, errors: 5, restarts: 2, unrecorded: 1, last: last.clone() };
+        let judged = OrderNumber { epoch: 3, claimant: 1, evaluation: 9, index: 2 };
+        let answered = Some((4, judged, OrderNumber::default()));
+        let (errors, restarts, unrecorded) = (5, 2, 1);
+        let past = |standing| Past {
+            standing,
+            errors,
+            restarts,
+            unrecorded,
+            last: last.clone(),
+            answered,
+        };
         let standings = [Standing::Free, Standing::Isolated, Standing::Stopped, Standing::Finished];
         let named = |(at, standing)| (format!("task-{at}"), past(standing));
         Note { held: true, tasks: standings.into_iter().enumerate().map(named).collect() }

@@ -12,18 +12,29 @@
 //! A decider: time and events come in, actions on the process come out. The first failure in the
 //! window is answered by a start at once, later ones by a start after a pause
 //! ([`Intensity::pause_ns`]). A reported error counts as a failure, since it goes to the manager,
-//! which has the task restarted (G-27): one too many isolates it here.
+//! which has the task restarted (G-27): one too many isolates it here. Where a recovery script
+//! declares the task, a failure starts nothing: the script's order does, and restarts by order
+//! count (RL-5).
 
 use std::collections::VecDeque;
 
+use weft_core::recovery::{Fallback, Judgement};
+
+use super::left::{Declared, Left};
 use super::note::{Past, Standing};
 use crate::cluster::Task;
 use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
 use crate::node::intensity::Intensity;
-use crate::node::link::TaskChange;
+use crate::node::link::{GuardAction, OrderNumber, ScriptOrder, TaskChange};
 
 /// The most errors that are remembered; all are counted.
 const ERRORS_MAX: usize = 8;
+
+/// In the status of a task that a script declares: it was started, and again since CLEAR.
+pub(in crate::node) const STARTED: u8 = 0x40;
+pub(in crate::node) const RESTARTED: u8 = 0x80;
+/// The number of an error that is a missing heartbeat.
+pub(in crate::node) const SILENT: u16 = 0xFC00;
 
 /// The action on the task's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +69,10 @@ pub(super) struct Record {
     fresh: Vec<(u64, u16)>,
     /// How many errors the database never gets.
     unrecorded: u64,
-    /// The state that was last sent to the component.
-    reported: Option<TaskState>,
+    /// The status that was last sent to the component.
+    reported: Option<u8>,
+    /// What a recovery script says about it, if one declares it.
+    left: Option<Left>,
     /// It was isolated without an order, which must be reported to the operator.
     verdict: bool,
     /// It was ended with its node, and must run again with it.
@@ -84,16 +97,26 @@ impl Record {
             fresh: Vec::new(),
             unrecorded: 0,
             reported: None,
+            left: None,
             verdict: false,
             held: false,
             asked: false,
         }
     }
 
+    /// A recovery script answers its errors.
+    pub(super) fn leave(&mut self, declared: Declared) {
+        self.beat_ns = declared.beat_ns.or(self.beat_ns);
+        self.left = Some(Left::new(declared));
+    }
+
     /// Continues from the history of an earlier boot of its node.
     pub(super) fn go_on(&mut self, past: Past) {
         self.state = state_of(past.standing);
-        let Past { errors, restarts, unrecorded, last, .. } = past;
+        let Past { errors, restarts, unrecorded, last, answered, .. } = past;
+        if let (Some(left), Some(answered)) = (&mut self.left, answered) {
+            left.go_on(answered);
+        }
         (self.errors, self.restarts, self.unrecorded) = (errors, restarts, unrecorded);
         self.last.extend(last.into_iter().take(ERRORS_MAX));
     }
@@ -120,11 +143,16 @@ impl Record {
     }
 
     /// Handles what the peers know of it; an order that came meanwhile stands.
-    pub(super) fn learn(&mut self, standing: Standing, errors: u16) {
+    pub(super) fn learn(&mut self, standing: Standing, errors: u16, answered: u16) {
         if !std::mem::take(&mut self.asked) {
             return;
         }
         self.errors += u64::from(errors);
+        if let Some(left) = &mut self.left {
+            // Which order was judged last, the note of the earlier boot would say.
+            let unknown = OrderNumber::default();
+            left.go_on((answered.into(), unknown, unknown));
+        }
         if standing != Standing::Free {
             self.held = false;
             self.state = state_of(standing);
@@ -142,7 +170,9 @@ impl Record {
             }
         };
         let (errors, restarts, unrecorded) = (self.errors, self.restarts, self.unrecorded);
-        Past { standing, errors, restarts, unrecorded, last: self.last.iter().cloned().collect() }
+        let last = self.last.iter().cloned().collect();
+        let answered = self.left.as_ref().map(Left::past);
+        Past { standing, errors, restarts, unrecorded, last, answered }
     }
 
     pub(super) const fn state(&self) -> TaskState {
@@ -172,6 +202,10 @@ impl Record {
         self.state = TaskState::Running;
         self.started_at_ns = now_ns;
         self.start_at_ns = None;
+        if let Some(left) = &mut self.left {
+            left.has_restarted = left.has_started;
+            left.has_started = true;
+        }
         self.await_beat(now_ns);
     }
 
@@ -226,6 +260,9 @@ impl Record {
     /// Handles an error that it, or a client on its behalf, has reported.
     pub(super) fn handle_report(&mut self, now_ns: u64, error: u16) -> (Due, ReportEffect) {
         self.note(now_ns, TaskFault::Reported { error });
+        if self.left.is_some() {
+            return (Due::Nothing, ReportEffect::ToScript);
+        }
         if self.state != TaskState::Running || self.after == After::Start {
             return (Due::Nothing, ReportEffect::Noted);
         }
@@ -239,18 +276,28 @@ impl Record {
 
     /// When its next beat is overdue, or a pause is over.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.silent_at_ns.into_iter().chain(self.start_at_ns).min()
+        let answer = self.left.as_ref().and_then(Left::next_deadline_ns);
+        self.silent_at_ns.into_iter().chain(self.start_at_ns).chain(answer).min()
     }
 
     pub(super) fn handle_time(&mut self, now_ns: u64) -> Due {
         if self.start_at_ns.take_if(|at| now_ns >= *at).is_some() {
             return Due::Start;
         }
+        let recorded = self.recorded();
+        if let Some(left) = self.left.as_mut()
+            && left.handle_time(now_ns, recorded)
+        {
+            return self.answer_without_order(now_ns);
+        }
         if self.silent_at_ns.is_none_or(|at| now_ns < at) {
             return Due::Nothing;
         }
         self.silent_at_ns = None;
         self.note(now_ns, TaskFault::Silent);
+        if self.left.is_some() {
+            return Due::Nothing;
+        }
         self.state = TaskState::Faulty;
         Due::Kill
     }
@@ -311,6 +358,66 @@ impl Record {
         self.handle_order(TaskOrder::Restart).0
     }
 
+    /// Handles the order of a recovery script: it is obeyed at most once (RL-3), and a restart too
+    /// many isolates (RL-5).
+    pub(super) fn handle_script_order(
+        &mut self,
+        now_ns: u64,
+        action: GuardAction,
+        order: ScriptOrder,
+    ) -> (Due, Judgement) {
+        let recorded = self.recorded();
+        let judgement =
+            self.left.as_mut().map_or(Judgement::Outdated, |left| left.judge(order, recorded));
+        if judgement != Judgement::Obey {
+            return (Due::Nothing, judgement);
+        }
+        let is_isolated = self.state == TaskState::Isolated;
+        let due = match action {
+            GuardAction::Restart => self.restart_by_order(now_ns),
+            GuardAction::Start if !is_isolated => self.handle_order(TaskOrder::Start).0,
+            GuardAction::Stop if !is_isolated => self.handle_order(TaskOrder::Stop).0,
+            GuardAction::Isolate => self.handle_isolate(),
+            GuardAction::Release if is_isolated => {
+                self.state = TaskState::Killed;
+                Due::Nothing
+            }
+            GuardAction::Clear => {
+                self.intensity.forget();
+                self.left.iter_mut().for_each(Left::clear);
+                Due::Nothing
+            }
+            GuardAction::Start | GuardAction::Stop | GuardAction::Release | GuardAction::Answer => {
+                Due::Nothing
+            }
+        };
+        (due, judgement)
+    }
+
+    fn restart_by_order(&mut self, now_ns: u64) -> Due {
+        if self.state == TaskState::Isolated {
+            return Due::Nothing;
+        }
+        if !self.intensity.allows(now_ns) {
+            self.verdict = true;
+            return self.end_as(TaskState::Isolated);
+        }
+        self.restarts += 1;
+        self.handle_order(TaskOrder::Restart).0
+    }
+
+    /// No order has come in time: there may be no manager. The node does what DEFAULT says.
+    fn answer_without_order(&mut self, now_ns: u64) -> Due {
+        let has_ended = matches!(self.state, TaskState::Killed | TaskState::Finished);
+        match self.left.as_ref().map(|left| left.declared.fallback) {
+            Some(Fallback::Restart | Fallback::Builtin) if !has_ended => {
+                self.restart_by_order(now_ns)
+            }
+            Some(Fallback::Kill) => self.handle_order(TaskOrder::Stop).0,
+            Some(Fallback::Restart | Fallback::Builtin | Fallback::Nothing) | None => Due::Nothing,
+        }
+    }
+
     /// Handles the manager's decision to isolate it.
     pub(super) fn handle_isolate(&mut self) -> Due {
         let (due, effect) = self.handle_order(TaskOrder::Isolate);
@@ -334,6 +441,11 @@ impl Record {
         self.state == TaskState::Running && last.is_some_and(|at_ns| at_ns > self.started_at_ns)
     }
 
+    /// How many of its errors the database has, or gets.
+    const fn recorded(&self) -> u64 {
+        self.errors - self.unrecorded
+    }
+
     /// How many errors the database never gets.
     pub(super) const fn unrecorded(&self) -> u64 {
         self.unrecorded
@@ -345,8 +457,9 @@ impl Record {
     }
 
     /// The component to which the state was sent is gone.
-    pub(super) const fn forget_told(&mut self) {
+    pub(super) fn forget_told(&mut self) {
         self.reported = None;
+        self.left.iter_mut().for_each(Left::forget_told);
     }
 
     /// The errors since the last call, as times and their numbers in the database.
@@ -357,8 +470,18 @@ impl Record {
     /// The state, if it was not sent to the component. A held task is reported as waiting.
     pub(super) fn take_status(&mut self, task: u8) -> Option<TaskChange> {
         let state = if self.held { TaskState::Waiting } else { self.state };
-        let reported = self.reported.replace(state);
-        (reported != Some(state)).then_some(TaskChange::Status { task, status: state as u8 })
+        let flags = self.left.as_ref().map_or(0, |left| {
+            let started = if left.has_started { STARTED } else { 0 };
+            started | if left.has_restarted { RESTARTED } else { 0 }
+        });
+        let status = state as u8 | flags;
+        let reported = self.reported.replace(status);
+        (reported != Some(status)).then_some(TaskChange::Status { task, status })
+    }
+
+    /// Which of its errors a script has answered, if the component was not sent it.
+    pub(super) fn take_answered(&mut self, task: u8) -> Option<TaskChange> {
+        self.left.as_mut()?.take_answered(task)
     }
 
     /// Whether it was ended with its node.
@@ -383,6 +506,10 @@ impl Record {
     }
 
     fn start_again(&mut self, now_ns: u64) -> Due {
+        if self.left.is_some() {
+            self.state = TaskState::Waiting;
+            return Due::Nothing;
+        }
         let pause_ns = self.intensity.pause_ns(now_ns);
         if !self.intensity.allows(now_ns) {
             self.state = TaskState::Isolated;
@@ -404,6 +531,9 @@ impl Record {
             self.last.pop_front();
         }
         self.fresh.push((now_ns, kind_of(&fault)));
+        if let Some(left) = &mut self.left {
+            left.handle_error(now_ns);
+        }
         self.last.push_back((now_ns, fault));
     }
 }
@@ -427,7 +557,7 @@ fn kind_of(fault: &TaskFault) -> u16 {
         TaskFault::Exited { status } => 0xFF00 | low(*status),
         TaskFault::Signalled { signal } => 0xFE00 | low(*signal),
         TaskFault::NotStarted { .. } => 0xFD00,
-        TaskFault::Silent => 0xFC00,
+        TaskFault::Silent => SILENT,
     }
 }
 

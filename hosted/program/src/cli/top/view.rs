@@ -163,6 +163,7 @@ mod tests {
                 view: ViewStatus::default(),
                 stale: false,
                 database: Vec::new(),
+                script: None,
                 refused: std::collections::BTreeMap::new(),
             }),
             counters: Some(CounterStatus { put, ..CounterStatus::default() }),

@@ -16,6 +16,62 @@ fn running() -> Record {
     record
 }
 
+/// One that a script answers within three seconds, or else restarts.
+fn left_to_a_script() -> Record {
+    let restart = Restart { max: 1, within_s: 10 };
+    let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
+    let mut record = Record::new(&task);
+    let (fallback, beat_ns) = (Fallback::Builtin, None);
+    record.leave(Declared { fallback, answer_ns: 3 * SECOND, beat_ns });
+    record.handle_started(0);
+    record
+}
+
+/// The first order of an evaluation, given when `seen` errors were answered.
+fn order(evaluation: u32, seen: u32, mark: u32) -> ScriptOrder {
+    let number = OrderNumber { epoch: 1, claimant: 0, evaluation, index: 0 };
+    ScriptOrder { number, seen, mark }
+}
+
+#[test]
+fn rl3_an_order_of_a_script_is_obeyed_once_also_in_the_next_boot() {
+    let mut record = left_to_a_script();
+    assert_eq!(record.handle_ended(SECOND, Some(FAILED)), Due::Nothing, "the script decides");
+    assert_eq!(record.state(), TaskState::Waiting);
+    let restart = order(1, 0, 1);
+    let done = record.handle_script_order(SECOND, GuardAction::Restart, restart);
+    assert_eq!(done, (Due::Start, Judgement::Obey));
+    record.handle_started(SECOND);
+    let again = record.handle_script_order(SECOND, GuardAction::Restart, restart);
+    assert_eq!(again, (Due::Nothing, Judgement::Repeated));
+    assert_eq!(record.next_deadline_ns(), None, "nothing is unanswered");
+    let answered = record.take_answered(4);
+    assert!(matches!(answered, Some(TaskChange::Answered { task: 4, mark: 1, .. })));
+    assert_eq!(record.take_answered(4), None);
+
+    let mut next = left_to_a_script();
+    next.go_on(record.past());
+    let again = next.handle_script_order(2 * SECOND, GuardAction::Restart, restart);
+    assert_eq!(again, (Due::Nothing, Judgement::Repeated));
+    let old = next.handle_script_order(2 * SECOND, GuardAction::Restart, order(2, 0, 1));
+    assert_eq!(old, (Due::Nothing, Judgement::Outdated));
+}
+
+#[test]
+fn rl5_a_restart_by_order_too_many_isolates_and_without_an_order_default_answers() {
+    let mut record = left_to_a_script();
+    assert_eq!(record.handle_report(SECOND, 7), (Due::Nothing, ReportEffect::ToScript));
+    assert_eq!(record.next_deadline_ns(), Some(4 * SECOND));
+    assert_eq!(record.handle_time(4 * SECOND), Due::Kill, "DEFAULT restarts it");
+    assert_eq!(record.handle_ended(4 * SECOND, None), Due::Start);
+    record.handle_started(4 * SECOND);
+    let late = record.handle_script_order(4 * SECOND, GuardAction::Restart, order(1, 0, 1));
+    assert_eq!(late, (Due::Nothing, Judgement::Outdated));
+    let (due, _) = record.handle_script_order(5 * SECOND, GuardAction::Restart, order(2, 1, 1));
+    assert_eq!((due, record.state()), (Due::Kill, TaskState::Isolated));
+    assert!(record.take_verdict());
+}
+
 #[test]
 fn one_that_ends_with_status_0_has_finished() {
     let mut record = running();
@@ -170,15 +226,15 @@ fn what_others_know_of_it_is_learnt_once_and_no_order_is_overruled() {
         assert_eq!(Standing::of_status(state as u8), standing);
         let mut record = asked();
         record.handle_report(1, 7);
-        record.learn(standing, 3);
-        record.learn(Standing::Isolated, 3);
+        record.learn(standing, 3, 0);
+        record.learn(Standing::Isolated, 3, 0);
         assert_eq!((record.state(), record.errors()), (state, 4));
         assert_eq!(record.is_to_begin(), standing == Standing::Free);
     }
     let mut record = asked();
     assert_eq!(record.handle_order(TaskOrder::Start), (Due::Start, TaskEffect::Done));
     record.handle_started(1);
-    record.learn(Standing::Stopped, 3);
+    record.learn(Standing::Stopped, 3, 0);
     assert_eq!((record.state(), record.is_asked()), (TaskState::Running, false));
 }
 

@@ -1,0 +1,267 @@
+//! When a manager evaluates, and how its orders reach the nodes: each once, whatever is lost.
+//!
+//! ```text
+//!   picture ─▶ handle_picture ─▶ news, at most once in 10 ms ─▶ Rint ─▶ poll_order:
+//!                                                                        nodes, LOG, CALL, SEND
+//!                            one at a time a node, until it has judged ─▶ poll_task_order
+//! ```
+//!
+//! An order about a task is handed out again every 100 ms until its node has judged it (RL-3). The
+//! orders of a node are handed out one after the other, in their order: a node that has judged one
+//! has judged all before it. Orders about other things are handed out once.
+
+use heapless::{Deque, Vec};
+
+use super::limits::{ORDERS_MAX, TASKS_MAX};
+use super::{Order, OrderId, Picture, Placed, Program, Progress, Rint, RintError, Trace};
+use crate::ids::Term;
+use crate::time::{Duration, Instant};
+
+/// The most evaluations are one in this time; all news since the last are one batch (RL-1).
+const BATCH: Duration = Duration::from_millis(10);
+/// How long a manager waits for a judgement until it repeats an order (RL-3).
+const AGAIN: Duration = Duration::from_millis(100);
+/// Room for the orders of one evaluation, and for what earlier ones have left.
+const PENDING_MAX: usize = ORDERS_MAX + TASKS_MAX;
+
+/// An order about a task, for the node of the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskOrder {
+    /// The order.
+    pub placed: Placed,
+    /// The node of the task.
+    pub node: u8,
+    /// The task.
+    pub task: u8,
+    /// How many errors of the task were answered in the picture.
+    pub seen: u32,
+    /// Whether it was handed out before.
+    pub is_repeated: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    order: TaskOrder,
+    due: Instant,
+}
+
+/// What a manager does with its script, for as long as it manages.
+#[derive(Clone, Debug)]
+pub struct Evaluator<const NODES: usize, const TASKS: usize> {
+    term: Term,
+    rint: Rint<NODES, TASKS>,
+    /// The last picture, without what time alone changes.
+    seen: Option<Picture<NODES, TASKS>>,
+    evaluated: Instant,
+    /// Whether there is news that the batch has not taken in yet.
+    is_due: bool,
+    /// Orders about tasks that are not known to be judged.
+    pending: Vec<Pending, PENDING_MAX>,
+    others: Deque<Placed, ORDERS_MAX>,
+    dropped: u32,
+}
+
+impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
+    /// The evaluator of the manager of `term`: variables are zero, no PAUSE and no order is
+    /// pending.
+    #[must_use]
+    pub fn new(term: Term) -> Self {
+        Self {
+            term,
+            rint: Rint::default(),
+            seen: None,
+            evaluated: Instant(0),
+            is_due: false,
+            pending: Vec::new(),
+            others: Deque::new(),
+            dropped: 0,
+        }
+    }
+
+    /// The term of the manager.
+    #[must_use]
+    pub const fn term(&self) -> Term {
+        self.term
+    }
+
+    /// How many orders found no room because nodes have not judged those before them. What they
+    /// were to answer is unanswered in the next picture.
+    #[must_use]
+    pub const fn dropped(&self) -> u32 {
+        self.dropped
+    }
+
+    /// Evaluates `program` on `picture` if there is news, or a PAUSE is over. Drain
+    /// [`Self::poll_order`] before the next call.
+    ///
+    /// # Errors
+    /// [`RintError`].
+    pub fn handle_picture(
+        &mut self,
+        program: &Program<'_>,
+        picture: &Picture<NODES, TASKS>,
+        now: Instant,
+    ) -> Result<Option<Trace>, RintError> {
+        let mut news = *picture;
+        news.tasks.iter_mut().for_each(|fact| (fact.alpha, fact.error_at) = (0, Instant(0)));
+        self.is_due = self.seen != Some(news);
+        if self.seen.is_some() && now.since(self.evaluated) < BATCH {
+            return Ok(None);
+        }
+        // The list behind a PAUSE goes first: it is older than the news.
+        if !self.rint.resume(program, picture, now)? {
+            if !self.is_due {
+                return Ok(None);
+            }
+            (self.seen, self.is_due) = (Some(news), false);
+            self.rint.evaluate(program, picture, self.term, now)?;
+        }
+        self.evaluated = now;
+        let words = program.code().header().words.max(1);
+        let Progress::Done(trace) = self.rint.step(program, words)? else {
+            return Err(RintError::Broken);
+        };
+        while let Some(placed) = self.rint.poll_order() {
+            self.take(program, picture, placed, now);
+        }
+        Ok(Some(trace))
+    }
+
+    fn take(
+        &mut self,
+        program: &Program<'_>,
+        picture: &Picture<NODES, TASKS>,
+        placed: Placed,
+        now: Instant,
+    ) {
+        let task = match placed.order {
+            Order::Task { task, .. }
+            | Order::Answer { task, .. }
+            | Order::Clear { task, .. }
+            | Order::Builtin { task, .. } => task,
+            Order::Send { .. }
+            | Order::Notice { .. }
+            | Order::Node { .. }
+            | Order::Log { .. }
+            | Order::Call { .. } => {
+                self.dropped += u32::from(self.others.push_back(placed).is_err());
+                return;
+            }
+        };
+        let seen = picture.tasks.get(usize::from(task)).map_or(0, |fact| fact.answered);
+        let is_same = |TaskOrder { placed: other, seen: then, .. }: &TaskOrder| {
+            (other.order, *then) == (placed.order, seen)
+        };
+        // The same order on the same picture, which is still under way, says all of it.
+        if self.pending.iter().any(|other| is_same(&other.order)) {
+            return;
+        }
+        let Some((node, _)) = program.place_of(task) else { return };
+        let order = TaskOrder { placed, node, task, seen, is_repeated: false };
+        self.dropped += u32::from(self.pending.push(Pending { order, due: now }).is_err());
+    }
+
+    /// The next order about anything but the state of a task.
+    pub fn poll_order(&mut self) -> Option<Placed> {
+        self.others.pop_front()
+    }
+
+    /// The next order about a task that is due, for the first time or again. `is_judged` says
+    /// whether the node of an order has judged it.
+    pub fn poll_task_order(
+        &mut self,
+        now: Instant,
+        is_judged: impl Fn(&TaskOrder, OrderId) -> bool,
+    ) -> Option<TaskOrder> {
+        self.pending.retain(|pending| !is_judged(&pending.order, pending.order.placed.id));
+        let due = self.first_of_nodes().find(|at| self.pending[*at].due <= now)?;
+        let pending = self.pending.get_mut(due)?;
+        pending.due = now.after(AGAIN);
+        let repeated = TaskOrder { is_repeated: true, ..pending.order };
+        Some(core::mem::replace(&mut pending.order, repeated))
+    }
+
+    /// The first order of each node.
+    fn first_of_nodes(&self) -> impl Iterator<Item = usize> {
+        let mut asked = 0_u64;
+        self.pending.iter().enumerate().filter_map(move |(at, pending)| {
+            let node = 1_u64.checked_shl(pending.order.node.into()).unwrap_or_default();
+            let is_first = asked & node == 0;
+            asked |= node;
+            is_first.then_some(at)
+        })
+    }
+
+    /// When there is something to do if no picture with news comes before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let again = self.first_of_nodes().map(|at| self.pending[at].due).min();
+        let batch = self.evaluated.after(BATCH);
+        let paused = self.rint.poll_timeout().map(|due| due.max(batch));
+        again.into_iter().chain(self.is_due.then_some(batch)).chain(paused).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ANY_CLUSTER, facts, image, section, test};
+    use super::super::{Instruction, Kind, Status, Subject, Target, Verb, verify};
+    use super::*;
+
+    const fn ms(count: u64) -> Instant {
+        Instant(count * 1_000_000)
+    }
+
+    /// RESTART of what is faulty; task 3 is.
+    fn restarting() -> std::vec::Vec<u8> {
+        let faulty = test(Status::Faulty, Subject::Any(Kind::Task));
+        let restart = Instruction::Act { verb: Verb::Restart, target: Target::Set(0) };
+        image(&section(&[faulty], &[restart]))
+    }
+
+    #[test]
+    fn rl1_news_are_evaluated_at_most_once_in_10_ms_and_the_same_picture_never_again() {
+        let image = restarting();
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        assert!(evaluator.handle_picture(&program, &facts(), ms(1)).unwrap().is_some());
+        assert_eq!(evaluator.handle_picture(&program, &facts(), ms(50)), Ok(None));
+        let mut news = facts();
+        news.tasks[3].alpha += 1;
+        assert_eq!(evaluator.handle_picture(&program, &news, ms(60)), Ok(None), "time alone");
+        news.tasks[4].errors += 1;
+        assert!(evaluator.handle_picture(&program, &news, ms(61)).unwrap().is_some());
+        news.tasks[5].errors += 1;
+        assert_eq!(evaluator.handle_picture(&program, &news, ms(62)), Ok(None), "in the batch");
+        assert_eq!(evaluator.poll_timeout(), Some(ms(1)), "an order is due");
+        assert!(evaluator.poll_task_order(ms(62), |_, _| true).is_none());
+        assert_eq!(evaluator.poll_timeout(), Some(ms(71)), "the end of the batch");
+        let trace = evaluator.handle_picture(&program, &news, ms(71)).unwrap();
+        assert_eq!(trace.map(|trace| trace.number), Some(3));
+    }
+
+    #[test]
+    fn rl3_an_order_is_repeated_until_it_is_judged_and_holds_up_those_behind_it() {
+        let image = restarting();
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
+        let first = evaluator.poll_task_order(ms(1), |_, _| false).unwrap();
+        assert_eq!((first.task, first.node, first.seen), (3, 1, 1));
+        let mut news = facts();
+        news.tasks[3].errors += 1;
+        evaluator.handle_picture(&program, &news, ms(20)).unwrap();
+        // The next order about the task waits for the first, which is not due again yet.
+        assert_eq!(evaluator.poll_task_order(ms(20), |_, _| false), None);
+        assert_eq!(evaluator.poll_timeout(), Some(ms(101)));
+        assert_eq!(
+            evaluator.poll_task_order(ms(101), |_, _| false),
+            Some(TaskOrder { is_repeated: true, ..first })
+        );
+        let judged = first.placed.id;
+        let next = evaluator.poll_task_order(ms(102), |_, id| id <= judged).unwrap();
+        assert!(next.placed.id > judged);
+        assert_eq!(evaluator.poll_task_order(ms(900), |_, _| true), None);
+        assert_eq!(evaluator.poll_timeout(), None);
+    }
+}

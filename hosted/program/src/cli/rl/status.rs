@@ -1,0 +1,51 @@
+//! `weft rl status`: the script of a running cluster, and what its manager has done by it.
+
+use clap::Args;
+use serde_json::json;
+
+use super::super::cluster_choice::ClusterChoice;
+use super::super::failure::Failure;
+use super::super::output::Output;
+use weft::explain::Code;
+use weft::node::control::{DirNetStatus, ScriptStatus};
+
+/// Arguments of `weft rl status`.
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+pub(super) fn run(arguments: &Status, output: Output) -> Result<(), Failure> {
+    let running = arguments.cluster.find()?;
+    let mut found: Vec<(u16, u32, ScriptStatus)> = Vec::new();
+    for rank in running.ranks() {
+        let Ok(mut client) = running.connect_now(rank) else { continue };
+        let dirnet = client.status().map_err(Failure::new)?.dirnet;
+        let Some(DirNetStatus { epoch, script: Some(script), .. }) = dirnet else { continue };
+        found.push((rank, epoch, script));
+    }
+    let Some((_, _, script)) = found.first() else {
+        let cause = format!("no node of cluster {} has a recovery script", running.cluster.name);
+        let cure = "set `recovery.script` in the cluster file, and start the cluster with it";
+        return Err(Failure::of(Code::Script, cause, cure));
+    };
+    let ScriptStatus { digest, words, tasks, .. } = script;
+    let tasks = tasks.join(", ");
+    let mut text = format!("script {digest}: {words} words; tasks {tasks}\n");
+    for (rank, epoch, it) in found.iter().filter(|(_, _, it)| it.is_acting) {
+        let held: Vec<String> = it.last_held.iter().map(u16::to_string).collect();
+        let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
+        text.push_str(&format!(
+            "node {rank} manages in term {epoch}: {} evaluations, {} orders; at the last, sections \
+             that held: {held}; {} steps\n",
+            it.evaluations, it.orders, it.last_steps
+        ));
+    }
+    let nodes: Vec<_> = found
+        .iter()
+        .map(|(rank, epoch, script)| json!({ "node": rank, "epoch": epoch, "script": script }))
+        .collect();
+    output.finish(&json!({ "ok": true, "nodes": nodes }), &text);
+    Ok(())
+}

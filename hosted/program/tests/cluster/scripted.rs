@@ -1,0 +1,149 @@
+//! Recovery by a script: what it decides in a running cluster, and which ones are refused.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use weft::node::control::{TaskState, TaskStatus};
+use weft_core::recovery::{Header, seal};
+
+use crate::hooks::manager;
+use crate::place::{Nodes, Place, Running, eventually};
+
+/// A cluster with a script of the examples, whose tasks are programs that do not end.
+fn up_with(place: &Place, script: &str, tasks: &[(&str, u16)]) -> (Running, Nodes) {
+    place.up(&file(place, script, tasks))
+}
+
+fn file(place: &Place, script: &str, tasks: &[(&str, u16)]) -> String {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/recovery");
+    let text = fs::read(examples.join(script)).expect("an example");
+    place.file(script, text);
+    // It is the script that answers, not the nodes themselves.
+    let recovery = format!("[recovery]\nscript = \"{script}\"\nanswer_ms = 600000\n");
+    let task = |(name, node): &(&str, u16)| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nnodes = [{node}]\nprogram = \"sleep\"\n\
+             args = [\"1000\"]\n"
+        )
+    };
+    let tasks: String = tasks.iter().map(task).collect();
+    let top = "name = \"t\"\nnodes = 3\ndirnet.min_alive = 1\n";
+    place.file("t.toml", format!("{top}{recovery}{tasks}"))
+}
+
+fn task(nodes: &Nodes, node: u16) -> TaskStatus {
+    nodes.client(node).status().expect("a status").tasks.pop().expect("one task")
+}
+
+const CAMERAS: [(&str, u16); 2] = [("camera", 1), ("spare", 2)];
+
+#[test]
+fn rl3_a_script_restarts_a_task_and_isolates_it_when_its_errors_repeat() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, "restart.rl", &CAMERAS);
+    eventually("both run", || [1, 2].iter().all(|it| task(&nodes, *it).pid.is_some()));
+    place.weft("task stop spare --node 2 --name t").done();
+    let before = task(&nodes, 1).pid;
+    nodes.client(1).report("camera", 7).expect("it is noted");
+    eventually("the script restarts it", || {
+        let task = task(&nodes, 1);
+        task.restarts == 1 && task.state == TaskState::Running && task.pid != before
+    });
+    // Errors in a row are no transient fault: the alpha-count reaches the threshold.
+    let mut client = nodes.client(1);
+    for _ in 0..4 {
+        client.report("camera", 7).expect("it is noted");
+    }
+    eventually("it is isolated", || task(&nodes, 1).state == TaskState::Isolated);
+    eventually("the spare starts", || task(&nodes, 2).state == TaskState::Running);
+
+    let why = place.weft("status --name t --why 1").done();
+    assert!(why.contains("recovery script: RESTART task camera, by section 1, line 9"), "{why}");
+    assert!(why.contains("recovery script: ISOLATE task camera, by section 1, line 11"), "{why}");
+    let log = place.weft("status --name t --why 0").done();
+    assert!(log.contains("LOG \"camera isolated after errors\""), "{log}");
+    let status = place.weft("rl status --name t").done();
+    assert!(
+        status.contains("tasks camera, spare") && status.contains("node 0 manages"),
+        "{status}"
+    );
+    let status = place.weft("--json rl status --name t").object();
+    assert_eq!(status["nodes"][0]["script"]["is_acting"], true);
+    nodes.assert_unharmed();
+}
+
+/// The manager hangs when the error occurs, so it gives no order; its successor finds exactly the
+/// error that is unanswered.
+#[test]
+fn rl3_the_next_manager_answers_what_a_hung_one_has_not_and_no_order_is_obeyed_twice() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, "restart.rl", &CAMERAS);
+    eventually("both run", || [1, 2].iter().all(|it| task(&nodes, *it).pid.is_some()));
+    assert_eq!(manager(&nodes), 0);
+    place.weft("inject hang 0 --name t").done();
+    nodes.client(1).report("camera", 7).expect("it is noted");
+    eventually("it is restarted", || task(&nodes, 1).restarts == 1);
+    nodes.await_joined();
+    assert_ne!(manager(&nodes), 0, "another node manages");
+    // A further error is answered by one order, whichever manager gave the others.
+    let acting = manager(&nodes);
+    nodes.client(1).report("camera", 8).expect("it is noted");
+    place.weft(&format!("inject kill {acting} --name t")).done();
+    eventually("it is restarted again", || task(&nodes, 1).restarts == 2);
+    eventually("all orders are judged", || {
+        let status = nodes.client(manager(&nodes)).status().expect("a status");
+        status.dirnet.is_some_and(|dirnet| dirnet.script.is_some_and(|it| it.evaluations > 0))
+    });
+    let camera = task(&nodes, 1);
+    assert_eq!((camera.restarts, camera.errors, camera.state), (2, 2, TaskState::Running));
+}
+
+/// A cluster file with a script's image after `change`.
+fn image(place: &Place, change: impl FnOnce(&mut Vec<u8>)) -> String {
+    let cluster = file(place, "restart.rl", &CAMERAS);
+    let path = place.path_of("a.img");
+    let script = place.path_of("restart.rl");
+    place.weft(&format!("rl build {script} --cluster {cluster} -o {path}")).done();
+    let mut bytes = fs::read(&path).expect("an image");
+    change(&mut bytes);
+    let text = fs::read_to_string(&cluster).expect("a file");
+    let image = format!("image = \"{}\"", STANDARD.encode(&bytes));
+    text.replace("script = \"restart.rl\"", &image)
+}
+
+#[test]
+fn rl11_a_bad_script_is_refused_before_anything_starts() {
+    let place = Place::new();
+    let jumps_back = |bytes: &mut Vec<u8>| {
+        // The first JF, whose target is in its last four bytes, leads to the first word.
+        let mut words = bytes[Header::LEN..].chunks_exact_mut(8);
+        let branch = words.find(|word| word[0] == 30).expect("a branch");
+        branch[2..].fill(0);
+        seal(bytes);
+    };
+    let of_version_9 = |bytes: &mut Vec<u8>| {
+        bytes[4] = 9;
+        seal(bytes);
+    };
+    for (bad, cause) in [
+        (image(&place, |bytes| bytes.truncate(100)), "recovery.image: "),
+        (image(&place, of_version_9), "version"),
+        (image(&place, jumps_back), "recovery.image: word "),
+    ] {
+        let bad = place.file("bad.toml", bad);
+        for command in ["up", "check"] {
+            let said = place.weft(&format!("--json {command} {bad}")).refused(52, "image");
+            assert!(said.contains(cause) && said.contains("recovery.script"), "{said}");
+        }
+    }
+    let text = fs::read_to_string(place.path_of("restart.rl")).expect("a script");
+    place.file("restart.rl", text.replace("TRANSIENT", "TRANSEINT"));
+    for command in ["up", "check", "node --rank 0"] {
+        let cluster = place.path_of("t.toml");
+        let said = place.weft(&format!("--json {command} {cluster}"));
+        assert!(said.refused(51, "script").contains("1 finding"), "{command}");
+    }
+    place.assert_nothing_left();
+}

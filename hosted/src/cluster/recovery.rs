@@ -1,0 +1,82 @@
+//! `[recovery]`: the script that decides how the cluster recovers.
+//!
+//! A person names a script; the program translates it before a node starts and keeps the image in
+//! the file that the nodes read. So all of them have the same one, and none needs a translator.
+
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use weft_core::recovery::{Expected, IMAGE_MAX, Program, Rejected, verify};
+
+use super::ClusterError;
+use super::key;
+use super::limit::{Limit, LimitError};
+use super::section::Section;
+
+/// How the cluster recovers by a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// `script`: the script; a relative path begins at the folder of the cluster file.
+    pub script: Option<PathBuf>,
+    /// `answer_ms`: for how many milliseconds a task that failed waits for an order, 10 to
+    /// 3 600 000; then its node does what the script's DEFAULT says.
+    pub answer_ms: u64,
+    /// `image`: the translated script; `weft up` and `weft node` write it.
+    pub image: Option<Vec<u8>>,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { script: None, answer_ms: 5_000, image: None }
+    }
+}
+
+impl Recovery {
+    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+        let script = section.text(key::RECOVERY_SCRIPT.path)?.map(PathBuf::from);
+        let mut recovery = Self { script, ..Self::default() };
+        if let Some(answer_ms) = section.number(&key::RECOVERY_ANSWER_MS)? {
+            recovery.answer_ms = answer_ms;
+        }
+        if let Some(text) = section.text(key::RECOVERY_IMAGE)? {
+            let decoded = BASE64_STANDARD.decode(&text).ok().filter(|it| it.len() <= IMAGE_MAX);
+            recovery.image = Some(decoded.ok_or_else(|| {
+                let found = format!("{} characters", text.len());
+                let limit = Limit::Base64 { max: IMAGE_MAX };
+                section.limit(key::RECOVERY_IMAGE, limit.refuse(key::RECOVERY_IMAGE, found))
+            })?);
+        }
+        Ok(recovery)
+    }
+
+    pub(super) fn check(&self) -> Result<(), LimitError> {
+        let answer = key::RECOVERY_ANSWER_MS;
+        answer.limit.admit(answer.path, self.answer_ms)?;
+        let Some(script) = &self.script else { return Ok(()) };
+        let script = script.to_string_lossy();
+        key::RECOVERY_SCRIPT.limit.admit_text(key::RECOVERY_SCRIPT.path, &script)
+    }
+
+    /// The image as text.
+    pub(super) fn image_text(&self) -> Option<String> {
+        self.image.as_ref().map(|image| BASE64_STANDARD.encode(image))
+    }
+
+    /// Identifies the script; 0 for none. The same on every host.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.program(None).ok().flatten().map_or(0, |program| program.code().header().source)
+    }
+
+    /// The verified script, if there is one, for a cluster of `nodes`.
+    ///
+    /// # Errors
+    /// [`Rejected`].
+    pub fn program(&self, nodes: Option<usize>) -> Result<Option<Program<'_>>, Rejected> {
+        let nodes = nodes.map(|nodes| u8::try_from(nodes).unwrap_or(u8::MAX));
+        // Its timing is the cluster file's since it was translated, and was checked with it.
+        let expected = Expected { nodes, keeps_rules: |_| true };
+        self.image.as_deref().map(|image| verify(image, &expected)).transpose()
+    }
+}
