@@ -170,7 +170,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 81] = [
+pub(super) const PATHS: [&str; 85] = [
     NAME,
     NODES.path,
     WAIT,

@@ -19,7 +19,7 @@ fn list(texts: &[String]) -> Value {
 pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
     let Cluster { neb, group, rendezvous, dirnet, tasks, component, hooks, .. } = cluster;
-    let Cluster { verbs, network, .. } = cluster;
+    let Cluster { recovery, verbs, network, .. } = cluster;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
