@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use weft::Member;
-use weft::member::{GroupDelivery, GroupError, Rank};
+use weft::member::{ALL, GroupDelivery, GroupError, Rank};
 
 /// How many bytes are written at a time.
 const PIECE: u64 = 1 << 20;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn send(member: &mut Member, len: u64) -> Result<(), Box<dyn Error>> {
-    while let Err(error) = member.group()?.begin(0, len) {
+    while let Err(error) = member.group(ALL)?.begin(0, len) {
         if error != GroupError::Opening {
             return Err(error.into());
         }
@@ -40,11 +40,11 @@ fn send(member: &mut Member, len: u64) -> Result<(), Box<dyn Error>> {
     let mut written = 0;
     while written < len {
         let piece = bytes(written, len.min(written + PIECE));
-        written += member.group()?.write(&piece)? as u64;
+        written += member.group(ALL)?.write(&piece)? as u64;
         wait(member)?;
     }
     // What all have received is stable.
-    while member.group()?.standing(ROOT).is_none_or(|it| it.stable.entries == 0) {
+    while member.group(ALL)?.standing(ROOT).is_none_or(|it| it.stable.entries == 0) {
         wait(member)?;
     }
     println!("sent {len} bytes");
@@ -54,9 +54,9 @@ fn send(member: &mut Member, len: u64) -> Result<(), Box<dyn Error>> {
 fn receive(member: &mut Member, len: u64) -> Result<(), Box<dyn Error>> {
     let mut buffer = Vec::new();
     // A later incarnation goes on where the one before it has received; perhaps that was all.
-    while member.group()?.standing(ROOT).is_none_or(|it| it.released.entries == 0) {
+    while member.group(ALL)?.standing(ROOT).is_none_or(|it| it.released.entries == 0) {
         wait(member)?;
-        while let Some(delivery) = member.group()?.receive(&mut buffer) {
+        while let Some(delivery) = member.group(ALL)?.receive(&mut buffer) {
             let GroupDelivery::Part { offset, message_len, .. } = delivery else {
                 return Err(format!("{delivery:?}").into());
             };

@@ -10,6 +10,7 @@
 //! component dies and restarts.
 
 mod error;
+mod group;
 mod guest;
 mod inbox;
 mod lasting;
@@ -26,6 +27,7 @@ use std::time::Duration;
 pub use crate::cluster::Kind;
 pub use crate::node::WatchEvent;
 pub use error::ClientError;
+pub use group::{GroupListener, GroupSpeaker};
 pub use guest::Guest;
 pub use inbox::Inbox;
 pub use lasting::order_lasting;
@@ -527,6 +529,11 @@ impl Client {
         let reason = Refused::Malformed(format!("an answer out of place: {outcome:?}"));
         ClientError::Refused { rank: self.rank, reason }
     }
+}
+
+/// Whether the component ended while it had the request.
+const fn is_loss(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { reason: Refused::ComponentLost, .. })
 }
 
 fn millis(timeout: Duration) -> u64 {

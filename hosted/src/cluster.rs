@@ -48,7 +48,7 @@ pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
 pub use fabric_kind::FabricKind;
 pub use form::Form;
-pub use group::Group;
+pub use group::{Group, NamedGroup};
 pub use hooks::{Hooks, Kind, MissingProgram};
 pub use limit::{Limit, LimitError};
 pub use membership::Membership;
@@ -86,7 +86,7 @@ pub struct Cluster {
     pub lane: Lane,
     /// `[neb]`: the non-equivocating broadcast.
     pub neb: Neb,
-    /// `[group]`: groups and their tree broadcast.
+    /// `[group]` and `[[groups]]`: groups and their tree broadcast.
     pub group: Group,
     /// `[rendezvous]`: tensors by name.
     pub rendezvous: Rendezvous,
@@ -326,6 +326,9 @@ impl Cluster {
         let membership = neb.word::<Membership>(key::NEB_MEMBERSHIP)?;
         cluster.neb.membership = membership.unwrap_or_default();
         cluster.group = Group::read(&group)?;
+        for section in top.sections(key::GROUPS.path)? {
+            cluster.group.read_named(&section, cluster.nodes)?;
+        }
         cluster.rendezvous = Rendezvous::read(&rendezvous)?;
         set(&mut cluster.restart.max, restart.number(&key::RESTART_MAX)?);
         if let Some(value) = mailbox.number(&key::MAILBOX_STALL_AFTER_US)? {
@@ -403,7 +406,7 @@ impl Cluster {
             (key::RESTART_WITHIN_S, self.restart.within_s),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value))?;
-        self.group.check()?;
+        self.group.check(self.nodes)?;
         self.rendezvous.check()?;
         self.verbs.check()?;
         self.network.check(self.nodes)?;

@@ -74,7 +74,7 @@ use std::time::Duration;
 
 pub use error::{CallError, MemberEnded, MemberError, SaveError, WorkingError};
 pub use group::{
-    Group, GroupChunk, GroupDelivery, GroupError, GroupInPlace, GroupReceipt, GroupStanding,
+    ALL, Group, GroupChunk, GroupDelivery, GroupError, GroupInPlace, GroupReceipt, GroupStanding,
     GroupValues, UnknownGroupReceipt,
 };
 pub use handle::{Delivered, MemberHandle, Taken, TakenBatch};
@@ -382,12 +382,7 @@ impl Member {
             debug_assert!(released.is_ok(), "it was just taken");
         }
         while self.deliver().is_some() {}
-        // A root waits for every member, also for one whose program has finished.
-        let mut bytes = Vec::new();
-        while self.component.group_receive(&mut bytes).is_some() {
-            bytes.clear();
-        }
-        self.component.group_join_in();
+        self.component.groups_join_in();
     }
 }
 

@@ -86,10 +86,10 @@ const LANE_MESSAGE_LEN: u16 = 64;
 const NEB_RETRY: neb::Retry =
     neb::Retry { after: Duration::from_micros(5), after_max: Duration::from_millis(1) };
 
-/// The places for groups: one, of all nodes.
-const GROUPS: usize = 1;
+/// The places for groups.
+const GROUPS: usize = cluster::Group::PLACES_MAX;
 /// The longest message of a group that travels with its entry.
-const GROUP_EAGER: u16 = 896;
+pub(crate) const GROUP_EAGER: u16 = 896;
 const GROUP_LANE_SLOTS: u32 = 16;
 
 /// Receives, values and waiters of a node, each.
@@ -196,15 +196,16 @@ fn rendezvous_sizes(cluster: &Cluster) -> Option<rendezvous::RendezvousSizes> {
 /// The sizes of the groups of `cluster`, if it has any.
 fn group_sizes(cluster: &Cluster) -> Option<group::Sizes> {
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    let cluster::Group { count, entries, blocks, block_len } = cluster.group;
+    let cluster::Group { entries, blocks, block_len, .. } = cluster.group;
+    let places = cluster.group.places();
     // On one host, a block is copied once for each reader, out of the memory of its root.
     let spread = match cluster.fabric {
         cluster::FabricKind::Shm => group::Spread::Flat,
         cluster::FabricKind::Verbs => group::Spread::Pipeline,
     };
-    (count > 0).then(|| group::Sizes {
+    (places > 0).then(|| group::Sizes {
         peers: u16::try_from(cluster.nodes).unwrap_or(u16::MAX),
-        groups: u8::try_from(count).unwrap_or(u8::MAX),
+        groups: u8::try_from(places).unwrap_or(u8::MAX),
         entries: number(entries),
         blocks: number(blocks),
         block_len: number(block_len),

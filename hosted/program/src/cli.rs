@@ -19,6 +19,7 @@ mod draft;
 mod fabric_choice;
 mod failure;
 mod get;
+mod group;
 mod guard;
 mod host_list;
 mod inject;
@@ -91,6 +92,8 @@ enum Command {
     Get(get::Arguments),
     /// Broadcast a file to every node, or receive one.
     Bcast(bcast::Arguments),
+    /// Show the groups of the cluster file, or enter a barrier.
+    Group(group::Arguments),
     /// Export and verify proofs that a node sent different messages to different nodes.
     Neb(neb::Arguments),
     /// Break something in a running cluster.
@@ -181,6 +184,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Bcast(arguments) => bcast::run(&arguments, output),
+        Command::Group(arguments) => group::run(&arguments, output),
         Command::Neb(arguments) => neb::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),
         Command::Isolate(arguments) => isolate::isolate(&arguments, output),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::cluster::ClusterError;
 use crate::explain::{Code, Explain};
-use crate::node::control::Refused;
+use crate::node::control::{GroupRefused, Refused};
 use crate::packet::PacketError;
 use crate::runtime_dir::{FindError, RuntimeDirError};
 
@@ -105,6 +105,7 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
         Refused::LeftBroadcasts => {
             write!(f, "node {rank} was removed or restarted, and takes no part in broadcasts")
         }
+        Refused::Group(why) => fmt_group(*rank, why, f),
         Refused::OtherReceiver { origin, process } => {
             write!(f, "process {process} already receives from node {origin} at node {rank}")
         }
@@ -128,6 +129,77 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
             write!(f, "node {rank} no longer has message {seq} of node {origin}")
         }
         Refused::Malformed(what) => write!(f, "node {rank}: {what}"),
+    }
+}
+
+fn fmt_group(rank: u16, why: &GroupRefused, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match why {
+        GroupRefused::Unknown { groups } => match &groups[..] {
+            [] => f.write_str("the cluster file has no groups"),
+            groups => {
+                let groups = groups.join(", ");
+                write!(f, "the cluster file has no group of that name: its groups are {groups}")
+            }
+        },
+        GroupRefused::NotAMember { rank, members } => {
+            write!(f, "node {rank} is no member of the group: its members are {members:?}")
+        }
+        GroupRefused::Left => {
+            write!(f, "node {rank} was removed or restarted, and takes no part in groups")
+        }
+        GroupRefused::Opening => {
+            write!(f, "not all members of the group have joined node {rank} in time")
+        }
+        GroupRefused::WindowFull { hindmost: Some(node) } => {
+            write!(
+                f,
+                "the window of node {rank} is full: node {node} has not received what fills it"
+            )
+        }
+        GroupRefused::WindowFull { hindmost: None } => {
+            write!(f, "the window of node {rank} is full")
+        }
+        GroupRefused::Waiting => {
+            write!(
+                f,
+                "not all members of the group have entered the barrier with node {rank} in time"
+            )
+        }
+        GroupRefused::TooLong => f.write_str("the message is longer than the window"),
+    }
+}
+
+impl GroupRefused {
+    const fn code(&self) -> Code {
+        match self {
+            Self::Unknown { .. } | Self::NotAMember { .. } => Code::Usage,
+            Self::Left => Code::Standing,
+            Self::Opening | Self::Waiting => Code::Timeout,
+            Self::WindowFull { .. } => Code::WindowFull,
+            Self::TooLong => Code::MessageTooLong,
+        }
+    }
+
+    fn cure(&self) -> String {
+        match self {
+            Self::Unknown { .. } => {
+                "name one with `--group`; `group.count = 1` in the cluster file makes \"all\", and \
+                 `[[groups]]` names others"
+                    .to_owned()
+            }
+            Self::NotAMember { .. } => "name one of the members".to_owned(),
+            Self::Left => "use another node, or restart the cluster".to_owned(),
+            Self::Opening => "run `weft status` to see which nodes run".to_owned(),
+            Self::WindowFull { .. } => {
+                "receive at every other member, with `weft bcast --tree --receive --node RANK`"
+                    .to_owned()
+            }
+            Self::Waiting => {
+                "run `weft group barrier` for every member; an entry stands, so try again"
+                    .to_owned()
+            }
+            Self::TooLong => "split it, or raise group.blocks or group.block_len".to_owned(),
+        }
     }
 }
 
@@ -162,6 +234,7 @@ impl Explain for ClientError {
                     Code::Standing
                 }
                 Refused::Isolated => Code::Isolated,
+                Refused::Group(why) => why.code(),
                 Refused::Malformed(_) => Code::Protocol,
             },
         }
@@ -231,6 +304,7 @@ impl Explain for ClientError {
                     "broadcast from another node, put and get at this one, or restart the cluster"
                         .to_owned()
                 }
+                Refused::Group(why) => why.cure(),
                 Refused::OtherReceiver { .. } => {
                     "wait for it to end, end it, or receive from another node with `--origin \
                      RANK`"

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use super::put::split_request;
-use super::{Client, ClientError, Patience, millis};
+use super::{Client, ClientError, Patience, is_loss, millis};
 use crate::clock::Deadline;
 use crate::node::control::{
     BroadcastOutcome, BroadcastStopped, Outcome, Payload, Refused, Then, Want,
@@ -205,10 +205,6 @@ impl Speaker {
             }
         }
     }
-}
-
-const fn is_loss(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused { reason: Refused::ComponentLost, .. })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Defaults live in the `Default` of the structs; this table does not repeat them.
 
 use super::Cluster;
+use super::group::Group;
 use super::limit::Limit;
 use super::program::Program;
 use super::task::Task;
@@ -35,6 +36,8 @@ pub(super) const NEB: &str = "neb";
 pub(super) const NEB_FORM: &str = "neb.form";
 pub(super) const NEB_MEMBERSHIP: &str = "neb.membership";
 pub(super) const GROUP: &str = "group";
+pub(super) const GROUPS_NAME: &str = "groups.name";
+pub(super) const GROUPS_MEMBERS: &str = "groups.members";
 pub(super) const RENDEZVOUS: &str = "rendezvous";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
@@ -84,6 +87,14 @@ pub(super) const GROUP_BLOCKS: Key =
 pub(super) const GROUP_BLOCK_LEN_MAX: u64 = 1 << 20;
 pub(super) const GROUP_BLOCK_LEN: Key =
     Key::new("group.block_len", Limit::PowerOfTwo { min: 4096, max: GROUP_BLOCK_LEN_MAX });
+/// How many `[[groups]]` there may be: all places but that of the group of all nodes.
+pub(super) const GROUPS: Key =
+    Key::new("groups", Limit::Range { min: 0, max: Group::PLACES_MAX as u64 - 1 });
+/// How many `groups.members` there may be.
+pub(super) const GROUPS_MEMBERS_COUNT: Key = Key::new(
+    GROUPS_MEMBERS,
+    Limit::Reasoned { min: 2, max: Cluster::NODES_MAX as u64, why: "a group has so many members" },
+);
 pub(super) const RENDEZVOUS_POOL_MIB: Key =
     Key::new("rendezvous.pool_mib", Limit::Range { min: 0, max: 4095 });
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
@@ -170,7 +181,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 85] = [
+pub(super) const PATHS: [&str; 88] = [
     NAME,
     NODES.path,
     WAIT,
@@ -191,6 +202,9 @@ pub(super) const PATHS: [&str; 85] = [
     GROUP_ENTRIES.path,
     GROUP_BLOCKS.path,
     GROUP_BLOCK_LEN.path,
+    GROUPS.path,
+    GROUPS_NAME,
+    GROUPS_MEMBERS,
     RENDEZVOUS,
     RENDEZVOUS_POOL_MIB.path,
     RESTART,

@@ -44,6 +44,8 @@ pub enum Limit {
     },
     /// A host and a port that a node can be met at.
     Address,
+    /// A name, which is a word of commands, too.
+    Name,
     /// Anything that was not given before.
     Once,
     /// A variable of the environment.
@@ -104,6 +106,7 @@ impl Limit {
             Self::ResetWindow { min_s, .. } => value >= min_s,
             // No number says whether it is one; the key's owner looks at the text.
             Self::Address
+            | Self::Name
             | Self::Once
             | Self::Variable
             | Self::Words { .. }
@@ -137,6 +140,10 @@ impl fmt::Display for Limit {
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
             Self::Address => f.write_str("HOST:PORT, with a port of 1 to 65535"),
+            Self::Name => {
+                let max = super::ClusterName::LEN_MAX;
+                write!(f, "1 to {max} characters of a-z 0-9 _ -, the first a letter or a digit")
+            }
             Self::Once => f.write_str("given once only"),
             Self::Variable => f.write_str("NAME=VALUE"),
             Self::Words { max } => write!(f, "a program and its arguments, 1 to {max} words"),

@@ -9,7 +9,7 @@ use toml::Value;
 use super::program::Program;
 use super::task::Task;
 use super::timing::Row;
-use super::{Cluster, DirNet, Hooks, Kind, Part, Recovery, key};
+use super::{Cluster, DirNet, Hooks, Kind, NamedGroup, Part, Recovery, key};
 
 fn list(texts: &[String]) -> Value {
     Value::from(texts.to_vec())
@@ -87,8 +87,8 @@ form = "{neb_form}"
 membership = "{neb_membership}"
 
 [group]
-# 1 for a group of all nodes, in which programs broadcast messages of any length along trees; 0 for
-# none, which takes no memory.
+# 1 for the group "all", of all nodes, in which members broadcast messages of any length along
+# trees; 0 for none, which takes no memory.
 count = {group_count}
 
 # How many messages, and how many blocks of long messages, a node may be ahead of the slowest
@@ -97,9 +97,10 @@ entries = {group_entries}
 blocks = {group_blocks}
 
 # Bytes of a block: {group_block_len_limit}.
-# Every node keeps `blocks` of these for every node.
+# Every node keeps `blocks` of these for every node and group.
 block_len = {group_block_len}
 
+{groups}
 [rendezvous]
 # MiB that every node keeps for tensors that its program sends by name, and as many for those that
 # it receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor is the
@@ -203,6 +204,7 @@ addresses = {addresses}
         group_blocks = group.blocks,
         group_block_len_limit = key::GROUP_BLOCK_LEN.limit,
         group_block_len = group.block_len,
+        groups = groups_tables(&group.named),
         rendezvous_limit = key::RENDEZVOUS_POOL_MIB.limit,
         rendezvous_pool_mib = rendezvous.pool_mib,
         max_limit = key::RESTART_MAX.limit,
@@ -256,6 +258,24 @@ fn timing_table(dirnet: &DirNet) -> String {
         };
         text.push_str(&format!("# {means}: {limit}.\n{line}\n"));
     }
+    text
+}
+
+/// What `[[groups]]` are, and those that are set.
+fn groups_tables(groups: &[NamedGroup]) -> String {
+    let limit = key::GROUPS.limit;
+    let mut text = format!(
+        "# Groups of some nodes, {limit}, with the sizes of [group]; `members` are their ranks.\n"
+    );
+    let table = |NamedGroup { name, members }: &NamedGroup| {
+        format!("[[groups]]\nname = \"{name}\"\nmembers = {members:?}\n")
+    };
+    if groups.is_empty() {
+        let example = NamedGroup { name: "pair".to_owned(), members: vec![0, 2] };
+        table(&example).lines().for_each(|line| text.push_str(&format!("# {line}\n")));
+        text.push('\n');
+    }
+    groups.iter().for_each(|group| text.push_str(&format!("{}\n", table(group))));
     text
 }
 

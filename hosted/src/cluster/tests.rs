@@ -62,8 +62,8 @@ fn the_template_shows_every_key() {
     for path in &optional {
         assert!(Cluster::template().contains(&format!("# {} = ", key::leaf(path))), "{path}");
     }
-    let is_table =
-        |path: &str| path.starts_with(key::TASKS.path) || path.starts_with(key::COMPONENT);
+    let tables = [key::TASKS.path, key::GROUPS.path, key::COMPONENT];
+    let is_table = |path: &str| tables.iter().any(|table| path.starts_with(table));
     let is_shown = |path: &&&str| !is_table(path) && !optional.contains(path);
     for path in key::PATHS.iter().filter(is_shown) {
         assert!(shown.iter().any(|shown| shown == path), "{path}");
@@ -642,4 +642,68 @@ fn who_may_not_be_followed_is_a_risk() {
     assert_eq!(risk(&[Manager]), None);
     assert_eq!(risk(&[Agent, Manager, Backup]), None);
     assert!(risk(&[Agent, Manager, Agent]).is_some_and(|risk| risk.contains("node 1 is down")));
+}
+
+const GROUPS: &str = "name = \"t\"\nnodes = 4\n";
+
+/// A file with these groups.
+fn grouped(groups: &[(&str, &str)]) -> String {
+    let table = |(name, members): &(&str, &str)| {
+        format!("[[groups]]\nname = \"{name}\"\nmembers = {members}\n")
+    };
+    format!("{GROUPS}{}", groups.iter().map(table).collect::<String>())
+}
+
+#[test]
+fn gt5_groups_have_names_and_members_in_the_order_of_the_file() {
+    let text = grouped(&[("pair", "[3, 1]"), ("rest", "[0, 2, 3]")]);
+    let text =
+        text.replace("[[groups]]\nname = \"pair\"", "group.count = 1\n[[groups]]\nname = \"pair\"");
+    let cluster = parse(&text).expect("two groups, and that of all nodes");
+    let groups = cluster.group.groups(cluster.nodes);
+    let groups: Vec<_> = groups.iter().map(|it| (it.name.as_str(), &it.members[..])).collect();
+    assert_eq!(groups, [("all", &[0, 1, 2, 3][..]), ("pair", &[3, 1]), ("rest", &[0, 2, 3])]);
+    assert_eq!(parse(&cluster.to_toml()).expect("its own text"), cluster);
+}
+
+#[test]
+fn gt5_a_group_that_cannot_be_opened_is_refused_with_its_line() {
+    let many: Vec<_> = (0..8).map(|n| format!("g{n}")).collect();
+    let many: Vec<_> = many.iter().map(|name| (name.as_str(), "[0, 1]")).collect();
+    for (groups, line, cause) in [
+        (
+            &[("Pair", "[0, 1]")][..],
+            4,
+            "groups.name is \"Pair\", but must be 1 to 32 characters of a-z 0-9 _ -, the first a \
+             letter or a digit",
+        ),
+        (&[("all", "[0, 1]")], 4, "groups.name is \"all\", but must be given once only"),
+        (
+            &[("a", "[0, 1]"), ("a", "[0, 1]")],
+            7,
+            "groups.name is \"a\", but must be given once only",
+        ),
+        (
+            &[("a", "[0]")],
+            5,
+            "groups.members is 1, but must be 2 to 32: a group has so many members",
+        ),
+        (&[("a", "[0, 4]")], 5, "groups.members is 4, but must be 0 to 3"),
+        (&[("a", "[0, 0]")], 5, "groups.members is 0, but must be given once only"),
+    ] {
+        assert_eq!(refused(&grouped(groups)).to_string(), format!("c.toml:{line}: {cause}"));
+    }
+    assert_eq!(refused(&grouped(&many)).to_string(), "c.toml: groups is 8, but must be 0 to 7");
+    let large = "group.block_len = 1048576\ngroup.blocks = 64\n";
+    let text = grouped(&[("a", "[0, 1]"), ("b", "[0, 1]")])
+        .replace("nodes = 4\n", &format!("nodes = 32\n{large}"));
+    assert_eq!(
+        refused(&text).to_string(),
+        "c.toml: groups is 2, but must be 0 to 1: the windows of all groups fit into less than 4 \
+         GiB"
+    );
+    assert!(matches!(
+        refused(&format!("{GROUPS}[[groups]]\nname = \"a\"")),
+        ClusterError::Missing { key: "groups.members", .. }
+    ));
 }

@@ -1,4 +1,4 @@
-//! The group of all members: messages of any length, along trees.
+//! Groups of members: messages of any length, along trees.
 //!
 //! ```text
 //!   broadcast ─▶ [ own window ] ══ each member reads from a member that has it ══▶ receive
@@ -8,15 +8,15 @@
 //!
 //! Per root, all surviving members receive the same messages, in its order, whatever fails
 //! ([`weft_core::group`]). There is no order between roots, and no defence against a member that
-//! sends different messages: [`Member::broadcast`] has that. `[group]` in the cluster file sets the
-//! window: `group.count` is 0, no group, unless it is set to 1.
+//! sends different messages: [`Member::broadcast`] has that. The cluster file names the groups:
+//! [`ALL`] where `group.count` is 1, and each of `[[groups]]`; `[group]` sets the windows of all.
 
 mod calls;
 mod chunk;
 
 pub use calls::GroupValues;
 pub use chunk::{GroupChunk, GroupReceipt};
-use weft_core::group;
+use weft_core::group::{self, GroupId};
 pub use weft_core::group::{Standing as GroupStanding, UnknownReceipt as UnknownGroupReceipt};
 use weft_core::ids::Rank;
 
@@ -83,11 +83,15 @@ pub enum GroupInPlace<'g> {
     },
 }
 
-/// The group of all members, from [`Member::group`] or [`MemberHandle::with_group`].
+/// The name of the group of all members, where `group.count` is 1.
+pub const ALL: &str = crate::cluster::Group::ALL;
+
+/// A group, from [`Member::group`] or [`MemberHandle::with_group`].
 ///
 /// [`MemberHandle::with_group`]: super::MemberHandle::with_group
 pub struct Group<'m> {
     component: &'m mut Component,
+    id: GroupId,
 }
 
 impl std::fmt::Debug for Group<'_> {
@@ -97,24 +101,24 @@ impl std::fmt::Debug for Group<'_> {
 }
 
 impl Member {
-    /// The group of all members. Poll the member to make it progress.
+    /// The group of that name in the cluster file. Poll the member to make it progress.
     ///
     /// # Errors
-    /// [`GroupError::NoGroups`], [`GroupError::Left`].
-    pub fn group(&mut self) -> Result<Group<'_>, GroupError> {
-        Group::of(&mut self.component)
+    /// [`GroupError::UnknownGroup`], [`GroupError::NotAMember`], [`GroupError::Left`].
+    pub fn group(&mut self, name: &str) -> Result<Group<'_>, GroupError> {
+        Group::of(&mut self.component, name)
     }
 }
 
 impl<'m> Group<'m> {
-    pub(super) fn of(component: &'m mut Component) -> Result<Self, GroupError> {
-        component.group_is_open()?;
-        Ok(Self { component })
+    pub(super) fn of(component: &'m mut Component, name: &str) -> Result<Self, GroupError> {
+        let id = component.group_named(name)?;
+        Ok(Self { component, id })
     }
 
     /// Whether all members have joined the group.
     pub fn is_open(&mut self) -> bool {
-        self.component.group_is_open() == Ok(true)
+        self.component.group_is_open(self.id)
     }
 
     /// Sends `bytes` to all other members, whole or not at all, and returns its number. What is
@@ -124,7 +128,7 @@ impl<'m> Group<'m> {
     /// # Errors
     /// [`GroupError`]; nothing changed.
     pub fn broadcast(&mut self, tag: u64, bytes: &[u8]) -> Result<u64, GroupError> {
-        self.component.group_broadcast(tag, bytes)
+        self.component.group_broadcast(self.id, tag, bytes)
     }
 
     /// Begins a message of `len` bytes, which are [written](Self::write) as the window has room;
@@ -133,7 +137,7 @@ impl<'m> Group<'m> {
     /// # Errors
     /// [`GroupError`]; nothing changed.
     pub fn begin(&mut self, tag: u64, len: u64) -> Result<u64, GroupError> {
-        self.component.group_begin(tag, len)
+        self.component.group_begin(self.id, tag, len)
     }
 
     /// Writes the next bytes of the message that was begun, in whole blocks: as many as the window
@@ -143,7 +147,7 @@ impl<'m> Group<'m> {
     /// # Errors
     /// [`GroupError`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, GroupError> {
-        self.component.group_write(bytes)
+        self.component.group_write(self.id, bytes)
     }
 
     /// The next delivery of any other member: the bytes of a part are appended to `into`, and their
@@ -152,10 +156,11 @@ impl<'m> Group<'m> {
     /// The stream of a member that was removed ends with [`GroupDelivery::RootLost`], also where it
     /// has sent nothing: `last` is 0 then.
     pub fn receive(&mut self, into: &mut Vec<u8>) -> Option<GroupDelivery> {
-        let delivery = self.component.group_receive(into)?;
+        let delivery = self.component.group_receive(self.id, into)?;
+        let rank = |root| self.component.group_member(self.id, root);
         Some(match delivery {
             group::Delivery::Chunk(chunk) => GroupDelivery::Part {
-                root: Rank(chunk.root.0),
+                root: rank(chunk.root),
                 seq: chunk.seq,
                 tag: chunk.tag,
                 message_len: chunk.message_len,
@@ -164,10 +169,10 @@ impl<'m> Group<'m> {
                 is_last: chunk.is_last,
             },
             group::Delivery::Abandoned { root, seq } => {
-                GroupDelivery::Abandoned { root: Rank(root.0), seq }
+                GroupDelivery::Abandoned { root: rank(root), seq }
             }
             group::Delivery::RootLost { root, last } => {
-                GroupDelivery::RootLost { root: Rank(root.0), last }
+                GroupDelivery::RootLost { root: rank(root), last }
             }
         })
     }
@@ -175,15 +180,18 @@ impl<'m> Group<'m> {
     /// As [`Self::receive`], without a copy: the part is released when it is dropped, or by its
     /// [receipt](GroupChunk::keep).
     pub fn receive_in_place(&mut self) -> Option<GroupInPlace<'_>> {
-        Some(match self.component.group_next()? {
-            group::Delivery::Chunk(chunk) => {
-                GroupInPlace::Part(GroupChunk::new(self.component, chunk))
-            }
+        let delivery = self.component.group_next(self.id)?;
+        let rank = |root| self.component.group_member(self.id, root);
+        Some(match delivery {
             group::Delivery::Abandoned { root, seq } => {
-                GroupInPlace::Abandoned { root: Rank(root.0), seq }
+                GroupInPlace::Abandoned { root: rank(root), seq }
             }
             group::Delivery::RootLost { root, last } => {
-                GroupInPlace::RootLost { root: Rank(root.0), last }
+                GroupInPlace::RootLost { root: rank(root), last }
+            }
+            group::Delivery::Chunk(chunk) => {
+                let root = rank(chunk.root);
+                GroupInPlace::Part(GroupChunk::new(self.component, root, chunk))
             }
         })
     }
@@ -198,6 +206,6 @@ impl<'m> Group<'m> {
 
     /// How far the messages of `root` have come, as this member knows it.
     pub fn standing(&mut self, root: Rank) -> Option<GroupStanding> {
-        self.component.group_standing(root)
+        self.component.group_standing(self.id, root)
     }
 }

@@ -408,20 +408,22 @@ impl MemberHandle {
         self.inner.shared.act(|component| component.delivered(origin, seq).map(Delivered::of))
     }
 
-    /// Calls `act` with the group of all members ([`Member::group`]) until it returns something,
-    /// and passes in between; none by the end of `timeout`. `act` holds up the member: it uses no
+    /// Calls `act` with the group of that name ([`Member::group`]) until it returns something, and
+    /// passes in between; none by the end of `timeout`. `act` holds up the member: it uses no
     /// handle, and waits for nothing.
     ///
     /// # Errors
-    /// [`CallError`]; [`GroupError::NoGroups`], [`GroupError::Left`].
+    /// [`CallError`]; [`GroupError::UnknownGroup`], [`GroupError::NotAMember`],
+    /// [`GroupError::Left`].
     pub fn with_group<T>(
         &self,
+        name: &str,
         timeout: Duration,
         mut act: impl FnMut(&mut Group<'_>) -> Option<T>,
     ) -> Result<Option<T>, CallError<GroupError>> {
         // The pass behind it sends what `act` has written before the loop wakes from its rest.
         let acted = self.inner.shared.call(timeout, Behind::Pass, |component| {
-            Group::of(component).map(|mut group| act(&mut group)).transpose()
+            Group::of(component, name).map(|mut group| act(&mut group)).transpose()
         });
         acted.map_err(CallError::Ended)?.transpose().map_err(CallError::Refused)
     }

@@ -12,6 +12,7 @@ mod equivocate;
 mod events;
 mod finish;
 mod forgeries;
+mod group_clients;
 mod groups;
 mod idle_backoff;
 mod inputs;
@@ -66,6 +67,8 @@ use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
 use dirnet::{DirNet, Entry, Ground};
 use finish::Finish;
 use forgeries::Forgeries;
+use group_clients::GroupClients;
+use groups::OwnGroup;
 use idle_backoff::IdleBackoff;
 use inputs::{LinkInput, LinkReader};
 use inquiries::Inquiries;
@@ -83,6 +86,7 @@ const DELIVERIES: u32 = 3;
 const DIRNET: u32 = 4;
 const INQUIRIES: u32 = 5;
 const OWN_PUTS: u32 = 6;
+const GROUP_CLIENTS: u32 = 7;
 
 /// The identity of this component: its node and its incarnation.
 #[derive(Clone, Copy)]
@@ -145,8 +149,9 @@ pub(crate) struct Component {
     state: Option<TwoSlots>,
     /// The origin whose broadcasts the program is given first.
     deliver_turn: u16,
-    /// What the group has handed out and the program has not received.
-    group_next: Option<weft_core::group::Delivery>,
+    /// By their numbers.
+    groups: Vec<OwnGroup>,
+    group_clients: GroupClients,
     puts: Puts,
     takes: Takes,
     casts: Casts,
@@ -198,7 +203,8 @@ impl Component {
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
         let takes_part = leavers::is_first_boot(&identity);
-        groups::begin(&mut endpoint, &plan, takes_part)?;
+        let groups = OwnGroup::all(&cluster);
+        groups::begin(&mut endpoint, &plan, &groups, takes_part)?;
         rendezvous::begin(&mut endpoint, &plan, takes_part);
         let own_puts = OwnPuts::new(plan.mailbox().batch());
         let (control_sender, control) = sync_channel(CONTROL_MAX);
@@ -238,7 +244,8 @@ impl Component {
             own_puts,
             state,
             deliver_turn: 0,
-            group_next: None,
+            groups,
+            group_clients: GroupClients::default(),
             takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),
@@ -370,6 +377,7 @@ impl Component {
         answers.extend(self.takes.step(&mut self.endpoint, now_ns));
         answers.extend(self.casts.step(&mut self.endpoint, now_ns));
         answers.extend(self.deliveries.step(&mut self.endpoint, now_ns));
+        answers.extend(self.step_groups(now_ns));
         answers.extend(self.answer_inquiries(now_ns));
         for number in self.casts.take_executed() {
             self.tell(&FromComponent::Executed { number })?;
@@ -383,6 +391,7 @@ impl Component {
             && self.takes.is_empty()
             && self.casts.is_empty()
             && self.deliveries.is_empty()
+            && self.group_clients.is_idle()
             && self.inquiries.is_empty());
         Ok(has_answered)
     }
@@ -419,6 +428,7 @@ impl Component {
             (DIRNET, dirnet),
             (INQUIRIES, self.inquiries.next_deadline_ns()),
             (OWN_PUTS, self.own_puts.next_retry_ns()),
+            (GROUP_CLIENTS, self.group_clients.next_deadline_ns()),
         ];
         for (timer, deadline_ns) in deadlines {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
@@ -505,6 +515,9 @@ impl Component {
                 self.takes.forget(&mut self.endpoint, client);
                 self.casts.forget(client);
                 self.deliveries.forget(client);
+                self.group_clients.forget(client);
+                // It may have left an abort marker to be sent.
+                self.serves = true;
                 self.tell(&FromComponent::Forgotten { client })?;
             }
             ToComponent::Stop => {

@@ -5,7 +5,9 @@
 //! one that stays gives it back after `mailbox.hold_s`.
 
 mod broadcast;
+mod counters;
 mod fault;
+mod group;
 mod guest;
 mod holder;
 mod hook;
@@ -21,7 +23,11 @@ pub use broadcast::{
     HeldProof, OriginStatus, ProofStatus, Then, WindowStatus,
 };
 
+pub use counters::CounterStatus;
 pub use fault::Fault;
+pub use group::{
+    GroupOutcome, GroupPart, GroupReceived, GroupRefused, GroupStatus, GroupWant, RootStatus,
+};
 pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
 pub use hook::HookStatus;
@@ -111,6 +117,15 @@ pub enum Want {
     EndDeliver {
         /// For each origin, the last message that was processed.
         after: Vec<u64>,
+    },
+    /// Something of a group.
+    Group {
+        /// The group's name.
+        group: String,
+        /// How long to wait for other members, and other clients.
+        timeout_ms: u64,
+        /// What.
+        what: GroupWant,
     },
     /// A proof that a node has equivocated.
     Proof {
@@ -206,6 +221,9 @@ impl Want {
             Self::Put { messages, .. } | Self::Broadcast { messages, .. } => {
                 messages.iter().map(|message| message.0.len()).sum()
             }
+            Self::Group { what: GroupWant::Send { message: Some(message), .. }, .. } => {
+                message.0.len()
+            }
             _ => 0,
         }
     }
@@ -219,6 +237,7 @@ impl Want {
             | Self::Broadcast { .. }
             | Self::Deliver { .. }
             | Self::EndDeliver { .. }
+            | Self::Group { .. }
             | Self::Report { .. }
             | Self::Guard { .. }
             | Self::Beat { .. } => false,
@@ -261,6 +280,8 @@ pub enum Outcome {
     Broadcast(BroadcastOutcome),
     /// Broadcasts of other members.
     Delivered(Deliveries),
+    /// What came of a request about a group.
+    Group(GroupOutcome),
     /// An altered message was broadcast.
     Equivocated(Equivocation),
     /// A proof, if the node holds one.
@@ -435,6 +456,8 @@ pub enum Refused {
     Isolated,
     /// The node takes no part in broadcasts any more.
     LeftBroadcasts,
+    /// About a group.
+    Group(GroupRefused),
     /// Another client receives what this origin broadcasts.
     OtherReceiver {
         /// The requested origin.
@@ -536,6 +559,8 @@ pub struct NodeStatus {
     pub form: Form,
     /// The state of each member's broadcasts; nothing when the component could not be asked.
     pub broadcasts: Vec<OriginStatus>,
+    /// The groups of the cluster file; nothing when the component could not be asked.
+    pub groups: Vec<GroupStatus>,
     /// The proofs that it holds.
     pub proofs: Vec<ProofStatus>,
     /// How many frames and entries its supervisor had no receiver for, by reason.
@@ -553,41 +578,6 @@ pub struct PeerStatus {
     pub incarnation: Option<u32>,
     /// Whether messages have gone to it and back.
     pub joined: bool,
-}
-
-/// The counters of a component since its start (MB-10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CounterStatus {
-    /// Messages put into other mailboxes.
-    pub put: u64,
-    /// Puts that found a mailbox full.
-    pub full: u64,
-    /// Puts for which the fabric returned an implausible ticket.
-    pub tickets_unknown: u64,
-    /// Messages taken from the own mailbox.
-    pub taken: u64,
-    /// Messages in the own mailbox and not released.
-    pub owed: u32,
-    /// Messages that went back to the mailbox because a client held them for too long.
-    pub returned: u64,
-    /// Tickets skipped because no process could still write them.
-    pub skipped: u64,
-    /// Inquiries into missing tickets.
-    pub questioned: u64,
-    /// Damaged copies: never delivered.
-    pub checksum_failures: u64,
-    /// Messages with a sender that may not write: never delivered.
-    pub forged: u64,
-    /// Tickets that a member forged by writing over the reservation word, or that a fabric
-    /// answered wrongly.
-    pub forged_tickets: u64,
-    /// The longest that a ticket was missing, in microseconds.
-    pub longest_stall_us: u64,
-    /// Damaged lane messages.
-    pub lane_failures: u64,
-    /// Slots in the own broadcast memory that hold garbage where a message is due; they are never
-    /// delivered.
-    pub broadcast_unfit: u64,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `weft bcast`: a file from one node to all others, so that no two receive different bytes.
+//! `weft bcast`: a file from one node to all others, or to the other members of a group.
 
 mod decided;
 mod held;
@@ -6,6 +6,7 @@ mod intake;
 mod receive;
 mod send;
 mod source;
+mod tree;
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ use super::output::Output;
 /// Arguments of `weft bcast`.
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("how").required(true).args(["neb"])),
+    group(ArgGroup::new("how").required(true).args(["neb", "tree"])),
     group(ArgGroup::new("who").required(true).args(["from", "node"]))
 )]
 pub(super) struct Arguments {
@@ -26,6 +27,15 @@ pub(super) struct Arguments {
     /// the sender does.
     #[arg(long)]
     neb: bool,
+
+    /// Along the trees of a group: all survivors receive the same bytes, whichever node fails.
+    /// Receive at every other member; a receive may begin before the file or after it.
+    #[arg(long)]
+    tree: bool,
+
+    /// The group of the cluster file in which the file travels.
+    #[arg(long, value_name = "NAME", default_value = weft::member::ALL, conflicts_with = "neb")]
+    group: String,
 
     /// The file to broadcast; `-` or nothing for standard input. Standard input and a FIFO are sent
     /// as data arrives. A message stays in the window until each node has received it.
@@ -65,6 +75,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match (arguments.from, arguments.node) {
+        (Some(from), _) if arguments.tree => tree::send(arguments, from, output),
+        (None, Some(node)) if arguments.tree => tree::receive(arguments, node, output),
         (Some(from), _) => send::run(arguments, from, output),
         (None, Some(node)) => receive::run(arguments, node, output),
         // The command line names one of the two.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
+use super::group;
 use super::output::Output;
 use super::survey::{Answer, Survey};
 use weft::node::chronicle::Entry;
@@ -27,7 +28,9 @@ of that origin:
   delivered  the last that a client received there; at the origin, the same as seen here
   by all     the last that every node has received, as far as this node knows
   window     messages that some node has not received yet, of the most that the origin may have
-             outstanding";
+             outstanding
+Groups, the same by the messages of each root: held here are those that the node knows of, `by all`
+is known at the root alone.";
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
@@ -100,6 +103,7 @@ fn render(report: &Report) -> String {
         ));
     }
     text.push_str(&broadcasts(status));
+    text.push_str(&group::table(status));
     let notes = [
         hung,
         holders,

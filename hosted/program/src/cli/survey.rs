@@ -333,6 +333,7 @@ pub(super) mod tests {
             form: seen.is_proven.map_or(Form::Unsigned, |_| Form::Signed),
             holders: Vec::new(),
             broadcasts: (0..4).map(|origin| seen.row(origin)).collect(),
+            groups: Vec::new(),
             proofs: seen.proofs(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),

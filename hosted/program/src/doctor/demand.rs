@@ -37,7 +37,7 @@ impl Demand {
         let state = cluster.component.as_ref().map_or(0, |it| STATE_SLOTS * it.state as u64);
         let entries = cluster.group.entries as u64 * GROUP_ENTRY_BYTES;
         let stream = entries + (cluster.group.blocks * cluster.group.block_len) as u64;
-        let groups = cluster.group.count as u64 * nodes * stream;
+        let groups = cluster.group.places() as u64 * nodes * stream;
         let tensors = TENSOR_POOLS * ((cluster.rendezvous.pool_mib as u64) << 20);
         let own = mailbox + lanes + rings + groups + tensors;
         let registered = nodes * (own + nodes * PAGE_BYTES);

@@ -8,6 +8,7 @@
 //!   database   what is known of tasks and nodes outlives those who know it
 //!   decided    ends of broadcasts without waiting
 //!   demo       the demonstration on inputs of every size
+//!   group      files along the trees of groups, and barriers
 //!   hooks      commands that the manager's node runs for events
 //!   hosts      keys and devices: what is refused before anything starts
 //!   hung       a supervisor that is stopped while its component goes on
@@ -49,6 +50,7 @@ mod decided;
 mod demo;
 mod evidence;
 mod faults;
+mod group;
 mod guard;
 mod hooks;
 mod hosts;

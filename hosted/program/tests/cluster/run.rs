@@ -104,7 +104,7 @@ fn gt5_a_member_of_a_cluster_without_groups_is_refused() {
     let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrestart.max = 0\n");
     let said = place.weft(&format!("run {file} -- {} 8", example("group")));
     assert_ne!(said.status, Some(0));
-    assert!(said.err.contains("NoGroups"), "{}", said.err);
+    assert!(said.err.contains("UnknownGroup"), "{}", said.err);
 }
 
 /// RZ-5, RZ-12: what was received and not recorded is received again, what its sender lost is sent

@@ -73,8 +73,10 @@ impl Run {
         let file = place.join("c.toml");
         let groups = u8::from(role == "shared" || role == "together");
         let pool_mib = u8::from(role == "tensors");
+        let pair = "[[groups]]\nname = \"pair\"\nmembers = [1, 0]\n";
+        let pair = if groups == 1 { pair } else { "" };
         let text = format!("nodes = 2\ngroup.count = {groups}\nrendezvous.pool_mib = {pool_mib}\n");
-        std::fs::write(&file, format!("name = \"t\"\n{text}"))?;
+        std::fs::write(&file, format!("name = \"t\"\n{text}{pair}"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_weft"))
             .arg("run")
             .arg(&file)

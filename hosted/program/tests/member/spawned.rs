@@ -8,7 +8,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use weft::Member;
 use weft::member::{
-    CallError, GroupDelivery, GroupError, MemberEnded, MemberHandle, PutError, Rank, TakenBatch,
+    ALL, CallError, GroupDelivery, GroupError, MemberEnded, MemberHandle, PutError, Rank,
+    TakenBatch,
 };
 
 use crate::{Outcome, PATIENCE, together};
@@ -65,18 +66,19 @@ pub(crate) fn shared() -> Outcome {
 
 /// Each receives what the other broadcasts to the group.
 fn exchange_in_group(member: &MemberHandle, other: Rank) -> Outcome {
-    let sent = member.with_group(PATIENCE, |group| match group.broadcast(7, b"to the group") {
-        Err(GroupError::Opening) => None,
-        done => Some(done),
-    });
+    let sent =
+        member.with_group(ALL, PATIENCE, |group| match group.broadcast(7, b"to the group") {
+            Err(GroupError::Opening) => None,
+            done => Some(done),
+        });
     assert_eq!(sent, Ok(Some(Ok(1))));
     let mut bytes = Vec::new();
-    let delivery = member.with_group(PATIENCE, |group| group.receive(&mut bytes))?;
+    let delivery = member.with_group(ALL, PATIENCE, |group| group.receive(&mut bytes))?;
     let Some(GroupDelivery::Part { root, seq: 1, tag: 7, is_last: true, .. }) = delivery else {
         return Err(format!("not what member {other:?} sent: {delivery:?}").into());
     };
     assert_eq!((root, &bytes[..]), (other, &b"to the group"[..]));
-    let more = member.with_group(Duration::ZERO, |group| group.receive(&mut bytes))?;
+    let more = member.with_group(ALL, Duration::ZERO, |group| group.receive(&mut bytes))?;
     assert_eq!(more, None);
     Ok(())
 }

@@ -59,7 +59,11 @@ impl CallLedger {
             GroupEvent::Gathered { group, number, values } => {
                 self.judge_values(by, (*group, *number), values, (list, out))
             }
-            _ => Ok(()),
+            GroupEvent::Chunk { .. }
+            | GroupEvent::Changed { .. }
+            | GroupEvent::Abandoned { .. }
+            | GroupEvent::Removed { .. }
+            | GroupEvent::RootLost { .. } => Ok(()),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::node::Component;
 /// use that memory again.
 pub struct GroupChunk<'g> {
     component: &'g mut Component,
+    root: Rank,
     chunk: group::Chunk,
     is_kept: bool,
 }
@@ -25,14 +26,14 @@ impl std::fmt::Debug for GroupChunk<'_> {
 }
 
 impl<'g> GroupChunk<'g> {
-    pub(super) const fn new(component: &'g mut Component, chunk: group::Chunk) -> Self {
-        Self { component, chunk, is_kept: false }
+    pub(super) const fn new(component: &'g mut Component, root: Rank, chunk: group::Chunk) -> Self {
+        Self { component, root, chunk, is_kept: false }
     }
 
     /// The sender.
     #[must_use]
     pub const fn root(&self) -> Rank {
-        Rank(self.chunk.root.0)
+        self.root
     }
 
     /// The number of the message, from 1.

@@ -1,6 +1,8 @@
-//! What the program of a member does with the group of all nodes, straight on the endpoint.
+//! What the program of a member does with its groups, straight on the endpoint.
 //!
 //! A node takes part in its first boot alone, as in broadcasts ([`super::leavers`]).
+
+use std::collections::VecDeque;
 
 use weft_core::endpoint::Plan;
 use weft_core::fabric::{Fabric, Memory, WordMemory, Words};
@@ -11,18 +13,49 @@ use weft_core::ids::{Peer, Rank};
 
 use super::{Component, Flow};
 use crate::clock::Deadline;
+use crate::cluster::{Cluster, NamedGroup};
 use crate::node::{EndpointFabric, GROUPS, NodeEndpoint, NodeError, PEERS};
 
-/// The group of all nodes, granks in the order of ranks.
-const ALL: GroupId = GroupId(0);
+/// A group of the cluster file, as this node sees it.
+#[derive(Debug)]
+pub(super) struct OwnGroup {
+    pub(super) name: String,
+    /// In the order of their granks.
+    pub(super) members: Vec<Rank>,
+    /// What the machine has handed out, once, and was not received: less than the windows hold.
+    pub(super) due: VecDeque<Delivery>,
+}
+
+impl OwnGroup {
+    /// The groups of `cluster`, in the order of their numbers.
+    pub(super) fn all(cluster: &Cluster) -> Vec<Self> {
+        let own = |it: NamedGroup| Self {
+            name: it.name,
+            members: it.members.into_iter().map(Rank).collect(),
+            due: VecDeque::new(),
+        };
+        cluster.group.groups(cluster.nodes).into_iter().map(own).collect()
+    }
+
+    fn grank(&self, rank: Rank) -> Option<Grank> {
+        let index = self.members.iter().position(|member| *member == rank)?;
+        u16::try_from(index).ok().map(Grank)
+    }
+}
 
 /// Why the group did not take a message or a block. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
-    /// The cluster file has no groups.
-    #[error("this cluster has no groups: set group.count to 1 in the cluster file")]
-    NoGroups,
+    /// The cluster file has no group of that name.
+    #[error(
+        "the cluster file has no group of that name: set group.count to 1 for \"all\", or add it \
+         to [[groups]]"
+    )]
+    UnknownGroup,
+    /// This node is no member of the group.
+    #[error("this node is no member of the group: add its rank to `members` in the cluster file")]
+    NotAMember,
     /// This node was removed or restarted.
     #[error(
         "this node was removed or restarted, and takes no part in groups until the cluster is \
@@ -67,101 +100,133 @@ pub enum GroupError {
     TimedOut,
 }
 
-impl From<SendError> for GroupError {
-    fn from(error: SendError) -> Self {
-        match error {
-            SendError::NotOpen => Self::Opening,
-            SendError::WindowFull { hindmost } => {
-                Self::WindowFull { hindmost: hindmost.map(|grank| Rank(grank.0)) }
-            }
-            SendError::Unfinished => Self::Unfinished,
-            SendError::NotBegun => Self::NotBegun,
-            SendError::TooLong { limit } => Self::ValueTooLong { limit },
-            SendError::Gathering => Self::Gathering,
-        }
-    }
-}
-
-/// Gives the endpoint its group, where the plan has a place for it.
+/// Gives the endpoint the groups that this node is a member of.
 pub(super) fn begin(
     endpoint: &mut NodeEndpoint,
     plan: &Plan,
+    own: &[OwnGroup],
     takes_part: bool,
 ) -> Result<(), NodeError> {
     let Some((sizes, at)) = plan.groups().filter(|_| takes_part) else { return Ok(()) };
     let incarnation = endpoint.incarnation();
     let fabric = endpoint.fabric();
     let mut groups = Box::new(Groups::<PEERS, GROUPS>::new(fabric, sizes, at, incarnation));
-    let members: Vec<_> = (0..plan.layout().peers()).map(Peer).collect();
-    groups.open(fabric, ALL, &members).map_err(|error| NodeError::Plan(error.to_string()))?;
+    let me = fabric.me();
+    let ours = (0..).map(GroupId).zip(own).filter(|(_, it)| it.grank(Rank(me.0)).is_some());
+    for (id, group) in ours {
+        let members: Vec<_> = group.members.iter().map(|rank| Peer(rank.0)).collect();
+        groups.open(fabric, id, &members).map_err(|error| NodeError::Plan(error.to_string()))?;
+    }
     let begun = endpoint.begin_groups(groups);
     debug_assert!(begun.is_ok(), "no peer is admitted before the endpoint is made");
     Ok(())
 }
 
 impl Component {
-    fn with_group<T>(
-        &mut self,
-        act: impl FnOnce(&mut Groups<PEERS, GROUPS>, &mut EndpointFabric) -> T,
-    ) -> Result<T, GroupError> {
-        if self.cluster.group.count == 0 {
-            return Err(GroupError::NoGroups);
+    /// The number of a group that this node takes part in.
+    pub(crate) fn group_named(&mut self, name: &str) -> Result<GroupId, GroupError> {
+        let named = (0..).map(GroupId).zip(&self.groups).find(|(_, group)| group.name == name);
+        let (id, group) = named.ok_or(GroupError::UnknownGroup)?;
+        if group.grank(self.rank()).is_none() {
+            return Err(GroupError::NotAMember);
         }
+        let takes_part = self.endpoint.groups().is_some();
+        if takes_part { Ok(id) } else { Err(GroupError::Left) }
+    }
+
+    /// Acts on the groups, and translates what they refuse in `id`.
+    fn with_groups<T>(
+        &mut self,
+        id: GroupId,
+        act: impl FnOnce(&mut Groups<PEERS, GROUPS>, &mut EndpointFabric) -> Result<T, SendError>,
+    ) -> Result<T, GroupError> {
         let (groups, fabric) = self.endpoint.groups().ok_or(GroupError::Left)?;
-        Ok(act(groups, fabric))
+        act(groups, fabric).map_err(|error| match error {
+            SendError::NotOpen => GroupError::Opening,
+            SendError::WindowFull { hindmost } => {
+                GroupError::WindowFull { hindmost: hindmost.map(|it| self.group_member(id, it)) }
+            }
+            SendError::Unfinished => GroupError::Unfinished,
+            SendError::NotBegun => GroupError::NotBegun,
+            SendError::TooLong { limit } => GroupError::ValueTooLong { limit },
+            SendError::Gathering => GroupError::Gathering,
+        })
     }
 
-    pub(crate) fn group_is_open(&mut self) -> Result<bool, GroupError> {
-        self.with_group(|groups, _| groups.is_open(ALL))
+    /// The rank of a member of a group.
+    pub(crate) fn group_member(&self, id: GroupId, grank: Grank) -> Rank {
+        let group = self.groups.get(usize::from(id.0));
+        let rank = group.and_then(|group| group.members.get(grank.index()));
+        debug_assert!(rank.is_some(), "the machine knows the members only");
+        rank.copied().unwrap_or(Rank(grank.0))
     }
 
-    pub(crate) fn group_broadcast(&mut self, tag: u64, bytes: &[u8]) -> Result<u64, GroupError> {
+    pub(crate) fn group_is_open(&mut self, id: GroupId) -> bool {
+        self.endpoint.groups().is_some_and(|(groups, _)| groups.is_open(id))
+    }
+
+    pub(crate) fn group_broadcast(
+        &mut self,
+        id: GroupId,
+        tag: u64,
+        bytes: &[u8],
+    ) -> Result<u64, GroupError> {
         let limit = self.cluster.group.blocks * self.cluster.group.block_len;
         // No window has room for it, ever: "the window is full" would be waited for in vain.
         if bytes.len() > limit {
             return Err(GroupError::TooLong { limit });
         }
-        Ok(self.with_group(|groups, fabric| groups.broadcast(fabric, ALL, tag, bytes))??)
+        self.with_groups(id, |groups, fabric| groups.broadcast(fabric, id, tag, bytes))
     }
 
-    pub(crate) fn group_begin(&mut self, tag: u64, len: u64) -> Result<u64, GroupError> {
-        Ok(self.with_group(|groups, fabric| groups.begin(fabric, ALL, tag, len))??)
+    pub(crate) fn group_begin(
+        &mut self,
+        id: GroupId,
+        tag: u64,
+        len: u64,
+    ) -> Result<u64, GroupError> {
+        self.with_groups(id, |groups, fabric| groups.begin(fabric, id, tag, len))
     }
 
     /// Writes the blocks of `bytes` for which the window has room; how many bytes those were.
-    pub(crate) fn group_write(&mut self, bytes: &[u8]) -> Result<usize, GroupError> {
-        self.with_group(|groups, fabric| {
+    pub(crate) fn group_write(&mut self, id: GroupId, bytes: &[u8]) -> Result<usize, GroupError> {
+        self.with_groups(id, |groups, fabric| {
             let mut written = 0;
-            while let Some((at, len)) = groups.space(fabric, ALL) {
+            while let Some((at, len)) = groups.space(fabric, id) {
                 // A block is announced whole.
                 let Some(block) = bytes.get(written..written + len as usize) else { break };
                 fabric.memory().copy_in(at.region, at.offset, block);
-                groups.commit(fabric, ALL)?;
+                groups.commit(fabric, id)?;
                 written += block.len();
             }
-            Ok::<_, SendError>(written)
-        })?
-        .map_err(GroupError::from)
+            Ok(written)
+        })
     }
 
-    /// Whether the group has something to receive.
+    /// Whether any group has something to receive.
     pub(super) fn is_group_due(&mut self) -> bool {
-        // The machine hands out each delivery once: it is kept until the program receives it.
-        if self.group_next.is_none() {
-            let next = self.with_group(|groups, fabric| groups.receive(fabric, ALL));
-            self.group_next = next.ok().flatten();
+        let mut ids = (0..).map(GroupId).take(self.groups.len());
+        ids.any(|id| self.group_due(id).is_some())
+    }
+
+    /// What a group has to receive, in the order in which the machine hands it out.
+    fn group_due(&mut self, id: GroupId) -> Option<&mut VecDeque<Delivery>> {
+        let due = &mut self.groups.get_mut(usize::from(id.0))?.due;
+        if due.is_empty() {
+            let (groups, fabric) = self.endpoint.groups()?;
+            due.push_back(groups.receive(fabric, id)?);
         }
-        self.group_next.is_some()
+        Some(due)
     }
 
     /// The next delivery; a chunk stays where it is until it is released.
-    pub(crate) fn group_next(&mut self) -> Option<Delivery> {
-        if self.is_group_due() { self.group_next.take() } else { None }
+    pub(crate) fn group_next(&mut self, id: GroupId) -> Option<Delivery> {
+        self.group_due(id)?.pop_front()
     }
 
     /// The next delivery; the bytes of a chunk are copied behind `into`, and released.
-    pub(crate) fn group_receive(&mut self, into: &mut Vec<u8>) -> Option<Delivery> {
-        let delivery = self.group_next()?;
+    pub(crate) fn group_receive(&mut self, id: GroupId, into: &mut Vec<u8>) -> Option<Delivery> {
+        let delivery = self.group_next(id)?;
         if let Delivery::Chunk(chunk) = delivery {
             let start = into.len();
             into.resize(start + chunk.len as usize, 0);
@@ -180,48 +245,54 @@ impl Component {
 
     /// The program is done with a chunk and with those of its root before it.
     pub(crate) fn group_release(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
-        let released = self.with_group(|groups, fabric| groups.release(fabric, receipt));
-        released.unwrap_or(Err(UnknownReceipt))
+        let (groups, fabric) = self.endpoint.groups().ok_or(UnknownReceipt)?;
+        groups.release(fabric, receipt)
     }
 
-    pub(crate) fn group_arrive(&mut self) -> Result<u64, GroupError> {
-        Ok(self.with_group(|groups, fabric| groups.arrive(fabric, ALL))??)
+    pub(crate) fn group_arrive(&mut self, id: GroupId) -> Result<u64, GroupError> {
+        self.with_groups(id, |groups, fabric| groups.arrive(fabric, id))
     }
 
-    pub(crate) fn group_leave(&mut self) -> Option<u64> {
-        self.with_group(|groups, fabric| groups.leave(fabric, ALL)).ok().flatten()
+    pub(crate) fn group_leave(&mut self, id: GroupId) -> Option<u64> {
+        let (groups, fabric) = self.endpoint.groups()?;
+        groups.leave(fabric, id)
     }
 
-    pub(crate) fn group_all_gather(&mut self, mine: &[u8]) -> Result<u64, GroupError> {
-        Ok(self.with_group(|groups, fabric| groups.all_gather(fabric, ALL, mine))??)
+    pub(crate) fn group_all_gather(&mut self, id: GroupId, mine: &[u8]) -> Result<u64, GroupError> {
+        self.with_groups(id, |groups, fabric| groups.all_gather(fabric, id, mine))
     }
 
     /// The values of the all-gather that is over, copied.
-    pub(crate) fn group_gathered(&mut self) -> Option<Vec<Option<Vec<u8>>>> {
-        let taken = self.with_group(|groups, fabric| {
-            let gathered = groups.gathered(fabric, ALL)?;
-            let values = gathered.values[..usize::from(gathered.count)].iter().map(|value| {
-                value.map(|(_, at, len)| {
-                    let mut bytes = vec![0; len as usize];
-                    fabric.memory().copy_out(at.region, at.offset, &mut bytes);
-                    bytes
-                })
-            });
-            let values = values.collect();
-            groups.end_gather(fabric, ALL);
-            Some(values)
+    pub(crate) fn group_gathered(&mut self, id: GroupId) -> Option<Vec<Option<Vec<u8>>>> {
+        let (groups, fabric) = self.endpoint.groups()?;
+        let gathered = groups.gathered(fabric, id)?;
+        let values = gathered.values[..usize::from(gathered.count)].iter().map(|value| {
+            value.map(|(_, at, len)| {
+                let mut bytes = vec![0; len as usize];
+                fabric.memory().copy_out(at.region, at.offset, &mut bytes);
+                bytes
+            })
         });
-        taken.ok().flatten()
+        let values = values.collect();
+        groups.end_gather(fabric, id);
+        Some(values)
     }
 
-    /// Enters what the others enter, for a program that has finished: they would wait for it.
-    pub(crate) fn group_join_in(&mut self) {
-        // Refused where there is no group, or its window is full: the next pass enters again.
-        if self.group_arrive().is_ok() {
-            self.group_leave();
-        }
-        if matches!(self.group_all_gather(&[]), Ok(_) | Err(GroupError::Gathering)) {
-            self.group_gathered();
+    /// Receives and enters what the others send and enter, for a program that has finished: they
+    /// would wait for it.
+    pub(crate) fn groups_join_in(&mut self) {
+        let mut bytes = Vec::new();
+        for id in (0..).map(GroupId).take(self.groups.len()) {
+            while self.group_receive(id, &mut bytes).is_some() {
+                bytes.clear();
+            }
+            // Refused where this is no member, or its window is full: the next pass enters again.
+            if self.group_arrive(id).is_ok() {
+                self.group_leave(id);
+            }
+            if matches!(self.group_all_gather(id, &[]), Ok(_) | Err(GroupError::Gathering)) {
+                self.group_gathered(id);
+            }
         }
     }
 
@@ -262,7 +333,9 @@ impl Component {
         waited
     }
 
-    pub(crate) fn group_standing(&mut self, root: Rank) -> Option<Standing> {
-        self.with_group(|groups, _| groups.standing(ALL, Grank(root.0))).ok().flatten()
+    pub(crate) fn group_standing(&mut self, id: GroupId, root: Rank) -> Option<Standing> {
+        let root = self.groups.get(usize::from(id.0))?.grank(root)?;
+        let (groups, _) = self.endpoint.groups()?;
+        groups.standing(id, root)
     }
 }

@@ -51,6 +51,9 @@ impl Component {
                 let done = self.deliveries.end(&mut self.endpoint, ticket.client, &after);
                 Some((ticket, done))
             }
+            Want::Group { group, timeout_ms, what } => {
+                self.begin_group(ticket, &group, what, deadline(timeout_ms))
+            }
             Want::Inject(Fault::Equivocate) => Some((ticket, self.equivocate())),
             Want::Inject(fault) => {
                 self.faults.handle_fault(now_ns, &fault);

@@ -48,6 +48,7 @@ impl Component {
             holders,
             form: self.cluster.neb.form,
             broadcasts: self.broadcasts(),
+            groups: self.group_statuses(),
             proofs: Vec::new(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),

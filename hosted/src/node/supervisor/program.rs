@@ -147,6 +147,7 @@ impl Supervisor {
                 | Want::Broadcast { .. }
                 | Want::Deliver { .. }
                 | Want::EndDeliver { .. }
+                | Want::Group { .. }
         );
         match &self.cluster.component {
             Some(program) if is_owners => Err(Refused::Owned { program: program.program.clone() }),

@@ -97,6 +97,7 @@ impl Supervisor {
             | Want::Release { .. }
             | Want::Deliver { .. }
             | Want::EndDeliver { .. }
+            | Want::Group { .. }
             | Want::Inject(_)
             | Want::Node { .. }
             | Want::Status => {
@@ -184,6 +185,7 @@ impl Supervisor {
             holders: Vec::new(),
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
+            groups: Vec::new(),
             proofs: self.broadcasts.proofs(),
             refused_by_supervisor: self.refusals.counts(),
             refused_by_task: self.im_alive.as_ref().map(ImAlive::refused).unwrap_or_default(),

@@ -45,7 +45,13 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
     let ended = listener.end();
     received.map_err(|ended| ended.failure(&running, arguments, node, &intake))?;
     ended.map_err(Failure::new)?;
-    let object = result(arguments, node, &intake);
+    report(arguments, node, &intake, output);
+    Ok(())
+}
+
+/// Reports a file that was received whole.
+pub(super) fn report(arguments: &Arguments, node: u16, intake: &Intake, output: Output) {
+    let object = result(arguments, node, intake);
     let text = match &arguments.output {
         Some(path) => format!(
             "{} bytes of node {} received at node {node} into {}\nsha256 {}\n",
@@ -59,9 +65,8 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
     output.finish(&object, &text);
     if intake.passed_over() > 0 && !output.is_json() {
         // A warning is lost if standard error is closed.
-        let _ = writeln!(stderr(), "weft: {}", passed_over(&intake));
+        let _ = writeln!(stderr(), "weft: {}", passed_over(intake));
     }
-    Ok(())
 }
 
 fn result(arguments: &Arguments, node: u16, intake: &Intake) -> Value {
@@ -214,13 +219,7 @@ impl Ended {
             Self::Silence => silence(running, arguments, node, intake),
             Self::Disputed(conflict) => disputed(running, node, conflict),
             Self::Over(origin, over) => over.failure(origin, intake),
-            Self::Broken(broken @ Broken::CutShort { origin, .. }) => {
-                let cure = format!(
-                    "receive again to get the other file; broadcast this one from node {origin} \
-                     again"
-                );
-                Failure::of(Code::CutShort, broken.to_string(), cure)
-            }
+            Self::Broken(broken) => broken_failure(broken),
             Self::GivenUp => {
                 let from =
                     intake.origin().map_or_else(String::new, |rank| format!(" at node {rank}"));
@@ -233,9 +232,21 @@ impl Ended {
                 let cure = lost.unwrap_or_else(|| "broadcast the file again".to_owned());
                 Failure::of(Code::Abandoned, cause, cure)
             }
-            Self::Broken(broken @ Broken::Damaged { .. }) => {
-                Failure::of(Code::Verification, broken.to_string(), "broadcast the file again")
-            }
+        }
+    }
+}
+
+/// The error for a file that cannot be received.
+pub(super) fn broken_failure(broken: Broken) -> Failure {
+    match broken {
+        Broken::CutShort { origin, .. } => {
+            let cure = format!(
+                "receive again to get the other file; broadcast this one from node {origin} again"
+            );
+            Failure::of(Code::CutShort, broken.to_string(), cure)
+        }
+        Broken::Damaged { .. } => {
+            Failure::of(Code::Verification, broken.to_string(), "broadcast the file again")
         }
     }
 }
@@ -298,7 +309,7 @@ fn cure_of_window(survey: &Survey, origin: u16, node: u16) -> Option<String> {
     ))
 }
 
-fn passed_over(intake: &Intake) -> String {
+pub(super) fn passed_over(intake: &Intake) -> String {
     format!(
         "messages passed over, of no file or of one whose beginning was received before: {}",
         intake.passed_over()
@@ -328,7 +339,7 @@ fn disputed(running: &Running, node: u16, conflict: ConflictStatus) -> Failure {
 }
 
 /// The destination of the bytes.
-enum Sink {
+pub(super) enum Sink {
     /// A file, which appears once it is complete.
     File(Draft),
     /// Standard output, as they arrive.
@@ -349,7 +360,7 @@ struct Line<'a> {
 }
 
 impl Sink {
-    fn open(path: Option<&Path>, output: Output) -> Result<Self, Failure> {
+    pub(super) fn open(path: Option<&Path>, output: Output) -> Result<Self, Failure> {
         if let Some(path) = path {
             return Ok(Self::File(Draft::begin_interruptible(path)?));
         }
@@ -358,7 +369,11 @@ impl Sink {
     }
 
     /// Writes the next bytes of the file, which came with `message`.
-    fn write(&mut self, message: &DeliveredMessage, bytes: &[u8]) -> Result<(), Failure> {
+    pub(super) fn write(
+        &mut self,
+        message: &DeliveredMessage,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
         let written = match self {
             Self::File(draft) => return draft.write(bytes),
             Self::Stdout(out) => out.write_all(bytes),
@@ -372,7 +387,7 @@ impl Sink {
     }
 
     /// Flushes, so that a reader of the output sees what came.
-    fn show(&mut self) -> Result<(), Failure> {
+    pub(super) fn show(&mut self) -> Result<(), Failure> {
         match self {
             Self::Stdout(out) => out.flush().map_err(|error| unwritable(&error)),
             Self::File(_) | Self::Lines(_) | Self::Closed => Ok(()),
@@ -380,7 +395,7 @@ impl Sink {
     }
 
     /// Completes the output.
-    fn finish(&mut self) -> Result<(), Failure> {
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
         match std::mem::replace(self, Self::Closed) {
             Self::File(draft) => draft.finish(),
             Self::Stdout(mut out) => out.flush().map_err(|error| unwritable(&error)),

@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, Cell, Row, Table};
 use super::rates::Screen;
 use crate::cli::status::{peers, pid, role, term};
 use crate::cli::survey::{Answer, Survey};
-use weft::node::control::{NodeState, NodeStatus, TaskState};
+use weft::node::control::{GroupPart, NodeState, NodeStatus, TaskState};
 
 pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let Some(survey) = &screen.survey else {
@@ -43,6 +43,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, screen: &Screen, survey: &Surve
         "taken/s",
         "owed",
         "skipped",
+        "groups",
         "peers",
     ];
     let rows = survey.nodes.iter().map(|entry| match entry {
@@ -51,7 +52,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, screen: &Screen, survey: &Surve
             Row::new([rank.to_string(), (*state).to_owned()]).style(Style::new().fg(Color::Red))
         }
     });
-    let widths = [4, 11, 8, 5, 11, 8, 9, 9, 9, 6, 7].map(Constraint::Length);
+    let widths = [4, 11, 8, 5, 11, 8, 9, 9, 9, 6, 7, 9].map(Constraint::Length);
     let widths = widths.into_iter().chain([Constraint::Min(8)]);
     let title = format!(" cluster {} ", survey.name);
     let table = Table::new(rows, widths)
@@ -76,6 +77,7 @@ fn node_row(node: &NodeStatus, screen: &Screen) -> Row<'static> {
         rate(rates.map(|rates| rates.taken)),
         counters.owed.to_string(),
         counters.skipped.to_string(),
+        groups(node),
         peers(node),
     ];
     let colour = match node.state {
@@ -84,6 +86,20 @@ fn node_row(node: &NodeStatus, screen: &Screen) -> Row<'static> {
         NodeState::GivenUp | NodeState::Isolated => Style::new().fg(Color::Red),
     };
     Row::new(cells.map(Cell::from)).style(colour)
+}
+
+/// How many of the node's groups are open, of how many it is a member of, and how many messages of
+/// other members it has received in all of them.
+fn groups(node: &NodeStatus) -> String {
+    let own = node.groups.iter().filter(|group| group.standing != GroupPart::NotAMember);
+    let (mut open, mut all, mut delivered) = (0, 0, 0);
+    for group in own {
+        all += 1;
+        open += u64::from(group.standing == GroupPart::Open);
+        let others = group.roots.iter().filter(|root| root.root != node.rank);
+        delivered += others.map(|root| root.delivered).sum::<u64>();
+    }
+    if all == 0 { "-".to_owned() } else { format!("{open}/{all} {delivered}") }
 }
 
 fn draw_tasks(frame: &mut Frame<'_>, area: Rect, survey: &Survey) {
@@ -121,8 +137,8 @@ mod tests {
 
     use super::*;
     use weft::node::control::{
-        CounterStatus, DirNetStatus, PeerStatus, TaskError, TaskFault, TaskStatus, TimingStatus,
-        ViewStatus,
+        CounterStatus, DirNetStatus, GroupStatus, PeerStatus, RootStatus, TaskError, TaskFault,
+        TaskStatus, TimingStatus, ViewStatus,
     };
 
     /// A node that runs and has put so many messages, with one task that failed.
@@ -170,6 +186,17 @@ mod tests {
             holders: Vec::new(),
             form: weft::cluster::Form::Unsigned,
             broadcasts: Vec::new(),
+            groups: [GroupPart::Open, GroupPart::Opening, GroupPart::NotAMember]
+                .map(|standing| GroupStatus {
+                    name: "g".to_owned(),
+                    members: vec![0, 1],
+                    standing,
+                    removed: Vec::new(),
+                    roots: [0, 1]
+                        .map(|root| RootStatus { root, held: 9, delivered: 4, by_all: None })
+                        .to_vec(),
+                })
+                .to_vec(),
             proofs: Vec::new(),
             refused_by_supervisor: std::collections::BTreeMap::new(),
             refused_by_task: std::collections::BTreeMap::new(),
@@ -212,6 +239,7 @@ mod tests {
             "1:-!",
             "manager",
             "12.0",
+            "1/2 8",
             "unreachable",
             "q ends",
         ] {

@@ -98,9 +98,9 @@ impl Clients {
         let Some(open) = self.open.remove(&ticket) else { return };
         let what = match (open.stage, what) {
             (Stage::Counting { known, .. }, Outcome::Status(status)) => {
-                let NodeStatus { counters, mut holders, broadcasts, dirnet, .. } = *status;
+                let NodeStatus { counters, mut holders, broadcasts, groups, dirnet, .. } = *status;
                 holders.iter_mut().for_each(|holder| self.name(holder));
-                let status = NodeStatus { counters, holders, broadcasts, dirnet, ..*known };
+                let status = NodeStatus { counters, holders, broadcasts, groups, dirnet, ..*known };
                 Outcome::Status(Box::new(status))
             }
             (_, what) => what,

@@ -1,0 +1,186 @@
+//! `weft group`: the groups of a running cluster.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::json;
+
+use super::cluster_choice::{ClusterChoice, seconds};
+use super::failure::Failure;
+use super::output::Output;
+use super::survey::Survey;
+use weft::client::Client;
+use weft::cluster::NamedGroup;
+use weft::explain::{Code, Explain as _};
+use weft::node::control::{GroupPart, GroupStatus, RootStatus};
+
+/// Arguments of `weft group`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Show each group: its members, and how far the messages of each have come.
+    Ls(Ls),
+    /// Enter a barrier for members, and wait until all live members of the group have entered it.
+    Barrier(Barrier),
+}
+
+/// Arguments of `weft group ls`.
+#[derive(Debug, Args)]
+struct Ls {
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+/// Arguments of `weft group barrier`.
+#[derive(Debug, Args)]
+struct Barrier {
+    /// The group.
+    #[arg(value_name = "NAME")]
+    group: String,
+
+    /// Enter it for this member only; without it, for all members. An entry stands, also after the
+    /// timeout.
+    #[arg(long, value_name = "RANK")]
+    node: Option<u16>,
+
+    /// Give up after this many seconds.
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS", allow_negative_numbers = true)]
+    timeout: f64,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.what {
+        What::Ls(arguments) => list(arguments, output),
+        What::Barrier(arguments) => barrier(arguments, output),
+    }
+}
+
+fn list(arguments: &Ls, output: Output) -> Result<(), Failure> {
+    let survey = Survey::take(&arguments.cluster.find()?);
+    let groups = groups(&survey);
+    let none = "no groups: set group.count to 1 in the cluster file, or add [[groups]]\n";
+    let text = if groups.is_empty() { none.to_owned() } else { table(&survey) };
+    output.finish(&json!({ "ok": true, "name": survey.name, "groups": groups }), &text);
+    Ok(())
+}
+
+/// A group of the cluster file.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    name: String,
+    members: Vec<u16>,
+    /// As any member reports.
+    removed: BTreeSet<u16>,
+    nodes: Vec<Part<'a>>,
+}
+
+/// What one member reports.
+#[derive(Debug, Serialize)]
+struct Part<'a> {
+    node: u16,
+    standing: GroupPart,
+    roots: &'a [RootStatus],
+}
+
+fn groups(survey: &Survey) -> Vec<Listed<'_>> {
+    let listed = |group: NamedGroup| {
+        let is_part =
+            |it: &&GroupStatus| it.name == group.name && it.standing != GroupPart::NotAMember;
+        let reported = survey
+            .answered()
+            .filter_map(|node| Some((node.rank, node.groups.iter().find(is_part)?)));
+        let reported: Vec<_> = reported.collect();
+        Listed {
+            removed: reported.iter().flat_map(|(_, it)| it.removed.iter().copied()).collect(),
+            nodes: reported
+                .iter()
+                .map(|(node, it)| Part { node: *node, standing: it.standing, roots: &it.roots })
+                .collect(),
+            name: group.name,
+            members: group.members,
+        }
+    };
+    let cluster = &survey.cluster;
+    cluster.group.groups(cluster.nodes).into_iter().map(listed).collect()
+}
+
+/// The groups for people: members and standing, and how far each root's messages have come.
+pub(super) fn table(survey: &Survey) -> String {
+    groups(survey).iter().map(lines).collect()
+}
+
+fn lines(group: &Listed<'_>) -> String {
+    let with = |standing| {
+        let nodes = group.nodes.iter().filter(|part| part.standing == standing);
+        nodes.map(|part| part.node).collect::<Vec<_>>()
+    };
+    let mut text = format!("\ngroup {} of nodes {:?}: ", group.name, group.members);
+    match &with(GroupPart::Opening)[..] {
+        [] => text.push_str(GroupPart::Open.words()),
+        opening => text.push_str(&format!("{} at nodes {opening:?}", GroupPart::Opening.words())),
+    }
+    if !group.removed.is_empty() {
+        text.push_str(&format!(", without {:?}, which were removed", group.removed));
+    }
+    text.push('\n');
+    let rows = group.nodes.iter().flat_map(|part| {
+        let used = part.roots.iter().filter(|root| root.held > 0);
+        used.map(|root| row(part.node, root))
+    });
+    let rows: String = rows.collect();
+    if !rows.is_empty() {
+        let (node, root, held, delivered, by_all) =
+            ("node", "root", "held here", "delivered", "by all");
+        text.push_str(&format!(
+            "{node:>4}  {root:>6} {held:>11} {delivered:>11} {by_all:>11}\n{rows}"
+        ));
+    }
+    text
+}
+
+fn row(node: u16, root: &RootStatus) -> String {
+    let RootStatus { root, held, delivered, by_all } = root;
+    let by_all = by_all.map_or_else(|| "-".to_owned(), |seq| seq.to_string());
+    format!("{node:>4}  {root:>6} {held:>11} {delivered:>11} {by_all:>11}\n")
+}
+
+fn barrier(arguments: &Barrier, output: Output) -> Result<(), Failure> {
+    let timeout = seconds("--timeout", arguments.timeout)?;
+    let running = arguments.cluster.find()?;
+    let name = arguments.group.as_str();
+    let groups = running.cluster.group.groups(running.cluster.nodes);
+    let group = groups.iter().find(|group| group.name == name);
+    let nodes = match (arguments.node, group) {
+        (Some(node), _) => vec![node],
+        // Those that were removed answer that they have left: the rest is waited for without them.
+        (None, Some(group)) => group.members.clone(),
+        (None, None) => vec![0],
+    };
+    let clients = nodes.iter().map(|node| running.connect(*node)).collect::<Result<Vec<_>, _>>()?;
+    let entered: Vec<_> = thread::scope(|scope| {
+        let enter = |mut client: Client| scope.spawn(move || client.group_barrier(name, timeout));
+        let entering: Vec<_> = clients.into_iter().map(enter).collect();
+        entering.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let mut number = 0;
+    for entered in entered {
+        match entered {
+            Ok(left) => number = left,
+            Err(error) if error.code() == Code::Standing && arguments.node.is_none() => {}
+            Err(error) => return Err(Failure::new(error)),
+        }
+    }
+    let object = json!({ "ok": true, "group": name, "nodes": nodes, "barrier": number });
+    output.finish(&object, &format!("barrier {number} of group {name} left by nodes {nodes:?}\n"));
+    Ok(())
+}

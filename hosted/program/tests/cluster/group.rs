@@ -1,0 +1,203 @@
+//! Files along the trees of a group, across real processes, and the barriers of their nodes.
+
+use serde_json::Value;
+
+use weft::client::GroupSpeaker;
+use weft::process::Signal;
+use weft_program::transfer::Cutter;
+
+use crate::PATIENCE;
+use crate::broadcast::{FILE, digest, heard};
+use crate::place::{Nodes, Place, Running, eventually};
+
+/// Windows of 16 blocks of 4 KiB: FILE twice is longer.
+const SMALL: &str = "group.count = 1\ngroup.block_len = 4096\n";
+const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\nwindow_us = 60_000_000\n\
+                    alarm_us = 30_000_000\n";
+
+/// Starts a cluster of so many nodes with these lines in its file.
+fn up(place: &Place, nodes: u16, lines: &str) -> (Running, Nodes) {
+    place.up(&place.file("g.toml", format!("name = \"t\"\nnodes = {nodes}\n{lines}")))
+}
+
+fn receive(place: &Place, group: &str, origin: u16, node: u16) -> Running {
+    let line = format!("bcast --tree --receive --node {node} --origin {origin} --group {group}");
+    place.start(&format!("{line} --timeout 60 --name t --json"), "")
+}
+
+/// What node `rank` has of the messages of `root`: held, and received by a client.
+fn come(nodes: &Nodes, rank: u16, root: u16) -> (u64, u64) {
+    let status = nodes.client(rank).status().expect("a status");
+    let roots = status.groups.first().map(|group| group.roots.clone()).unwrap_or_default();
+    let row = roots.iter().find(|row| row.root == root);
+    row.map_or((0, 0), |row| (row.held, row.delivered))
+}
+
+#[test]
+fn gt7_a_file_longer_than_the_window_reaches_every_member() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 4, &format!("{SMALL}{CALM}"));
+    let long = FILE.repeat(40);
+    let file = place.file("long.bin", &long);
+    let receivers: Vec<_> = [1, 2, 3].map(|node| receive(&place, "all", 0, node)).into();
+    let sent = place.weft(&format!("bcast --tree {file} --from 0 --name t --json")).object();
+    assert_eq!((&sent["sha256"], &sent["bytes"]), (&digest(&long).into(), &long.len().into()));
+    for heard in heard(receivers) {
+        assert_eq!((&heard["sha256"], &heard["origin"]), (&sent["sha256"], &0.into()), "{heard}");
+        assert_eq!((&heard["messages"], &heard["repeated"]), (&sent["messages"], &0.into()));
+    }
+    // An empty file is one, also for a receive that comes late.
+    place.weft_with("bcast --tree --from 1 --name t", "").done();
+    assert_eq!(place.weft("bcast --tree --receive --node 3 --name t").done(), "");
+    let listed = place.weft("group ls --name t --json").object();
+    let group = &listed["groups"][0];
+    assert_eq!((&group["name"], &group["members"]), (&"all".into(), &vec![0, 1, 2, 3].into()));
+    let row = &group["nodes"][2]["roots"][0];
+    assert_eq!((&row["held"], &row["delivered"]), (&sent["last"], &sent["last"]), "{listed}");
+    eventually("the root knows it", || {
+        let listed = place.weft("group ls --name t --json").object();
+        listed["groups"][0]["nodes"][0]["roots"][0]["by_all"] == sent["last"]
+    });
+    let shown = place.weft("status --name t").done();
+    assert!(shown.contains("group all of nodes [0, 1, 2, 3]: open"), "{shown}");
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn gt5_a_group_of_some_nodes_has_their_files_and_barriers_alone() {
+    let place = Place::new();
+    let pair = "[[groups]]\nname = \"pair\"\nmembers = [2, 0]\n";
+    let (_up, nodes) = up(&place, 3, &format!("{pair}{CALM}"));
+    let receiver = receive(&place, "pair", 2, 0);
+    place.weft_with("bcast --tree --from 2 --group pair --name t", "between two").done();
+    assert_eq!(receiver.wait().object()["sha256"], digest(b"between two"));
+    for (line, cause) in [
+        (
+            "bcast --tree --from 1 --group pair",
+            "node 1 is no member of the group: its members are [2, 0]",
+        ),
+        ("bcast --tree --receive --node 0 --origin 1 --group pair", "node 1 is no member"),
+        ("bcast --tree --from 0", "no group of that name: its groups are pair"),
+        ("group barrier none --node 0", "no group of that name"),
+    ] {
+        let refused = place.weft(&format!("{line} --name t --json")).refused(2, "usage");
+        assert!(refused.contains(cause), "{refused}");
+    }
+    // GT-10: an entry stands, and the barrier is left once the other member has entered it.
+    let line = "group barrier pair --name t --json";
+    let refused = place.weft(&format!("{line} --node 0 --timeout 0.2")).refused(30, "timeout");
+    assert!(refused.contains("not all members"), "{refused}");
+    let left = place.weft(line).object();
+    assert_eq!((&left["barrier"], &left["nodes"]), (&1.into(), &vec![2, 0].into()));
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn gt15_a_window_that_stays_full_names_a_member_and_its_file_is_given_up() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 3, &format!("{SMALL}{CALM}"));
+    let file = place.file("long.bin", FILE.repeat(20));
+    let first = receive(&place, "all", 0, 1);
+    let line = format!("bcast --tree {file} --from 0 --timeout 0.5 --name t --json");
+    let refused = place.weft(&line).refused(25, "window_full");
+    assert!(refused.contains("node 2 has not received"), "{refused}");
+    // Behind the part that went out comes that its sender has given up, then the next file.
+    let next = place.start("bcast --tree --from 0 --timeout 60 --name t", "the next");
+    for torso in [receive(&place, "all", 0, 2), first] {
+        let refused = torso.wait().refused(37, "abandoned");
+        assert!(refused.contains("gave up after"), "{refused}");
+    }
+    next.wait().done();
+    for node in [1, 2] {
+        let heard = receive(&place, "all", 0, node).wait().object();
+        assert_eq!(
+            (&heard["sha256"], &heard["passed_over"]),
+            (&digest(b"the next").into(), &0.into())
+        );
+    }
+    // One who is interrupted gives up as well, and one receiver has a root at a time.
+    let sender = place.start(&format!("bcast --tree {file} --from 0 --timeout 60 --name t"), "");
+    let torso = receive(&place, "all", 0, 1);
+    eventually("it has received", || come(&nodes, 1, 0).1 > 20);
+    let refused = receive(&place, "all", 0, 1).wait();
+    assert!(refused.refused(26, "busy").contains("already receives from node 0"));
+    sender.signal(Signal::KILL);
+    drop(sender);
+    receive(&place, "all", 0, 2).wait().refused(37, "abandoned");
+    torso.wait().refused(37, "abandoned");
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn gt16_a_root_that_is_lost_in_the_middle_leaves_all_survivors_the_same_part() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 4, SMALL);
+    let file = place.file("long.bin", FILE.repeat(20));
+    // It is delayed by node 3, where no client receives.
+    let early = [1, 2].map(|node| receive(&place, "all", 0, node));
+    let sender = place.start(&format!("bcast --tree {file} --from 0 --timeout 60 --name t"), "");
+    let window = || [1, 2].iter().all(|node| come(&nodes, *node, 0) == (16, 16));
+    eventually("two have received a window", window);
+    place.weft("inject node 0 --name t").done();
+    let late = receive(&place, "all", 0, 3);
+    let [one, two] = early;
+    let ends = [one, two, late].map(|it| it.wait().refused(37, "abandoned"));
+    assert!(ends[0].starts_with("node 0 was removed after"), "{}", ends[0]);
+    assert_eq!((&ends[1], &ends[2]), (&ends[0], &ends[0]), "the same bytes");
+    assert_ne!(sender.wait().status, Some(0));
+    // Nothing more comes of it, which is said at once; the others go on.
+    let refused = receive(&place, "all", 0, 1).wait().refused(17, "standing");
+    assert!(refused.contains("node 0 was removed"), "{refused}");
+    let receivers: Vec<_> = [2, 3].map(|node| receive(&place, "all", 1, node)).into();
+    place.weft(&format!("bcast --tree {file} --from 1 --name t")).done();
+    for heard in heard(receivers) {
+        assert_eq!(heard["sha256"], digest(&FILE.repeat(20)), "{heard}");
+    }
+    let shown = place.weft("group ls --name t").done();
+    assert!(shown.contains("without {0}, which were removed"), "{shown}");
+}
+
+#[test]
+fn gt19_a_file_arrives_whole_across_the_kills_of_sender_and_receiver() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 3, &format!("restart.max = 1000\n{SMALL}{CALM}"));
+    let long = FILE.repeat(80);
+    let file = place.file("long.bin", &long);
+    let receivers: Vec<_> = [1, 2].map(|node| receive(&place, "all", 0, node)).into();
+    let line = format!("bcast --tree {file} --from 0 --timeout 60 --name t --json");
+    let sender = place.start(&line, "");
+    // The manager last: the others are started again by its order.
+    for victim in [1, 2, 0] {
+        let (before, _) = come(&nodes, 2, 0);
+        eventually("it goes on", || come(&nodes, 2, 0).0 > before);
+        nodes.client(victim).kill().expect("it runs");
+        nodes.await_joined();
+        // Before it is a member again, it backs no manager, and with three such none is left.
+        eventually("it is a member again", || {
+            let net = nodes.client(victim).status().ok().and_then(|status| status.dirnet);
+            net.is_some_and(|net| net.view.members.len() == 3)
+        });
+    }
+    let sent: Value = sender.wait().object();
+    assert_eq!(sent["sha256"], digest(&long));
+    for heard in heard(receivers) {
+        assert_eq!(heard["sha256"], sent["sha256"], "{heard}");
+    }
+}
+
+/// What is short is sent once, whichever incarnation had it.
+#[test]
+fn gt17_short_messages_are_numbered_without_a_gap_across_the_kills_of_their_root() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 2, &format!("restart.max = 1000\n{SMALL}{CALM}"));
+    let marker = Cutter::given_up();
+    let speaker = GroupSpeaker::begin(nodes.client(0), "all", (7, &marker), PATIENCE);
+    let mut speaker = speaker.expect("it runs");
+    for seq in 1..=40 {
+        if seq % 10 == 0 {
+            nodes.client(0).kill().expect("it runs");
+        }
+        assert_eq!(speaker.send(b"short", PATIENCE).expect("there is room"), seq);
+    }
+    speaker.end(PATIENCE).expect("it runs");
+}
