@@ -32,9 +32,9 @@ fn counts(tree: &Tree) -> Vec<Count> {
     let sources: Vec<&Source> = tree.sources().collect();
     let row = |what, found, limit| Count { what, found, limit };
     vec![
-        // A new capability adds its own lines (members' tensors, scripts in running clusters, groups
-        // at the command line, `weft conform`, the DIR net's table of planted bugs: 7,400); the
-        // house itself shrinks.
+        // A new capability adds its own lines (members' tensors, scripts in running clusters,
+        // groups at the command line, `weft conform`, the DIR net's table of planted bugs: 7,400);
+        // the house itself shrinks.
         row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(160_000.0)),
         row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(38.0)),
         row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.2)),
