@@ -27,7 +27,7 @@ pub(super) const LOCAL: Region = Region(6);
 
 /// The length of every region but those of long copies.
 pub(super) const LEN: u32 = 128;
-/// The length of [`OPEN`], [`READ_ONLY`] and [`LOCAL`].
+/// The length of [`OPEN`], in bytes; of `READ_ONLY` and `LOCAL`, too.
 pub const OPEN_LEN: u32 = INLINE_LEN as u32 + LEN;
 
 /// The layout over which the endpoints of a [`super::Harness`] are made.
