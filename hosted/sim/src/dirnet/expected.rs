@@ -59,7 +59,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/links-are-not-reported", LOGS),
     scripted("dirnet/last-asker-counts", RARE),
     seen("dirnet/testimonies-never-expire", 565, &["explanation"]),
-    seen("dirnet/claims-need-no-answer", 1712, &["progress"]),
+    scripted("dirnet/claims-need-no-answer", RARE),
     scripted("dirnet/unheard-managers-stay", RARE),
     scripted("dirnet/half-heard-managers-stay", RARE),
     scripted("dirnet/the-passed-are-dead", RARE),
