@@ -17,10 +17,12 @@ mutants! {
     SUSPICION_LEAVES_ALARM = "suspicion-leaves-alarm", "G-3: a frame that is heard ends all of it";
     WINDOW_IS_UNCHECKED = "window-is-unchecked", "G-4: a profile keeps the rules";
     EARLY_ALARM_IS_FORGOTTEN = "early-alarm-is-forgotten", "G-5: an early alarm counts";
+    OLD_ALARMS_COUNT = "old-alarms-count", "G-5: an old alarm says nothing";
     ANYTHING_ROUSES = "anything-rouses", "G-6: the I'm-Alive Task looks at what it gets";
     ALARM_ONCE = "alarm-once", "G-7: an alarm is repeated until it is answered";
     SPAN_IS_REPEATED = "span-is-repeated", "G-8: a late SPAN hits no recovered component";
     SPANS_OF_ANY_BOOT_COUNT = "spans-of-any-boot-count", "G-8: an earlier boot's order is over";
+    LATE_ALARMS_COUNT = "late-alarms-count", "G-8: an alarm about a replaced component is late";
     ALL_SUCCEED = "all-succeed", "G-8: only the successor acts";
     SUCCESSOR_UNSEEN = "successor-unseen", "G-9: the successor is alive and no agent";
     NO_CANDIDATE_TIMER = "no-candidate-timer", "G-9: a dead candidate is passed over";
@@ -45,7 +47,12 @@ mutants! {
     LINKS_ARE_NOT_REPORTED = "links-are-not-reported", "X-8: it is reported what became of doubts";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
+    TESTIMONIES_OF_ANY_ROUND_COUNT = "testimonies-of-any-round-count", "X-8: each is of one round";
+    FOLLOWERS_OF_BEFORE_OWE_NOTHING = "followers-of-before-owe-nothing", "X-8: who has had no time";
+    UNMET_TASKS_ARE_IGNORED = "unmet-tasks-are-ignored", "D-50: a task speaks for an unmet node";
     CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";
+    REPORTS_ARE_DISPROVED = "reports-are-disproved", "X-9: a frame in flight disproves no end";
+    ENDS_OUTLIVE_BOOTS = "ends-outlive-boots", "X-9: an end is of one incarnation";
     UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
     HALF_HEARD_MANAGERS_STAY = "half-heard-managers-stay", "X-9: whom too few hear is followed";
     THE_PASSED_ARE_DEAD = "the-passed-are-dead", "X-9: a candidate that answers counts as alive";
@@ -61,8 +68,12 @@ mutants! {
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
     STRANGERS_ARE_NOT_WATCHED = "strangers-are-not-watched", "D-43: each member is watched";
+    LOSSES_CHANGE_NOTHING = "losses-change-nothing", "D-43: a lost node is a suspect at once";
     OVERTAKEN_FENCES_GO_ON = "overtaken-fences-go-on", "D-43: each member is watched";
     LATECOMERS_FENCE_NOTHING = "latecomers-fence-nothing", "G-11: who is met later fences too";
+    PAST_MEMBERS_FENCE = "past-members-fence", "G-11: what has ended fences nothing";
+    CLONES_INHERIT_FENCES = "clones-inherit-fences", "G-11: a fence ends with its component";
+    FENCES_OF_ANY_BOOT_COUNT = "fences-of-any-boot-count", "G-11: a fence is of one boot";
     FENCES_ARE_NOT_PASSED_ON = "fences-are-not-passed-on", "G-11: a far member's fence is known";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
     REMOVAL_IS_NOT_HEARD = "removal-is-not-heard", "G-12: ANID is handled";
@@ -76,6 +87,7 @@ mutants! {
     CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
     LOST_JOINERS_ARE_AWAITED = "lost-joiners-are-awaited", "G-18: who dies as it joins is missed";
     HEIRS_OWE_NOTHING = "heirs-owe-nothing", "G-18: a reset outlives who decided it";
+    HEIRS_INHERIT_FENCES = "heirs-inherit-fences", "G-18: a term has fences of its own";
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
     OUTCASTS_CLAIM = "outcasts-claim", "G-19: who was removed has no static role";
     REMOVED_NODES_CLAIM = "removed-nodes-claim", "G-10: a removed node's claim is refused";

@@ -356,7 +356,11 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Seat::Component => Ok(Age::Later),
             Seat::ImAliveTask if incarnation.boot == known.boot => Ok(Age::Current),
             // If the manager that knew the component is gone, no other member may know it either.
-            Seat::ImAliveTask if !standing.is_known() => Ok(Age::Unmet),
+            Seat::ImAliveTask
+                if !standing.is_known() && !crate::dirnet::UNMET_TASKS_ARE_IGNORED.is_planted() =>
+            {
+                Ok(Age::Unmet)
+            }
             Seat::ImAliveTask if self.expects(from) => Ok(Age::Current),
             Seat::ImAliveTask => Err(Reject::UnknownLife),
         }
@@ -421,14 +425,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         if let Some(fellow) = self.fellow_mut(node) {
             fellow.beat = 0;
             fellow.echo = Echo::default();
-            fellow.lost = None;
+            if !crate::dirnet::ENDS_OUTLIVE_BOOTS.is_planted() {
+                fellow.lost = None;
+            }
             fellow.raised = None;
             fellow.since = now;
         }
         for fellow in &mut self.fellows {
             if let Watch::Fencing { fenced, .. } = &mut fellow.watch {
                 // A fence by an earlier incarnation of this node does not hold for its present one.
-                fenced.remove(node);
+                if !crate::dirnet::CLONES_INHERIT_FENCES.is_planted() {
+                    fenced.remove(node);
+                }
                 if crate::dirnet::LATECOMERS_FENCE_NOTHING.is_planted() {
                     fenced.insert(node);
                 }

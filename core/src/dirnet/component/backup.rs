@@ -295,7 +295,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.reigns_since = now;
         self.is_unheard_told = false;
         self.beat_due = now;
-        self.fellows.iter_mut().for_each(|fellow| fellow.since = now);
+        if !crate::dirnet::FOLLOWERS_OF_BEFORE_OWE_NOTHING.is_planted() {
+            self.fellows.iter_mut().for_each(|fellow| fellow.since = now);
+        }
         for node in self.config.others().iter() {
             let watch = match self.watch(node) {
                 // A removal or admission that this manager has begun continues in its next term.
@@ -323,7 +325,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             Level::Up => Watch::Up { due: now.after(self.timing().receive) },
             Level::Down if !forgets => Watch::Fencing {
                 incarnation: standing.incarnation,
-                fenced: Members::NONE,
+                fenced: match crate::dirnet::HEIRS_INHERIT_FENCES.is_planted() {
+                    true => self.members(),
+                    false => Members::NONE,
+                },
                 due: now,
                 reset: Reset::Follows,
             },

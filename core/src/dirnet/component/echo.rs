@@ -93,8 +93,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// component's end was reported does not disprove the report.
     pub(super) fn note_alive(&mut self, now: Instant, node: Rank) {
         let receive = self.timing().receive;
+        let is_rash = crate::dirnet::REPORTS_ARE_DISPROVED.is_planted();
         if let Some(fellow) = self.fellow_mut(node)
-            && fellow.lost.is_some_and(|at| now.since(at) > receive)
+            && fellow.lost.is_some_and(|at| now.since(at) > receive || is_rash)
         {
             fellow.lost = None;
         }

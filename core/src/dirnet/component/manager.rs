@@ -196,7 +196,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         };
         match self.state {
             State::Manager if by == from => self.note_fenced(now, by, node, boot),
-            State::Manager if self.db.standing(by) == Standing::up(incarnation) => {
+            State::Manager
+                if self.db.standing(by) == Standing::up(incarnation)
+                    || crate::dirnet::PAST_MEMBERS_FENCE.is_planted() =>
+            {
                 self.note_fenced(now, by, node, boot);
             }
             State::Manager => return Err(Reject::OldLife),
@@ -213,7 +216,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let Watch::Fencing { incarnation, mut fenced, due, reset } = self.watch(node) else {
             return;
         };
-        if boot < incarnation.boot {
+        if boot < incarnation.boot && !crate::dirnet::FENCES_OF_ANY_BOOT_COUNT.is_planted() {
             return;
         }
         fenced.insert(by);

@@ -347,7 +347,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.begin(now);
         let Some(fellow) = self.fellow_mut(node) else { return };
         fellow.lost = Some(now);
-        if let Watch::Up { due } = &mut fellow.watch {
+        if let Watch::Up { due } = &mut fellow.watch
+            && !crate::dirnet::LOSSES_CHANGE_NOTHING.is_planted()
+        {
             *due = now.min(*due);
         }
     }

@@ -38,7 +38,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let fresh = self.timing().receive.0.saturating_add(self.timing().window.0);
         let raised = self.fellow(node).and_then(|fellow| fellow.raised);
         if let Some(raised) = raised
-            && now.since(raised.at).0 <= fresh
+            && (now.since(raised.at).0 <= fresh || crate::dirnet::OLD_ALARMS_COUNT.is_planted())
             && raised.incarnation == incarnation
         {
             let why = Why::of_alarm(Rule::AlarmBefore, raised.alarm);
@@ -122,7 +122,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         raised: Raised,
     ) -> Result<(), Reject> {
         let standing = self.db.standing(from);
-        if raised.incarnation < standing.incarnation {
+        if raised.incarnation < standing.incarnation
+            && !crate::dirnet::LATE_ALARMS_COUNT.is_planted()
+        {
             return Err(Reject::OldLife);
         }
         if !self.watches(from) {
@@ -212,7 +214,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Ok(());
         }
         let Watch::Suspect(mut suspicion) = self.watch(node) else { return Err(Reject::Late) };
-        if suspicion.round != round || !suspicion.testimonies.note(witness, seen) {
+        let is_asked =
+            suspicion.round == round || crate::dirnet::TESTIMONIES_OF_ANY_ROUND_COUNT.is_planted();
+        if !is_asked || !suspicion.testimonies.note(witness, seen) {
             return Err(Reject::Late);
         }
         if from == witness {

@@ -13,6 +13,7 @@ mod net;
 mod refuse;
 mod restore;
 mod rivals;
+mod stale;
 mod succeed;
 mod supervisor;
 mod views;

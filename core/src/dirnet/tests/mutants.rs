@@ -7,7 +7,7 @@ use std::vec::Vec;
 use std::{eprintln, println};
 
 use super::{
-    cut, detect, heard, heirs, isolation, join, limits, refuse, restore, rivals, succeed,
+    cut, detect, heard, heirs, isolation, join, limits, refuse, restore, rivals, stale, succeed,
     supervisor, views, witness,
 };
 use crate::dirnet::MUTANTS;
@@ -56,6 +56,18 @@ scenarios! {
         x6_a_component_that_keeps_dying_escalates_to_the_operator
         g27_an_error_of_a_task_triggers_recovery_once
         x5_an_isolated_node_stays_out_until_it_is_released;
+    stale:
+        g11_the_fence_of_a_component_that_has_ended_is_none
+        g11_a_fence_ends_with_the_component_that_made_it
+        g11_the_fence_of_an_earlier_boot_is_not_that_of_the_next
+        g18_a_successor_waits_for_the_fences_of_its_own_term
+        g5_an_old_alarm_says_nothing_about_a_new_silence
+        g8_an_alarm_about_a_component_that_was_replaced_is_late
+        x8_a_testimony_of_another_round_is_none
+        x8_a_member_that_has_yet_to_follow_a_new_manager_is_waited_for
+        d43_a_node_that_the_transport_has_lost_is_a_suspect_at_once
+        x9_the_end_of_an_earlier_boot_was_not_that_of_the_next
+        x9_a_frame_from_before_the_end_of_its_sender_disproves_no_report;
     succeed:
         g1_the_managers_death_is_noticed_and_it_is_followed
         g9_dead_candidates_are_passed_over
