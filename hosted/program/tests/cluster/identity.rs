@@ -9,12 +9,12 @@ use crate::place::Place;
 fn a_cluster_whose_directory_was_removed_ends_beside_the_next_of_its_name() {
     let place = Place::new();
     let file = place.file("t.toml", "name = \"t\"\nnodes = 3\n");
-    let first = place.start(&format!("up {file} --json"), "");
-    place.find().await_joined();
+    let (first, _) = place.up(&file);
     fs::remove_dir_all(place.runtime_dir().join("t")).expect("ours");
     let (second, nodes) = place.up_calm(3);
-    let reply = first.wait().refused(40, "runtime_dir");
-    assert!(reply.contains("was removed while the cluster ran"), "{reply}");
+    let ended = first.wait();
+    assert_eq!(ended.status, Some(40), "{}", ended.err);
+    assert!(ended.err.contains("was removed while the cluster ran"), "{}", ended.err);
     nodes.assert_unharmed();
     assert_eq!(nodes.client(0).status().expect("a status").incarnation, 1);
     place.weft("down --name t").done();
